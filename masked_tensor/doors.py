@@ -1,0 +1,170 @@
+"""The two doors through which ops reach the table.
+
+1. The autograd door (normal case): one kernel per overload at ``AutogradPrivateUse3``, above autograd.
+2. The safety net, ``__torch_dispatch__``: inference mode, autograd's own gradient adds, functorch and tracing.
+
+Both look up the same entry and do the same three things: enter, rule, leave.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey
+from torch._ops import OpOverload
+
+from . import errors, table
+from .op import Op
+from .pair import Pair
+from .ports import assign, enter, leave
+from .table import Entry
+from .tensor import MaskedTensor, join, wrap
+
+_LIBRARIES: dict[str, torch.library.Library] = {}
+
+
+def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """Runs one op: enter, rule, leave."""
+    if entry.kind == "inplace":
+        return _call_inplace(entry, args, kwargs, recording)
+    if entry.kind == "out":
+        return _call_out(entry, args, kwargs, recording)
+    pairs = [enter(a, recording) for a in args]
+    if kwargs:
+        kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+    result = leave(entry.rule(*pairs, **kwargs))
+    if entry.view and type(args[0]) is MaskedTensor:
+        _join_views(result, args[0])
+    return result
+
+
+def _join_views(result: Any, base: MaskedTensor) -> None:
+    for view in result if isinstance(result, (list, tuple)) else (result,):
+        if type(view) is MaskedTensor and view is not base and torch._C._is_alias_of(view._pair.data, base._pair.data):
+            join(view, base)
+
+
+def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    target = args[0]
+    if type(target) is not MaskedTensor:
+        raise errors.plain_target(entry.overload.name())
+    old = enter(target, recording)
+    if recording and target.requires_grad:
+        old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
+    rest = [enter(a, recording) for a in args[1:]]
+    return assign(target, entry.rule(old, *rest, **{k: enter(v, recording) for k, v in kwargs.items()}))
+
+
+def _call_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    arguments = entry.overload._schema.arguments
+    given = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
+    targets = [given.pop(name) for name in entry.outs]
+    if any(type(t) is not MaskedTensor for t in targets):
+        raise errors.plain_target(entry.overload.name())
+    tensors = [t for t in torch.utils._pytree.tree_leaves(given) if isinstance(t, Tensor)]
+    if recording and any(t.requires_grad for t in [*targets, *tensors]):
+        name = entry.overload._schema.name.rpartition("::")[2]
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    positional = [enter(given.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in given]
+    result = entry.rule(*positional, **{k: enter(v, False) for k, v in given.items()})
+    results = result if isinstance(result, (list, tuple)) else (result,)
+    for target, new in zip(targets, results, strict=True):
+        _write_out(target, new)
+    return targets[0] if len(targets) == 1 else tuple(targets)
+
+
+def _write_out(target: MaskedTensor, new: Pair) -> None:
+    if target.shape != new.data.shape:
+        raise RuntimeError(
+            f"out has shape {list(target.shape)} but the result has shape {list(new.data.shape)}; a masked out= is not "
+            "resized, give one of the result's shape"
+        )
+    assign(target, new)
+
+
+def _kernel(entry: Entry) -> Callable[..., Any]:
+    if entry.kind != "functional" or entry.view:
+
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            return call(entry, args, kwargs, torch.is_grad_enabled())
+
+        return kernel
+    rule = entry.rule
+
+    def functional(*args: Any, **kwargs: Any) -> Any:
+        recording = torch.is_grad_enabled()
+        pairs = [enter(a, recording) for a in args]
+        if kwargs:
+            kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+        return leave(rule(*pairs, **kwargs))
+
+    return functional
+
+
+def safety_net(
+    cls: type, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
+    """``__torch_dispatch__``: the same table, below autograd."""
+    kwargs = kwargs or {}
+    entry = table.ENTRIES.get(func)
+    with torch.no_grad():
+        if entry is not None:
+            return call(entry, args, kwargs, recording=False)
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), DispatchKey.CompositeImplicitAutograd):
+            return func.decompose(*args, **kwargs)
+    raise errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+
+
+def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    named = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
+    leaves = torch.utils._pytree.tree_leaves
+    return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in leaves(value))]
+
+
+def hang(entry: Entry) -> None:
+    """Registers the entry's kernel at the autograd door."""
+    namespace = entry.overload.namespace
+    if namespace not in _LIBRARIES:
+        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # noqa: TOR901 (lives as long as the process)
+    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), "AutogradPrivateUse3")
+
+
+def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: the function is the masked meaning of operator ``name`` (``"namespace::op"`` or ``"namespace::op.overload"``).
+
+    The function receives the operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair (or a tuple
+    of them).  Ops on the pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
+
+    Raises ValueError if the operator does not exist or already has a row.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> lib = torch.library.Library("doc_example", "DEF")
+        >>> lib.define("scale(Tensor x, float factor) -> Tensor")
+        'scale'
+        >>> lib.impl("scale", lambda x, factor: x * factor, "CompositeExplicitAutograd")
+        >>> @mt.register_rule("doc_example::scale")
+        ... def scale(x, factor):
+        ...     return mt.Pair(torch.ops.doc_example.scale(x.data, factor), x.mask)
+        >>> torch.ops.doc_example.scale(mt.masked_tensor([1.0, 2.0], [True, False]), 3.0).tolist()
+        [3.0, None]
+    """
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        for entry in table.add(Op(name, rule, params)):
+            hang(entry)
+        return rule
+
+    return register
+
+
+for _entry in table.ENTRIES.values():
+    hang(_entry)
+MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]
+
+__all__ = ["call", "register_rule", "safety_net", "wrap"]

@@ -1,0 +1,52 @@
+"""Error types and the wording of the engine's own errors.
+
+::
+
+    RuntimeError
+    +-- MaskedWriteError        a masked value would be written into a plain tensor
+    NotImplementedError
+    +-- UnsupportedOpError      no masked meaning is known for an op
+    ValueError
+    +-- MaskedValueError        a masked-out scalar was asked for its value
+        +-- MaskMismatchError   ``mask_mismatch("raise")`` saw two different masks
+"""
+
+from collections.abc import Sequence
+
+
+class MaskedValueError(ValueError):
+    """A value was asked of an entry that is masked out (``bool(x)``, ``x.item()``, ``float(x)`` ...)."""
+
+
+class MaskMismatchError(MaskedValueError):
+    """Two operands have different masks while ``mask_mismatch("raise")`` is in force."""
+
+
+class MaskedWriteError(RuntimeError):
+    """A masked tensor would be written into a plain tensor, which cannot hold its mask."""
+
+
+class UnsupportedOpError(NotImplementedError):
+    """The op has no row in the table: no masked meaning is known for it."""
+
+
+def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
+    """``op``: the operator's full name; ``masked``: which arguments were masked."""
+    where = ", ".join(masked) or "an argument"
+    return UnsupportedOpError(
+        f"{op} has no masked meaning here (masked: {where}). Ways out: give it plain data with x.filled(value) or "
+        f"x.compressed(), or define its meaning with @masked_tensor.register_rule({op!r})"
+    )
+
+
+def plain_target(op: str) -> MaskedWriteError:
+    """A masked operand of an in-place or ``out=`` call whose target is a plain tensor."""
+    return MaskedWriteError(
+        f"{op} would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) "
+        "instead, or make the target a masked tensor first (as_masked_tensor(target))"
+    )
+
+
+def hole(action: str) -> MaskedValueError:
+    """A masked-out scalar asked for its value."""
+    return MaskedValueError(f"{action} of a masked-out value; use x.filled(value) to say what a hole should count as")

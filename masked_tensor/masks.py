@@ -1,0 +1,118 @@
+"""Mask algebra: both, count, any, all, and the compact form they work on.
+
+A mask keeps stride 0 along the dimensions in which it is constant.  ``compact`` shrinks those to size 1, ``both`` works
+there and re-expands: the AND of two ``(B, T, 1)`` padding masks over ``(B, T, C)`` data touches ``B * T`` bytes.  Nothing
+here reads a value on the host.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+
+def compact(mask: Tensor) -> Tensor:
+    """``mask`` with every stride-0 dimension narrowed to size 1: the same information, the least memory."""
+    strides = mask.stride()
+    if 0 not in strides:
+        return mask
+    for dim, stride in enumerate(strides):
+        if stride == 0 and mask.shape[dim] > 1:
+            mask = mask.narrow(dim, 0, 1)
+    return mask
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
+    return a is b or (
+        a.shape == b.shape
+        and a.stride() == b.stride()
+        and a.storage_offset() == b.storage_offset()
+        and torch._C._is_alias_of(a, b)
+    )
+
+
+def both(a: Tensor, b: Tensor) -> Tensor:
+    """``a & b``, broadcast; constant dimensions stay compact."""
+    if same(a, b):
+        return a
+    if a.dim() == 0 and b.dim() == 0:
+        return a & b
+    shape = a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape)
+    result = compact(a) & compact(b)
+    return result if result.shape == shape else result.expand(shape)
+
+
+def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:
+    """``mask`` broadcast to ``shape`` (an expand: new dimensions have stride 0)."""
+    return mask if mask.shape == tuple(shape) else mask.expand(tuple(shape))
+
+
+def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:
+    """A constant mask of ``shape`` held in one byte."""
+    return torch.full((), value, dtype=torch.bool, device=device).expand(tuple(shape))
+
+
+def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """``dim`` as sorted non-negative dims; None and ``()`` mean all of them.  Raises IndexError as torch does."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return tuple(range(ndim))
+    dims = []
+    for d in (dim,) if isinstance(dim, int) else dim:
+        bound = max(ndim, 1)
+        if not -bound <= d < bound:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {d})"
+            )
+        dims.append(d % bound)
+    if len(set(dims)) != len(dims):
+        raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return tuple(sorted(d for d in dims if d < ndim))
+
+
+def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+    """``shape`` after a reduction over canonical ``dims``."""
+    if keepdim:
+        return tuple(1 if d in dims else size for d, size in enumerate(shape))
+    return tuple(size for d, size in enumerate(shape) if d not in dims)
+
+
+def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """The number of True entries along ``dim`` (int64)."""
+    dims = canonical_dims(dim, mask.dim())
+    shape = reduced_shape(mask.shape, dims, keepdim)
+    small = compact(mask)
+    repeats = prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
+    total = small.sum(dims, keepdim=keepdim, dtype=torch.int64) if dims else small.to(torch.int64)
+    return fit(total if repeats == 1 else total * repeats, shape)
+
+
+def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """Whether any entry along ``dim`` is True.  Empty slices: False."""
+    return _extreme(mask, dim, keepdim, torch.amax, False)
+
+
+def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """Whether every entry along ``dim`` is True.  Empty slices: True."""
+    return _extreme(mask, dim, keepdim, torch.amin, True)
+
+
+def _extreme(mask, dim, keepdim, op, empty):  # type: ignore[no-untyped-def]
+    # amax and amin over bytes are vectorised, any() and all() over bool are not (45 times slower).
+    dims = canonical_dims(dim, mask.dim())
+    shape = reduced_shape(mask.shape, dims, keepdim)
+    small = compact(mask)
+    if not dims:
+        return mask
+    if prod(mask.shape[d] for d in dims) == 0:
+        return full(shape, mask.device, empty)
+    if small.numel() == 0:
+        return fit(small.new_empty(reduced_shape(small.shape, dims, keepdim)), shape)
+    return fit(op(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
+
+
+def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
+    """The mask ``(..., max_length)`` that is True at positions below each length."""
+    size = int(lengths.max()) if max_length is None else max_length  # creation may look at values
+    return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)

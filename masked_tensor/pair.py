@@ -1,0 +1,47 @@
+"""The record every rule works on: data, validity, and what is known of the payload.
+
+A *pair* is the inside of a masked tensor.  Rules take pairs and plain values and return pairs; they never see
+``MaskedTensor``.  The *payload* is what lies in ``data`` where ``mask`` is False: anything at all, NaN, inf and
+out-of-range indices included.
+"""
+
+import enum
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+class Payload(enum.Enum):
+    """What is known, without looking, of the data under a False mask."""
+
+    ZERO = "zero"  #: exactly 0
+    ANY = "any"  #: nothing is known
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pair:
+    """Plain data with its validity.
+
+    ``mask`` is a bool tensor of the data's shape, True = valid.  Dimensions along which it is constant may have
+    stride 0, and stay so: mask algebra works on the compact form.
+
+    The gradient contract of a rule: the gradient that arrives at a returned ``data`` is exactly 0 wherever the
+    returned ``mask`` is False, and the rule must deliver gradients to the ``data`` of the pairs it was given that
+    are exactly 0 wherever *their* ``mask`` is False.
+    """
+
+    data: Tensor
+    mask: Tensor
+    payload: Payload = Payload.ANY
+
+
+def plain(data: Tensor) -> Pair:
+    """The pair of a plain tensor: valid everywhere (one True, expanded), hence nothing under the mask."""
+    everywhere = torch.ones((), dtype=torch.bool, device=data.device).expand(data.shape)
+    return Pair(data, everywhere, Payload.ZERO)
+
+
+def of(value: Pair | Tensor) -> Pair:
+    """``value`` itself if it is a pair, else the pair of a plain tensor."""
+    return value if type(value) is Pair else plain(value)  # type: ignore[arg-type]

@@ -1,0 +1,5 @@
+"""Not written yet."""
+
+from ..op import Op
+
+ROWS: list[Op] = []

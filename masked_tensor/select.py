@@ -1,0 +1,179 @@
+"""Select and guard: the two differentiable fills every rule is made of.
+
+``select(data, mask, fill)`` is ``where(mask, data, fill)``.  On the CPU a random mask makes ``torch.where`` branch per
+element (38 times the cost of an unmasked sum), so large tensors are selected on their *bits*: ``bits * m`` with m in
+{0, 1} fills with zero, ``(bits - f) * m + f`` with the bits f of any constant; integers know no NaN.  While compiling,
+the mask is read as bytes, which inductor vectorises where it does not vectorise bool.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import masks
+from .pair import Pair, Payload
+
+# Below these sizes the fewer calls of ``where`` win (a static fact: the number of elements).
+SMALL_ZERO = 512
+SMALL_OTHER = 2048
+CHUNK = 1 << 17  # elements per step: the working set of a step stays in cache
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def transforming() -> bool:
+    """Whether a torch.func transform (grad, vmap, jvp ...) is active: then autograd Functions must be avoided."""
+    return torch._C._functorch.peek_interpreter_stack() is not None
+
+
+def tracked(data: Tensor) -> bool:
+    """Whether autograd records what is done with ``data``."""
+    return data.requires_grad and torch.is_grad_enabled()
+
+
+def select(data: Tensor, mask: Tensor, fill: float | bool = 0) -> Tensor:
+    """``data`` where ``mask`` is True, the constant ``fill`` elsewhere; the gradient is 0 elsewhere.
+
+    ``mask`` is bool and broadcasts to ``data``'s shape.
+    """
+    if transforming():
+        return _where(data, mask, fill)
+    if tracked(data):
+        return _Select.apply(data, mask, fill)  # type: ignore[no-any-return]
+    return _fill_outside(data, mask, fill)
+
+
+def guard(data: Tensor, mask: Tensor) -> Tensor:
+    """``data`` itself, expanded to ``mask``'s shape; its gradient is set to 0 where ``mask`` is False, whatever it was.
+
+    Needed wherever a local derivative depends on the payload, because 0 times NaN is NaN.  A broadcast operand is
+    expanded first, so that the zero lands before autograd sums the broadcast entries.
+    """
+    if transforming():
+        return torch.where(mask, data, data.detach())
+    if tracked(data):
+        return _Guard.apply(data if data.shape == mask.shape else data.expand(mask.shape), mask)  # type: ignore[no-any-return]
+    return data
+
+
+def zeroed(x: Pair) -> Tensor:
+    """The pair's data with 0 under the mask, forward and backward: what a mixing op may consume."""
+    if x.payload is Payload.ZERO:
+        return guard(x.data, x.mask)
+    return select(x.data, x.mask, 0)
+
+
+def filled(x: Pair, fill: float | bool) -> Tensor:
+    """The pair's data with ``fill`` under the mask."""
+    if fill == 0 and x.payload is Payload.ZERO:
+        return guard(x.data, x.mask)
+    return select(x.data, x.mask, fill)
+
+
+class _Select(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(mask)
+        return _fill_outside(data, mask, fill)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        (mask,) = ctx.saved_tensors
+        return select(grad, mask, 0), None, None
+
+    @staticmethod
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:  # type: ignore[override]
+        (mask,) = ctx.saved_tensors
+        return select(tangent, mask, 0)
+
+
+class _Guard(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(mask)
+        return data.view_as(data)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+        (mask,) = ctx.saved_tensors
+        return select(grad, mask, 0), None
+
+
+def _where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
+    if type(data) is not Tensor and mask.dtype is torch.bool:
+        mask = mask.view(torch.uint8) != 0  # traced: inductor vectorises bytes, not bool
+    return torch.where(mask, data, _constant(fill, data.dtype, data.device))
+
+
+def _constant(fill: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((), fill, dtype=dtype, device=device)
+
+
+def _fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
+    plain = type(data) is Tensor or type(data) is torch.nn.Parameter
+    tiny_float = data.dtype.itemsize == 1 and data.dtype.is_floating_point  # float8: where() has no kernel
+    if not plain or (data.device.type != "cpu" and not tiny_float) or data.dtype is torch.complex128 or data.is_neg():
+        return _where(data, mask, fill)
+    if data.numel() < (SMALL_ZERO if fill == 0 else SMALL_OTHER) and not tiny_float:
+        return _where(data, mask, fill)
+    if data.is_conj():
+        data = data.resolve_conj()
+    mask = masks.fit(mask, data.shape)
+    out = torch.empty_like(data)
+    bits = 0 if fill == 0 and not _negative_zero(fill) else fill_bits(fill, data.dtype)
+    wide = _BITS[data.dtype.itemsize]
+    _select_bits(data.view(wide), mask, bits, out.view(wide))
+    return out
+
+
+def _negative_zero(fill: float) -> bool:
+    return isinstance(fill, float) and str(fill) == "-0.0"
+
+
+@lru_cache(maxsize=256)
+def fill_bits(fill: float, dtype: torch.dtype) -> int:
+    """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
+    constant = (
+        torch.zeros(1, dtype=torch.float32).fill_(fill).to(dtype)
+        if dtype.itemsize == 1 and dtype.is_floating_point
+        else torch.full((1,), fill, dtype=dtype)
+    )
+    return int(constant.view(_BITS[dtype.itemsize]).item())
+
+
+def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
+    """``out = where(mask, bits, fill)`` for integers, without a branch; in chunks when mask and data are large."""
+    small = masks.compact(mask).view(torch.uint8)
+    if small.numel() <= CHUNK:
+        _select_chunk(bits, small.to(bits.dtype), fill, out)
+        return
+    if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
+        bits, small, out = bits.view(-1), small.view(-1), out.view(-1)
+        buffer = torch.empty(CHUNK, dtype=bits.dtype)
+        for b, m, o in zip(bits.split(CHUNK), small.split(CHUNK), out.split(CHUNK), strict=True):
+            _select_chunk(b, buffer[: m.numel()].copy_(m), fill, o)
+        return
+    rows = max(1, CHUNK * bits.shape[0] // max(1, bits.numel()))
+    parts = zip(
+        bits.split(rows), small.expand(bits.shape[0], *small.shape[1:]).split(rows), out.split(rows), strict=True
+    )
+    for b, m, o in parts:
+        _select_chunk(b, m.to(bits.dtype), fill, o)
+
+
+def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
+    """``mask`` is 0 or 1 in the dtype of ``bits``, and ours to overwrite."""
+    if bits.dtype is torch.int64:
+        mask = mask.neg()
+        if fill == 0:
+            torch.bitwise_and(bits, mask, out=out)
+        else:
+            torch.bitwise_xor(bits, fill, out=out)
+            out.bitwise_and_(mask).bitwise_xor_(fill)
+    elif fill == 0:
+        torch.mul(bits, mask, out=out)
+    else:
+        torch.sub(bits, fill, out=out)
+        out.mul_(mask).add_(fill)

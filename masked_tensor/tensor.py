@@ -1,0 +1,127 @@
+"""``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey, DispatchKeySet
+from torch.utils._python_dispatch import _disable_current_modes
+
+from . import aliasing, masks
+from .pair import Pair, Payload
+from .select import select
+
+# The autograd door: a key that outranks the backends' autograd keys, so that rules run above autograd.
+_KEYS = DispatchKeySet(DispatchKey.PrivateUse3) | DispatchKeySet(DispatchKey.AutogradPrivateUse3)
+_make = torch.Tensor._make_wrapper_subclass
+
+
+class MaskedTensor(Tensor):
+    """A tensor with holes: plain data and a bool mask of its shape (True = valid).
+
+    Make one with :func:`masked_tensor.masked_tensor`, :func:`masked_tensor.as_masked_tensor` or their sisters; use it
+    like any tensor; leave with :meth:`filled`, :meth:`compressed` or :meth:`to_tensor`.
+    """
+
+    _pair: Pair
+    _family: aliasing.Family | None = None  # set once the tensor has views
+    _seen = 0  # the family's version that _pair reflects
+    _born = 0  # the family's tracked version when this member was made
+    _traced: Tensor | None = None  # the mask's bytes, made at once while tracing: a tracer may ask outside its modes
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "MaskedTensor":
+        raise TypeError(
+            "MaskedTensor is not called directly: use masked_tensor(data, mask) to copy the data, or "
+            "as_masked_tensor(data, mask) to wrap it"
+        )
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        raise TypeError("MaskedTensor is final: give it new behaviour with register_rule, not by subclassing")
+
+    def __tensor_flatten__(self) -> tuple[list[str], Payload]:
+        return ["_data", "_bytes"], pair_of(self).payload
+
+    @staticmethod
+    def __tensor_unflatten__(inner: dict[str, Tensor], payload: Payload, size: Any, stride: Any) -> "MaskedTensor":
+        result = wrap(Pair(inner["_data"], inner["_bytes"].view(torch.bool), payload))
+        if type(inner["_bytes"]) is not Tensor:
+            result._traced = inner["_bytes"]
+        return result
+
+    def __coerce_same_metadata_as_tangent__(self, expected: Payload, expected_type: type | None = None) -> Tensor:
+        pair = pair_of(self)
+        data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
+        if expected_type is not None and expected_type is not MaskedTensor:
+            return data
+        return wrap(Pair(data, pair.mask, expected))
+
+    def _stable_hash_for_caching(self) -> str:
+        return f"MaskedTensor({pair_of(self).payload})"
+
+    @property
+    def _data(self) -> Tensor:
+        return self._pair.data
+
+    @property
+    def _bytes(self) -> Tensor:
+        # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
+        if self._traced is not None:
+            return self._traced
+        with _disable_current_modes():  # a tracer reads it under its own modes, which must not see a real view
+            return pair_of(self).mask.view(torch.uint8)
+
+
+def wrap(pair: Pair) -> MaskedTensor:
+    """An untracked MaskedTensor around ``pair``."""
+    data = pair.data.detach() if pair.data.requires_grad else pair.data
+    if data is not pair.data:
+        pair = Pair(data, pair.mask, pair.payload)
+    result = _make(
+        MaskedTensor,
+        data.shape,
+        data.stride(),
+        data.storage_offset(),
+        dtype=data.dtype,
+        layout=data.layout,
+        device=data.device,
+        _extra_dispatch_keys=_KEYS,
+    )
+    result._pair = pair
+    if type(pair.mask) is not Tensor:
+        result._traced = pair.mask.view(torch.uint8)
+    return result  # type: ignore[no-any-return]
+
+
+def pair_of(x: MaskedTensor) -> Pair:
+    """The pair inside ``x``, up to date with what was written through other members of its alias family."""
+    family = x._family
+    if family is not None and x._seen != family.version:
+        x._pair = aliasing.refreshed(x._pair, family)
+        x._seen = family.version
+    return x._pair
+
+
+def join(view: MaskedTensor, base: MaskedTensor) -> None:
+    """Makes ``view`` a member of the alias family of ``base``."""
+    if base._family is None:
+        base._family = aliasing.Family(base._pair)
+    view._family = base._family
+    view._seen = base._family.version
+    view._born = base._family.tracked
+
+
+def write(x: MaskedTensor, new: Pair) -> None:
+    """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
+    pair = pair_of(x)
+    if new.data is not pair.data:
+        pair.data.copy_(new.data)
+    x._pair = aliasing.write_validity(pair, x._family, new.mask, new.payload)
+    if x._family is not None:
+        x._seen = x._family.version
+
+
+def same_mask(a: MaskedTensor, b: MaskedTensor) -> bool:
+    """Whether two tensors share one mask (a static fact)."""
+    return masks.same(pair_of(a).mask, pair_of(b).mask)
