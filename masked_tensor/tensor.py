@@ -27,7 +27,7 @@ class MaskedTensor(Tensor):
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen = 0  # the family's version that _pair reflects
     _born = 0  # the family's tracked version when this member was made
-    _traced: Tensor | None = None  # the mask's bytes, made at once while tracing: a tracer may ask outside its modes
+    _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
     __torch_function__ = torch._C._disabled_torch_function_impl
 
@@ -45,9 +45,9 @@ class MaskedTensor(Tensor):
 
     @staticmethod
     def __tensor_unflatten__(inner: dict[str, Tensor], payload: Payload, size: Any, stride: Any) -> "MaskedTensor":
-        result = wrap(Pair(inner["_data"], inner["_bytes"].view(torch.bool), payload))
-        if type(inner["_bytes"]) is not Tensor:
-            result._traced = inner["_bytes"]
+        mask = inner["_bytes"].view(torch.bool)
+        result = wrap(Pair(inner["_data"], mask, payload))
+        result._view = mask, inner["_bytes"]
         return result
 
     def __coerce_same_metadata_as_tangent__(self, expected: Payload, expected_type: type | None = None) -> Tensor:
@@ -67,10 +67,14 @@ class MaskedTensor(Tensor):
     @property
     def _bytes(self) -> Tensor:
         # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
-        if self._traced is not None:
-            return self._traced
-        with _disable_current_modes():  # a tracer reads it under its own modes, which must not see a real view
-            return pair_of(self).mask.view(torch.uint8)
+        mask = pair_of(self).mask
+        if self._view is None or self._view[0] is not mask:
+            if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
+                with _disable_current_modes():
+                    self._view = mask, mask.view(torch.uint8)
+            else:
+                self._view = mask, mask.view(torch.uint8)
+        return self._view[1]
 
 
 def wrap(pair: Pair) -> MaskedTensor:
@@ -89,8 +93,8 @@ def wrap(pair: Pair) -> MaskedTensor:
         _extra_dispatch_keys=_KEYS,
     )
     result._pair = pair
-    if type(pair.mask) is not Tensor:
-        result._traced = pair.mask.view(torch.uint8)
+    if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
+        result._view = pair.mask, pair.mask.view(torch.uint8)
     return result  # type: ignore[no-any-return]
 
 

@@ -1,0 +1,246 @@
+"""From a plain sample to masked cases, and the laws every case must keep.
+
+A *case* is a sample whose tensor arguments were replaced by ``Masked`` records (data + mask).  ``build`` makes the
+MaskedTensors from them with any payload, so that the same case can be run with NaN, inf or 1e30 under the mask.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_leaves, tree_map
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor
+from masked_tensor.tensor import pair_of
+
+from .database import Sample
+
+PAYLOADS = (float("nan"), float("inf"), 1e30, -7.0)
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A masked value as the oracles see it: plain data, plain mask."""
+
+    data: Tensor
+    mask: Tensor
+
+
+Oracle = Callable[..., Any]  # (op, *args, **kwargs) with Masked arguments -> Masked (or plain) results, same structure
+
+
+def random_mask(shape: Any, pattern: str, generator: torch.Generator) -> Tensor:
+    """``random``: 65 % valid; ``rows``: constant along the last dim (stride 0); ``none``; ``full``."""
+    shape = tuple(shape)
+    if pattern == "full":
+        return torch.ones(shape, dtype=torch.bool)
+    if pattern == "none":
+        return torch.zeros((), dtype=torch.bool).expand(shape)
+    if pattern == "rows" and len(shape) > 1:
+        return (torch.rand((*shape[:-1], 1), generator=generator) < 0.65).expand(shape)
+    return torch.rand(shape, generator=generator) < 0.65
+
+
+def masked_case(sample: Sample, pattern: str, which: str = "all", seed: int = 0) -> Sample:
+    """The sample with its first tensor (``which="first"``) or all tensors masked by a random mask."""
+    generator = torch.Generator().manual_seed(seed)
+    state = {"left": 1 if which == "first" else 10**6}
+
+    def mask(value: Any) -> Any:
+        if not isinstance(value, Tensor) or state["left"] == 0 or value.layout != torch.strided:
+            return value
+        state["left"] -= 1
+        return Masked(value.detach(), random_mask(value.shape, pattern, generator))
+
+    args, kwargs = tree_map(mask, (sample.args, sample.kwargs))
+    return Sample(sample.op, args, kwargs)
+
+
+def poisoned(data: Tensor, mask: Tensor, payload: float) -> Tensor:
+    """``data`` with ``payload`` (as far as the dtype can hold it) under the mask."""
+    if data.dtype is torch.bool:
+        return torch.where(mask, data, ~data)
+    if not (data.is_floating_point() or data.is_complex()):
+        info = torch.iinfo(data.dtype)
+        value = {1e30: info.max, -7.0: max(-7, info.min)}.get(payload, min(10**9, info.max))
+        return torch.where(mask, data, torch.tensor(value, dtype=data.dtype))
+    if data.dtype.itemsize == 1:
+        return data
+    return torch.where(mask, data, torch.tensor(payload, dtype=data.dtype))
+
+
+def build(tree: Any, payload: float | None = None, requires_grad: bool = False) -> Any:
+    """MaskedTensors for every ``Masked`` in ``tree``; with a payload, the data is wrapped as it is (Payload.ANY)."""
+
+    def make(value: Any) -> Any:
+        if isinstance(value, Masked):
+            data = value.data.clone()
+            x = mt.masked_tensor(data, value.mask) if payload is None else mt.as_masked_tensor(
+                poisoned(data, value.mask, payload), value.mask
+            )
+            return x.requires_grad_() if requires_grad and differentiable(data) else x
+        if isinstance(value, Tensor):
+            value = value.detach().clone()
+            return value.requires_grad_() if requires_grad and differentiable(value) else value
+        return value
+
+    return tree_map(make, tree, is_leaf=lambda v: isinstance(v, Masked))
+
+
+def differentiable(x: Tensor) -> bool:
+    return x.is_floating_point() or x.is_complex()
+
+
+def run(case: Sample, payload: float | None = None, requires_grad: bool = False) -> tuple[list[Any], list[Any]]:
+    """Runs the op; returns the output leaves and the built tensor inputs (to read their gradients)."""
+    args, kwargs = build((case.args, case.kwargs), payload, requires_grad)
+    torch.manual_seed(1)
+    out = case.op(*args, **kwargs)
+    return tree_leaves(out), [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
+
+
+def seen(x: Any) -> Any:
+    """A result as a Masked record (plain tensors: valid everywhere; others as they are)."""
+    if type(x) is MaskedTensor:
+        pair = pair_of(x)
+        return Masked(pair.data.detach(), pair.mask)
+    if isinstance(x, Tensor):
+        return Masked(x.detach(), torch.ones(x.shape, dtype=torch.bool))
+    return x
+
+
+def assert_same(actual: Any, expected: Any, what: str, exact: bool = False) -> None:
+    """Same masks and same values where valid; NaN equals NaN."""
+    actual, expected = seen(actual), seen(expected)
+    if not isinstance(expected, Masked):
+        assert actual == expected, what
+        return
+    assert isinstance(actual, Masked), f"{what}: no tensor came out"
+    assert actual.data.shape == expected.data.shape, f"{what}: shape {actual.data.shape}, not {expected.data.shape}"
+    assert torch.equal(actual.mask, expected.mask.expand(actual.mask.shape)), f"{what}: mask\n{actual.mask}\nexpected\n{expected.mask}"
+    assert actual.data.dtype == expected.data.dtype, f"{what}: {actual.data.dtype}, not {expected.data.dtype}"
+    tolerance = {"rtol": 0, "atol": 0} if exact else {}
+    torch.testing.assert_close(
+        actual.data[actual.mask], expected.data[actual.mask], equal_nan=True, msg=lambda m: f"{what}: {m}", **tolerance
+    )
+
+
+def masked_leaves(tree: Any) -> Iterator[Masked]:
+    yield from (v for v in tree_leaves(tree, is_leaf=lambda v: isinstance(v, Masked)) if isinstance(v, Masked))
+
+
+# ------------------------------------------------------------------------------------------------------------- laws
+
+
+def check_value(case: Sample, oracle: Oracle) -> None:
+    """L3, L5: the result equals the oracle's, value and mask."""
+    outputs, _ = run(case)
+    expected = tree_leaves(oracle(case.op, *case.args, **case.kwargs), is_leaf=lambda v: isinstance(v, Masked))
+    assert len(outputs) == len(expected), f"{len(outputs)} outputs, expected {len(expected)}"
+    for index, (a, e) in enumerate(zip(outputs, expected, strict=True)):
+        assert_same(a, e, f"output {index}")
+
+
+def check_garbage(case: Sample) -> None:
+    """L1: no output, mask, exception or gradient depends on the payload."""
+    clean, inputs = run(case, requires_grad=True)
+    gradients = _gradients(clean, inputs)
+    for payload in PAYLOADS:
+        dirty, inputs = run(case, payload, requires_grad=True)
+        for index, (a, e) in enumerate(zip(dirty, clean, strict=True)):
+            assert_same(a, e, f"output {index} with payload {payload}")
+        for index, (a, e) in enumerate(zip(_gradients(dirty, inputs), gradients, strict=True)):
+            if e is not None or a is not None:
+                assert_same(a, e, f"gradient {index} with payload {payload}")
+
+
+def _gradients(outputs: list[Any], inputs: list[Tensor]) -> list[Tensor | None]:
+    """Gradients of the summed squares of all outputs; L2 is checked on the way: zero at holes, plain for plain."""
+    tracked = [o for o in outputs if isinstance(o, Tensor) and o.requires_grad]
+    wanted = [x for x in inputs if x.requires_grad]
+    if not tracked or not wanted:
+        return []
+    generator = torch.Generator().manual_seed(3)
+    seeds = [torch.rand(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in tracked]
+    grads = torch.autograd.grad(tracked, wanted, seeds, allow_unused=True)
+    for x, grad in zip(wanted, grads, strict=True):
+        if grad is None:
+            continue
+        assert type(grad) is type(x), f"the gradient of a {type(x).__name__} is a {type(grad).__name__}"
+        if type(grad) is MaskedTensor:
+            pair = pair_of(grad)
+            assert torch.equal(pair.mask, pair_of(x).mask), "the gradient's mask is not the tensor's own"
+            assert not (pair.data[~pair.mask] != 0).any(), "the gradient at a masked-out position is not 0"
+    return list(grads)
+
+
+def check_gradient(case: Sample) -> None:
+    """L2: gradcheck in float64 with respect to every floating input, payload included (its derivative must be 0)."""
+    leaves = tree_leaves((case.args, case.kwargs), is_leaf=lambda v: isinstance(v, Masked))
+    datas = [
+        (v.data if isinstance(v, Masked) else v).detach().clone().requires_grad_()
+        for v in leaves
+        if (isinstance(v, Masked) and differentiable(v.data)) or (isinstance(v, Tensor) and differentiable(v))
+    ]
+
+    def function(*tensors: Tensor) -> Any:
+        rest = iter(tensors)
+
+        def make(value: Any) -> Any:
+            if isinstance(value, Masked):
+                data = next(rest) if differentiable(value.data) else value.data
+                return mt.as_masked_tensor(data, value.mask)
+            return next(rest) if isinstance(value, Tensor) and differentiable(value) else value
+
+        args, kwargs = tree_map(make, (case.args, case.kwargs), is_leaf=lambda v: isinstance(v, Masked))
+        torch.manual_seed(1)
+        out = tree_leaves(case.op(*args, **kwargs))
+        tensors_out = [o.filled(0) if type(o) is MaskedTensor else o for o in out if isinstance(o, Tensor)]
+        return tuple(o for o in tensors_out if differentiable(o) and o.requires_grad)
+
+    if not datas or not function(*datas):
+        return
+    assert torch.autograd.gradcheck(function, datas, fast_mode=True, check_batched_grad=False, atol=1e-4)
+
+
+def check_identity(sample: Sample) -> None:
+    """L6: with an all-True mask the plain op's result."""
+    outputs, _ = run(masked_case(sample, "full"))
+    torch.manual_seed(1)
+    args, kwargs = build((sample.args, sample.kwargs))
+    torch.manual_seed(1)
+    for index, (a, e) in enumerate(zip(outputs, tree_leaves(sample.op(*args, **kwargs)), strict=True)):
+        assert_same(a, e, f"output {index}")
+
+
+def check_inplace(case: Sample, inplace: Callable[..., Any]) -> None:
+    """The in-place twin does what the op does, to the tensor itself, and a view of it sees the result."""
+    expected, _ = run(case)
+    args, kwargs = build((case.args, case.kwargs))
+    target = args[0]
+    if not isinstance(expected[0], Tensor) or expected[0].shape != target.shape or type(target) is not MaskedTensor:
+        return
+    if not torch.can_cast(expected[0].dtype, target.dtype):
+        return
+    view = target.view_as(target)
+    torch.manual_seed(1)
+    result = inplace(*args, **kwargs)
+    assert result is target
+    reference = Masked(seen(expected[0]).data.to(target.dtype), seen(expected[0]).mask)
+    assert_same(target, reference, "in place")
+    assert_same(view, reference, "a view of the target")
+
+
+def check_compiled(case: Sample) -> None:
+    """torch.compile(fullgraph=True) gives the eager result."""
+    expected, _ = run(case)
+    args, kwargs = build((case.args, case.kwargs))
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    op = case.op
+    out = torch.compile(lambda *a, **k: op(*a, **k), fullgraph=True, backend="aot_eager")(*args, **kwargs)
+    for index, (a, e) in enumerate(zip(tree_leaves(out), expected, strict=True)):
+        assert_same(a, e, f"compiled output {index}")

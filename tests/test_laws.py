@@ -1,0 +1,76 @@
+"""The laws over torch's operator database: one test per entry and law, generated from the families' oracles."""
+
+import itertools
+import warnings
+from collections import Counter
+
+import pytest
+import torch
+
+from . import database, harness
+from .oracles import FAMILY, ORACLES, XFAIL
+
+LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled")
+PATTERNS = ("random", "rows", "none")
+RAN: Counter[str] = Counter()
+
+
+def _parameters() -> list:
+    result = []
+    for name, law in itertools.product(sorted(ORACLES), LAWS):
+        if name not in database.ENTRIES or (law == "inplace" and database.ENTRIES[name].inplace_variant is None):
+            continue
+        reason = XFAIL.get((name, law))
+        marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
+        result.append(pytest.param(name, law, marks=marks, id=f"{name}-{law}"))
+    return result
+
+
+@pytest.mark.parametrize(("name", "law"), _parameters())
+def test_law(name: str, law: str) -> None:
+    checked = 0
+    for sample in database.samples(name, limit=2 if law == "compiled" else database.MAX_SAMPLES):
+        if not _plain_runs(sample):
+            continue
+        for case in _cases(sample, law):
+            _check(name, law, sample, case)
+            checked += 1
+    RAN[FAMILY[name]] += checked
+    assert checked or law == "inplace", "no sample of the database could be run"
+
+
+def _cases(sample, law):
+    if law == "identity":
+        return [sample]
+    if law == "compiled":
+        return [harness.masked_case(sample, "random")]
+    return [
+        harness.masked_case(sample, pattern, which, seed)
+        for seed, (pattern, which) in enumerate(itertools.product(PATTERNS, ("all", "first")))
+    ]
+
+
+def _plain_runs(sample) -> bool:
+    args, kwargs = harness.build((sample.args, sample.kwargs))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sample.op(*args, **kwargs)
+    except (RuntimeError, ValueError, IndexError, TypeError):
+        return False
+    return any(isinstance(a, torch.Tensor) for a in torch.utils._pytree.tree_leaves((args, kwargs)))
+
+
+def _check(name, law, sample, case):
+    if law == "value":
+        harness.check_value(case, ORACLES[name])
+    elif law == "garbage":
+        harness.check_garbage(case)
+    elif law == "gradient":
+        harness.check_gradient(case)
+    elif law == "identity":
+        harness.check_identity(case)
+    elif law == "inplace":
+        harness.check_inplace(case, database.ENTRIES[name].inplace_variant)
+    else:
+        harness.check_compiled(case)
