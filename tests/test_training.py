@@ -1,0 +1,212 @@
+"""A masked tensor is an ordinary autograd citizen: optimizers, hooks, accumulation, checkpoint, double backward."""
+
+import copy
+import inspect
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor
+
+OPTIMIZERS = sorted(
+    name
+    for name, value in vars(torch.optim).items()
+    if inspect.isclass(value) and issubclass(value, torch.optim.Optimizer) and value is not torch.optim.Optimizer
+)
+
+
+def batch(requires_grad: bool = False) -> tuple[MaskedTensor, MaskedTensor]:
+    """Eight rows of four measurements; holes in both inputs (whole rows and single cells) and targets."""
+    generator = torch.Generator().manual_seed(0)
+    data, target = torch.randn(8, 4, generator=generator), torch.randn(8, 2, generator=generator)
+    mask, known = torch.rand(8, 4, generator=generator) < 0.7, torch.rand(8, 2, generator=generator) < 0.7
+    mask[3] = False
+    nan = torch.tensor(float("nan"))
+    x = mt.as_masked_tensor(torch.where(mask, data, nan), mask)
+    return x.requires_grad_(requires_grad), mt.as_masked_tensor(torch.where(known, target, nan), known)
+
+
+def model(dtype: torch.dtype = torch.float32) -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.LayerNorm(8), nn.Linear(8, 2)).to(dtype)
+
+
+def loss_of(net: nn.Module) -> torch.Tensor:
+    x, y = batch()
+    return F.mse_loss(net(x), y)
+
+
+def gradients(net: nn.Module) -> list[torch.Tensor]:
+    grads = [p.grad for p in net.parameters()]
+    assert all(type(g) is torch.Tensor and g.isfinite().all() for g in grads)
+    return [g.clone() for g in grads]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_takes_a_step(name: str) -> None:
+    net = model()
+    if name == "Muon":  # takes matrices only
+        parameters = [p for p in net.parameters() if p.dim() == 2]
+    elif name == "SparseAdam":
+        pytest.skip("SparseAdam takes sparse gradients only: tested with nn.Embedding(sparse=True)")
+    else:
+        parameters = list(net.parameters())
+    optimizer = getattr(torch.optim, name)(parameters, lr=0.01)
+    before = [p.detach().clone() for p in parameters]
+
+    def closure() -> torch.Tensor:
+        optimizer.zero_grad()
+        loss = loss_of(net)
+        loss.backward()
+        return loss
+
+    first = float(closure())
+    for _ in range(5):
+        optimizer.step(closure)
+    assert all(p.isfinite().all() for p in parameters)
+    assert any(not torch.equal(a, b) for a, b in zip(before, parameters, strict=True))
+    assert float(closure()) < first
+
+
+def test_sparse_adam_with_masked_ids() -> None:
+    table = nn.Embedding(5, 3, sparse=True)
+    optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.1)
+    ids = mt.as_masked_tensor(torch.tensor([1, 10**9, 3]), torch.tensor([True, False, True]))
+    before = table.weight.detach().clone()
+    table(ids).square().sum().backward()
+    optimizer.step()
+    changed = (table.weight != before).any(1)
+    assert changed.tolist() == [False, True, False, True, False]
+
+
+def test_clip_grad_norm_and_accumulation() -> None:
+    net = model()
+    loss_of(net).backward()
+    once = gradients(net)
+    loss_of(net).backward()
+    for a, b in zip(gradients(net), once, strict=True):
+        torch.testing.assert_close(a, 2 * b)
+    norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1e-3)
+    assert type(norm) is torch.Tensor
+    assert norm.isfinite()
+    total = torch.cat([g.flatten() for g in gradients(net)]).norm()
+    torch.testing.assert_close(total, torch.tensor(1e-3), rtol=1e-3, atol=0)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_checkpoint(use_reentrant: bool) -> None:
+    net = model()
+    loss_of(net).backward()
+    expected = gradients(net)
+    net.zero_grad()
+    x, y = batch(requires_grad=True)
+    F.mse_loss(checkpoint(net, x, use_reentrant=use_reentrant), y).backward()
+    for a, b in zip(gradients(net), expected, strict=True):
+        torch.testing.assert_close(a, b)
+    assert type(x.grad) is MaskedTensor
+
+
+def test_double_backward_through_a_model() -> None:
+    net = model(torch.float64)
+    x, y = (v.double() for v in batch())
+    x.requires_grad_()
+    loss = F.mse_loss(net(x), y)
+    (gx,) = torch.autograd.grad(loss, x, create_graph=True)
+    assert type(gx) is MaskedTensor
+    gx.square().sum().backward()
+    found = gradients(net)
+
+    step = 1e-6
+    weight = net[0].weight
+
+    def penalty() -> torch.Tensor:
+        inputs = batch()[0].double().requires_grad_()
+        (g,) = torch.autograd.grad(F.mse_loss(net(inputs), y), inputs)
+        return g.square().sum().filled(0)
+
+    with torch.no_grad():
+        weight[2, 1] += step
+    up = penalty()
+    with torch.no_grad():
+        weight[2, 1] -= 2 * step
+    down = penalty()
+    torch.testing.assert_close(found[0][2, 1], (up - down) / (2 * step), rtol=1e-4, atol=1e-8)
+
+
+def test_tensor_and_module_hooks_and_retain_grad() -> None:
+    net = model()
+    seen = []
+    handle = net[1].register_forward_hook(lambda module, args, out: seen.append(type(out)))
+    full = net[2].register_full_backward_hook(lambda module, gi, go: seen.append(type(gi[0])))
+    x, y = batch(requires_grad=True)
+    hidden = net[0](x)
+    hidden.retain_grad()
+    hidden.register_hook(lambda g: seen.append(type(g)))
+    F.mse_loss(net[3](net[2](net[1](hidden))), y).backward()
+    assert seen == [MaskedTensor] * 3
+    assert type(hidden.grad) is MaskedTensor
+    assert type(x.grad) is MaskedTensor
+    holes = ~x.grad.get_mask()
+    assert (x.grad.get_data()[holes] == 0).all()
+    handle.remove()
+    full.remove()
+
+
+def test_a_hook_that_returns_a_plain_gradient_is_masked() -> None:
+    x = mt.masked_tensor(torch.ones(3), torch.tensor([True, False, True]), requires_grad=True)
+    y = x * 2
+    y.register_hook(lambda g: torch.full((3,), float("nan")).where(torch.tensor([False, True, False]), torch.ones(3)))
+    w = torch.ones(3, requires_grad=True)
+    (y * w).sum().backward()
+    assert x.grad.tolist() == [2.0, None, 2.0]
+    assert w.grad.tolist() == [2.0, 0.0, 2.0]
+
+
+def test_backward_with_a_plain_gradient_counts_zero_at_holes() -> None:
+    w = torch.ones(3, requires_grad=True)
+    x = mt.masked_tensor(torch.ones(3), torch.tensor([True, False, True]))
+    (x * w).backward(torch.tensor([1.0, float("nan"), 3.0]))
+    assert w.grad.tolist() == [1.0, 0.0, 3.0]
+
+
+def test_nothing_valid_gives_a_masked_loss_and_zero_gradients() -> None:
+    net = model()
+    x, _ = batch()
+    loss = F.mse_loss(net(x), mt.masked_tensor(torch.full((8, 2), float("nan")), torch.zeros(8, 2, dtype=torch.bool)))
+    assert not loss.get_mask()
+    loss.backward()
+    assert all((g == 0).all() for g in gradients(net))
+
+
+def test_a_parameter_with_holes_is_stepped() -> None:
+    parameter = nn.Parameter(mt.masked_tensor(torch.ones(3), torch.tensor([True, False, True])))
+    assert type(parameter) is MaskedTensor
+    assert isinstance(parameter, nn.Parameter)
+    optimizer = torch.optim.AdamW([parameter], lr=0.1)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (parameter * torch.tensor([1.0, float("nan"), 2.0])).sum().backward()
+        optimizer.step()
+    values = parameter.detach().tolist()
+    assert values[1] is None
+    assert values[0] < 1 > values[2]
+
+
+def test_a_value_used_twice_adds_both_gradients() -> None:
+    # Below autograd the two gradients would meet under the AND rule, and the first would be lost.
+    x = mt.masked_tensor(torch.ones(2), torch.tensor([True, True]), requires_grad=True)
+    other = mt.masked_tensor(torch.ones(2), torch.tensor([True, False]))
+    (x.sum() + (x * other).sum()).backward()
+    assert x.grad.tolist() == [2.0, 1.0]
+
+
+def test_deepcopied_model_and_amp_grad_scaler() -> None:
+    net = copy.deepcopy(model())
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        loss = loss_of(net)
+    loss.backward()
+    assert len(gradients(net)) == 6
