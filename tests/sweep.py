@@ -1,0 +1,90 @@
+"""The whole operator database under the laws that need no oracle; ``python -m tests.sweep`` prints the score.
+
+Every entry *passes* (garbage invariance, gradients, identity), is *refused* with the documented error, or is *wrong*.
+"""
+
+import sys
+import warnings
+from collections import Counter
+from dataclasses import dataclass
+
+import torch
+
+from masked_tensor.errors import UnsupportedOpError
+
+from . import database, harness
+from .oracles import FAMILY
+
+# Entries that no masked tensor can reach, and why.
+NOT_APPLICABLE = {
+    "makes a tensor from sizes and numbers": {
+        *("arange", "broadcast_shapes", "linspace", "logspace", "ones", "zeros", "full", "empty", "eye", "randn"),
+        *("randint", "empty_strided", "empty_permuted", "scalar_tensor", "triu_indices", "tril_indices"),
+        *("linspace.tensor_overload", "logspace.tensor_overload", "normal.number_mean"),
+        *(name for name in database.ENTRIES if name.startswith("signal.windows.")),
+    },
+    "uninitialised memory or random by definition": {
+        *("empty_like", "new_empty", "new_empty_strided", "resize_", "resize_as_"),
+    },
+    "needs a CUDA device": {
+        *(name for name in database.ENTRIES if name.startswith("jiterator")),
+        *("torch._scaled_mm", "torch._scaled_mm_v2"),
+        *("torch.ops.aten._flash_attention_forward", "torch.ops.aten._efficient_attention_forward"),
+    },
+    "the peer's own functions, tested as ours in test_functional": {
+        *(name for name in database.ENTRIES if name.startswith("masked.")),
+    },
+}
+SKIPPED = {name: reason for reason, names in NOT_APPLICABLE.items() for name in names}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one entry."""
+
+    name: str
+    outcome: str  # passes, refused, wrong, skipped
+    detail: str = ""
+    backward: bool = False  # a gradient was checked, too
+
+
+def judge(name: str, limit: int = 4) -> Verdict:
+    """Runs the laws on a few samples of one entry."""
+    if name in SKIPPED:
+        return Verdict(name, "skipped", SKIPPED[name])
+    backward = False
+    ran = 0
+    for sample in database.samples(name, limit=limit):
+        case = harness.masked_case(sample, "random")
+        if not list(harness.masked_leaves((case.args, case.kwargs))):
+            continue
+        ran += 1
+        try:
+            outputs, _ = harness.run(case, requires_grad=True)
+            backward |= any(isinstance(o, torch.Tensor) and o.requires_grad for o in outputs)
+            harness.check_garbage(case)
+            harness.check_identity(sample)
+            harness.check_gradient(case)
+        except UnsupportedOpError as error:
+            return Verdict(name, "refused", str(error).split(" has no")[0])
+        except Exception as error:  # every other exception is a finding
+            return Verdict(name, "wrong", f"{type(error).__name__}: {str(error)[:160]}")
+    return Verdict(name, "passes", f"{ran} samples", backward) if ran else Verdict(name, "skipped", "no tensor argument")
+
+
+def main() -> None:
+    names = [n for n in database.ENTRIES if not sys.argv[1:] or any(a in n for a in sys.argv[1:])]
+    total: Counter[str] = Counter()
+    warnings.simplefilter("ignore")
+    for name in names:
+        verdict = judge(name)
+        total[verdict.outcome] += 1
+        total["backward"] += verdict.backward
+        if verdict.outcome in ("wrong", "refused"):
+            print(f"{verdict.outcome:8} {name:45} {verdict.detail}".replace("\n", " "), flush=True)
+    applicable = sum(total[k] for k in ("passes", "refused", "wrong"))
+    print(dict(total), f"{total['passes'] / max(1, applicable):.1%} of {applicable}", f"with an oracle: {len(FAMILY)}")
+
+
+if __name__ == "__main__":
+    main()
