@@ -72,6 +72,20 @@ def filled(x: Pair, fill: float | bool) -> Tensor:
     return select(x.data, x.mask, fill)
 
 
+def cleared(data: Tensor, mask: Tensor) -> Tensor:
+    """A fresh result of the caller's own with 0 written under the mask, in place where that is possible.
+
+    By the gradient contract nothing arrives there backward, so autograd need not know: this is the cheap way to hand on
+    ``Payload.ZERO``.  ``data`` must not be saved for its own backward (products and affine maps save their inputs).
+    """
+    if type(data) is not Tensor or transforming() or data.device.type != "cpu" or data.dtype.itemsize > 8:
+        return select(data, mask, 0)
+    with torch.no_grad():
+        bits = data.detach().view(_BITS[data.dtype.itemsize])
+        bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
+    return data
+
+
 class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float) -> Tensor:  # type: ignore[override]

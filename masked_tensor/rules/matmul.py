@@ -1,5 +1,125 @@
-"""Not written yet."""
+"""Matrix products: masked entries count 0, and an output is valid iff it adds up at least one valid pair.
 
+A mask that cannot vary along the contracted dimension (a fact of its strides) passes through without a product of
+masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added to the product (a bias, the ``input`` of
+``addmm``) is an ordinary summand: the sum is valid where the product and the summand are.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import cleared, guard, tracked, transforming, zeroed
 
-ROWS: list[Op] = []
+Operand = Pair | Tensor
+
+
+def data_of(x: Operand) -> Tensor:
+    """The plain data of an operand."""
+    return x.data if type(x) is Pair else x  # type: ignore[return-value]
+
+
+def factor(x: Operand, other: Operand, dim: int) -> Tensor:
+    """The data of ``x`` as a factor of a product with ``other`` that contracts the dimension ``dim`` of ``x``.
+
+    A masked entry must be 0 where it meets valid ones: if the mask varies along ``dim``, or if the gradient of
+    ``other`` adds up over what ``x`` holds.  Otherwise its payload reaches masked outputs only.
+    """
+    if type(x) is not Pair:
+        return x  # type: ignore[return-value]
+    mixes = not (x.mask.dim() == 0 or masks.constant(x.mask, dim))
+    if mixes or tracked(data_of(other)) or transforming():
+        return zeroed(x)
+    return guard(x.data, x.mask)
+
+
+def finished(data: Tensor, mask: Tensor) -> Pair:
+    """The pair of a fresh product.  With a gradient to come the next op needs zeros: writing them here is cheapest."""
+    if tracked(data):
+        return Pair(cleared(data, mask), mask, Payload.ZERO)
+    return Pair(data, mask)
+
+
+def pairs(a: Operand, b: Operand, transposed: bool = False) -> Tensor:
+    """The mask of ``a @ b`` (``a @ b.T`` if ``transposed``) for operands of any dimension, as in ``torch.matmul``."""
+    left, right = pair.of(a).mask, pair.of(b).mask
+    if transposed and right.dim() > 1:
+        right = right.mT
+    rows, columns = left.dim() > 1, right.dim() > 1
+    result = masks.paired(left if rows else left.unsqueeze(0), right if columns else right.unsqueeze(1))
+    if not columns:
+        result = result.squeeze(-1)
+    if rows:
+        return result
+    return result.squeeze(-2) if columns else result.squeeze(-1)
+
+
+def product(op: OpOverload, a: Operand, b: Operand, *dtype: torch.dtype) -> Pair:
+    """mm, bmm, mv, dot, vdot, matmul."""
+    data = op(factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2), *dtype)
+    return finished(data, pairs(a, b))
+
+
+def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
+    """``x @ weight.T + bias``."""
+    data = torch.nn.functional.linear(
+        factor(x, weight, -1), factor(weight, x, -1), None if bias is None else data_of(bias)
+    )
+    return finished(data, _with_summand(pairs(x, weight, transposed=True), bias))
+
+
+def _with_summand(mask: Tensor, summand: Operand | None, beta: float = 1) -> Tensor:
+    return masks.both(mask, summand.mask) if type(summand) is Pair and beta != 0 else mask
+
+
+def affine(
+    op: OpOverload, summand: Operand, a: Operand, b: Operand, *dtype: torch.dtype, beta: float = 1, **keywords: Any
+) -> Pair:
+    """addmm, addbmm, baddbmm, addmv: ``beta * summand + alpha * (a @ b)``; with beta = 0 the summand takes no part."""
+    left, right = factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2)
+    data = op(data_of(summand), left, right, *dtype, beta=beta, **keywords)
+    mask = pairs(a, b)
+    if mask.dim() > data.dim():  # addbmm sums over the batch, too
+        mask = masks.any(mask, 0)
+    mask = _with_summand(mask, summand, beta)
+    return finished(data, masks.fit(mask, data.shape))
+
+
+def addmm_activation(
+    summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
+) -> Pair:
+    """``gelu`` or ``relu`` of ``addmm``."""
+    out = affine(torch.ops.aten.addmm.default, summand, a, b, beta=beta, alpha=alpha)
+    data = guard(out.data, out.mask)
+    return Pair(torch.nn.functional.gelu(data, approximate="tanh") if use_gelu else torch.relu(data), out.mask)
+
+
+def addr(summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: float = 1) -> Pair:
+    """``beta * summand + alpha * outer(a, b)``: every output is one pair."""
+    left, right = (zeroed(pair.of(x)) for x in (a, b))
+    data = torch.ops.aten.addr.default(data_of(summand), left, right, beta=beta, alpha=alpha)
+    mask = masks.both(pair.of(a).mask.unsqueeze(1), pair.of(b).mask.unsqueeze(0))
+    return finished(data, masks.fit(_with_summand(mask, summand, beta), data.shape))
+
+
+def multilinear(op: OpOverload, *arguments: Any) -> Pair:
+    """_trilinear, and any sum of products: an output is valid iff at least one product has valid factors only."""
+    data = op(*(zeroed(x) if type(x) is Pair else x for x in arguments))
+    with torch.autocast(data.device.type, enabled=False), torch.no_grad():
+        present = op(*(pair.of(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments))
+    return finished(data, present > 0)
+
+
+ROWS = [
+    *(Op(name, product, generic=True) for name in ("mm", "bmm", "mv", "dot", "vdot", "matmul")),
+    *(Op(name, affine, generic=True) for name in ("addmm", "addbmm", "baddbmm", "addmv")),
+    Op("linear", linear),
+    Op("_addmm_activation", addmm_activation),
+    Op("addr", addr),
+    Op("_trilinear", multilinear, generic=True),
+]
