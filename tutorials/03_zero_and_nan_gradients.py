@@ -1,0 +1,82 @@
+"""
+Why is my gradient NaN although the loss is fine?
+=================================================
+
+``torch.where`` chooses a value, but autograd still multiplies the gradient of the value *not* chosen by zero, and zero
+times infinity is NaN.  With holes there is nothing to multiply.  The cases are issues people filed against PyTorch.
+"""
+
+import torch
+from torch import tensor
+
+import masked_tensor as mt
+
+ROWS: list[tuple[str, str, str]] = []
+
+
+def row(case: str, plain: torch.Tensor, masked: mt.MaskedTensor | torch.Tensor) -> None:
+    """One line of the table at the end."""
+    shown = [None if v is None else round(v, 5) for v in masked.reshape(-1).tolist()]
+    ROWS.append((case, str([round(v, 5) for v in plain.reshape(-1).tolist()]), str(shown).replace("None", "--")))
+
+
+# 10729: exp overflows in the branch that is not taken.
+values = tensor([-10.0, -5, 0, 50, 90, 100])
+plain = values.clone().requires_grad_()
+torch.where(plain < 0, plain.exp(), torch.ones(6)).sum().backward()
+negative = values < 0
+x = mt.masked_tensor(values, negative, requires_grad=True)
+ones = mt.masked_tensor(torch.ones(6), ~negative)
+torch.where(negative, x.exp(), ones).sum().backward()
+row("10729 where(x < 0, exp(x), 1)", plain.grad, x.grad)
+assert plain.grad[-2:].isnan().all()
+assert x.grad.get_mask().tolist() == negative.tolist()
+torch.testing.assert_close(x.grad.compressed(), values[:2].exp())
+
+# 52248: a division by zero in the branch that is not taken.
+plain = tensor(1.0, requires_grad=True)
+torch.where(tensor(False), plain / 0, tensor(1.0)).backward()
+a = mt.masked_tensor(1.0, False, requires_grad=True)
+loss = torch.where(tensor(False), a / 0, tensor(1.0))
+loss.backward()
+row("52248 where(False, a / 0, c)", plain.grad, a.grad)
+assert loss.item() == 1.0
+assert plain.grad.isnan()
+assert a.grad.tolist() is None
+
+# 67180: nansum hides the NaN, its gradient does not.
+plain = tensor(1.0, requires_grad=True)
+torch.nansum(tensor([1.0, 2.0, float("nan")]) * plain).backward()
+b = tensor(1.0, requires_grad=True)
+(mt.masked_invalid(tensor([1.0, 2.0, float("nan")])) * b).sum().backward()
+row("67180 nansum(a * b), gradient of b", plain.grad, b.grad)
+assert plain.grad.isnan()
+assert b.grad == 3.0
+
+# 4132: dividing by zero, then masking the result.
+divisor = tensor([0.0, 1.0])
+plain = tensor([1.0, 1.0], requires_grad=True)
+y = plain / divisor
+y[divisor != 0].sum().backward()
+x = tensor([1.0, 1.0], requires_grad=True)
+(x / mt.masked_equal(divisor, 0)).sum().backward()
+row("4132 (x / [0, 1])[valid]", plain.grad, x.grad)
+assert plain.grad[0].isnan()
+assert x.grad.tolist() == [0.0, 1.0]
+
+# And the one that starts most of these threads: targets that are missing.
+torch.manual_seed(0)
+inputs, targets = torch.randn(5, 3), tensor([1.0, float("nan"), 2.0, float("nan"), 0.5])
+by_hand, masked = (torch.nn.Linear(3, 1) for _ in range(2))
+masked.load_state_dict(by_hand.state_dict())
+known = ~targets.isnan()
+error = (by_hand(inputs).squeeze(1) - targets).square()
+(torch.where(known, error, tensor(0.0)).sum() / known.sum()).backward()
+torch.nn.functional.mse_loss(masked(inputs).squeeze(1), mt.masked_invalid(targets)).backward()
+row("missing targets, gradient of the bias", by_hand.bias.grad, masked.bias.grad)
+assert by_hand.weight.grad.isnan().all()
+assert masked.weight.grad.isfinite().all()
+
+print(f"{'case':40} {'torch.where and friends':42} masked_tensor")
+for case, left, right in ROWS:
+    print(f"{case:40} {left:42} {right}")

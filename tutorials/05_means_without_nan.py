@@ -1,0 +1,44 @@
+"""
+Which function skips missing values, and what if all are missing?
+=================================================================
+
+PyTorch has ``nansum`` and ``nanmean``, and no ``nanvar``, ``nanmax``, ``nanprod`` or ``nanargmin``.  A mask needs no
+``nan`` twin of anything, tells "the mean is NaN" from "there is no mean", and does not confuse a NaN that your own code
+computed with a value that was never measured.
+"""
+
+import torch
+
+import masked_tensor as mt
+
+y = torch.arange(32.0)
+x = y * y.fmod(4)
+x = torch.where(x == 0, float("nan"), x)  # zeros were never measured
+m = mt.masked_invalid(x)
+
+assert round(m.mean().item(), 4) == 32.6667
+torch.testing.assert_close(torch.nanmean(m).item(), x.nanmean().item())
+
+print(f"{'reduction':14} {'plain':>12} {'masked':>12}")
+for name in ("sum", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "prod", "median", "logsumexp"):
+    arguments = (0,) if name == "logsumexp" else ()
+    plain, masked = getattr(x, name)(*arguments), getattr(m, name)(*arguments)
+    print(f"{name:14} {plain.item():12.4g} {masked.item():12.4g}")
+    known = x[~x.isnan()]
+    expected = getattr(known, name)(*arguments)
+    if name.startswith("arg"):
+        expected = torch.nonzero(x == known[expected])[0, 0]
+    torch.testing.assert_close(masked.item(), expected.item(), check_dtype=False)
+
+# All missing: nanmean says NaN, exactly as it would for 0/0 in the data.  The mask says that there is no mean.
+nothing = torch.full((4,), float("nan"))
+assert nothing.nanmean().isnan()
+mean = mt.masked_invalid(nothing).mean()
+print("mean of nothing:", mean)
+assert mean.tolist() is None
+assert mt.mean(nothing, mask=~nothing.isnan(), fill_value=0.0) == 0.0  # or say what it should be
+
+# A NaN that was computed from valid values is a bug to see, not a value to skip.
+ratio = mt.masked_tensor([1.0, 0.0, 5.0], [True, True, False]) / mt.masked_tensor([2.0, 0.0, 1.0], [True, True, True])
+print("a computed NaN stays visible:", ratio, "-> mean", ratio.mean())
+assert ratio.mean().item() != ratio.mean().item()

@@ -1,0 +1,51 @@
+"""
+How do I update only the rows that have a gradient?
+===================================================
+
+Adagrad with a sparse gradient must touch only the entries the gradient names: elsewhere a gradient of "nothing" is not
+a gradient of zero.  With masked tensors the dense formula says so by itself, in four lines, and assignment writes
+exactly the valid entries.
+"""
+
+import torch
+
+import masked_tensor as mt
+
+rate, epsilon = 0.1, 1e-10
+parameter = torch.arange(8.0).reshape(2, 4)
+index, values = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4.0, 5.0])
+named = torch.zeros(2, 4, dtype=torch.bool).index_put((index[0], index[1]), torch.tensor(True))
+gradient = mt.masked_tensor(torch.zeros(2, 4).index_put((index[0], index[1]), values), named)
+
+
+def step(parameter: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """One Adagrad step; where the gradient has a hole, parameter and state stay what they were."""
+    total = state + gradient * gradient
+    update = rate * gradient / (total.sqrt() + epsilon)
+    return torch.where(named, (parameter - update).filled(0), parameter), torch.where(named, total.filled(0), state)
+
+
+state = torch.full((2, 4), 0.5)
+total = state + gradient * gradient
+assert total.compressed().tolist() == [9.5, 16.5, 25.5]
+torch.testing.assert_close(total.sqrt().compressed(), torch.tensor([3.0822, 4.0620, 5.0498]), atol=1e-4, rtol=0)
+
+first, state = step(parameter, state)
+expected = torch.tensor([[0, 1, 1.9027, 3], [3.9015, 5, 5.9010, 7]])
+torch.testing.assert_close(first, expected, atol=1e-4, rtol=0)
+
+second, state = step(first, state)
+torch.testing.assert_close(second[named], torch.tensor([1.8329, 3.8314, 5.8306]), atol=1e-4, rtol=0)
+
+# torch's own optimizer, given the sparse gradient, arrives at the same place.
+weight = torch.nn.Parameter(parameter.clone())
+optimizer = torch.optim.Adagrad([weight], lr=rate, initial_accumulator_value=0.5, eps=epsilon)
+for _ in range(2):
+    weight.grad = torch.sparse_coo_tensor(index, values, (2, 4))
+    optimizer.step()
+torch.testing.assert_close(weight.detach(), second)
+
+print(f"{'':10} {'before':>34} {'after one step':>34} {'after two':>34}")
+for i in range(2):
+    rows = (parameter[i], first[i], second[i])
+    print(f"row {i:<6}" + " ".join(f"{[round(v, 4) for v in r.tolist()]!s:>34}" for r in rows))
