@@ -5,6 +5,7 @@ there and re-expands: the AND of two ``(B, T, 1)`` padding masks over ``(B, T, C
 here reads a value on the host.
 """
 
+import builtins
 from collections.abc import Sequence
 from math import prod
 
@@ -47,6 +48,48 @@ def both(a: Tensor, b: Tensor) -> Tensor:
 def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:
     """``mask`` broadcast to ``shape`` (an expand: new dimensions have stride 0)."""
     return mask if mask.shape == tuple(shape) else mask.expand(tuple(shape))
+
+
+def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
+    """``mask.reshape(shape)``; dimensions that stay constant keep stride 0, only those merged with others are spelled out."""
+    shape = tuple(shape)
+    strides = mask.stride()
+    if 0 not in strides or mask.numel() == 0:
+        return mask.reshape(shape)
+    before: list[int] = []
+    after: list[int] = []
+    for old, new in _segments(mask.shape, shape):
+        constant = builtins.all(strides[d] == 0 or mask.shape[d] == 1 for d in old)
+        before += [1 if constant else mask.shape[d] for d in old]
+        after += [1 if constant else shape[d] for d in new]
+    small = mask.as_strided(before, [s if n > 1 else 0 for n, s in zip(before, strides, strict=True)])
+    return small.reshape(after).expand(shape)
+
+
+def _segments(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, range]]:
+    """The shortest runs of old and new dimensions with equal products, in order."""
+    result = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, second, start = (old[i] if i < len(old) else 1), (new[j] if j < len(new) else 1), (i, j)
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while first != second:
+            if first < second:
+                first, i = first * old[i], i + 1
+            else:
+                second, j = second * new[j], j + 1
+        result.append((range(start[0], i), range(start[1], j)))
+    return result
+
+
+def laid_out(mask: Tensor, data: Tensor) -> Tensor:
+    """One bool per element of the memory that ``data`` spans, True where an element of ``data`` is valid."""
+    if data.numel() == 0:
+        return torch.zeros(0, dtype=torch.bool, device=data.device)
+    span = sum((size - 1) * stride for size, stride in zip(data.shape, data.stride(), strict=True)) + 1
+    memory = torch.zeros(span, dtype=torch.bool, device=data.device)
+    memory.as_strided(data.shape, data.stride()).copy_(mask)
+    return memory
 
 
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:

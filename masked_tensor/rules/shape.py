@@ -1,15 +1,19 @@
 """Views and shape ops: data and mask move alike.
 
 A view of a masked tensor is a true view: it shares memory with its base, and what is written into one is seen by the
-other, data and validity.
+other, data and validity.  Ops that fill up with zeros (``tril``, ``diag_embed``) make valid zeros.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
+import torch
+from torch import Tensor
 from torch._ops import OpOverload
 
+from .. import masks
 from ..op import Op
-from ..pair import Pair
+from ..pair import Pair, Payload
 
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
@@ -20,10 +24,97 @@ def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
     return Pair(data, mask, x.payload)
 
 
+def along(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """flip, rot90: nothing changes along dimensions in which the mask is constant."""
+    data = op(x.data, *args, **kwargs)
+    return Pair(data, masks.fit(op(masks.compact(x.mask), *args, **kwargs), data.shape), x.payload)
+
+
+def roll(op: OpOverload, x: Pair, shifts: Sequence[int], dims: Sequence[int] = ()) -> Pair:
+    """Without ``dims`` the flattened tensor is rolled, so that the mask is no longer constant along any dimension."""
+    return along(op, x, shifts, dims) if dims else move(op, x, shifts, dims)
+
+
+def repeat(op: OpOverload, x: Pair, repeats: Sequence[int]) -> Pair:
+    """What is constant is not repeated."""
+    data = op(x.data, repeats)
+    small = masks.compact(x.mask)
+    new = len(repeats) - small.dim()
+    constant = [True] * new + [a != b for a, b in zip(small.shape, x.mask.shape, strict=True)]
+    mask = op(small, [n if n == 0 or not c else 1 for n, c in zip(repeats, constant, strict=True)])
+    return Pair(data, masks.fit(mask, data.shape), x.payload)
+
+
+def reshape(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """The data decides whether it can be viewed; a mask of other strides follows, with a copy if it must."""
+    data = op(x.data, *args, **kwargs)
+    return Pair(data, masks.reshape(x.mask, data.shape), x.payload)
+
+
+def reinterpret(op: OpOverload, x: Pair, dtype: torch.dtype) -> Pair:
+    """``x.view(dtype)`` for a dtype of the same width."""
+    if dtype.itemsize != x.data.dtype.itemsize:
+        raise NotImplementedError(
+            f"view from {x.data.dtype} to {dtype}: an element would be valid in part; only dtypes of one width are "
+            "supported (use x.filled(value).view(dtype))"
+        )
+    return Pair(op(x.data, dtype), x.mask, x.payload)
+
+
+def same_entries(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """conj, negative views, lifts: every entry stays in its place."""
+    return Pair(op(x.data, *args, **kwargs), x.mask, x.payload)
+
+
+def view_as_real(op: OpOverload, x: Pair) -> Pair:
+    """Both parts of a number share its validity."""
+    data = op(x.data)
+    return Pair(data, x.mask.unsqueeze(-1).expand(data.shape), x.payload)
+
+
+def view_as_complex(op: OpOverload, x: Pair) -> Pair:
+    """A number is valid where both its parts are."""
+    data = op(x.data)
+    if x.mask.stride(-1) == 0:
+        return Pair(data, x.mask.select(-1, 0), x.payload)
+    return Pair(data, masks.all(x.mask, -1))
+
+
+def as_strided(
+    op: OpOverload, x: Pair, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Pair:
+    """The mask is first laid out in memory as the data is."""
+    offset = 0 if storage_offset is None else storage_offset - x.data.storage_offset()
+    if offset < 0:
+        raise RuntimeError(f"as_strided: storage_offset {storage_offset} is before the tensor's own memory")
+    memory = masks.laid_out(x.mask, x.data)
+    return Pair(op(x.data, size, stride, storage_offset), op(memory, size, stride, offset), x.payload)
+
+
+def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
+    """Ops that set part of the result to 0: those zeros are valid."""
+    return Pair(op(x.data, *args), ~op(~x.mask, *args), x.payload)
+
+
+def _rows(names: str, rule: Any) -> list[Op]:
+    return [Op(name, rule, generic=True) for name in names.split()]
+
+
 ROWS = [
-    Op(name, move, generic=True)
-    for name in (
-        "view _unsafe_view reshape t transpose permute unsqueeze squeeze expand select slice diagonal unfold unbind split "
-        "split_with_sizes as_strided alias flip roll movedim"
-    ).split()
+    *_rows("t transpose permute unsqueeze squeeze expand select slice diagonal unfold alias", move),
+    *_rows("movedim unbind split split_with_sizes unsafe_split unsafe_split_with_sizes", move),
+    *_rows("t_copy transpose_copy permute_copy unsqueeze_copy squeeze_copy expand_copy select_copy slice_copy", move),
+    *_rows("diagonal_copy unfold_copy alias_copy unbind_copy split_copy split_with_sizes_copy", move),
+    *_rows("pixel_shuffle pixel_unshuffle channel_shuffle", move),
+    *_rows("flip rot90", along),
+    *_rows("roll", roll),
+    *_rows("repeat", repeat),
+    *_rows("view reshape _unsafe_view _reshape_alias _reshape_copy view_copy", reshape),
+    *_rows("view.dtype view_copy.dtype", reinterpret),
+    *_rows("conj _conj _neg_view _conj_copy _neg_view_copy resolve_conj resolve_neg real imag", same_entries),
+    *_rows("lift lift_fresh_copy detach_copy", same_entries),
+    *_rows("view_as_real view_as_real_copy", view_as_real),
+    *_rows("view_as_complex view_as_complex_copy", view_as_complex),
+    *_rows("as_strided as_strided_copy", as_strided),
+    *_rows("tril triu diag_embed", with_zeros),
 ]
