@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import masks
+from .. import errors, masks
 from ..op import Op
-from ..pair import Pair, Payload
+from ..pair import Pair
+from ..select import select
 
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
@@ -91,6 +92,23 @@ def as_strided(
     return Pair(op(x.data, size, stride, storage_offset), op(memory, size, stride, offset), x.payload)
 
 
+def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: Pair | Tensor, dim: int = 0) -> Any:
+    """Where to split must be known: a masked-out index raises."""
+    where = tensor_indices_or_sections
+    if type(where) is Pair:
+        if not bool(where.mask.all()):  # the sizes depend on the values: this op reads them in any case
+            raise errors.hole("tensor_split at the index")
+        where = where.data
+    if type(x) is not Pair:
+        return op(x, where, dim)
+    return move(op, x, where, dim)
+
+
+def repeat_interleave(op: OpOverload, repeats: Pair, *, output_size: int | None = None) -> Tensor:
+    """The positions to repeat; a masked-out count repeats nothing."""
+    return op(select(repeats.data, repeats.mask, 0), output_size=output_size)  # type: ignore[no-any-return]
+
+
 def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
     """Ops that set part of the result to 0: those zeros are valid."""
     return Pair(op(x.data, *args), ~op(~x.mask, *args), x.payload)
@@ -104,7 +122,7 @@ ROWS = [
     *_rows("t transpose permute unsqueeze squeeze expand select slice diagonal unfold alias", move),
     *_rows("movedim unbind split split_with_sizes unsafe_split unsafe_split_with_sizes", move),
     *_rows("t_copy transpose_copy permute_copy unsqueeze_copy squeeze_copy expand_copy select_copy slice_copy", move),
-    *_rows("diagonal_copy unfold_copy alias_copy unbind_copy split_copy split_with_sizes_copy", move),
+    *_rows("diagonal_copy narrow_copy unfold_copy alias_copy unbind_copy split_copy split_with_sizes_copy", move),
     *_rows("pixel_shuffle pixel_unshuffle channel_shuffle", move),
     *_rows("flip rot90", along),
     *_rows("roll", roll),
@@ -115,6 +133,8 @@ ROWS = [
     *_rows("lift lift_fresh_copy detach_copy", same_entries),
     *_rows("view_as_real view_as_real_copy", view_as_real),
     *_rows("view_as_complex view_as_complex_copy", view_as_complex),
+    *_rows("tensor_split.tensor_indices_or_sections", tensor_split),
+    *_rows("repeat_interleave.Tensor", repeat_interleave),
     *_rows("as_strided as_strided_copy", as_strided),
     *_rows("tril triu diag_embed", with_zeros),
 ]
