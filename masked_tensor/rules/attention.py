@@ -1,5 +1,172 @@
-"""Not written yet."""
+"""Attention: a masked key or value has weight exactly 0, a masked query gives a masked row.
 
+Keys that are masked as a whole (padding) reach torch's fused kernels as a compact bool mask ``(B, 1, 1, S)``; causal and
+user masks are AND-ed with it, the -inf of an additive mask hides as a False of a bool mask does.  A query that sees
+nothing is masked, with zero gradient.  Entries masked one by one follow the matrix product: a key is seen if its score
+has at least one valid pair and its value at least one valid entry; an output is valid if a seen value is.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair
+from ..select import guard, select, tracked, transforming, zeroed
 
-ROWS: list[Op] = []
+Operand = Pair | Tensor
+
+
+class Sight(NamedTuple):
+    """What the kernel is given, and what comes out."""
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    mask: Tensor | None  #: for the kernel: bool or additive, every query sees something
+    is_causal: bool
+    seen: Tensor  #: (..., L, S) which key each query sees
+    queries: Tensor  #: (..., L, 1) the valid queries
+
+
+def scaled_dot_product_attention(
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    attn_mask: Operand | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Pair:
+    """``softmax(query @ key.T * scale + attn_mask) @ value`` on the kernels that torch chooses."""
+    sight = _look(query, key, value, attn_mask, is_causal)
+    data = torch.nn.functional.scaled_dot_product_attention(
+        *sight[:4], dropout_p, sight.is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    return Pair(data, _valid(sight, value, data))
+
+
+def attention_math(
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    attn_mask: Operand | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    dropout_mask: Tensor | None = None,
+    **keywords: Any,
+) -> tuple[Pair, Pair]:
+    """The unfused form, which also returns the weights."""
+    sight = _look(query, key, value, attn_mask, is_causal)
+    op = torch.ops.aten._scaled_dot_product_attention_math.default
+    data, weights = op(*sight[:4], dropout_p, sight.is_causal, dropout_mask, **keywords)
+    seen = masks.both(_heads(sight.seen, weights), _heads(sight.queries, weights))
+    return Pair(data, _valid(sight, value, data)), Pair(weights, masks.fit(seen, weights.shape))
+
+
+def attention_flash(
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Operand | None = None,
+    scale: float | None = None,
+) -> tuple[Pair, Pair]:
+    """The CPU's fused form, which also returns the logarithms of the normalisers."""
+    sight = _look(query, key, value, attn_mask, is_causal)
+    op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+    data, normaliser = op(*sight[:3], dropout_p, sight.is_causal, attn_mask=sight.mask, scale=scale)
+    rows = masks.both(masks.any(sight.seen, -1, True), sight.queries).squeeze(-1)
+    return Pair(data, _valid(sight, value, data)), Pair(normaliser, masks.fit(rows, normaliser.shape))
+
+
+def fused_choice(*args: Any, **kwargs: Any) -> int:
+    """Which kernel a decomposed call should take: the unfused one (0), whose parts all have rows."""
+    return 0
+
+
+def _look(query: Operand, key: Operand, value: Operand, attn_mask: Operand | None, is_causal: bool) -> Sight:
+    q, k, v = pair.of(query), pair.of(key), pair.of(value)
+    gradients = transforming() or any(tracked(x.data) for x in (q, k, v))
+    needs_zero = gradients or not masks.constant(q.mask, -1)
+    shape = (q.data.shape[-2], k.data.shape[-2])
+    queries = _rows(q.mask).unsqueeze(-1)
+    operands = (zeroed(q) if needs_zero else guard(q.data, q.mask), zeroed(k), zeroed(v))
+    if type(key) is not Pair and type(value) is not Pair and type(attn_mask) is not Pair and attn_mask is None:
+        seen = masks.full(shape, q.data.device, shape[1] > 0)
+        return Sight(*operands, None, is_causal, seen, queries)
+    seen = _keys(q, k, v)
+    if is_causal:
+        seen = seen & torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
+    if attn_mask is None:
+        return Sight(*operands, _kernel_mask(seen, shape), False, masks.fit(seen, _wide(seen, shape)), queries)
+    user = pair.of(attn_mask)
+    hides = user.data if user.data.dtype is torch.bool else user.data != float("-inf")
+    seen = seen & (masks.compact(user.mask) & hides)
+    if user.data.dtype is torch.bool:
+        return Sight(*operands, _kernel_mask(seen, shape), False, masks.fit(seen, _wide(seen, shape)), queries)
+    some = masks.any(seen, -1, True)
+    added = select(zeroed(user).expand(torch.broadcast_shapes(user.data.shape, seen.shape)), seen, float("-inf"))
+    return Sight(*operands, select(added, some, 0), False, masks.fit(seen, _wide(seen, shape)), queries)
+
+
+def _rows(mask: Tensor) -> Tensor:
+    """Which rows hold anything valid."""
+    return mask.select(-1, 0) if masks.constant(mask, -1) else masks.any(mask, -1)
+
+
+def _keys(q: Pair, k: Pair, v: Pair) -> Tensor:
+    """Which keys can be seen, compact: ``(..., 1, S)``, or ``(..., L, S)`` where that depends on the query's holes."""
+    heads = q.mask.shape[-3] if q.mask.dim() > 2 else 1
+    values = masks.compact(_rows(v.mask).unsqueeze(-2))
+    if masks.same(k.mask, v.mask) and masks.constant(k.mask, -1):
+        return _repeated(values, heads)
+    if masks.constant(q.mask, -1) or masks.constant(k.mask, -1):
+        keys = masks.compact(_rows(k.mask).unsqueeze(-2))
+    else:
+        keys = masks.paired(q.mask, _repeated(k.mask, heads).mT)
+    return _repeated(keys, heads) & _repeated(values, heads)
+
+
+def _repeated(mask: Tensor, heads: int) -> Tensor:
+    """A mask over key heads as one over query heads (grouped queries)."""
+    if mask.dim() < 3 or mask.shape[-3] in (1, heads) or heads == 1:
+        return mask
+    return mask.repeat_interleave(heads // mask.shape[-3], -3)
+
+
+def _wide(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
+    return (*seen.shape[:-2], *shape)
+
+
+def _kernel_mask(seen: Tensor, shape: tuple[int, int]) -> Tensor:
+    """``seen``, but a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN."""
+    return masks.fit(seen | ~masks.any(seen, -1, True), (*seen.shape[:-1], shape[1]))
+
+
+def _valid(sight: Sight, value: Operand, data: Tensor) -> Tensor:
+    """The mask of the output: valid queries that see a valid value."""
+    if type(value) is not Pair or masks.constant(value.mask, -1):
+        some = masks.any(sight.seen, -1, True)
+    else:
+        some = masks.paired(sight.seen, _repeated(value.mask, data.shape[-3] if data.dim() > 2 else 1))
+    return masks.fit(masks.both(some, sight.queries), data.shape)
+
+
+def _heads(mask: Tensor, weights: Tensor) -> Tensor:
+    return _repeated(mask, weights.shape[-3] if weights.dim() > 2 else 1)
+
+
+ROWS = [
+    Op("scaled_dot_product_attention", scaled_dot_product_attention),
+    Op("_scaled_dot_product_attention_math", attention_math),
+    Op("_scaled_dot_product_flash_attention_for_cpu", attention_flash),
+    Op("_fused_sdp_choice", fused_choice),
+]
