@@ -56,11 +56,12 @@ def add(op: Op) -> list[Entry]:
 def _spell_out(op: Op) -> Iterator[Entry]:
     namespace, _, name = op.name.rpartition("::")
     name, _, only = name.partition(".")
+    writes = name.endswith("_") and not name.endswith("__")  # a row for ``name_`` does its own writing
     library = getattr(torch.ops, namespace or "aten")
     packets = [getattr(library, twin) for twin in (name, _inplace_name(name)) if hasattr(library, twin)]
     functional = [o for p in packets for o in _overloads(p) if _kind(o) == "functional"]
     for overload in (o for p in packets for o in _overloads(p)):
-        kind = _kind(overload)
+        kind = "functional" if writes else _kind(overload)
         base = overload if kind == "functional" else _functional_form(overload, functional)
         if only and (base or overload)._overloadname != only:
             continue

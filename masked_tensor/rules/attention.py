@@ -1,7 +1,7 @@
 """Attention: a masked key or value has weight exactly 0, a masked query gives a masked row.
 
-Keys that are masked as a whole (padding) reach torch's fused kernels as a compact bool mask ``(B, 1, 1, S)``; causal and
-user masks are AND-ed with it, the -inf of an additive mask hides as a False of a bool mask does.  A query that sees
+Keys that are masked as a whole (padding) reach torch's fused kernels as a compact bool mask ``(B, 1, 1, S)``; causal
+and user masks are AND-ed with it, the -inf of an additive mask hides as a False of a bool mask does.  A query that sees
 nothing is masked, with zero gradient.  Entries masked one by one follow the matrix product: a key is seen if its score
 has at least one valid pair and its value at least one valid entry; an output is valid if a seen value is.
 """
@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
 from ..op import Op

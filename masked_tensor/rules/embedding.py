@@ -1,5 +1,171 @@
-"""Not written yet."""
+"""Embedding: a masked id gives a masked row, a bag skips it; its payload is never used and no row gets a gradient.
 
+A masked id is replaced by one that is safe to look up: the padding index if there is one (torch gives it no gradient),
+else 0, whose gradient then gains an exact zero.  Where an explicit zero would still be seen (a sparse gradient, a
+frequency), the gradient is made with one row too many, to which the masked ids belong.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair
+from ..select import filled, select, tracked, transforming, zeroed
 
-ROWS: list[Op] = []
+Operand = Pair | Tensor
+
+
+def embedding(
+    weight: Operand,
+    indices: Operand,
+    padding_idx: int = -1,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Pair:
+    """``weight[indices]``; a masked weight brings its mask."""
+    table, ids = pair.of(weight), pair.of(indices)
+    safe = select(ids.data, ids.mask, max(padding_idx, 0))
+    mask = ids.mask.unsqueeze(-1)
+    if type(weight) is Pair:
+        mask = masks.both(mask, _looked_up(table.mask, safe))
+    shape = (*ids.data.shape, *table.data.shape[1:])
+    if table.data.shape[0] == 0:  # nothing to look up: every id must be masked, else torch's own error
+        safe = safe if type(indices) is not Pair else safe[:0]
+        data = torch.embedding(table.data, safe.flatten(), padding_idx, scale_grad_by_freq, sparse)
+        return Pair(data.sum().expand(shape), masks.fit(mask, shape))
+    skips = padding_idx < 0 and (sparse or scale_grad_by_freq) and type(indices) is Pair
+    if skips and tracked(table.data) and not transforming():
+        data = _Lookup.apply(table.data, safe, ids.mask, scale_grad_by_freq, sparse)
+    else:
+        data = torch.embedding(table.data, safe, padding_idx, scale_grad_by_freq, sparse)
+    return Pair(data, masks.fit(mask, shape))
+
+
+def _looked_up(mask: Tensor, ids: Tensor) -> Tensor:
+    """Rows of a weight's mask; a mask that is constant along the rows' entries stays so."""
+    if masks.constant(mask, -1):
+        return mask[:, 0][ids].unsqueeze(-1)
+    return mask[ids]
+
+
+class _Lookup(torch.autograd.Function):
+    """A lookup whose gradient leaves out the masked ids: they belong to a padding row behind the table."""
+
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor, ids: Tensor, mask: Tensor, by_frequency: bool, sparse: bool) -> Tensor:  # type: ignore[override]
+        ctx.save_for_backward(ids, mask)
+        ctx.rows, ctx.by_frequency, ctx.sparse = weight.shape[0], by_frequency, sparse
+        return torch.embedding(weight, ids)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:  # type: ignore[override]
+        ids, mask = ctx.saved_tensors
+        rows = ctx.rows
+        ids = select(ids, mask, rows)
+        if ctx.sparse:
+            # Which rows a sparse gradient names depends on the ids' values in plain torch, too.
+            kept = ids.flatten() != rows
+            values = grad.reshape(-1, grad.shape[-1])[kept]
+            size = (rows, grad.shape[-1])
+            return torch.sparse_coo_tensor(ids.flatten()[kept][None], values, size, check_invariants=False), *[None] * 4  # type: ignore[return-value]
+        full = torch.ops.aten.embedding_dense_backward(grad, ids, rows + 1, rows, ctx.by_frequency)
+        return full[:rows], None, None, None, None
+
+
+def renorm(weight: Tensor, indices: Pair, max_norm: float, norm_type: float) -> Tensor:
+    """``max_norm``: rows named by valid ids are rescaled in place (plain torch reads the ids on the host, too)."""
+    return torch.embedding_renorm_(weight, indices.data[indices.mask], max_norm, norm_type)
+
+
+def one_hot(ids: Pair, num_classes: int = -1) -> Pair:
+    """A masked id gives a masked row; without ``num_classes`` the largest valid id decides."""
+    data = torch.nn.functional.one_hot(select(ids.data, ids.mask, 0), num_classes)
+    return Pair(data, masks.fit(ids.mask.unsqueeze(-1), data.shape))
+
+
+def embedding_bag(
+    weight: Operand,
+    indices: Operand,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = 0,
+    sparse: bool = False,
+    per_sample_weights: Operand | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> tuple[Any, Tensor, Tensor, Tensor]:
+    """Sum (mode 0), mean (1) or max (2) of each bag's rows; a masked id or sample weight skips its entry.
+
+    A bag is valid iff an entry is left that is not padding.  The other outputs are those of the plain op, over the
+    entries that are left.
+    """
+    if type(offsets) is Pair:
+        raise ValueError("offsets must be a plain tensor, got a masked one: mask the ids that a bag should skip")
+    table, ids, padding = pair.of(weight), pair.of(indices), -1 if padding_idx is None else padding_idx
+    padding += table.data.shape[0] if padding < 0 and padding_idx is not None else 0
+    mask, samples = ids.mask, None
+    if per_sample_weights is not None:
+        samples = pair.of(per_sample_weights)
+        mask = masks.both(mask, samples.mask)
+    starts = offsets[:-1] if include_last_offset else offsets
+    order, begins = _regrouped(mask, starts, exact=sparse or scale_grad_by_freq)
+    safe = select(ids.data, mask, 0)[order]
+    weights = None if samples is None else zeroed(samples)[order]
+
+    def bag(rows: Tensor, kind: int, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        op = torch.ops.aten._embedding_bag.default
+        return op(rows, safe, begins, scale_grad_by_freq, kind, sparse, weights, False, padding)  # type: ignore[no-any-return]
+
+    entries = _per_bag(mask & (ids.data != padding) if padding >= 0 else mask, starts)
+    if type(weight) is not Pair:
+        out, *rest = bag(table.data, mode, weights)
+        valid = (entries > 0).unsqueeze(-1)
+    else:
+        out, *rest = bag(filled(table, float("-inf") if mode == 2 else 0), 0 if mode == 1 else mode, weights)
+        with torch.no_grad():
+            entries = bag(table.mask.to(table.data.dtype), 0, None)[0][: starts.shape[0]]
+        valid = entries > 0
+        if mode == 1:
+            out = out[: starts.shape[0]] / entries.clamp_min(1)
+    out = out[: starts.shape[0]]
+    return Pair(out, masks.fit(valid, out.shape)), *rest
+
+
+def _regrouped(mask: Tensor, starts: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
+    """An order of the entries with the valid ones first, and where the bags begin in it.
+
+    The masked entries make one more bag at the end, which gets no gradient.  ``exact`` leaves them out altogether: a
+    sparse gradient or a frequency would still name them.
+    """
+    before = torch.cat([mask.new_zeros(1, dtype=starts.dtype), mask.cumsum(0, dtype=starts.dtype)])
+    if exact:
+        return mask.nonzero().squeeze(1), before[starts]
+    return (~mask).to(torch.uint8).argsort(stable=True), before[
+        torch.cat([starts, starts.new_full((1,), mask.shape[0])])
+    ]
+
+
+def _per_bag(mask: Tensor, starts: Tensor) -> Tensor:
+    """The number of True entries in each bag."""
+    before = torch.cat([mask.new_zeros(1, dtype=starts.dtype), mask.cumsum(0, dtype=starts.dtype)])
+    ends = torch.cat([starts[1:], starts.new_full((1,), mask.shape[0])])
+    return before[ends] - before[starts]
+
+
+def low_level_bag(*arguments: Any, padding_idx: int = -1) -> tuple[Any, Tensor, Tensor, Tensor]:
+    """_embedding_bag and _embedding_bag_forward_only: here a padding index of -1 means none."""
+    *most, padding = arguments if len(arguments) == 9 else (*arguments, padding_idx)
+    return embedding_bag(*most, padding_idx=None if padding < 0 else padding)
+
+
+ROWS = [
+    Op("embedding", embedding),
+    Op("embedding_renorm_", renorm),
+    Op("embedding_bag", embedding_bag),
+    Op("_embedding_bag", low_level_bag),
+    Op("_embedding_bag_forward_only", low_level_bag),
+    Op("one_hot", one_hot),
+]
