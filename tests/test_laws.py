@@ -7,6 +7,8 @@ from collections import Counter
 import pytest
 import torch
 
+from masked_tensor.errors import MaskedValueError
+
 from . import database, harness
 from .oracles import FAMILY, ORACLES, XFAIL
 
@@ -33,7 +35,10 @@ def test_law(name: str, law: str) -> None:
         if not _plain_runs(sample):
             continue
         for case in _cases(sample, law):
-            _check(name, law, sample, case)
+            try:
+                _check(name, law, sample, case)
+            except MaskedValueError:  # the documented refusal: a hole was asked where to split, how often to repeat ...
+                continue
             checked += 1
     RAN[FAMILY[name]] += checked
     assert checked or law == "inplace", "no sample of the database could be run"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from ..harness import Masked
@@ -11,24 +12,17 @@ from ..harness import Masked
 def moved(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Numbers 1, 2, ... run through the op; 0 in a result is a zero that the op made, and valid."""
     leaves = tree_leaves((args, kwargs), is_leaf=_is_masked)
-    masked = [v for v in leaves if isinstance(v, Masked)]
-    starts, total = {}, 1
-    for v in masked:
-        starts[id(v)] = total
-        total += v.data.numel()
+    tensors = [_masked(v) for v in leaves if isinstance(v, Masked | Tensor)]
+    numbers = iter(torch.arange(1, sum(v.data.numel() for v in tensors) + 1).split([v.data.numel() for v in tensors]))
 
     def numbered(value: Any) -> Any:
-        if not isinstance(value, Masked):
-            return value
-        return (
-            torch.arange(starts[id(value)], starts[id(value)] + value.data.numel()).reshape(value.data.shape).double()
-        )
+        return next(numbers).reshape(_masked(value).data.shape).double() if isinstance(value, Masked | Tensor) else value
 
-    numbers = op(*tree_map(numbered, args, is_leaf=_is_masked), **tree_map(numbered, kwargs, is_leaf=_is_masked))
-    dtype = masked[0].data.dtype
-    values = torch.cat([torch.zeros(1, dtype=dtype), *(v.data.reshape(-1) for v in masked)])
-    valid = torch.cat([torch.ones(1, dtype=torch.bool), *(v.mask.reshape(-1) for v in masked)])
-    return tree_map(lambda n: Masked(values[n.long()], valid[n.long()]), numbers)
+    args, kwargs = tree_map(numbered, (args, kwargs), is_leaf=_is_masked)
+    dtype = tensors[0].data.dtype
+    values = torch.cat([torch.zeros(1, dtype=dtype), *(v.data.reshape(-1) for v in tensors)])
+    valid = torch.cat([torch.ones(1, dtype=torch.bool), *(v.mask.reshape(-1) for v in tensors)])
+    return tree_map(lambda n: Masked(values[n.long()], valid[n.long()]), op(*args, **kwargs))
 
 
 def view_as_complex(op: Any, x: Masked) -> Masked:
@@ -57,18 +51,23 @@ def repeat_interleave(op: Any, x: Any, repeats: Any, dim: int | None = None, **k
     return moved(op, x, repeats, dim, **kwargs)
 
 
+def _masked(value: Masked | Tensor) -> Masked:
+    return value if isinstance(value, Masked) else Masked(value, torch.ones(value.shape, dtype=torch.bool))
+
+
 def _is_masked(value: Any) -> bool:
     return isinstance(value, Masked)
 
 
 MOVED = """
-    view reshape view_as reshape_as t T mT H mH transpose transpose_copy permute permute_copy movedim unsqueeze unsqueeze_copy
-    squeeze squeeze.multiple squeeze_copy expand expand_as expand_copy broadcast_to broadcast_tensors select slice narrow
-    narrow_copy diagonal diagonal_copy linalg.diagonal unfold unfold_copy unbind unbind_copy split split.list_args chunk
-    hsplit vsplit dsplit split_with_sizes split_with_sizes_copy as_strided as_strided_copy alias_copy
-    flip fliplr flipud rot90 roll tile repeat tril triu diag diag_embed diagflat flatten unflatten contiguous ravel
-    atleast_1d atleast_2d atleast_3d meshgrid.list_of_tensors meshgrid.variadic_tensors nn.functional.pixel_shuffle
-    nn.functional.pixel_unshuffle nn.functional.channel_shuffle view_copy unsafe_split unsafe_chunk conj resolve_conj resolve_neg
+    view reshape view_as reshape_as t T mT H mH transpose transpose_copy permute permute_copy movedim unsqueeze
+    unsqueeze_copy squeeze squeeze.multiple squeeze_copy expand expand_as expand_copy broadcast_to broadcast_tensors
+    select slice narrow narrow_copy diagonal diagonal_copy linalg.diagonal unfold unfold_copy unbind unbind_copy
+    split split.list_args chunk hsplit vsplit dsplit split_with_sizes split_with_sizes_copy as_strided
+    as_strided_copy alias_copy flip fliplr flipud rot90 roll tile repeat tril triu diag diag_embed diagflat flatten
+    unflatten contiguous ravel atleast_1d atleast_2d atleast_3d meshgrid.list_of_tensors meshgrid.variadic_tensors
+    nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.channel_shuffle view_copy unsafe_split
+    unsafe_chunk conj resolve_conj resolve_neg
 """
 ORACLES = {
     **dict.fromkeys(MOVED.split(), moved),
