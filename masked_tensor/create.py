@@ -1,22 +1,254 @@
-"""Making masked tensors."""
+"""Making masked tensors.
 
+``masked_tensor`` copies and makes a leaf; ``as_masked_tensor`` wraps; everything else keeps the graph of a tensor it is
+given, and zeroes what it masks out.  Only here are values looked at, to refuse what cannot be meant.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .pair import Pair, Payload
+from . import errors, masks
+from .pair import Pair, Payload, plain
+from .ports import enter, leave
 from .select import select
-from .tensor import MaskedTensor, wrap
+from .tensor import MaskedTensor
 
 
-def masked_tensor(data: Any, mask: Any, *, requires_grad: bool = False) -> MaskedTensor:
-    """A masked tensor that copies ``data`` and zeroes what is masked out."""
-    data, mask = torch.as_tensor(data), torch.as_tensor(mask)
-    mask = mask.expand(data.shape)
-    return wrap(Pair(select(data.detach(), mask, 0).clone(), mask, Payload.ZERO)).requires_grad_(requires_grad)
+@torch.compiler.allow_in_graph
+def masked_tensor(
+    data: Any,
+    mask: Any = None,
+    requires_grad: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> MaskedTensor:
+    """A masked tensor with its own copy of ``data``: a leaf, like ``torch.tensor``.
+
+    ``data`` is a tensor, a number, a (nested) list, where None is a hole, a numpy array, a numpy masked array or a
+    masked tensor (its holes stay).  ``mask``, True = valid, is bool and broadcasts to the data's shape; left out, all
+    that ``data`` does not itself call missing is valid.  What is masked out is set to 0.
+
+    Raises TypeError if ``data`` or ``mask`` cannot be one, ValueError if the mask does not fit.
+
+        >>> masked_tensor([1, None, 3])
+        masked_tensor([1, --, 3], valid=2/3)
+        >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True], [False]], requires_grad=True)
+        masked_tensor([[1., 2.],
+                       [--, --]], valid=2/4, requires_grad=True)
+    """
+    pair = _pair(data, dtype, device)
+    if mask is not None:
+        pair = Pair(pair.data, masks.both(pair.mask, _mask(mask, pair.data)))
+    copy: MaskedTensor = leave(_cut(Pair(pair.data.detach(), pair.mask)))
+    return copy.requires_grad_() if requires_grad else copy
 
 
-def as_masked_tensor(data: Tensor, mask: Tensor) -> MaskedTensor:
-    """A masked tensor around ``data``, without a copy."""
-    return wrap(Pair(data, mask.expand(data.shape)))
+@torch.compiler.allow_in_graph
+def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
+    """A masked tensor around ``data``: nothing is copied, and gradients flow back into ``data``.
+
+    What lies under the mask stays as it is; no result depends on it.  Of a masked tensor, it is the same tensor with
+    more holes.  Raises TypeError if ``data`` is no tensor, and as :func:`masked_tensor` for the mask.
+
+        >>> x = torch.tensor([1.0, 0.0], requires_grad=True)
+        >>> as_masked_tensor(1 / x, x != 0).sum().backward()
+        >>> x.grad
+        tensor([-1., nan])
+        >>> y = as_masked_tensor(x, x != 0)
+        >>> y
+        masked_tensor([1., --], valid=1/2, grad_fn=<_LeaveBackward>)
+    """
+    if not isinstance(data, Tensor):
+        raise TypeError(
+            f"as_masked_tensor wraps a tensor without a copy, got {type(data).__name__}; use masked_tensor(data, mask)"
+        )
+    pair = _pair(data)
+    mask = _mask(mask, pair.data)
+    wrapped: MaskedTensor = leave(Pair(pair.data, masks.both(pair.mask, mask) if type(data) is MaskedTensor else mask))
+    return wrapped
+
+
+@torch.compiler.allow_in_graph
+def masked_invalid(data: Any) -> MaskedTensor:
+    """``data`` with holes where it is NaN or infinite.
+
+    >>> masked_invalid([1.0, float("nan"), 3.0])
+    masked_tensor([1., --, 3.], valid=2/3)
+    """
+    pair = _pair(data)
+    return _masked(pair, pair.data.isfinite())
+
+
+@torch.compiler.allow_in_graph
+def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
+    """``data`` with holes where it equals ``value``, such as the -999 of a file that has no word for missing.
+
+    >>> masked_equal([3, -999, 5], -999)
+    masked_tensor([3, --, 5], valid=2/3)
+    """
+    pair = _pair(data)
+    return _masked(pair, pair.data != value)
+
+
+@torch.compiler.allow_in_graph
+def masked_where(condition: Any, data: Any) -> MaskedTensor:
+    """``data`` with holes where ``condition`` is True (or itself masked); arguments as in ``numpy.ma.masked_where``.
+
+    >>> x = torch.tensor([1.0, -2.0, 3.0])
+    >>> masked_where(x < 0, x)
+    masked_tensor([1., --, 3.], valid=2/3)
+    """
+    pair = _pair(data)
+    holes = _pair(condition)
+    fits = _mask(holes.data, pair.data, "condition")
+    return _masked(pair, masks.both(~fits, masks.fit(holes.mask, fits.shape)))
+
+
+@torch.compiler.allow_in_graph
+def from_lengths(padded: Any, lengths: Any, batch_first: bool = True) -> MaskedTensor:
+    """A padded batch ``(B, T, ...)`` of which sequence ``b`` is valid up to ``lengths[b]``.
+
+    The mask takes ``B * T`` bytes however many features follow.  With ``batch_first=False`` the batch is ``(T, B, ...)``.
+    Raises ValueError if there is not one length per sequence, or one is negative or above T.
+
+        >>> from_lengths(torch.ones(2, 3), [3, 1])
+        masked_tensor([[1., 1., 1.],
+                       [1., --, --]], valid=4/6)
+    """
+    pair = _pair(padded)
+    lengths = torch.as_tensor(lengths, device=pair.data.device)
+    batch, time = (0, 1) if batch_first else (1, 0)
+    if pair.data.dim() < 2 or tuple(lengths.shape) != (pair.data.shape[batch],):
+        raise ValueError(
+            f"from_lengths needs one length per sequence: padded has shape {tuple(pair.data.shape)} "
+            f"({'batch, time' if batch_first else 'time, batch'}, ...), lengths has shape {tuple(lengths.shape)}"
+        )
+    return _masked(pair, _per_step(lengths_to_mask(lengths, pair.data.shape[time]), pair.data, batch_first))
+
+
+def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
+    """The bool mask ``(..., max_length)`` that is True at positions below each of the ``lengths`` ``(...)``.
+
+    Without ``max_length`` the longest length decides, for which the lengths must be read: give it in compiled code.
+
+        >>> lengths_to_mask(torch.tensor([2, 0, 3]))
+        tensor([[ True,  True, False],
+                [False, False, False],
+                [ True,  True,  True]])
+    """
+    lengths = torch.as_tensor(lengths)
+    if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype is torch.bool:
+        raise TypeError(f"lengths must be integers, got {errors.dtype_name(lengths.dtype)}")
+    if type(lengths) is Tensor and lengths.device.type == "cpu" and lengths.numel():  # no look at what is traced
+        low, high = (int(v) for v in lengths.aminmax())
+        if low < 0 or (max_length is not None and high > max_length):
+            raise ValueError(f"lengths must lie between 0 and {max_length}, got {low} to {high}")
+    return masks.lengths_to_mask(lengths, max_length if lengths.numel() else max_length or 0)
+
+
+def pad_sequence(
+    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> MaskedTensor:
+    """``torch.nn.utils.rnn.pad_sequence``, but the padding is a hole.
+
+    ``sequences`` are tensors ``(T_i, ...)``, plain or masked; the result is ``(T, B, ...)`` or ``(B, T, ...)``.
+    ``padding_value`` only says what lies under the mask.
+
+        >>> pad_sequence([torch.ones(3), torch.zeros(1)], batch_first=True)
+        masked_tensor([[1., 1., 1.],
+                       [0., --, --]], valid=4/6)
+    """
+    if not sequences:
+        raise ValueError("pad_sequence needs at least one sequence")
+    pairs = [_pair(s) for s in sequences]
+    pad = torch.nn.utils.rnn.pad_sequence
+    data = pad([p.data for p in pairs], batch_first, padding_value, padding_side)
+    if any(type(s) is MaskedTensor for s in sequences):
+        mask = pad([p.mask for p in pairs], batch_first, False, padding_side)
+    else:
+        mask = lengths_to_mask([len(p.data) for p in pairs])
+        mask = mask.flip(1) if padding_side == "left" else mask
+        mask = _per_step(mask.to(data.device), data, batch_first)
+    padded: MaskedTensor = leave(Pair(data, mask))
+    return padded
+
+
+def _per_step(mask: Tensor, data: Tensor, batch_first: bool) -> Tensor:
+    """A ``(B, T)`` mask over ``data``, constant along the features."""
+    mask = mask if batch_first else mask.t()
+    return mask.reshape(*mask.shape, *(1,) * (data.dim() - 2)).expand(data.shape)
+
+
+def _pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
+    """What ``data`` says of its own values and holes."""
+    if isinstance(data, Tensor):
+        data = enter(data, torch.is_grad_enabled())
+        pair = data if type(data) is Pair else plain(data)
+        moved = pair.data.to(device=device, dtype=dtype)
+        return Pair(moved, pair.mask.to(moved.device), pair.payload)
+    if hasattr(data, "_mask") and hasattr(data, "filled"):  # a numpy masked array
+        holes = getattr(data, "mask", False)
+        values = _tensor(data.data, dtype, device)
+        return Pair(values, masks.fit(~torch.as_tensor(holes, device=values.device), values.shape))
+    if isinstance(data, list | tuple) and _has_hole(data):
+        values = _tensor(_replaced(data, lambda v: 0 if v is None else v), dtype, device)
+        return Pair(values, torch.tensor(_replaced(data, lambda v: v is not None), device=values.device))
+    return plain(_tensor(data, dtype, device))
+
+
+def _tensor(data: Any, dtype: torch.dtype | None, device: Any) -> Tensor:
+    if not isinstance(data, list | tuple | int | float | complex | bool) and hasattr(data, "__array__"):
+        data = data.__array__()
+    try:
+        return torch.tensor(data, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as reason:
+        raise TypeError(
+            f"data must be a tensor, number, list, or numpy (masked) array, got {type(data).__name__}: {reason}"
+        ) from reason
+
+
+def _has_hole(data: Any) -> bool:
+    return any(_has_hole(v) for v in data) if isinstance(data, list | tuple) else data is None
+
+
+def _replaced(data: Any, by: Any) -> Any:
+    return [_replaced(v, by) for v in data] if isinstance(data, list | tuple) else by(data)
+
+
+def _mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
+    """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
+    if type(mask) is MaskedTensor:
+        pair = enter(mask, False)
+        mask = pair.data & pair.mask if pair.data.dtype is torch.bool else pair.data
+    elif not isinstance(mask, Tensor):
+        mask = _tensor(mask, None, data.device)
+    mask = mask.detach()
+    if mask.layout != data.layout:
+        raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
+    if mask.dtype is not torch.bool or not _broadcasts(mask.shape, data.shape):
+        raise errors.bad_mask(name, mask, data)
+    if mask.device != data.device:
+        raise ValueError(
+            f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
+        )
+    return masks.fit(mask, data.shape)
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    return len(shape) <= len(to) and all(s in (1, t) for s, t in zip(reversed(shape), reversed(to), strict=False))
+
+
+def _cut(pair: Pair) -> Pair:
+    """A fresh pair with 0 under the mask."""
+    return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
+
+
+def _masked(pair: Pair, mask: Tensor) -> MaskedTensor:
+    """``pair`` with more holes; fresh memory, the same graph."""
+    mask = masks.fit(mask, pair.data.shape)
+    result: MaskedTensor = leave(_cut(Pair(pair.data, masks.both(pair.mask, mask))))
+    return result

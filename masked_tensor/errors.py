@@ -13,6 +13,9 @@
 
 from collections.abc import Sequence
 
+import torch
+from torch import Tensor
+
 
 class MaskedValueError(ValueError):
     """A value was asked of an entry that is masked out (``bool(x)``, ``x.item()``, ``float(x)`` ...)."""
@@ -50,3 +53,33 @@ def plain_target(op: str) -> MaskedWriteError:
 def hole(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
     return MaskedValueError(f"{action} of a masked-out value; use x.filled(value) to say what a hole should count as")
+
+
+def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
+    """A mask (or condition) of the wrong dtype (TypeError) or shape (ValueError)."""
+    wrong_dtype = mask.dtype is not torch.bool
+    way_out = f"; use {name}.bool()" if wrong_dtype else ""
+    return (TypeError if wrong_dtype else ValueError)(
+        f"{name} must be a bool tensor broadcastable to data's shape {tuple(data.shape)}, got "
+        f"{dtype_name(mask.dtype)} {tuple(mask.shape)}{way_out}"
+    )
+
+
+def not_masked(action: str, x: object) -> TypeError:
+    """An exit was given something else than a masked tensor."""
+    if isinstance(x, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(x):
+        return TypeError(
+            f"{action}() cannot see through a torch.func transform; give the transform plain tensors and use the "
+            "functional forms, such as masked_tensor.sum(input, mask=mask)"
+        )
+    return TypeError(f"{action}() takes a masked tensor, got {type(x).__name__}")
+
+
+def leaves_silently(action: str, way_out: str) -> MaskedValueError:
+    """A conversion to something that has no mask was asked of a tensor with holes."""
+    return MaskedValueError(f"{action} would drop the mask; use {way_out}")
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """``float32`` for ``torch.float32``."""
+    return str(dtype).removeprefix("torch.")

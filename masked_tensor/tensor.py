@@ -1,6 +1,7 @@
 """``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -59,6 +60,17 @@ class MaskedTensor(Tensor):
 
     def _stable_hash_for_caching(self) -> str:
         return f"MaskedTensor({pair_of(self).payload})"
+
+    if TYPE_CHECKING:  # hung onto the class by convert.py, which needs the ports, which need this class
+
+        def get_data(self) -> Tensor: ...
+        def get_mask(self) -> Tensor: ...
+        def mask(self) -> Tensor: ...
+        def filled(self, value: complex) -> Tensor: ...
+        def to_tensor(self, value: complex) -> Tensor: ...
+        def compressed(self) -> Tensor: ...
+        def count(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+        def to_numpy_ma(self) -> Any: ...
 
     @property
     def _data(self) -> Tensor:

@@ -1,0 +1,116 @@
+"""The named exits: the only ways from a masked tensor to plain data.
+
+Each is a function of a masked tensor, and a method of the same name.  All are differentiable where that has a meaning.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import errors, masks, select
+from .pair import Pair
+from .ports import enter
+from .tensor import MaskedTensor, pair_of
+
+try:
+    import numpy
+except ImportError:  # an optional companion, as for torch itself
+    numpy = None  # type: ignore[assignment]
+
+
+def is_masked_tensor(x: object) -> bool:
+    """Whether ``x`` is a :class:`MaskedTensor`."""
+    return type(x) is MaskedTensor
+
+
+@torch.compiler.allow_in_graph
+def get_data(x: MaskedTensor) -> Tensor:
+    """The data, payload included: what lies under the mask may be anything.
+
+    Shares memory with ``x``.  The gradient that comes back through it is set to 0 where ``x`` is masked out.
+
+        >>> masked_tensor([1.0, 2.0], [True, False]).get_data()
+        tensor([1., 0.])
+    """
+    pair = _entered(x, "get_data")
+    return select.guard(pair.data, pair.mask)
+
+
+@torch.compiler.allow_in_graph
+def get_mask(x: MaskedTensor) -> Tensor:
+    """The mask: a bool tensor of ``x``'s shape, True = valid.  Other tensors may share it: read it, do not write it.
+
+    >>> masked_tensor([1.0, 2.0], [True, False]).get_mask()
+    tensor([ True, False])
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("get_mask", x)
+    return pair_of(x).mask
+
+
+@torch.compiler.allow_in_graph
+def filled(x: MaskedTensor, value: float | bool | complex) -> Tensor:
+    """A plain tensor with ``value`` in the holes, and gradient 0 there.
+
+    >>> masked_tensor([1.0, 2.0], [True, False]).filled(-1)
+    tensor([ 1., -1.])
+    """
+    pair = _entered(x, "filled")
+    if isinstance(value, Tensor):
+        raise TypeError("filled() takes a Python number; to fill from a tensor use torch.where(x.get_mask(), x, other)")
+    return select.select(pair.data, pair.mask, value)  # type: ignore[arg-type]
+
+
+def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
+    """The same as :func:`filled`, under the name that ``torch.masked`` has for it."""
+    return filled(x, value)
+
+
+def compressed(x: MaskedTensor) -> Tensor:
+    """The valid values alone, in order: a plain 1-D tensor whose length depends on the mask.
+
+    >>> masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
+    tensor([1., 3.])
+    """
+    pair = _entered(x, "compressed")
+    return pair.data[pair.mask]
+
+
+@torch.compiler.allow_in_graph
+def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """The number of valid entries along ``dim`` (all of them by default): a plain int64 tensor.
+
+    >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
+    tensor([2, 1])
+    """
+    return masks.count(get_mask(x), dim, keepdim)
+
+
+def to_numpy_ma(x: MaskedTensor) -> Any:
+    """``x`` as a ``numpy.ma.MaskedArray`` (numpy's mask is True at holes).  Data and mask are copied.
+
+    >>> masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma()
+    masked_array(data=[1.0, --],
+                 mask=[False,  True],
+           fill_value=1e+20,
+                dtype=float32)
+    """
+    if numpy is None:
+        raise ImportError("to_numpy_ma() needs numpy")
+    pair = pair_of(x)
+    return numpy.ma.MaskedArray(pair.data.detach().cpu().numpy(), ~pair.mask.cpu().numpy(), copy=True)
+
+
+def _entered(x: MaskedTensor, action: str) -> Pair:
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked(action, x)
+    pair: Pair = enter(x, torch.is_grad_enabled())
+    return pair
+
+
+mask = get_mask  # as the tutorials of the predecessor call it
+for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
+    setattr(MaskedTensor, _exit.__name__, _exit)
+MaskedTensor.mask = get_mask  # type: ignore[method-assign]
