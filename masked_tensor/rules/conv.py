@@ -1,5 +1,213 @@
-"""Not written yet."""
+"""Convolutions: masked taps count 0, and an output is valid iff the core of its window is.
 
+The core is what remains of a window after taking the padding off each side (see windows.py): a "same" convolution keeps
+its mask, a padded batch gives exactly the outputs of its unpadded rows.  A position is valid if any channel of the
+group is (for the rule "all": every channel).  A transposed convolution's output belongs to the input
+``max(0, ceil((o + 2 * padding - dilation * (kernel - 1) - output_padding) / stride))``.  With ``renormalize`` the sum
+is divided by the valid fraction of the taps inside the input (partial convolution, Liu et al. 2018).
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair, windows
 from ..op import Op
+from ..pair import Pair
+from ..select import cleared, tracked, zeroed
+from ..settings import CONVOLUTION
+from ..windows import Window
 
-ROWS: list[Op] = []
+Operand = Pair | Tensor
+Ints = int | Sequence[int]
+Plain = Callable[..., Tensor]
+
+
+def each(value: Ints, dims: int) -> list[int]:
+    """One number per dimension."""
+    if isinstance(value, int):
+        return [value] * dims
+    return list(value) * dims if len(value) == 1 else list(value)
+
+
+def _windows(weight: Tensor, stride: Ints, padding: Ints | str, dilation: Ints) -> list[Window]:
+    dims = weight.dim() - 2
+    result = []
+    for i, (kernel, s, d) in enumerate(zip(weight.shape[2:], each(stride, dims), each(dilation, dims), strict=True)):
+        if isinstance(padding, str):
+            total = d * (kernel - 1) if padding == "same" else 0
+            left, right = total // 2, total - total // 2
+        else:
+            left = right = each(padding, dims)[i]
+        result.append(Window(kernel, s, left, right, d))
+    return result
+
+
+def conv(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+    *,
+    op: Plain,
+) -> Pair:
+    """conv1d, conv2d, conv3d."""
+    frame = _windows(weight.data, stride, padding, dilation)
+    apply = partial(_call, op, stride, padding, dilation, groups)
+
+    def validity(mask: Tensor, sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
+        return windows.valid(mask, frame, sizes, outputs)
+
+    return _convolved(apply, validity, x, weight, bias, groups, transposed=False)
+
+
+def _call(
+    op: Plain, stride: Ints, padding: Any, dilation: Ints, groups: int, x: Tensor, weight: Tensor, *bias: Any
+) -> Tensor:
+    return op(x, weight, *(bias or (None,)), stride, padding, dilation, groups)
+
+
+def conv_transpose(
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
+    groups: int = 1,
+    dilation: Ints = 1,
+    *,
+    op: Plain,
+) -> Pair:
+    """conv_transpose1d, conv_transpose2d, conv_transpose3d."""
+    frame = _windows(weight.data, stride, padding, dilation)
+    extra = each(output_padding, len(frame))
+
+    def apply(x: Tensor, weight: Tensor, *bias: Any) -> Tensor:
+        return op(x, weight, *(bias or (None,)), stride, padding, output_padding, groups, dilation)
+
+    def validity(mask: Tensor, sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
+        return windows.transposed(mask, frame, extra, sizes, outputs)
+
+    return _convolved(apply, validity, x, weight, bias, groups, transposed=True)
+
+
+def convolution(
+    op: OpOverload,
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: int,
+    *backend: bool,
+) -> Pair:
+    """The general form, into which the others decompose; ``backend``: the flags of ``_convolution``."""
+    if transposed:
+
+        def swapped(x: Tensor, w: Tensor, b: Any, s: Ints, p: Ints, extra: Ints, groups: int, d: Ints) -> Tensor:
+            return op(x, w, b, s, p, d, True, extra, groups, *backend)  # type: ignore[no-any-return]
+
+        return conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation, op=swapped)
+
+    def direct(x: Tensor, w: Tensor, b: Any, s: Ints, p: Ints, d: Ints, groups: int) -> Tensor:
+        return op(x, w, b, s, p, d, False, output_padding, groups, *backend)  # type: ignore[no-any-return]
+
+    return conv(x, weight, bias, stride, padding, dilation, groups, op=direct)
+
+
+def conv_tbc(x: Operand, weight: Operand, bias: Operand, pad: int = 0) -> Pair:
+    """conv1d over ``(time, batch, channels)``."""
+    x, weight = pair.of(x), pair.of(weight)
+    moved = Pair(x.data.permute(1, 2, 0), x.mask.permute(1, 2, 0), x.payload)
+    kernel = Pair(weight.data.permute(2, 1, 0), weight.mask.permute(2, 1, 0), weight.payload)
+    y = conv(moved, kernel, bias, 1, pad, op=torch.conv1d)
+    return Pair(y.data.permute(2, 0, 1), y.mask.permute(2, 0, 1), y.payload)
+
+
+def _convolved(
+    apply: Callable[..., Tensor],
+    validity: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor],
+    x: Operand,
+    weight: Operand,
+    bias: Operand | None,
+    groups: int,
+    transposed: bool,
+) -> Pair:
+    x, weight = pair.of(x), pair.of(weight)
+    ratio = _ratio(apply, x, weight, groups, transposed) if CONVOLUTION.get().renormalize else None
+    addend = bias.data if isinstance(bias, Pair) else bias
+    data = apply(zeroed(x), zeroed(weight), *(() if ratio is not None else (addend,)))
+    if ratio is not None:
+        data = data * ratio.to(data.dtype)
+        if addend is not None:
+            data = data + addend.view(-1, *[1] * (weight.data.dim() - 2))
+    dims = weight.data.dim() - 2
+    mask = _positions(_batched(masks.compact(x.mask), dims), groups)
+    mask = validity(mask, x.data.shape[-dims:], data.shape[-dims:])
+    if mask.shape[1] > 1:
+        mask = mask.repeat_interleave(data.shape[-dims - 1] // groups, 1)
+    mask = mask if data.dim() == dims + 2 else mask.squeeze(0)
+    mask = _with_parameters(masks.fit(mask, data.shape), weight.mask, bias, dims, groups, transposed)
+    return Pair(cleared(data, mask), mask, pair.Payload.ZERO) if tracked(data) else Pair(data, mask)
+
+
+def _batched(mask: Tensor, dims: int) -> Tensor:
+    return mask if mask.dim() == dims + 2 else mask.unsqueeze(0)
+
+
+def _positions(mask: Tensor, groups: int) -> Tensor:
+    """``(N, 1 or groups, *size)``: which positions are valid, from the compact mask of ``(N, C, *size)``."""
+    if mask.shape[1] <= 1:
+        return mask
+    join = masks.all if CONVOLUTION.get().rule == "all" else masks.any
+    return join(mask.reshape(mask.shape[0], groups, mask.shape[1] // groups, *mask.shape[2:]), 2)
+
+
+def _with_parameters(
+    mask: Tensor, weight: Tensor, bias: Operand | None, dims: int, groups: int, transposed: bool
+) -> Tensor:
+    """An output channel needs a valid weight and, if it has a bias, that too."""
+    shape = (-1, *[1] * dims)
+    if masks.compact(weight).numel() > 1:
+        if transposed:  # (C_in, C_out / groups, *kernel)
+            split = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
+            weight = split.transpose(1, 2).flatten(0, 1)
+        mask = masks.both(mask, masks.any(weight, tuple(range(1, weight.dim()))).view(shape))
+    if isinstance(bias, Pair):
+        mask = masks.both(mask, bias.mask.reshape(shape))
+    return mask
+
+
+def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Pair, groups: int, transposed: bool) -> Tensor:
+    """Taps inside the input over valid taps, for each window; 1 where none is valid."""
+    with torch.autocast(x.data.device.type, enabled=False), torch.no_grad():
+        present = x.mask.to(torch.float32)  # exact up to 2**24 taps
+        kernel = torch.ones_like(weight.data, dtype=torch.float32)
+        inside = apply(torch.ones_like(present[:1] if x.data.dim() == weight.data.dim() else present), kernel)
+        seen = apply(present, kernel)
+        return torch.where(seen > 0.5, inside / seen.clamp(min=1), 1.0)
+
+
+ROWS = [
+    Op("conv1d", conv, {"op": torch.conv1d}),
+    Op("conv2d", conv, {"op": torch.conv2d}),
+    Op("conv3d", conv, {"op": torch.conv3d}),
+    Op("_convolution_mode", conv, {"op": torch.ops.aten._convolution_mode.default}),
+    Op("conv_transpose1d", conv_transpose, {"op": torch.conv_transpose1d}),
+    Op("conv_transpose2d.input", conv_transpose, {"op": torch.conv_transpose2d}),
+    Op("conv_transpose3d.input", conv_transpose, {"op": torch.conv_transpose3d}),
+    Op("convolution", convolution, generic=True),
+    Op("_convolution", convolution, generic=True),
+    Op("conv_tbc", conv_tbc),
+]
