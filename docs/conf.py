@@ -1,0 +1,26 @@
+"""Sphinx configuration.  Build: ``sphinx-build -W -n docs docs/_build``."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import generate  # noqa: E402 (the pages made from the table live beside this file)
+
+project = "masked_tensor"
+author = "the masked_tensor authors"
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+exclude_patterns = ["_build"]
+html_theme = "furo"
+html_title = "masked_tensor"
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+nitpicky = True
+# torch's and Python's own objects are named in docstrings; their inventories are not fetched.
+nitpick_ignore_regex = [
+    ("py:.*", r"(torch|numpy|pyarrow|enum|typing|collections|contextlib)\b.*"),
+    ("py:.*", r"(Tensor|Any|optional|callable|int|float|bool|str|tuple|list|None)"),
+]
+
+generate.write(Path(__file__).parent / "_generated")
