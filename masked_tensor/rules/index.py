@@ -1,5 +1,164 @@
-"""Not written yet."""
+"""Indexing: an entry taken through a masked index is masked, and the payload of an index is never used.
 
+No gradient goes to the row that a masked index might have named.  A masked entry of a boolean key selects nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import select
 
-ROWS: list[Op] = []
+Key = Pair | Tensor | None
+
+
+def safe(index: Pair | Tensor) -> Tensor:
+    """An index or boolean key without payload: 0 or False where it is masked out."""
+    return select(index.data, index.mask, 0) if type(index) is Pair else index  # type: ignore[return-value]
+
+
+def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Key]) -> Pair:
+    """``x[indices]``, advanced indexing."""
+    x = pair.of(x)
+    keys, valid = plain_keys(indices)
+    data = op(x.data, keys)
+    mask = masks.fit(op(_narrowed(x.mask, keys), keys), data.shape)
+    if valid is None:
+        return Pair(data, mask, x.payload)
+    return Pair(
+        data, masks.both(mask, masks.fit(valid.reshape(valid.shape + (1,) * _trailing(x.data, keys)), data.shape))
+    )
+
+
+def plain_keys(indices: Sequence[Key]) -> tuple[list[Tensor | None], Tensor | None]:
+    """Keys without payload, and the validity of their broadcast shape (None: no integer key is masked)."""
+    keys = [None if k is None else safe(k) for k in indices]
+    if not any(type(k) is Pair and k.data.dtype is not torch.bool for k in indices):
+        return keys, None
+    spelled: list[Tensor | None] = []
+    valid: list[Tensor] = []
+    for k, given in zip(keys, indices, strict=True):
+        if k is not None and k.dtype in (torch.bool, torch.uint8):
+            spelled += k.nonzero(as_tuple=True)
+        else:
+            spelled.append(k)
+            if type(given) is Pair:
+                valid.append(given.mask)
+    shape = torch.broadcast_shapes(*(k.shape for k in spelled if k is not None))
+    result = valid[0]
+    for other in valid[1:]:
+        result = masks.both(result, other)
+    return spelled, masks.fit(result, shape)
+
+
+def _covered(keys: Sequence[Tensor | None]) -> list[bool]:
+    """For each leading dimension whether a key indexes it (a boolean key of k dimensions indexes k)."""
+    result: list[bool] = []
+    for k in keys:
+        result += [False] if k is None else [True] * (k.dim() if k.dtype in (torch.bool, torch.uint8) else 1)
+    return result
+
+
+def _narrowed(mask: Tensor, keys: Sequence[Tensor | None]) -> Tensor:
+    """The mask with its constant dimensions that are not indexed at size 1."""
+    if 0 in mask.stride():
+        covered = _covered(keys)
+        for d in range(mask.dim()):
+            if mask.stride(d) == 0 and mask.shape[d] > 1 and not (d < len(covered) and covered[d]):
+                mask = mask.narrow(d, 0, 1)
+    return mask
+
+
+def _trailing(data: Tensor, keys: Sequence[Tensor | None]) -> int:
+    """How many dimensions of the result follow the keys' own: torch moves the keys' to the front if they are apart."""
+    where = [d for d, covered in enumerate(_covered(keys)) if covered]
+    adjacent = where[-1] - where[0] + 1 == len(where)
+    return data.dim() - len(where) - (where[0] if adjacent else 0)
+
+
+def gather(x: Pair | Tensor, dim: int, index: Pair | Tensor, *, sparse_grad: bool = False) -> Pair:
+    """``torch.gather``."""
+    x, at = pair.of(x), safe(index)
+    data = torch.gather(x.data, dim, at, sparse_grad=sparse_grad)
+    if x.mask.dim() and x.mask.stride(dim) == 0 and x.mask.shape[dim] > 0:  # constant along dim: nothing to gather
+        mask = x.mask.narrow(dim, 0, 1).expand(
+            [at.shape[d] if d == dim % at.dim() else n for d, n in enumerate(x.mask.shape)]
+        )
+        mask = mask[tuple(slice(n) for n in at.shape)]
+    else:
+        mask = torch.gather(x.mask, dim, at)
+    return _through(data, mask, index, x.payload)
+
+
+def index_select(x: Pair | Tensor, dim: int, index: Pair | Tensor) -> Pair:
+    """``torch.index_select``."""
+    x, at = pair.of(x), safe(index)
+    data = torch.index_select(x.data, dim, at)
+    if x.mask.dim() and x.mask.stride(dim) == 0 and x.mask.shape[dim] > 0:
+        mask = masks.fit(x.mask.narrow(dim, 0, 1), data.shape)
+    else:
+        mask = masks.fit(torch.index_select(_only(x.mask, dim), dim, at), data.shape)
+    if type(index) is not Pair:
+        return Pair(data, mask, x.payload)
+    shape = [1] * data.dim()
+    if shape:
+        shape[dim] = at.numel()
+    return _through(data, mask, Pair(at, masks.fit(index.mask.reshape(shape), data.shape)), Payload.ANY)
+
+
+def _only(mask: Tensor, dim: int) -> Tensor:
+    """The mask with its constant dimensions other than ``dim`` at size 1."""
+    for d in range(mask.dim()):
+        if mask.stride(d) == 0 and mask.shape[d] > 1 and d != dim % mask.dim():
+            mask = mask.narrow(d, 0, 1)
+    return mask
+
+
+def take(x: Pair | Tensor, index: Pair | Tensor) -> Pair:
+    """``torch.take``: the entries of the flattened tensor."""
+    x, at = pair.of(x), safe(index)
+    return _through(torch.take(x.data, at), torch.take(x.mask, at), index, x.payload)
+
+
+def _through(data: Tensor, mask: Tensor, index: Pair | Tensor, payload: Payload) -> Pair:
+    """What was taken through ``index``: masked where the index is."""
+    if type(index) is not Pair:
+        return Pair(data, mask, payload)
+    return Pair(data, masks.both(mask, index.mask))
+
+
+def masked_select(x: Pair | Tensor, mask: Pair | Tensor) -> Pair:
+    """``torch.masked_select``: 1-D, of a length that depends on the data."""
+    x, key = pair.of(x), safe(mask)
+    data = torch.masked_select(x.data, key)
+    return Pair(data, torch.masked_select(x.mask, key), x.payload)
+
+
+def positions(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
+    """nonzero: the positions of the valid entries that are not zero."""
+    return pair.plain(op(safe(x), **kwargs))
+
+
+def one_hot(x: Pair, num_classes: int = -1) -> Pair:
+    """``torch.nn.functional.one_hot``: the whole row of a masked class is masked."""
+    data = torch.nn.functional.one_hot(safe(x), num_classes)
+    return Pair(data, x.mask.unsqueeze(-1).expand(data.shape))
+
+
+ROWS = [
+    Op("index", index, generic=True),
+    Op("_unsafe_index", index, generic=True),
+    Op("gather", gather),
+    Op("index_select", index_select),
+    Op("take", take),
+    Op("masked_select", masked_select),
+    Op("nonzero", positions, generic=True),
+    Op("nonzero_static", positions, generic=True),
+    Op("one_hot", one_hot),
+]

@@ -1,5 +1,52 @@
-"""Not written yet."""
+"""Joins: every part brings its validity; plain parts are valid.
 
+Layouts, dtypes and devices promote as torch does.  A dimension in which every part's mask is constant stays constant.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair, Payload
 
-ROWS: list[Op] = []
+
+def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
+    """``torch.cat``."""
+    parts = [pair.of(t) for t in tensors]
+    data = torch.cat([p.data for p in parts], dim)
+    parts = [p for p in parts if p.data.shape != (0,)] or parts[
+        :1
+    ]  # torch skips empty 1-D parts, whatever the others are
+    return Pair(data, _cat_masks([p.mask for p in parts], dim % data.dim(), data.shape), _payload(parts))
+
+
+def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
+    """``torch.stack``."""
+    parts = [pair.of(t) for t in tensors]
+    data = torch.stack([p.data for p in parts], dim)
+    dim %= data.dim()
+    return Pair(data, _cat_masks([p.mask.unsqueeze(dim) for p in parts], dim, data.shape), _payload(parts))
+
+
+def block_diag(tensors: Sequence[Pair | Tensor]) -> Pair:
+    """``torch.block_diag``: the zeros around the blocks are valid."""
+    parts = [pair.of(t) for t in tensors]
+    data = torch.block_diag(*(p.data for p in parts))
+    return Pair(data, ~torch.block_diag(*(~p.mask for p in parts)), _payload(parts))
+
+
+def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tensor:
+    for d in range(len(shape)):
+        if d != dim and shape[d] > 0 and all(m.stride(d) == 0 or m.shape[d] == 1 for m in parts):
+            parts = [m.narrow(d, 0, 1) for m in parts]
+    return masks.fit(torch.cat(list(parts), dim), shape)
+
+
+def _payload(parts: Sequence[Pair]) -> Payload:
+    return Payload.ZERO if all(p.payload is Payload.ZERO for p in parts) else Payload.ANY
+
+
+ROWS = [Op("cat", cat), Op("stack", stack), Op("_stack", stack), Op("block_diag", block_diag)]
