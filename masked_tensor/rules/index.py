@@ -145,12 +145,6 @@ def positions(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     return pair.plain(op(safe(x), **kwargs))
 
 
-def one_hot(x: Pair, num_classes: int = -1) -> Pair:
-    """``torch.nn.functional.one_hot``: the whole row of a masked class is masked."""
-    data = torch.nn.functional.one_hot(safe(x), num_classes)
-    return Pair(data, x.mask.unsqueeze(-1).expand(data.shape))
-
-
 ROWS = [
     Op("index", index, generic=True),
     Op("_unsafe_index", index, generic=True),
@@ -160,5 +154,4 @@ ROWS = [
     Op("masked_select", masked_select),
     Op("nonzero", positions, generic=True),
     Op("nonzero_static", positions, generic=True),
-    Op("one_hot", one_hot),
 ]
