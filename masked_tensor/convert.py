@@ -25,7 +25,6 @@ def is_masked_tensor(x: object) -> bool:
     return type(x) is MaskedTensor
 
 
-@torch.compiler.allow_in_graph
 def get_data(x: MaskedTensor) -> Tensor:
     """The data, payload included: what lies under the mask may be anything.
 
@@ -38,7 +37,6 @@ def get_data(x: MaskedTensor) -> Tensor:
     return select.guard(pair.data, pair.mask)
 
 
-@torch.compiler.allow_in_graph
 def get_mask(x: MaskedTensor) -> Tensor:
     """The mask: a bool tensor of ``x``'s shape, True = valid.  Other tensors may share it: read it, do not write it.
 
@@ -50,7 +48,6 @@ def get_mask(x: MaskedTensor) -> Tensor:
     return pair_of(x).mask
 
 
-@torch.compiler.allow_in_graph
 def filled(x: MaskedTensor, value: float | bool | complex) -> Tensor:
     """A plain tensor with ``value`` in the holes, and gradient 0 there.
 
@@ -78,7 +75,6 @@ def compressed(x: MaskedTensor) -> Tensor:
     return pair.data[pair.mask]
 
 
-@torch.compiler.allow_in_graph
 def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The number of valid entries along ``dim`` (all of them by default): a plain int64 tensor.
 
@@ -110,7 +106,10 @@ def _entered(x: MaskedTensor, action: str) -> Pair:
     return pair
 
 
+for _function in (get_data, get_mask, filled, count):
+    torch.compiler.allow_in_graph(_function)
+
 mask = get_mask  # as the tutorials of the predecessor call it
 for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
     setattr(MaskedTensor, _exit.__name__, _exit)
-MaskedTensor.mask = get_mask  # type: ignore[method-assign]
+MaskedTensor.mask = get_mask  # type: ignore[method-assign, assignment]

@@ -17,7 +17,6 @@ from .select import select
 from .tensor import MaskedTensor
 
 
-@torch.compiler.allow_in_graph
 def masked_tensor(
     data: Any,
     mask: Any = None,
@@ -37,17 +36,18 @@ def masked_tensor(
         >>> masked_tensor([1, None, 3])
         masked_tensor([1, --, 3], valid=2/3)
         >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True], [False]], requires_grad=True)
-        masked_tensor([[1., 2.],
-                       [--, --]], valid=2/4, requires_grad=True)
+        masked_tensor([[1.0000, 2.0000],
+                       [    --,     --]], valid=2/4, requires_grad=True)
     """
     pair = _pair(data, dtype, device)
     if mask is not None:
         pair = Pair(pair.data, masks.both(pair.mask, _mask(mask, pair.data)))
     copy: MaskedTensor = leave(_cut(Pair(pair.data.detach(), pair.mask)))
-    return copy.requires_grad_() if requires_grad else copy
+    if requires_grad:
+        copy.requires_grad_()
+    return copy
 
 
-@torch.compiler.allow_in_graph
 def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
     """A masked tensor around ``data``: nothing is copied, and gradients flow back into ``data``.
 
@@ -55,12 +55,12 @@ def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
     more holes.  Raises TypeError if ``data`` is no tensor, and as :func:`masked_tensor` for the mask.
 
         >>> x = torch.tensor([1.0, 0.0], requires_grad=True)
-        >>> as_masked_tensor(1 / x, x != 0).sum().backward()
-        >>> x.grad
-        tensor([-1., nan])
         >>> y = as_masked_tensor(x, x != 0)
         >>> y
-        masked_tensor([1., --], valid=1/2, grad_fn=<_LeaveBackward>)
+        masked_tensor([1.0000, --], valid=1/2, grad_fn=<_LeaveBackward>)
+        >>> (1 / y).sum().backward()
+        >>> x.grad
+        tensor([-1.,  0.])
     """
     if not isinstance(data, Tensor):
         raise TypeError(
@@ -72,18 +72,16 @@ def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
     return wrapped
 
 
-@torch.compiler.allow_in_graph
 def masked_invalid(data: Any) -> MaskedTensor:
     """``data`` with holes where it is NaN or infinite.
 
     >>> masked_invalid([1.0, float("nan"), 3.0])
-    masked_tensor([1., --, 3.], valid=2/3)
+    masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
     pair = _pair(data)
     return _masked(pair, pair.data.isfinite())
 
 
-@torch.compiler.allow_in_graph
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     """``data`` with holes where it equals ``value``, such as the -999 of a file that has no word for missing.
 
@@ -94,13 +92,12 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     return _masked(pair, pair.data != value)
 
 
-@torch.compiler.allow_in_graph
 def masked_where(condition: Any, data: Any) -> MaskedTensor:
     """``data`` with holes where ``condition`` is True (or itself masked); arguments as in ``numpy.ma.masked_where``.
 
     >>> x = torch.tensor([1.0, -2.0, 3.0])
     >>> masked_where(x < 0, x)
-    masked_tensor([1., --, 3.], valid=2/3)
+    masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
     pair = _pair(data)
     holes = _pair(condition)
@@ -108,16 +105,15 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     return _masked(pair, masks.both(~fits, masks.fit(holes.mask, fits.shape)))
 
 
-@torch.compiler.allow_in_graph
 def from_lengths(padded: Any, lengths: Any, batch_first: bool = True) -> MaskedTensor:
     """A padded batch ``(B, T, ...)`` of which sequence ``b`` is valid up to ``lengths[b]``.
 
-    The mask takes ``B * T`` bytes however many features follow.  With ``batch_first=False`` the batch is ``(T, B, ...)``.
+    The mask takes ``B * T`` bytes however many features follow.  ``batch_first=False``: the batch is ``(T, B, ...)``.
     Raises ValueError if there is not one length per sequence, or one is negative or above T.
 
         >>> from_lengths(torch.ones(2, 3), [3, 1])
-        masked_tensor([[1., 1., 1.],
-                       [1., --, --]], valid=4/6)
+        masked_tensor([[1.0000, 1.0000, 1.0000],
+                       [1.0000,     --,     --]], valid=4/6)
     """
     pair = _pair(padded)
     lengths = torch.as_tensor(lengths, device=pair.data.device)
@@ -159,8 +155,8 @@ def pad_sequence(
     ``padding_value`` only says what lies under the mask.
 
         >>> pad_sequence([torch.ones(3), torch.zeros(1)], batch_first=True)
-        masked_tensor([[1., 1., 1.],
-                       [0., --, --]], valid=4/6)
+        masked_tensor([[1.0000, 1.0000, 1.0000],
+                       [0.0000,     --,     --]], valid=4/6)
     """
     if not sequences:
         raise ValueError("pad_sequence needs at least one sequence")
@@ -252,3 +248,7 @@ def _masked(pair: Pair, mask: Tensor) -> MaskedTensor:
     mask = masks.fit(mask, pair.data.shape)
     result: MaskedTensor = leave(_cut(Pair(pair.data, masks.both(pair.mask, mask))))
     return result
+
+
+for _function in (masked_tensor, as_masked_tensor, masked_invalid, masked_equal, masked_where, from_lengths):
+    torch.compiler.allow_in_graph(_function)

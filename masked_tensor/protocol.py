@@ -1,8 +1,8 @@
 """What Python and its libraries ask of an object: copies, pickles, numbers, lists, and doors that must stay shut.
 
 Methods of ``MaskedTensor`` that need the ports or the exits live here, and are hung onto the class when the package is
-imported.  A conversion that cannot carry a mask gives its result where nothing is masked out, and raises where something
-is: no mask is dropped silently.
+imported.  A conversion that cannot carry a mask gives its result if nothing is masked out, and raises otherwise: no
+mask is dropped silently.
 """
 
 import copy
@@ -24,7 +24,8 @@ ENGINE = ("_pair", "_family", "_seen", "_born", "_view")  # attributes that are 
 
 def rebuild(data: Tensor, mask: Tensor, payload: str, requires_grad: bool, attributes: dict[str, Any]) -> MaskedTensor:
     """A masked tensor from what ``__reduce_ex__`` took apart; ``mask`` is compact."""
-    x = wrap(Pair(data, masks.fit(mask, data.shape), Payload(payload))).requires_grad_(requires_grad)
+    x = wrap(Pair(data, masks.fit(mask, data.shape), Payload(payload)))
+    x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     return x
 
@@ -138,7 +139,8 @@ def tolist(x: MaskedTensor) -> Any:
 def contains(x: MaskedTensor, element: Any) -> bool:
     """Whether ``element`` equals a valid entry."""
     if isinstance(element, Tensor | int | float | complex | bool):
-        return bool(convert.filled(x == element, False).any())  # type: ignore[arg-type]
+        equal: Any = x == element
+        return bool(convert.filled(equal, False).any())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
@@ -149,7 +151,7 @@ def formatted(x: MaskedTensor, spec: str) -> str:
     return object.__format__(x, spec)
 
 
-# ---------------------------------------------------------------------------------- conversions that cannot carry a mask
+# --------------------------------------------------------------------------------- conversions that cannot carry a mask
 
 
 def _whole(x: MaskedTensor, action: str, way_out: str) -> Tensor:

@@ -5,6 +5,7 @@ Widths, precision and scientific notation are decided by the valid values alone,
 
 import html
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from .pair import Pair
 from .tensor import MaskedTensor, pair_of
 
 HOLE = "--"
-Cell = Callable[[object, bool], str]  # (value, valid) -> text
+Cell = Callable[[Any, bool], str]  # (value, valid) -> text
 
 
 def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
@@ -82,26 +83,29 @@ def _body(pair: Pair, indent: int) -> str:
 def _cell(pair: Pair, edge: int) -> Cell:
     """How one entry is written; entries that stand below each other are padded to one width."""
     valid = _edges(pair.data, edge)[_edges(pair.mask, edge)].resolve_conj().resolve_neg()
-    if valid.is_complex():
-        real, imag = _format(valid.real), _format(valid.imag)
-
-        def write(z: complex) -> str:
-            part = imag(z.imag).lstrip()
-            return real(z.real) + (part if part.startswith("-") else f"+{part}") + "j"
-    else:
-        write = _format(valid)
+    write = _format_complex(valid) if valid.is_complex() else _format(valid)
     stacked = pair.data.dim() > 1
     width = max((len(write(v)) for v in valid.tolist()), default=0) if stacked else 0
-    return lambda value, ok: (write(value) if ok else HOLE).rjust(max(width, len(HOLE) if stacked else 0))  # type: ignore[arg-type]
+    return lambda value, ok: (write(value) if ok else HOLE).rjust(max(width, len(HOLE) if stacked else 0))
 
 
-def _format(valid: Tensor) -> Callable[[object], str]:
+def _format(valid: Tensor) -> Callable[[Any], str]:
     """torch's formatter for these values; floats always show their decimals, as what is hidden need not be whole."""
     formatter = _Formatter(valid.float() if valid.dtype.itemsize == 1 and valid.is_floating_point() else valid)
     if formatter.int_mode and valid.is_floating_point() and not formatter.sci_mode:
         formatter.int_mode = False
         formatter.max_width += PRINT_OPTS.precision
-    return formatter.format  # type: ignore[no-any-return]
+    return formatter.format
+
+
+def _format_complex(valid: Tensor) -> Callable[[complex], str]:
+    real, imag = _format(valid.real), _format(valid.imag)
+
+    def write(z: complex) -> str:
+        part = imag(z.imag).lstrip()
+        return real(z.real) + (part if part.startswith("-") else f"+{part}") + "j"
+
+    return write
 
 
 def _edges(x: Tensor, edge: int) -> Tensor:
@@ -112,8 +116,8 @@ def _edges(x: Tensor, edge: int) -> Tensor:
     return x
 
 
-def _numbers(x: Tensor) -> list[object]:
-    return (x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x).tolist()  # type: ignore[no-any-return]
+def _numbers(x: Tensor) -> Any:
+    return (x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x).tolist()
 
 
 def _lines(pair: Pair, indent: int, edge: int, cell: Cell) -> str:
