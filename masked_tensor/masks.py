@@ -51,7 +51,7 @@ def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """``mask.reshape(shape)``; dimensions that stay constant keep stride 0, only those merged with others are spelled out."""
+    """``mask.reshape(shape)``; constant dimensions keep stride 0 unless merged with others."""
     shape = tuple(shape)
     strides = mask.stride()
     if 0 not in strides or mask.numel() == 0:
@@ -127,6 +127,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     shape = reduced_shape(mask.shape, dims, keepdim)
     small = compact(mask)
     repeats = prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
+    small = small.view(torch.uint8)  # inductor cannot compile an int64 sum of a bool view
     total = small.sum(dims, keepdim=keepdim, dtype=torch.int64) if dims else small.to(torch.int64)
     return fit(total if repeats == 1 else total * repeats, shape)
 
@@ -152,6 +153,8 @@ def _extreme(mask, dim, keepdim, op, empty):  # type: ignore[no-untyped-def]
         return full(shape, mask.device, empty)
     if small.numel() == 0:
         return fit(small.new_empty(reduced_shape(small.shape, dims, keepdim)), shape)
+    if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
+        return fit(small if keepdim else small.squeeze(dims), shape)
     return fit(op(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
 
 
