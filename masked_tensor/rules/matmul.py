@@ -45,24 +45,27 @@ def finished(data: Tensor, mask: Tensor) -> Pair:
     return Pair(data, mask)
 
 
-def pairs(a: Operand, b: Operand, transposed: bool = False) -> Tensor:
-    """The mask of ``a @ b`` (``a @ b.T`` if ``transposed``) for operands of any dimension, as in ``torch.matmul``."""
-    left, right = pair.of(a).mask, pair.of(b).mask
-    if transposed and right.dim() > 1:
-        right = right.mT
-    rows, columns = left.dim() > 1, right.dim() > 1
-    result = masks.paired(left if rows else left.unsqueeze(0), right if columns else right.unsqueeze(1))
-    if not columns:
+def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -> Tensor:
+    """The mask of ``a @ b`` (``a @ b.T`` if ``transposed``), of that ``shape``, for operands as in ``torch.matmul``."""
+    flat = data_of(a).dim() == 1, data_of(b).dim() == 1
+    if type(a) is not Pair and type(b) is not Pair:
+        return masks.full(shape, data_of(a).device, data_of(a).shape[-1] > 0)
+    if type(b) is not Pair:
+        return masks.fit(masks.any(a.mask, -1, keepdim=not any(flat)), shape)  # type: ignore[union-attr]
+    right = b.mask.mT if transposed and not flat[1] else b.mask
+    if type(a) is not Pair:
+        return masks.fit(masks.any(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)
+    left = a.mask.unsqueeze(0) if flat[0] else a.mask
+    result = masks.paired(left, right.unsqueeze(1) if flat[1] else right)
+    if flat[1]:
         result = result.squeeze(-1)
-    if rows:
-        return result
-    return result.squeeze(-2) if columns else result.squeeze(-1)
+    return (result.squeeze(-1) if flat[1] else result.squeeze(-2)) if flat[0] else result
 
 
 def product(op: OpOverload, a: Operand, b: Operand, *dtype: torch.dtype) -> Pair:
     """mm, bmm, mv, dot, vdot, matmul."""
     data = op(factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2), *dtype)
-    return finished(data, pairs(a, b))
+    return finished(data, pairs(a, b, data.shape))
 
 
 def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
@@ -70,7 +73,7 @@ def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
     data = torch.nn.functional.linear(
         factor(x, weight, -1), factor(weight, x, -1), None if bias is None else data_of(bias)
     )
-    return finished(data, _with_summand(pairs(x, weight, transposed=True), bias))
+    return finished(data, _with_summand(pairs(x, weight, data.shape, transposed=True), bias))
 
 
 def _with_summand(mask: Tensor, summand: Operand | None, beta: float = 1) -> Tensor:
@@ -83,8 +86,9 @@ def affine(
     """addmm, addbmm, baddbmm, addmv: ``beta * summand + alpha * (a @ b)``; with beta = 0 the summand takes no part."""
     left, right = factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2)
     data = op(data_of(summand), left, right, *dtype, beta=beta, **keywords)
-    mask = pairs(a, b)
-    if mask.dim() > data.dim():  # addbmm sums over the batch, too
+    addbmm = data_of(a).dim() > data.dim() and data_of(b).dim() > 1
+    mask = pairs(a, b, data_of(a).shape[:1] + data.shape if addbmm else data.shape)
+    if addbmm:  # it sums over the batch, too
         mask = masks.any(mask, 0)
     mask = _with_summand(mask, summand, beta)
     return finished(data, masks.fit(mask, data.shape))

@@ -1,0 +1,46 @@
+"""Distances between rows: over the coordinates at which both points are valid; no such coordinate: masked."""
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import select, zeroed
+
+Operand = Pair | Tensor
+
+
+def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = None) -> Pair:
+    """The p-norm of every difference of a row of ``x`` ``(..., P, M)`` and a row of ``y`` ``(..., R, M)``."""
+    a, b = pair.of(x), pair.of(y)
+    if masks.constant(a.mask, -1) and masks.constant(b.mask, -1):
+        # Whole rows are masked: their distances are masked, whatever the payload; zeros keep the gradients exact.
+        data = torch.ops.aten.cdist.default(zeroed(a), zeroed(b), p, compute_mode)
+        return Pair(data, masks.paired(a.mask, b.mask.mT))
+    both = masks.both(a.mask.unsqueeze(-2), b.mask.unsqueeze(-3))
+    difference = select(a.data.unsqueeze(-2) - b.data.unsqueeze(-3), both, 0)
+    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.any(both, -1))
+
+
+def euclidean(x: Operand, y: Operand) -> Pair:
+    """_euclidean_dist: the form that uses a matrix product."""
+    return cdist(x, y, 2.0, 1)
+
+
+def pdist(x: Pair, p: float = 2.0) -> Pair:
+    """The distances of all pairs of rows: the upper triangle of ``cdist(x, x)``, row by row."""
+    size = x.data.shape[0]
+    first, second = torch.triu_indices(size, size, 1, device=x.data.device)
+    both = masks.both(x.mask[first], x.mask[second])
+    difference = select(zeroed(x)[first] - zeroed(x)[second], both, 0)
+    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.any(both, -1))
+
+
+ROWS = [
+    Op("cdist", cdist),
+    Op("_cdist_forward", cdist),
+    Op("_euclidean_dist", euclidean),
+    Op("pdist", pdist),
+    Op("_pdist_forward", pdist),
+]

@@ -1,0 +1,150 @@
+"""What the law tests over the database do not reach: row-constant masks, payload tracking, fused and casted forms."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import masked_tensor as mt
+from masked_tensor import Payload
+from masked_tensor.tensor import pair_of
+
+from .database import Sample
+from .harness import PAYLOADS, Masked, assert_same, masked_case, run
+from .oracles.matmul import add, contract
+
+NAN = float("nan")
+
+
+def padded(batch=3, time=5, channels=4, dtype=torch.float64, payload=NAN):
+    data = torch.randn(batch, time, channels, dtype=dtype)
+    rows = torch.arange(time) < torch.tensor([time, 2, 0])[:batch, None]
+    mask = rows.unsqueeze(-1).expand(data.shape)
+    return data, mask, mt.as_masked_tensor(data.masked_fill(~mask, payload), mask)
+
+
+def test_padding_stays_compact_through_linear():
+    _, mask, x = padded()
+    weight, bias = torch.randn(7, 4, dtype=torch.float64), torch.randn(7, dtype=torch.float64)
+    out = pair_of(F.linear(x, weight, bias))
+    assert out.mask.stride()[-1] == 0
+    assert torch._C._is_alias_of(out.mask, mask), "a row-constant mask is passed on, not computed"
+
+
+def test_padding_costs_no_product_of_masks():
+    _, _, x = padded()
+    weight = torch.randn(7, 4, dtype=torch.float64)
+    with torch.profiler.profile() as profile:
+        F.linear(x, weight)
+    products = [e.key for e in profile.key_averages() if e.key in {"aten::mm", "aten::addmm", "aten::bmm"}]
+    calls = sum(e.count for e in profile.key_averages() if e.key in products)
+    assert calls == 1
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_the_weight_gradient_is_plain_and_finite(payload):
+    data, mask, x = padded(payload=payload)
+    weight = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
+    bias = torch.randn(7, dtype=torch.float64, requires_grad=True)
+    F.linear(x, weight, bias).square().sum().backward()
+    reference = [weight.detach().requires_grad_(), bias.detach().requires_grad_()]
+    F.linear(data[mask[..., 0]], *reference).square().sum().backward()
+    for parameter, expected in zip((weight, bias), reference, strict=True):
+        assert type(parameter.grad) is torch.Tensor
+        torch.testing.assert_close(parameter.grad, expected.grad)
+
+
+@pytest.mark.parametrize("holder", ["row", "entry"])
+def test_an_infinite_weight_sends_no_nan_to_a_masked_entry(holder):
+    data, mask, _ = padded()
+    if holder == "entry":
+        mask = torch.rand(data.shape, generator=torch.Generator().manual_seed(0)) < 0.5
+    x = mt.masked_tensor(data, mask).requires_grad_()
+    weight = torch.randn(7, 4, dtype=torch.float64)
+    weight[0, 0] = float("inf")
+    F.linear(x, weight).sum().backward()
+    assert (pair_of(x.grad).data[~mask] == 0).all()
+
+
+def test_a_tracked_product_hands_on_zeros():
+    _, _, x = padded()
+    weight = torch.randn(7, 4, dtype=torch.float64, requires_grad=True)
+    out = pair_of(F.linear(x, weight, torch.ones(7, dtype=torch.float64)))
+    assert out.payload is Payload.ZERO
+    assert (out.data[~out.mask] == 0).all()
+    assert pair_of(F.linear(x, weight.detach())).payload is Payload.ANY
+
+
+@pytest.mark.parametrize("op", [torch.addmm, torch.addmv, torch.addbmm, torch.baddbmm, torch.addr])
+def test_a_summand_with_beta_zero_takes_no_part(op):
+    shapes = {
+        torch.addmm: ((3, 5), (3, 4), (4, 5), "nk,km->nm"),
+        torch.addmv: ((3,), (3, 4), (4,), "nk,k->n"),
+        torch.addbmm: ((3, 5), (2, 3, 4), (2, 4, 5), "bnk,bkm->nm"),
+        torch.baddbmm: ((2, 3, 5), (2, 3, 4), (2, 4, 5), "bnk,bkm->bnm"),
+        torch.addr: ((3, 5), (3,), (5,), "n,m->nm"),
+    }
+    *sizes, equation = shapes[op]
+    sample = Sample(op, tuple(torch.randn(s, dtype=torch.float64) for s in sizes), {"beta": 0, "alpha": 0.5})
+    case = masked_case(sample, "random")
+    for payload in (None, *PAYLOADS):
+        (out,), _ = run(case, payload)
+        assert_same(out, add(case.args[0], contract(equation, *case.args[1:]), 0, 0.5), op.__name__)
+
+
+@pytest.mark.parametrize("use_gelu", [False, True])
+def test_addmm_activation(use_gelu):
+    sample = Sample(torch._addmm_activation, (torch.randn(5), torch.randn(3, 4), torch.randn(4, 5)))
+    case = masked_case(sample, "random")
+    total = add(case.args[0], contract("nk,km->nm", *case.args[1:]))
+    data = F.gelu(total.data, approximate="tanh") if use_gelu else total.data.relu()
+    for payload in (None, *PAYLOADS):
+        out = torch._addmm_activation(*run_args(case, payload), use_gelu=use_gelu)
+        assert_same(out, Masked(data, total.mask), "activation")
+
+
+def run_args(case, payload):
+    from .harness import build
+
+    return build(case.args, payload)
+
+
+def test_autocast_rounds_values_but_no_mask():
+    _, mask, x = padded(dtype=torch.float32)
+    holes = torch.rand(5, 3000, generator=torch.Generator().manual_seed(0)) < 0.5
+    y = mt.masked_tensor(torch.ones(5, 3000), holes)
+    with torch.autocast("cpu", torch.bfloat16):
+        out = pair_of(F.linear(x, torch.randn(7, 4)))
+        product = pair_of(y @ y.T)
+    assert out.data.dtype is torch.bfloat16
+    assert torch.equal(out.mask, mask[..., :1].expand(3, 5, 7))
+    assert product.mask.all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.int64, torch.complex64])
+def test_other_dtypes(dtype):
+    a, b = (torch.randint(-4, 5, s).to(dtype) for s in ((3, 4), (4, 5)))
+    case = masked_case(Sample(torch.mm, (a, b)), "random")
+    for payload in (None, *PAYLOADS):
+        (out,), _ = run(case, payload)
+        assert_same(out, contract("nk,km->nm", *case.args), str(dtype))
+
+
+def test_an_empty_contraction_holds_no_pair():
+    out = pair_of(mt.masked_tensor(torch.ones(2, 0), torch.ones(2, 0, dtype=torch.bool)) @ torch.ones(0, 3))
+    assert not out.mask.any()
+    assert (out.data == 0).all()
+
+
+def test_a_masked_bias_masks_its_output():
+    _, mask, x = padded()
+    bias = mt.masked_tensor(torch.ones(2, dtype=torch.float64), torch.tensor([True, False]))
+    out = pair_of(F.linear(x, torch.ones(2, 4, dtype=torch.float64), bias))
+    assert torch.equal(out.mask, mask[..., :2] & torch.tensor([True, False]))
+
+
+def test_vmap_decomposes_to_the_same_rules():
+    data, mask, x = padded(payload=NAN)
+    weight = torch.randn(6, 7, 4, dtype=torch.float64)
+    out = torch.vmap(lambda w: F.linear(x, w))(weight)
+    expected = torch.stack([torch.where(mask, data, 0) @ w.T for w in weight])
+    assert_same(out, Masked(expected, mask[..., :1].expand(6, 3, 5, 7)), "vmap")
