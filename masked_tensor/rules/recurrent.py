@@ -1,5 +1,188 @@
-"""Not written yet."""
+"""Recurrent nets: a masked step carries the state and its output is masked; the last state is the last valid step's.
 
+The reverse direction runs over the valid steps, too; a row without any returns its initial state.  A step is valid if
+any of its features is; masked features count 0, and so does a masked initial state.
+
+The valid steps of each row are gathered into a packed sequence, wherever the holes are, and torch's packed kernels do
+the work: no padded step is computed.  Their interface wants the lengths on the host, so B integers are read (as
+``pack_padded_sequence`` does), unless the mask cannot vary along time.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import zeroed
 
-ROWS: list[Op] = []
+Operand = Pair | Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Where the valid steps of a ``(T, B)`` batch go in a packed sequence without empty rows."""
+
+    steps: Tensor  #: flat indices ``t * B + b`` of the valid steps, in packed order
+    batch_sizes: Tensor  #: on the host, as the packed kernels want it
+    rows: Tensor  #: the rows that have any valid step, longest first
+
+
+def packing(valid: Tensor) -> Packing:
+    """The packing of the valid steps of ``valid``, ``(T, B)``."""
+    lengths = masks.count(valid, 0).cpu()
+    order = lengths.argsort(descending=True, stable=True)
+    rows = order[: int((lengths > 0).sum())]
+    lengths = lengths[rows]
+    longest = int(lengths[0]) if len(rows) else 0
+    sizes = (lengths > torch.arange(longest).unsqueeze(1)).sum(1)
+    rows = rows.to(valid.device)
+    first = (~valid).to(torch.uint8).argsort(dim=0, stable=True)[:longest, rows]  # the valid steps of a row come first
+    keep = torch.arange(longest, device=valid.device).unsqueeze(1) < lengths.to(valid.device)
+    return Packing((first * valid.shape[1] + rows)[keep], sizes, rows)
+
+
+def recurrent(
+    op: OpOverload,
+    x: Operand,
+    hx: Any,
+    params: list[Operand],
+    has_biases: bool,
+    num_layers: int,
+    dropout: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+) -> tuple[Pair, ...]:
+    """lstm, gru, rnn_tanh, rnn_relu over a padded batch (``hx``: a list for lstm)."""
+    x, states = pair.of(x), _states(hx)
+    if x.data.dim() != 3:
+        raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
+    settings = (has_biases, num_layers, dropout, train, bidirectional)
+    weights = [zeroed(pair.of(p)) for p in params]
+    valid = masks.any(x.mask, 2)
+    if batch_first:
+        valid = valid.transpose(0, 1)
+    way = None if masks.constant(valid, 0) else packing(valid)
+    if way is not None and len(way.rows) == 0:
+        way = None
+    data = zeroed(x) if way is None or not masks.constant(x.mask, 2) else x.data
+    if batch_first:
+        data = data.transpose(0, 1)
+    initial = [zeroed(h) for h in states]
+    present = masks.any(valid, 0).unsqueeze(1)
+    if way is None:  # a row is valid as a whole or not at all: the plain kernel, and nothing to gather
+        out, *last = op(data, _given(hx, initial), weights, *settings, False)
+        last = [torch.where(present, h, h0) for h, h0 in zip(last, initial, strict=True)]
+    else:
+        out, *last = _packed(op.overloadpacket.data, way, data, hx, initial, weights, settings)
+    mask = valid.unsqueeze(2).expand(out.shape)
+    if batch_first:
+        out, mask = out.transpose(0, 1), mask.transpose(0, 1)
+    ends = [Pair(h, masks.fit(masks.compact(s.mask) | present, h.shape)) for h, s in zip(last, states, strict=True)]
+    return Pair(out, mask, Payload.ANY if way is None else Payload.ZERO), *ends
+
+
+def _packed(
+    op: OpOverload,
+    way: Packing,
+    data: Tensor,
+    hx: Any,
+    initial: list[Tensor],
+    weights: list[Tensor],
+    settings: tuple[Any, ...],
+) -> list[Tensor]:
+    """The outputs ``(T, B, D)`` and the last states, by the packed kernel."""
+    steps = data.flatten(0, 1).index_select(0, way.steps)
+    begin = _given(hx, [h.index_select(1, way.rows) for h in initial])
+    out, *last = op(steps, way.batch_sizes, begin, weights, *settings)
+    spread = out.new_zeros(data.shape[0] * data.shape[1], out.shape[1]).index_copy(0, way.steps, out)
+    ends = [h0.to(h.dtype).index_copy(1, way.rows, h) for h, h0 in zip(last, initial, strict=True)]
+    return [spread.view(*data.shape[:2], out.shape[1]), *ends]
+
+
+def _states(hx: Any) -> list[Pair]:
+    return [pair.of(h) for h in (hx if isinstance(hx, list | tuple) else [hx])]
+
+
+def _given(hx: Any, states: list[Tensor]) -> Any:
+    return states if isinstance(hx, list | tuple) else states[0]
+
+
+def recurrent_data(
+    op: OpOverload, x: Operand, batch_sizes: Tensor, hx: Any, params: list[Operand], *settings: Any
+) -> tuple[Pair, ...]:
+    """The same over a packed sequence, which may have holes."""
+    padded, _ = pad_packed(x, batch_sizes, False, 0.0, -1)
+    out, *last = recurrent(op.overloadpacket.input, padded, hx, params, *settings, False)  # type: ignore[call-arg]
+    index = _packed_index(batch_sizes, out.data.device)
+    mask = masks.compact(out.mask.flatten(0, 1)[:, :1]).index_select(0, index)
+    data = out.data.flatten(0, 1).index_select(0, index)
+    return Pair(data, mask.expand(data.shape), out.payload), *last
+
+
+def _packed_index(batch_sizes: Tensor, device: torch.device) -> Tensor:
+    """The flat indices ``t * B + b`` of a packed sequence's steps; ``batch_sizes`` lives on the host."""
+    present = torch.arange(int(batch_sizes[0])) < batch_sizes.unsqueeze(1)
+    return present.flatten().nonzero().squeeze(1).to(device)
+
+
+def pack_padded(op: OpOverload, x: Operand, lengths: Tensor, batch_first: bool) -> tuple[Pair, Tensor]:
+    """``pack_padded_sequence``: the steps within ``lengths``, with their validity."""
+    x = pair.of(x)
+    data, batch_sizes = op(x.data, lengths, batch_first)
+    mask = x.mask.transpose(0, 1) if batch_first else x.mask
+    small = _small(mask[: len(batch_sizes)], 2).flatten(0, 1)
+    packed = small.index_select(0, _packed_index(batch_sizes, small.device))
+    return Pair(data, packed.expand(data.shape), x.payload), batch_sizes
+
+
+def _small(mask: Tensor, keep: int) -> Tensor:
+    """The mask with its constant dims narrowed, save the first ``keep``."""
+    small = masks.compact(mask)
+    return small.expand(*mask.shape[:keep], *small.shape[keep:])
+
+
+def pad_packed(
+    x: Operand, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
+) -> tuple[Pair, Tensor]:
+    """``pad_packed_sequence``: what it pads is masked."""
+    x = pair.of(x)
+    data, lengths = torch.ops.aten._pad_packed_sequence(x.data, batch_sizes, False, padding_value, total_length)
+    small = _small(x.mask, 1)
+    blank = torch.zeros(data.shape[0] * data.shape[1], *small.shape[1:], dtype=torch.bool, device=small.device)
+    index = _packed_index(batch_sizes, small.device)
+    mask = blank.index_copy(0, index, small).view(*data.shape[:2], *small.shape[1:]).expand(data.shape)
+    payload = x.payload if padding_value == 0 else Payload.ANY
+    if batch_first:
+        data, mask = data.transpose(0, 1), mask.transpose(0, 1)
+    return Pair(data, mask, payload), lengths
+
+
+def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
+    """lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell: one step."""
+    x, states = pair.of(x), _states(hx)
+    initial = [zeroed(h) for h in states]
+    weights = [zeroed(pair.of(p)) if p is not None else None for p in params]
+    new = op(zeroed(x), _given(hx, initial), *weights)
+    present = masks.any(x.mask, -1, True)
+    after = [
+        Pair(torch.where(present, h, h0), masks.fit(masks.compact(s.mask) | present, h.shape))
+        for h, h0, s in zip(new if isinstance(new, tuple) else [new], initial, states, strict=True)
+    ]
+    return tuple(after) if isinstance(new, tuple) else after[0]
+
+
+_NETS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
+
+ROWS = [
+    *(Op(f"{name}.input", recurrent, generic=True) for name in _NETS),
+    *(Op(f"{name}.data", recurrent_data, generic=True) for name in _NETS),
+    *(Op(f"{name}_cell", cell, generic=True) for name in _NETS),
+    Op("_pack_padded_sequence", pack_padded, generic=True),
+    Op("_pad_packed_sequence", pad_packed),
+]

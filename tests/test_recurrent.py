@@ -1,0 +1,241 @@
+"""Recurrent nets: the plain module on the valid steps of each row alone is the oracle."""
+
+import itertools
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+import masked_tensor as mt
+from masked_tensor.tensor import pair_of
+
+pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch, once per process
+
+STEPS, ROWS, FEATURES = 6, 5, 3
+PAYLOADS = (float("nan"), float("inf"), 1e30)
+KINDS = [
+    (kind, dict(zip(("num_layers", "bidirectional", "batch_first", "proj_size"), values, strict=True)))
+    for kind in (nn.RNN, nn.LSTM, nn.GRU)
+    for values in itertools.product((1, 2), (False, True), (False, True), (0, 2))
+    if kind is nn.LSTM or values[3] == 0
+]
+IDS = [f"{kind.__name__}-{'-'.join(str(int(v)) for v in options.values())}" for kind, options in KINDS]
+
+
+def valid_steps(pattern):
+    """``(T, B)``: which steps are valid; the last row is empty, save in ``full``."""
+    lengths = torch.tensor([6, 3, 1, 4, 0])
+    steps = torch.arange(STEPS)[:, None]
+    if pattern == "suffix":
+        return steps < lengths
+    if pattern == "left":
+        return steps >= STEPS - lengths
+    if pattern == "holes":
+        return (torch.rand(STEPS, ROWS, generator=torch.Generator().manual_seed(0)) < 0.6) & (lengths > 0)
+    if pattern == "rows":
+        return (lengths > 3).expand(STEPS, ROWS)
+    return torch.ones((), dtype=torch.bool).expand(STEPS, ROWS)
+
+
+def make(kind, options):
+    torch.manual_seed(0)
+    options = {k: v for k, v in options.items() if k != "proj_size" or v}
+    return kind(FEATURES, 4, **options)
+
+
+def initial(module):
+    width, directions = module.proj_size or 4, 2 if module.bidirectional else 1
+    layers = module.num_layers * directions
+    h = torch.randn(layers, ROWS, width)
+    return (h, torch.randn(layers, ROWS, 4)) if isinstance(module, nn.LSTM) else h
+
+
+def one_row(module, x, state):
+    """The plain module on ``x`` ``(T, F)`` with the state of one row; outputs ``(T, D)`` and the last states."""
+    out, last = module(x.unsqueeze(0 if module.batch_first else 1), state)
+    return out.squeeze(0 if module.batch_first else 1), last
+
+
+def pick(state, row):
+    return tuple(h[:, row : row + 1] for h in state) if isinstance(state, tuple) else state[:, row : row + 1]
+
+
+def listed(state):
+    return list(state) if isinstance(state, tuple) else [state]
+
+
+@pytest.mark.parametrize("pattern", ["suffix", "left", "holes", "rows", "full"])
+@pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
+def test_rows_equal_the_plain_module_on_their_valid_steps(kind, options, pattern):
+    module = make(kind, options)
+    valid, clean, state = valid_steps(pattern), torch.randn(STEPS, ROWS, FEATURES), initial(module)
+    results = []
+    for payload in PAYLOADS:
+        data = torch.where(valid[..., None], clean, payload)
+        mask = valid[..., None].expand(data.shape)
+        if module.batch_first:
+            data, mask = data.transpose(0, 1), mask.transpose(0, 1)
+        x = mt.as_masked_tensor(data, mask).requires_grad_()
+        module.zero_grad()
+        out, last = module(x, state)
+        (out.square().sum() + sum(h.sin().sum() for h in listed(last))).backward()
+        results.append(
+            (
+                pair_of(out),
+                [pair_of(h) for h in listed(last)],
+                pair_of(x.grad),
+                [p.grad.clone() for p in module.parameters()],
+            )
+        )
+    module.zero_grad()
+    total = torch.zeros(())
+    rows = clean.clone().requires_grad_()
+    expected, ends = [], []
+    for row in range(ROWS):
+        steps = valid[:, row].nonzero().squeeze(1)
+        begin = pick(state, row)
+        if len(steps) == 0:
+            expected.append(None)
+            ends.append(listed(begin))
+        else:
+            y, last = one_row(module, rows[steps, row], begin)
+            total = total + y.square().sum()
+            expected.append(y)
+            ends.append(listed(last))
+        total = total + sum(h.sin().sum() for h in ends[-1])
+    total.backward()
+    for out, last, grad, grads in results:
+        data, mask = (t.transpose(0, 1) if module.batch_first else t for t in (out.data, out.mask))
+        assert torch.equal(mask, valid[..., None].expand(mask.shape))
+        assert mask.stride(2) == 0
+        for row, y in enumerate(expected):
+            if y is not None:
+                torch.testing.assert_close(data[valid[:, row], row], y)
+        for i, h in enumerate(last):
+            assert h.mask.all(), "an empty row keeps its (plain) initial state"
+            torch.testing.assert_close(h.data, torch.cat([e[i] for e in ends], 1))
+        given = grad.data.transpose(0, 1) if module.batch_first else grad.data
+        torch.testing.assert_close(given, rows.grad)
+        for g, p in zip(grads, module.parameters(), strict=True):
+            torch.testing.assert_close(g, p.grad)
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_features_masked_one_by_one_count_zero(kind):
+    module = make(kind, {})
+    mask = torch.rand(STEPS, ROWS, FEATURES) < 0.6
+    clean = torch.randn(STEPS, ROWS, FEATURES)
+    out, _ = module(mt.as_masked_tensor(torch.where(mask, clean, torch.nan), mask))
+    zeros = mt.as_masked_tensor(torch.where(mask, clean, 0), mask.any(2, True).expand(mask.shape))
+    same, _ = module(zeros)
+    assert torch.equal(pair_of(out).mask, pair_of(same).mask)
+    torch.testing.assert_close(out.filled(0), same.filled(0))
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.LSTM, nn.GRU])
+def test_all_true_mask_is_the_plain_module_with_dropout(kind):
+    module = make(kind, {"num_layers": 2})
+    module.dropout = 0.5
+    x = torch.randn(STEPS, ROWS, FEATURES)
+    for mask in (torch.ones(STEPS, ROWS, FEATURES, dtype=torch.bool), torch.ones((), dtype=torch.bool).expand(x.shape)):
+        torch.manual_seed(1)
+        expected, _ = module(x)
+        torch.manual_seed(1)
+        out, _ = module(mt.as_masked_tensor(x, mask))
+        torch.testing.assert_close(out.filled(0), expected)
+
+
+def test_nothing_valid():
+    module = make(nn.LSTM, {})
+    x = mt.as_masked_tensor(torch.full((STEPS, ROWS, FEATURES), torch.nan), torch.zeros(STEPS, ROWS, FEATURES).bool())
+    x.requires_grad_()
+    out, (h, c) = module(x)
+    assert not pair_of(out).mask.any()
+    assert torch.equal(h.filled(9), torch.zeros(1, ROWS, 4))
+    (out.sum() + h.sum() + c.sum()).backward()
+    assert all(p.grad is None or torch.equal(p.grad, torch.zeros_like(p)) for p in module.parameters())
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_masked_initial_state(kind):
+    """A masked state counts 0, becomes valid with the first valid step, and an empty row keeps it masked."""
+    module = make(kind, {})
+    h = mt.as_masked_tensor(torch.full((1, ROWS, 4), torch.nan), torch.zeros(1, ROWS, 4, dtype=torch.bool))
+    valid = valid_steps("suffix")
+    clean = torch.randn(STEPS, ROWS, FEATURES)
+    x = mt.as_masked_tensor(clean, valid[..., None].expand(clean.shape))
+    out, last = module(x, (h, h) if kind is nn.LSTM else h)
+    expected, _ = module(x)
+    torch.testing.assert_close(out.filled(0), expected.filled(0))
+    assert pair_of(listed(last)[0]).mask[0, :, 0].tolist() == [True, True, True, True, False]
+
+
+@pytest.mark.parametrize("enforce_sorted", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_packing_both_ways(batch_first, enforce_sorted):
+    lengths = torch.tensor([6, 4, 3, 1]) if enforce_sorted else torch.tensor([3, 6, 1, 4])
+    valid = torch.arange(STEPS)[:, None] < lengths
+    clean = torch.randn(STEPS, 4, FEATURES)
+    x = mt.as_masked_tensor(torch.where(valid[..., None], clean, torch.nan), valid[..., None].expand(clean.shape))
+    shaped, plain = (t.transpose(0, 1) if batch_first else t for t in (x, clean))
+    packed = pack_padded_sequence(shaped, lengths, batch_first, enforce_sorted)
+    reference = pack_padded_sequence(plain, lengths, batch_first, enforce_sorted)
+    assert isinstance(packed, PackedSequence)
+    assert pair_of(packed.data).mask.all()
+    torch.testing.assert_close(packed.data.filled(0), reference.data)
+    module = make(nn.LSTM, {"bidirectional": True})
+    out, (h, _) = module(packed)
+    expected, (h_expected, _) = module(reference)
+    torch.testing.assert_close(out.data.filled(0), expected.data)
+    torch.testing.assert_close(h.filled(0), h_expected)
+    padded, sizes = pad_packed_sequence(out, batch_first, padding_value=7.0)
+    assert torch.equal(sizes, lengths)
+    got = pair_of(padded)
+    mask = valid[..., None].expand(STEPS, 4, 8)
+    assert torch.equal(got.mask, mask.transpose(0, 1) if batch_first else mask)
+
+
+def test_packed_sequence_with_a_hole():
+    clean = torch.randn(STEPS, 1, FEATURES)
+    mask = torch.ones(STEPS, 1, 1, dtype=torch.bool)
+    mask[2] = False
+    x = mt.as_masked_tensor(torch.where(mask, clean, torch.nan), mask.expand(clean.shape))
+    module = make(nn.GRU, {})
+    out, last = module(pack_padded_sequence(x, torch.tensor([5])))
+    expected, h = module(clean[[0, 1, 3, 4]])
+    assert pair_of(out.data).mask[:, 0].tolist() == [True, True, False, True, True]
+    torch.testing.assert_close(out.data.filled(0)[[0, 1, 3, 4]], expected[:, 0])
+    torch.testing.assert_close(last.filled(0), h)
+
+
+@pytest.mark.parametrize("kind", [nn.RNNCell, nn.LSTMCell, nn.GRUCell])
+def test_cells_carry_the_state_over_masked_steps(kind):
+    torch.manual_seed(0)
+    module = kind(FEATURES, 4)
+    rows = torch.tensor([True, False, True])
+    clean, h = torch.randn(3, FEATURES), torch.randn(3, 4, requires_grad=True)
+    state = (h, h.detach().clone()) if kind is nn.LSTMCell else h
+    x = mt.as_masked_tensor(torch.where(rows[:, None], clean, torch.nan), rows[:, None].expand(3, FEATURES))
+    x.requires_grad_()
+    got = listed(module(x, state))
+    plain = [torch.where(rows[:, None], n, o) for n, o in zip(listed(module(clean, state)), listed(state), strict=True)]
+    for g, e in zip(got, plain, strict=True):
+        assert pair_of(g).mask.all()
+        torch.testing.assert_close(g.filled(0), e)
+    sum(g.square().sum() for g in got).backward()
+    assert torch.isfinite(h.grad).all()
+    assert all(torch.isfinite(p.grad).all() for p in module.parameters())
+    assert torch.equal(pair_of(x.grad).data[1], torch.zeros(FEATURES))
+
+
+def test_inference_mode_and_unbatched():
+    module = make(nn.LSTM, {"batch_first": True})
+    mask = torch.tensor([True, False, True, True])[:, None].expand(4, FEATURES)
+    x = mt.as_masked_tensor(torch.randn(4, FEATURES), mask)
+    out, _ = module(x)
+    expected, _ = module(x.filled(0)[mask[:, 0]])
+    torch.testing.assert_close(out.filled(0)[mask[:, 0]], expected)
+    with torch.inference_mode():
+        inside, _ = module(x)
+    assert torch.equal(inside.filled(0), out.filled(0))
