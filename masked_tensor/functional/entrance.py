@@ -1,0 +1,150 @@
+"""The entrance of every functional form: (input, mask) becomes a Pair, the family's rule runs, a plain result comes out.
+
+A MaskedTensor input brings its own mask, which is AND-ed with ``mask=``; its result is a MaskedTensor.  A plain input gives
+a plain result, with a constant where nothing is valid.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import errors, layouts, masks, table
+from ..pair import Pair, Payload
+from ..ports import enter, leave
+from ..select import select
+from ..tensor import MaskedTensor
+
+Dim = int | Sequence[int] | None
+Number = float | int | bool | complex
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """An entered input: ``x`` is a pair, or the tensor itself if nothing masks it."""
+
+    x: Pair | Tensor
+    masked: bool  #: the result is a MaskedTensor
+
+    @property
+    def data(self) -> Tensor:
+        return self.x.data if type(self.x) is Pair else self.x  # type: ignore[return-value]
+
+    @property
+    def mask(self) -> Tensor | None:
+        return self.x.mask if type(self.x) is Pair else None
+
+    def to(self, dtype: torch.dtype | None) -> "Given":
+        """With the data in ``dtype``; None keeps it."""
+        if dtype is None or dtype is self.data.dtype:
+            return self
+        if type(self.x) is Pair:
+            return Given(Pair(layouts.to(self.x.data, dtype), self.x.mask, self.x.payload), self.masked)
+        return Given(layouts.to(self.data, dtype), self.masked)
+
+
+def entered(input: Any, mask: Any = None, name: str = "input") -> Given:
+    """Checks ``input`` and ``mask`` against each other and pairs them.
+
+    A sparse input keeps the mask in the layout it was given; a strided input gets a strided one of its own shape.
+    """
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(input).__name__}")
+    own = enter(input, torch.is_grad_enabled())
+    data = own.data if type(own) is Pair else own
+    if mask is None:
+        return Given(own, type(own) is Pair)
+    mask = checked_mask(mask, data, name)
+    if layouts.is_sparse(data):
+        if type(own) is Pair:
+            return Given(Pair(data, layouts.restricted(own.mask, mask)), True)
+        return Given(Pair(data, mask), False)
+    mask = masks.fit(layouts.dense_mask(mask), data.shape)
+    if type(own) is Pair:
+        return Given(Pair(data, masks.both(own.mask, mask)), True)
+    return Given(Pair(data, mask), False)
+
+
+def checked_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
+    """``mask`` as a bool tensor that broadcasts to ``data``; other dtypes are read as ``mask != 0``."""
+    if not isinstance(mask, Tensor) or type(mask) is MaskedTensor:
+        raise TypeError(f"mask must be a plain tensor or None, got {type(mask).__name__}")
+    if mask.device != data.device:
+        raise ValueError(f"mask and {name} must be on one device, got mask on {mask.device}, {name} on {data.device}")
+    fits = mask.dim() <= data.dim() and all(
+        m in (1, n) for m, n in zip(reversed(mask.shape), reversed(data.shape), strict=False)
+    )
+    if not fits:
+        raise ValueError(
+            f"mask must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
+        )
+    return mask if mask.dtype is torch.bool else layouts.nonzero(mask)
+
+
+def run(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """The op itself on plain tensors; its row's rule as soon as one argument is a pair."""
+    if type(x) is not Pair and not any(type(a) is Pair for a in (*args, *kwargs.values())):
+        return op(x, *args, **kwargs)
+    entry = table.ENTRIES.get(op)
+    if entry is None:
+        raise errors.unsupported(op.name(), ["input"])
+    return entry.rule(x, *args, **kwargs)
+
+
+def enough(x: Given, dims: Sequence[int], keepdim: bool, min_count: int | None) -> Tensor | None:
+    """Where at least ``min_count`` entries of a slice are valid; None if no ``min_count`` is asked for."""
+    if min_count is None:
+        return None
+    mask = x.mask if x.mask is not None else masks.full(x.data.shape, x.data.device)
+    return masks.count(mask, dims, keepdim) >= min_count
+
+
+def finished(
+    result: Any, masked: bool, empty: Number, fill_value: Number | None = None, valid: Tensor | None = None
+) -> Any:
+    """What the caller gets: a MaskedTensor, or plain data with ``fill_value`` (else ``empty``) where nothing is valid."""
+    if type(result) is not Pair:
+        if valid is None:
+            return leave(Pair(result, masks.full(result.shape, result.device), Payload.ZERO)) if masked else result
+        result = Pair(result, masks.full(result.shape, result.device))
+    mask = result.mask if valid is None else valid
+    if masked and fill_value is None:
+        return leave(Pair(result.data, mask, result.payload if valid is None else Payload.ANY))
+    data = select(result.data, mask, _held(empty if fill_value is None else fill_value, result.data.dtype))  # type: ignore[arg-type]
+    return leave(Pair(data, masks.full(data.shape, data.device), Payload.ZERO)) if masked else data
+
+
+def _held(value: Number, dtype: torch.dtype) -> Number:
+    """``value`` as ``dtype`` can hold it: an integer has no NaN (0 stands for it) and no infinity (its extremes do)."""
+    if dtype.is_floating_point or dtype.is_complex or isinstance(value, (int, complex)):
+        return value
+    if value != value:
+        return 0
+    if value in (float("inf"), float("-inf")):
+        if dtype is torch.bool:
+            return value > 0
+        return torch.iinfo(dtype).max if value > 0 else torch.iinfo(dtype).min
+    return value
+
+
+def restored(result: Any, shape: Sequence[int]) -> Any:
+    """``result`` in ``shape``: the reduced dimensions put back by ``keepdim``."""
+    if type(result) is Pair:
+        return Pair(result.data.reshape(tuple(shape)), result.mask.reshape(tuple(shape)), result.payload)
+    return result.reshape(tuple(shape))
+
+
+def refuse(name: str, x: Given) -> None:
+    """Raises for a sparse input of a function that has no sparse form."""
+    if layouts.is_sparse(x.data):
+        raise errors.UnsupportedOpError(
+            f"masked_tensor.{name} has no form for {x.data.layout} inputs; give it input.to_dense() (and the same mask)"
+        )
+
+
+def whole(x: Given) -> Pair:
+    """``x`` as a pair, also where nothing masks it."""
+    return x.x if type(x.x) is Pair else Pair(x.data, masks.full(x.data.shape, x.data.device), Payload.ZERO)

@@ -1,0 +1,227 @@
+"""Functional reductions: ``sum(input, dim, mask=...)`` and its sisters, for tensors and masks of any layout."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import layouts, masks
+from ..layouts import laws
+from ..pair import Pair
+from .entrance import Dim, Given, Number, entered, whole
+from .reduce import Form, aten, one_by_one, over, reduced
+
+_INF = float("inf")
+_SUM = Form("sum", over(aten.sum.dim_IntList), laws.sum, 0)
+_PROD = Form("prod", one_by_one(aten.prod.dim_int), laws.prod, 1)
+_MEAN = Form("mean", over(aten.mean.dim), laws.mean, float("nan"))
+_AMAX = Form("amax", over(aten.amax.default), laws.amax, -_INF)
+_AMIN = Form("amin", over(aten.amin.default), laws.amin, _INF)
+_ANY = Form("any", over(aten.any.dims), laws.any, False)
+_ALL = Form("all", over(aten.all.dims), laws.all, True)
+_NANSUM = Form("nansum", over(aten.nansum.default), laws.nansum, 0)
+_NANMEAN = Form("nanmean", over(aten.mean.dim), laws.nanmean, float("nan"))
+_LOGSUMEXP = Form("logsumexp", over(aten.logsumexp.default), laws.logsumexp, -_INF, everywhere=True)
+
+
+def sum(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The sum of the valid elements along ``dim``; 0 where none is valid.
+
+    Args:
+        input: a tensor of any layout, or a MaskedTensor (then the result is one, and its own mask counts too).
+        dim: int, tuple, or None (also ``()``) for all.
+        keepdim: keeps reduced dimensions at size 1.
+        dtype: converts the input first.
+        mask: True = valid; any layout, broadcastable to ``input``; other dtypes are read as ``mask != 0``.
+        fill_value: the value where too few elements are valid, instead of the identity.
+        min_count: how many elements must be valid (default 1).
+
+    A sparse input gives a sparse result that stores the outputs with something to say: in the input's layout if that
+    can hold it, else COO; a 0-d result is strided.
+
+    Raises TypeError and ValueError for a mask that is no tensor, on another device or not broadcastable.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.sum(x, 1, mask=m)
+        tensor([-4.,  0.])
+        >>> mt.sum(x, 1, mask=m, fill_value=9.0)
+        tensor([-4.,  9.])
+    """
+    return reduced(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def prod(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The product of the valid elements; 1 where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def mean(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The sum of the valid elements divided by their number; NaN where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def amax(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The greatest valid element; -inf (or the least integer) where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_AMAX, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def amin(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The least valid element; inf (or the greatest integer) where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_AMIN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def any(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """Whether a valid element is nonzero; False where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def all(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """Whether every valid element is nonzero; True where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def count_nonzero(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The number of valid elements that are not 0.  Arguments as :func:`sum`."""
+    given = entered(input, mask)
+    x = given.x
+    present: Any = Pair(layouts.nonzero(x.data), x.mask) if type(x) is Pair else layouts.nonzero(given.data)
+    return reduced(_SUM, Given(present, given.masked), dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def logsumexp(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """``log(sum(exp(x)))`` over the valid elements, integers in the default dtype; -inf where none is valid.
+
+    Arguments as :func:`sum`.  The result of a sparse input stores every output that has a valid element, because a slice
+    of ``n`` zeros gives ``log(n)``.
+    """
+    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+        dtype = torch.get_default_dtype()
+    return reduced(_LOGSUMEXP, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def nansum(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The sum of the valid elements that are not NaN.  Arguments as :func:`sum`."""
+    return reduced(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def nanmean(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The mean of the valid elements that are not NaN.  Arguments as :func:`sum`."""
+    given = entered(input, mask).to(dtype)
+    if not layouts.is_sparse(given.data):
+        x = whole(given)
+        given = Given(Pair(x.data, masks.both(x.mask, ~x.data.isnan())), given.masked)
+    return reduced(_NANMEAN, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def aminmax(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Any:
+    """``(amin, amax)`` of the valid elements, a named tuple.  Arguments as :func:`sum`."""
+    options = {"keepdim": keepdim, "mask": mask, "fill_value": fill_value, "min_count": min_count}
+    return torch.return_types.aminmax((amin(input, dim, **options), amax(input, dim, **options)))  # type: ignore[arg-type]

@@ -1,0 +1,132 @@
+"""Stored values out of a tensor of any layout and back into its pattern, differentiably.
+
+No rule differentiates through a torch sparse tensor: the values cross as a strided tensor, by two small autograd Functions,
+and each one's backward is the other.  A gradient therefore comes back in the tensor's own layout and pattern.
+"""
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import compressed, coo, strided
+from .keys import find, ravel
+
+_SIBLINGS = {
+    torch.strided: strided,
+    torch.sparse_coo: coo,
+    torch.sparse_csr: compressed,
+    torch.sparse_csc: compressed,
+    torch.sparse_bsr: compressed,
+    torch.sparse_bsc: compressed,
+}
+
+
+def of(x: Tensor) -> ModuleType:
+    """The verbs of the layout of ``x``: one of the siblings ``strided``, ``coo``, ``compressed``."""
+    return _SIBLINGS[x.layout]
+
+
+def is_sparse(x: Tensor) -> bool:
+    """Whether some elements of ``x`` may be unspecified."""
+    return x.layout is not torch.strided
+
+
+def canonical(x: Tensor) -> Tensor:
+    """``x`` with every position stored at most once (coalesced)."""
+    return of(x).canonical(x)  # type: ignore[no-any-return]
+
+
+def values(x: Tensor) -> Tensor:
+    """The stored values of ``x``, one-dimensional; the gradient is of ``x``'s layout and pattern."""
+    if x.requires_grad and torch.is_grad_enabled():
+        return _Values.apply(x)  # type: ignore[no-any-return]
+    return of(x).stored(x).reshape(-1)  # type: ignore[no-any-return]
+
+
+def with_values(x: Tensor, new: Tensor) -> Tensor:
+    """A tensor of ``x``'s layout and pattern that stores ``new`` (one-dimensional, in the order of ``values``)."""
+    if new.requires_grad and torch.is_grad_enabled():
+        return _WithValues.apply(new, x.detach(), None)  # type: ignore[no-any-return]
+    return _assembled(x, new)
+
+
+def keys(x: Tensor) -> Tensor:
+    """The row-major position of every stored value."""
+    verbs = of(x)
+    key = ravel(lambda d: verbs.coordinate(x, d), x.shape, range(x.dim()))
+    return torch.zeros(1, dtype=torch.int64, device=x.device) if key is None else key
+
+
+def built(key: Tensor, new: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
+    """A tensor of the layout of ``like`` with ``new`` at the sorted, distinct positions ``key``.
+
+    A result that the layout cannot hold is COO, or strided if it has no dimension left.
+    """
+    shape = tuple(shape)
+    verbs = of(like) if len(shape) == 2 else coo
+    if not shape:
+        verbs = strided
+    result: Tensor = verbs.build(key, new.detach(), shape, like)
+    if new.requires_grad and torch.is_grad_enabled():
+        return _WithValues.apply(new, result, key)  # type: ignore[no-any-return]
+    return result
+
+
+def at(x: Tensor, key: Tensor) -> Tensor:
+    """The values of ``x`` at the positions ``key``: 0 where unspecified.  Differentiable."""
+    if not is_sparse(x):
+        return x.reshape(-1)[key]
+    x = canonical(x)
+    table, order = keys(x).sort()
+    if table.numel() == 0:
+        return torch.zeros(key.shape, dtype=x.dtype, device=x.device)
+    place, found = find(key, table)
+    return values(x)[order[place]] * found if x.dtype is not torch.bool else values(x)[order[place]] & found
+
+
+def _assembled(x: Tensor, new: Tensor) -> Tensor:
+    return of(x).assemble(x, new.reshape(of(x).stored(x).shape))  # type: ignore[no-any-return]
+
+
+class _Values(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:  # type: ignore[override]
+        ctx.pattern = x.detach()
+        return of(x).stored(ctx.pattern).detach().reshape(-1).clone()  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+        return with_values(ctx.pattern, grad)
+
+
+class _WithValues(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, new: Tensor, pattern: Tensor, key: Tensor | None) -> Tensor:  # type: ignore[override]
+        ctx.pattern, ctx.key = pattern, key
+        # With a key the pattern was built from these values and may hold them in another order.
+        return _assembled(pattern, new.detach()) if key is None else pattern.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+        key = ctx.key
+        if key is None and same_pattern(grad, ctx.pattern):
+            return values(grad), None, None
+        return at(grad, keys(ctx.pattern) if key is None else key), None, None
+
+
+def same_pattern(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors store the same positions in the same order (compares indices: never on a strided hot path)."""
+    if a.layout is not b.layout or a.shape != b.shape or of(a).stored(a).shape != of(b).stored(b).shape:
+        return False
+    return all(i is j or torch.equal(i, j) for i, j in zip(of(a).indices(a), of(b).indices(b), strict=True))
+
+
+def to(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """``x`` in another dtype, layout and pattern kept."""
+    return x.to(dtype) if not is_sparse(x) else with_values(x, values(x).to(dtype))
+
+
+__all__ = ["at", "built", "canonical", "is_sparse", "keys", "of", "same_pattern", "to", "values", "with_values"]

@@ -1,0 +1,33 @@
+"""Row-major positions (*keys*): one integer per element of a shape, and looking them up."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+Coordinate = Callable[[int], Tensor]
+
+
+def ravel(coordinate: Coordinate, shape: Sequence[int], dims: Sequence[int]) -> Tensor | None:
+    """The key of every entry in the shape made of ``dims``; None if there are none (the key is then always 0)."""
+    key: Tensor | None = None
+    for dim in dims:
+        key = coordinate(dim) if key is None else key * shape[dim] + coordinate(dim)
+    return key
+
+
+def unravel(keys: Tensor, shape: Sequence[int]) -> list[Tensor]:
+    """The coordinates of ``keys`` in ``shape``."""
+    coordinates = []
+    for size in reversed(shape):
+        coordinates.append(keys % max(size, 1) if len(shape) > 1 else keys)
+        keys = keys // max(size, 1)
+    return coordinates[::-1]
+
+
+def find(keys: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
+    """Where ``keys`` lie in the sorted ``table``, and whether they do."""
+    if table.numel() == 0:
+        return torch.zeros_like(keys), torch.zeros_like(keys, dtype=torch.bool)
+    place = torch.searchsorted(table, keys).clamp_(max=table.numel() - 1)
+    return place, table[place] == keys

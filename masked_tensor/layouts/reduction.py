@@ -1,0 +1,116 @@
+"""Reductions of sparse tensors: one scatter over the stored values, whatever the layout and the mask's layout.
+
+Of the six constructions of ``input_mask`` (see the package's docstring) none is ever built: the stored-and-valid values take
+part as they are, and every other valid element is a zero that is only counted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import validity
+from .elements import built, canonical, of, values
+from .keys import ravel
+from .slices import Slices
+
+Law = Callable[..., Tensor]
+
+
+@dataclass(eq=False)
+class Taken:
+    """The stored-and-valid values of a sparse tensor, ready to be sorted into slices."""
+
+    x: Tensor  #: canonical
+    mask: Tensor | None
+    values: Tensor
+    kept: Tensor | None  #: which stored values take part; None: all
+
+    def coordinate(self, dim: int) -> Tensor:
+        position: Tensor = of(self.x).coordinate(self.x, dim)
+        return position if self.kept is None else position[self.kept]
+
+
+def taken(x: Tensor, mask: Tensor | None) -> Taken:
+    """The values of ``x`` that the mask (None: all) shows."""
+    x = canonical(x)
+    stored = values(x)
+    if mask is None:
+        return Taken(x, None, stored, None)
+    kept = validity.at(mask, x).nonzero().view(-1)
+    return Taken(x, mask, stored[kept], kept)
+
+
+@dataclass(eq=False)
+class Outputs:
+    """The outputs of a reduction that have something to say, one per slice."""
+
+    slices: Slices
+    keys: Tensor  #: row-major positions in the kept shape
+    shape: tuple[int, ...]  #: the kept shape
+
+
+def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) -> Outputs:
+    """Numbers the outputs: those with a stored value, with ``everywhere`` those with any valid element, or all."""
+    shape, kept = t.x.shape, [d for d in range(t.x.dim()) if d not in dims]
+    sizes = tuple(shape[d] for d in kept)
+    full = prod(sizes)
+    key = ravel(t.coordinate, shape, kept)
+    if key is None:
+        key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
+    if all_of_them or (everywhere and t.mask is None) or full <= 4 * t.values.shape[0] + 1024:
+        offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
+        position = torch.arange(full, device=key.device)
+        slices = Slices(full, None if offsets is not None else key, offsets, None)
+    else:
+        more = validity.outputs(t.mask, shape, dims, key.device) if everywhere else key[:0]
+        position, ids = torch.cat((key, more)).unique(return_inverse=True)
+        slices = Slices(position.shape[0], ids[: key.shape[0]], None, None)
+    slices.valid = validity.counts(t.mask, shape, dims, position)
+    return Outputs(slices, position, sizes)
+
+
+def reduce(
+    law: Law,
+    x: Tensor,
+    mask: Tensor | None,
+    dims: Sequence[int],
+    keepdim: bool = False,
+    *,
+    everywhere: bool = False,
+    fill_value: Any = None,
+    min_count: int | None = None,
+    **params: Any,
+) -> tuple[Tensor, Tensor]:
+    """The reduction of ``x`` over ``dims``, and which of the result's stored values are valid.
+
+    ``everywhere``: the law may give something else than 0 for a slice of zeros, so outputs without a stored value count too.
+    """
+    t = taken(x, mask)
+    o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)
+    half = t.values.dtype in (torch.float16, torch.bfloat16)
+    result = law(t.values.float() if half else t.values, o.slices, **params)
+    result = result.to(t.values.dtype) if half and result.dtype is torch.float32 else result
+    return finished(result, o, x, dims, keepdim, fill_value, min_count)
+
+
+def finished(
+    result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, fill_value: Any, min_count: int | None
+) -> tuple[Tensor, Tensor]:
+    """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled."""
+    key, valid = o.keys, o.slices.valid
+    if fill_value is not None:
+        enough = o.slices.count >= (1 if min_count is None else min_count)
+        result = torch.where(enough, result, fill_value)
+    elif min_count is not None or not isinstance(valid, int) or valid == 0:
+        present = (o.slices.count >= (1 if min_count is None else min_count)).nonzero().view(-1)
+        if o.shape:
+            result, key = result[present], key[present]
+        elif present.numel() == 0:
+            return result.reshape(()), torch.zeros((), dtype=torch.bool, device=key.device)
+    shape = tuple(1 if d in dims else size for d, size in enumerate(x.shape)) if keepdim else o.shape
+    out = built(key, result, shape, x)
+    return out, validity.specified_mask(out)

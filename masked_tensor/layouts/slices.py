@@ -1,0 +1,97 @@
+"""Stored values sorted into slices, and one scatter over them per reduction.
+
+A *slice* holds the stored-and-valid values of one output, and ``zeros`` counts what else is valid there: positions that the
+mask shows and the input does not store.  Nothing here knows a layout, and the cost is that of the values.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+
+@dataclass(eq=False)
+class Slices:
+    """``number`` slices; value ``i`` belongs to slice ``ids[i]``, or to the run that ``offsets`` says."""
+
+    number: int
+    given: Tensor | None  #: ids, or None if there are offsets
+    offsets: Tensor | None
+    valid: Tensor | int | None  #: valid elements per slice; None: those stored
+
+    @cached_property
+    def ids(self) -> Tensor:
+        if self.given is not None:
+            return self.given
+        assert self.offsets is not None
+        return torch.arange(self.number, device=self.offsets.device).repeat_interleave(self.stored)
+
+    @cached_property
+    def stored(self) -> Tensor:
+        """How many values each slice holds."""
+        if self.offsets is not None:
+            return self.offsets.diff().to(torch.int64)
+        return torch.bincount(self.ids, minlength=self.number)
+
+    @cached_property
+    def count(self) -> Tensor:
+        """How many elements of each slice are valid."""
+        if isinstance(self.valid, int):
+            return torch.full((self.number,), self.valid, device=self.stored.device)
+        return self.stored if self.valid is None else self.valid
+
+    @cached_property
+    def zeros(self) -> Tensor | None:
+        """How many valid elements of each slice are not stored, hence 0; None if there are none anywhere."""
+        return None if self.valid is None else self.count - self.stored
+
+    def to_values(self, per_slice: Tensor) -> Tensor:
+        """Each value's slice's entry."""
+        return per_slice.index_select(0, self.ids)
+
+
+def total(v: Tensor, s: Slices) -> Tensor:
+    """The sum of each slice; integers and bool add up in int64."""
+    if not (v.is_floating_point() or v.is_complex()):
+        v = v.to(torch.int64)
+    if s.given is None and v.is_floating_point() and not v.requires_grad:
+        return torch.segment_reduce(v, "sum", offsets=s.offsets, unsafe=True)
+    return v.new_zeros(s.number).index_add(0, s.ids, v)
+
+
+def product(v: Tensor, s: Slices) -> Tensor:
+    """The product of each slice, 0 where a zero is valid."""
+    if not (v.is_floating_point() or v.is_complex()):
+        v = v.to(torch.int64)
+    result = v.new_ones(s.number).scatter_reduce(0, s.ids, v, "prod")
+    return result if s.zeros is None else torch.where(s.zeros > 0, 0, result)
+
+
+def stored_maximum(v: Tensor, s: Slices) -> Tensor:
+    """The greatest stored value of each slice (NaN is the greatest); the least the dtype can hold where none is."""
+    if v.dtype is torch.bool:
+        return stored_maximum(v.view(torch.uint8), s).view(torch.bool)
+    least = float("-inf") if v.is_floating_point() else torch.iinfo(v.dtype).min
+    if s.given is None and v.is_floating_point() and not v.requires_grad:
+        return torch.segment_reduce(v, "max", offsets=s.offsets, unsafe=True, initial=least)
+    return v.new_full((s.number,), least).scatter_reduce(0, s.ids, v, "amax")
+
+
+def maximum(v: Tensor, s: Slices) -> Tensor:
+    """The greatest element of each slice, the valid zeros included."""
+    best = stored_maximum(v, s)
+    if s.zeros is None:
+        return best
+    zero = torch.zeros_like(best)
+    return torch.where(s.zeros > 0, torch.maximum(best, zero), best)
+
+
+def minimum(v: Tensor, s: Slices) -> Tensor:
+    """The least element of each slice, the valid zeros included."""
+    return mirrored(maximum(mirrored(v), s))
+
+
+def mirrored(v: Tensor) -> Tensor:
+    """``v`` in the opposite order: an involution that never overflows."""
+    return ~v if not v.is_floating_point() else -v

@@ -1,0 +1,139 @@
+"""Masks of any layout, broadcast to an input of any layout, asked only where somebody stores something.
+
+A mask is True where it says so: a strided mask at its True elements, a sparse one where it *specifies* True.  The cost is
+the number of stored mask entries, or the number of elements of a strided mask before broadcasting.
+"""
+
+from collections.abc import Sequence
+from math import prod
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from . import strided
+from .elements import canonical, is_sparse, keys, of, same_pattern, values, with_values
+from .keys import Coordinate, find, ravel, unravel
+
+
+def specified_mask(x: Tensor) -> Tensor:
+    """The mask of what ``x`` specifies: True at every stored entry, in ``x``'s layout and with its indices.
+
+    As ``mask=`` it makes a function see the stored entries alone, at the least cost.  A strided ``x`` specifies everything.
+    """
+    x = canonical(x.detach())
+    return with_values(x, torch.ones_like(values(x), dtype=torch.bool))
+
+
+def nonzero(mask: Tensor) -> Tensor:
+    """``mask != 0`` in the mask's layout."""
+    return mask != 0 if not is_sparse(mask) else with_values(mask, values(mask) != 0)
+
+
+def truths(mask: Tensor) -> Tensor:
+    """The sorted keys of the True entries, in the mask's own shape."""
+    if not is_sparse(mask):
+        return mask.reshape(-1).nonzero().view(-1)
+    return keys(mask)[values(mask)].unique()  # distinct: a sparse mask need not be coalesced
+
+
+def dense_mask(mask: Tensor) -> Tensor:
+    """The mask as a strided tensor, for a strided input."""
+    if not is_sparse(mask):
+        return mask
+    key = truths(mask)
+    return strided.build(key, torch.ones_like(key, dtype=torch.bool), mask.shape, mask)
+
+
+def restricted(mask: Tensor, other: Tensor) -> Tensor:
+    """A sparse mask AND another mask of any layout that broadcasts to it, in the pattern of the first."""
+    return with_values(mask, values(mask) & at(other, mask))
+
+
+def at(mask: Tensor, x: Tensor) -> Tensor:
+    """Whether the mask is True at each stored element of ``x``: one bool per value, in their order."""
+    if is_sparse(mask) and same_pattern(mask, x):
+        return values(mask)
+    verbs = of(x)
+    return _looked_up(mask, x.shape, lambda dim: verbs.coordinate(x, dim), values(x.detach()).shape[0])
+
+
+def at_keys(mask: Tensor, key: Tensor, shape: Sequence[int]) -> Tensor:
+    """Whether the mask is True at the positions ``key`` of ``shape``."""
+    coordinates = unravel(key, shape)
+    return _looked_up(mask, shape, lambda dim: coordinates[dim], key.shape[0])
+
+
+def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: Tensor) -> Tensor | int:
+    """The number of valid elements in the slices along ``dims``, for the slices at ``key`` of the kept shape."""
+    if mask is None:
+        return prod(shape[d] for d in dims)
+    mask = _compacted(mask)
+    lead = len(shape) - mask.dim()
+    own = [d - lead for d in dims if d >= lead and mask.shape[d - lead] != 1]
+    repeats = prod(shape[d] for d in dims if d - lead not in own)
+    kept = [d for d in range(len(shape)) if d not in dims]
+    sizes = [shape[d] for d in kept]
+    coordinates = dict(zip(kept, unravel(key, sizes), strict=True))
+    rest = [d for d in range(mask.dim()) if d not in own and mask.shape[d] != 1]
+    wanted = ravel(lambda d: coordinates[d + lead], mask.shape, rest)
+    if not is_sparse(mask):
+        number = masks.count(mask, own) if own else mask.to(torch.int64)
+        number = number.reshape(-1)
+        return repeats * (number[wanted] if wanted is not None else number.expand(key.shape[0]))
+    position = unravel(truths(mask), mask.shape)
+    have = ravel(lambda d: position[d], mask.shape, rest)
+    if wanted is None or have is None:
+        return repeats * torch.full_like(key, truths(mask).numel())
+    table, number = have.unique(return_counts=True)
+    place, found = find(wanted, table)
+    return repeats * torch.where(found, number[place] if table.numel() else 0, 0)
+
+
+def outputs(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], device: torch.device) -> Tensor:
+    """The sorted keys (in the kept shape) of the slices along ``dims`` that have a valid element."""
+    kept = [d for d in range(len(shape)) if d not in dims]
+    sizes = [shape[d] for d in kept]
+    everything = torch.arange(prod(sizes) if prod(shape[d] for d in dims) else 0, device=device)
+    if mask is None:
+        return everything
+    if not is_sparse(mask):
+        some = masks.any(masks.fit(mask, shape), dims) if dims else masks.fit(mask, shape)
+        return some.reshape(-1).nonzero().view(-1)
+    key = expanded(mask, shape, dims)
+    position = unravel(key, shape)
+    found = ravel(lambda d: position[d], shape, kept)
+    return everything[: key.numel()] if found is None else found.unique()
+
+
+def expanded(mask: Tensor, shape: Sequence[int], collapsed: Sequence[int] = ()) -> Tensor:
+    """The keys in ``shape`` of a broadcast mask's True entries; broadcast dims in ``collapsed`` appear once, at 0."""
+    lead = len(shape) - mask.dim()
+    position = unravel(truths(mask), mask.shape)
+    number = position[0].shape[0] if position else truths(mask).numel()
+    key = torch.zeros(number, dtype=torch.int64, device=mask.device)
+    for dim, size in enumerate(shape):
+        if dim >= lead and mask.shape[dim - lead] == size:
+            step = position[dim - lead].view(-1, *[1] * (key.dim() - 1))
+            key = key * size + step
+        else:
+            span = 1 if dim in collapsed else size
+            key = (key * size).unsqueeze(-1) + torch.arange(span, device=mask.device)
+    return key.reshape(-1).sort().values
+
+
+def _compacted(mask: Tensor) -> Tensor:
+    return mask if is_sparse(mask) else masks.compact(mask)
+
+
+def _looked_up(mask: Tensor, shape: Sequence[int], coordinate: Coordinate, number: int) -> Tensor:
+    mask = _compacted(mask)
+    lead = len(shape) - mask.dim()
+    rest = [d for d in range(mask.dim()) if mask.shape[d] != 1]
+    key = ravel(lambda d: coordinate(d + lead), mask.shape, rest)
+    if not is_sparse(mask):
+        return mask.reshape(-1)[key] if key is not None else mask.reshape(1).expand(number)
+    table = truths(mask)
+    if key is None:
+        return (table.numel() > 0) * torch.ones(number, dtype=torch.bool, device=mask.device)
+    return find(key, table)[1]
