@@ -113,6 +113,9 @@ def safety_net(
     entry = table.ENTRIES.get(func)
     with torch.no_grad():
         if entry is not None:
+            if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():
+                with torch.inference_mode(False), torch.no_grad():  # a view of a normal tensor is a normal tensor
+                    return call(entry, args, kwargs, recording=False)
             return call(entry, args, kwargs, recording=False)
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), DispatchKey.CompositeImplicitAutograd):
             return func.decompose(*args, **kwargs)
@@ -163,8 +166,15 @@ def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Ca
     return register
 
 
+def _no_kernel(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Ops that have neither a row nor an autograd kernel of their own (many custom ops) end at the safety net, too."""
+    return safety_net(MaskedTensor, op, (), args, kwargs)
+
+
 for _entry in table.ENTRIES.values():
     hang(_entry)
+_FALLBACK = torch.library.Library("_", "IMPL")  # noqa: TOR901 (lives as long as the process)
+_FALLBACK.fallback(_no_kernel, "AutogradPrivateUse3")
 MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]
 
 __all__ = ["call", "register_rule", "safety_net", "wrap"]
