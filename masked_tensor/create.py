@@ -13,7 +13,7 @@ from torch import Tensor
 from . import errors, masks
 from .pair import Pair, Payload, plain
 from .ports import enter, leave
-from .select import select
+from .select import select, transforming
 from .tensor import MaskedTensor
 
 
@@ -42,7 +42,7 @@ def masked_tensor(
     pair = _pair(data, dtype, device)
     if mask is not None:
         pair = Pair(pair.data, masks.both(pair.mask, _mask(mask, pair.data)))
-    copy: MaskedTensor = leave(_cut(Pair(pair.data.detach(), pair.mask)))
+    copy = _out(_cut(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
         copy.requires_grad_()
     return copy
@@ -68,8 +68,7 @@ def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
         )
     pair = _pair(data)
     mask = _mask(mask, pair.data)
-    wrapped: MaskedTensor = leave(Pair(pair.data, masks.both(pair.mask, mask) if type(data) is MaskedTensor else mask))
-    return wrapped
+    return _out(Pair(pair.data, masks.both(pair.mask, mask) if type(data) is MaskedTensor else mask))
 
 
 def masked_invalid(data: Any) -> MaskedTensor:
@@ -169,8 +168,7 @@ def pad_sequence(
         mask = lengths_to_mask([len(p.data) for p in pairs])
         mask = mask.flip(1) if padding_side == "left" else mask
         mask = _per_step(mask.to(data.device), data, batch_first)
-    padded: MaskedTensor = leave(Pair(data, mask))
-    return padded
+    return _out(Pair(data, mask))
 
 
 def _per_step(mask: Tensor, data: Tensor, batch_first: bool) -> Tensor:
@@ -238,6 +236,13 @@ def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
     return len(shape) <= len(to) and all(s in (1, t) for s, t in zip(reversed(shape), reversed(to), strict=False))
 
 
+def _out(pair: Pair) -> MaskedTensor:
+    if transforming() and pair.data.requires_grad:
+        raise errors.inside_transform()
+    made: MaskedTensor = leave(pair)
+    return made
+
+
 def _cut(pair: Pair) -> Pair:
     """A fresh pair with 0 under the mask."""
     return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
@@ -245,9 +250,7 @@ def _cut(pair: Pair) -> Pair:
 
 def _masked(pair: Pair, mask: Tensor) -> MaskedTensor:
     """``pair`` with more holes; fresh memory, the same graph."""
-    mask = masks.fit(mask, pair.data.shape)
-    result: MaskedTensor = leave(_cut(Pair(pair.data, masks.both(pair.mask, mask))))
-    return result
+    return _out(_cut(Pair(pair.data, masks.both(pair.mask, masks.fit(mask, pair.data.shape)))))
 
 
 for _function in (masked_tensor, as_masked_tensor, masked_invalid, masked_equal, masked_where, from_lengths):

@@ -65,12 +65,21 @@ def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
     )
 
 
+FUNCTIONAL_FORMS = (
+    "give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)"
+)
+
+
+def inside_transform() -> RuntimeError:
+    """A masked tensor was to be made from a tensor that a torch.func transform differentiates."""
+    return RuntimeError(f"a torch.func transform cannot differentiate through a masked tensor; {FUNCTIONAL_FORMS}")
+
+
 def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
     if isinstance(x, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(x):
         return TypeError(
-            f"{action}() cannot see through a torch.func transform; give the transform plain tensors and use the "
-            "functional forms, such as masked_tensor.sum(input, mask=mask)"
+            f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}"
         )
     return TypeError(f"{action}() takes a masked tensor, got {type(x).__name__}")
 

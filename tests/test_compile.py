@@ -1,0 +1,108 @@
+"""``torch.compile(fullgraph=True)``: masked tensors as inputs and made inside, forward and training, any shape."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import masked_tensor as mt
+
+NAN = float("nan")
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler() -> None:
+    torch._dynamo.reset()
+
+
+def compiled(function: Callable[..., Any], backend: str = "aot_eager", **options: Any) -> Callable[..., Any]:
+    return torch.compile(function, fullgraph=True, backend=backend, **options)
+
+
+DATA = torch.linspace(-2, 2, 24).view(4, 6)
+MASK = (torch.arange(24) % 3 > 0).view(4, 6)
+HOLES = torch.where(MASK, DATA, NAN)
+LENGTHS = torch.tensor([1, 2, 6, 0])
+
+MADE_INSIDE: dict[str, Callable[[], Any]] = {
+    "masked_tensor": lambda: mt.masked_tensor(DATA, MASK).mul(2),
+    "as_masked_tensor": lambda: mt.as_masked_tensor(HOLES, MASK).mul(2),
+    "masked_invalid": lambda: mt.masked_invalid(HOLES).mul(2),
+    "masked_where": lambda: mt.masked_where(DATA > 0, DATA).mul(2),
+    "masked_equal": lambda: mt.masked_equal(DATA, 2.0).mul(2),
+    "from_lengths": lambda: mt.from_lengths(DATA, LENGTHS).mul(2),
+    "filled": lambda: mt.masked_invalid(HOLES).filled(7.0),
+    "filled function": lambda: mt.filled(mt.masked_invalid(HOLES), 7.0),
+    "get_mask": lambda: mt.masked_invalid(HOLES).get_mask(),
+    "get_data": lambda: mt.masked_tensor(DATA, MASK).get_data(),
+    "count": lambda: mt.masked_invalid(HOLES).count(0),
+    "compressed": lambda: mt.masked_invalid(HOLES).compressed(),
+    "sum": lambda: mt.masked_invalid(HOLES).sum(),
+    "is_masked_tensor": lambda: mt.masked_invalid(HOLES) if mt.is_masked_tensor(mt.masked_invalid(HOLES)) else DATA,
+}
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_made_and_left_inside(backend: str) -> None:
+    def everything() -> list[Any]:
+        return [make() for make in MADE_INSIDE.values()]
+
+    for name, got, want in zip(MADE_INSIDE, compiled(everything, backend)(), everything(), strict=True):
+        assert type(got) is type(want), name
+        assert str(got) == str(want), name
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(-1, 1, 6))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * self.weight).relu().mul(2).sum()
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_training(backend: str, inside: bool) -> None:
+    def loss(net: Net, data: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return net(mt.as_masked_tensor(data, mask))
+
+    def train(step: Callable[..., torch.Tensor]) -> list[float]:
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (step(net, HOLES, MASK) if inside else step(net, mt.as_masked_tensor(HOLES, MASK))).backward()
+            optimizer.step()
+        return net.weight.tolist()
+
+    step = loss if inside else lambda net, x: net(x)
+    assert train(compiled(step, backend)) == pytest.approx(train(step))
+
+
+def test_gradients_of_masked_inputs() -> None:
+    for function in (lambda x: (x * x).sum(), compiled(lambda x: (x * x).sum())):
+        x = mt.as_masked_tensor(torch.tensor([1.0, NAN, 3.0]), torch.tensor([True, False, True])).requires_grad_()
+        function(x).backward()
+        assert x.grad.tolist() == [2.0, None, 6.0]
+
+
+def test_dynamic_shapes() -> None:
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    function = torch.compile(lambda x: (x * 2).relu().sum(), fullgraph=True, dynamic=True, backend=counter)
+    for rows in (3, 5, 9):
+        x = mt.masked_tensor(torch.ones(rows, 4), torch.arange(rows * 4).view(rows, 4) % 2 == 0)
+        assert function(x).item() == 4 * rows
+    assert counter.frame_count == 1
+
+
+def test_broadcast_masks_and_payloads_compile_once_each() -> None:
+    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    function = torch.compile(lambda x: (x * 2).sum(), fullgraph=True, backend=counter)
+    rows = torch.tensor([[True], [False], [True]])
+    for _ in range(3):
+        assert function(mt.masked_tensor(torch.ones(3, 2), rows)).item() == 8
+        assert function(mt.as_masked_tensor(torch.ones(3, 2), rows)).item() == 8
+    assert counter.frame_count == 2

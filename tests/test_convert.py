@@ -1,0 +1,76 @@
+"""The named exits."""
+
+import numpy as np
+import pytest
+import torch
+
+import masked_tensor as mt
+
+NAN = float("nan")
+
+
+def example(requires_grad: bool = False) -> mt.MaskedTensor:
+    data, mask = torch.tensor([[1.0, NAN], [3.0, 4.0]]), torch.tensor([[True, False], [True, True]])
+    return mt.as_masked_tensor(data, mask).requires_grad_(requires_grad)
+
+
+def test_filled_and_its_other_name() -> None:
+    assert example().filled(-1).tolist() == [[1, -1], [3, 4]]
+    assert example().to_tensor(-1).equal(mt.filled(example(), -1))
+    assert type(example().filled(0)) is torch.Tensor
+
+
+def test_filled_is_fresh() -> None:
+    x = mt.masked_tensor([1.0, 2.0], [True, False])
+    x.filled(0).fill_(9)
+    assert x.tolist() == [1.0, None]
+    assert x.get_data().tolist() == [1.0, 0.0]
+
+
+def test_exits_are_differentiable() -> None:
+    for leave in (
+        lambda x: x.filled(7.0).sum(),
+        lambda x: x.get_data().nan_to_num(0).sum(),
+        lambda x: x.compressed().sum(),
+    ):
+        x = example(requires_grad=True)
+        leave(x).backward()
+        assert x.grad.tolist() == [[1.0, None], [1.0, 1.0]]
+        assert x.grad.get_data()[0, 1] == 0
+
+
+def test_compressed() -> None:
+    assert example().compressed().tolist() == [1.0, 3.0, 4.0]
+    assert mt.masked_tensor(2.0, False).compressed().tolist() == []
+    assert mt.masked_tensor(torch.ones(0, 2)).compressed().tolist() == []
+
+
+def test_count() -> None:
+    x = example()
+    assert x.count().item() == 3
+    assert x.count(0).tolist() == [2, 1]
+    assert x.count((0, 1)).item() == 3
+    assert x.count(-1, keepdim=True).tolist() == [[1], [2]]
+
+
+def test_data_and_mask() -> None:
+    x = example()
+    assert x.get_mask().tolist() == [[True, False], [True, True]]
+    assert x.mask() is x.get_mask()
+    assert x.get_data().isnan().tolist() == [[False, True], [False, False]]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64])
+def test_numpy_ma_and_back(dtype: torch.dtype) -> None:
+    x = mt.masked_tensor(torch.tensor([[1, 2], [0, 1]]).to(dtype), [[True, False], [True, True]])
+    array = x.to_numpy_ma()
+    assert isinstance(array, np.ma.MaskedArray)
+    assert array.tolist() == x.tolist()
+    back = mt.masked_tensor(array)
+    assert back.dtype is dtype
+    assert back.tolist() == x.tolist()
+
+
+def test_statistics_agree_with_numpy_ma() -> None:
+    x = mt.masked_tensor(torch.randn(5, 6, dtype=torch.float64), torch.rand(5, 6) < 0.6)
+    assert np.ma.allclose(x.to_numpy_ma().sum(0), x.sum(0).to_numpy_ma())

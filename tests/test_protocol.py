@@ -1,0 +1,216 @@
+"""What Python and its libraries ask of an object."""
+
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import masked_tensor as mt
+from masked_tensor import MaskedValueError, UnsupportedOpError
+
+NAN = float("nan")
+
+
+def example(requires_grad: bool = False) -> mt.MaskedTensor:
+    return mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True], requires_grad)
+
+
+class Holey(nn.Module):
+    """A module with a masked parameter and a masked buffer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(example())
+        self.register_buffer("scale", mt.masked_tensor([1.0, 1.0, 2.0], [True, True, False]))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (self.weight * x).sum()
+
+
+def save_load(x: object) -> object:
+    file = io.BytesIO()
+    torch.save(x, file)
+    file.seek(0)
+    return torch.load(file, weights_only=True)
+
+
+COPIES = {
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "deepcopy": copy.deepcopy,
+    "save": save_load,
+    "copy": copy.copy,
+}
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_copies(how: str) -> None:
+    x = example(requires_grad=True)
+    y = COPIES[how](x)
+    assert y.tolist() == x.tolist()
+    assert y.requires_grad
+    assert y.is_leaf
+    parameter = COPIES[how](nn.Parameter(example(), requires_grad=False))
+    assert isinstance(parameter, nn.Parameter)
+    assert not parameter.requires_grad
+
+
+@pytest.mark.parametrize("how", ["pickle", "deepcopy", "save"])
+def test_broadcast_masks_stay_compact_in_a_copy(how: str) -> None:
+    x = mt.masked_tensor(torch.ones(100, 50), torch.rand(100, 1) < 0.5)
+    assert COPIES[how](x).get_mask().stride() == x.get_mask().stride()
+    assert len(pickle.dumps(x)) < 100 * 50 * 4 + 3000
+
+
+def test_deepcopy_is_deep() -> None:
+    x = example(requires_grad=True)
+    (x * 2).sum().backward()
+    x.label = ["a"]
+    pair = copy.deepcopy([x, x])
+    assert pair[0] is pair[1]
+    with torch.no_grad():
+        pair[0].fill_(9)
+    pair[0].label.append("b")
+    assert x.tolist() == [1.0, None, 3.0]
+    assert x.label == ["a"]
+    assert pair[0].grad.tolist() == [2.0, None, 2.0]
+    assert pair[0].grad is not x.grad
+
+
+def test_copies_of_a_tensor_inside_a_graph_are_refused() -> None:
+    for how in COPIES.values():
+        with pytest.raises(RuntimeError, match="part of a graph"):
+            how(example(requires_grad=True) * 2)
+
+
+def test_state_dict_round_trip() -> None:
+    source, target = Holey(), Holey()
+    with torch.no_grad():
+        source.weight.mul_(5)
+    target.load_state_dict(save_load(source.state_dict()))
+    assert target.weight.tolist() == [5.0, None, 15.0]
+    assert target.scale.tolist() == [1.0, 1.0, None]
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.Adam, torch.optim.RMSprop, torch.optim.Adagrad])
+def test_a_masked_parameter_takes_steps(optimizer: type[torch.optim.Optimizer]) -> None:
+    torch.manual_seed(0)
+    module = Holey()
+    steps = optimizer(module.parameters(), lr=0.1)
+    losses = []
+    for _ in range(3):
+        steps.zero_grad()
+        loss = module(torch.tensor([1.0, NAN, 1.0]))
+        loss.backward()
+        steps.step()
+        losses.append(loss.item())
+    assert losses[2] < losses[1] < losses[0]
+    assert module.weight.tolist()[1] is None
+    assert module.weight.get_data().isfinite().all()
+
+
+def test_modules_move_and_cast() -> None:
+    module = Holey().half()
+    assert module.weight.dtype is torch.float16
+    assert isinstance(module.weight, nn.Parameter)
+    assert module.weight.tolist() == [1.0, None, 3.0]
+    assert module.to(torch.float64).scale.tolist() == [1.0, 1.0, None]
+    assert copy.deepcopy(module).weight.dtype is torch.float64
+
+
+def test_to_and_friends_keep_the_mask() -> None:
+    x = example()
+    for y in (x.half(), x.double(), x.cpu(), x.to("cpu", torch.bfloat16), x.type(torch.float64), x.clone(), x.int()):
+        assert y.tolist() == [1, None, 3]
+    assert x.to("meta").get_mask().device.type == "meta"
+
+
+def test_container_protocol() -> None:
+    x = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]])
+    assert len(x) == 2
+    assert [row.tolist() for row in x] == [[1.0, None], [3.0, 4.0]]
+    assert 1.0 in x
+    assert 2.0 not in x
+    assert len({x, x, x.clone()}) == 2
+    assert x.tolist() == [[1.0, None], [3.0, 4.0]]
+    assert {"filled", "compressed", "get_mask", "sum"} <= set(dir(x))
+
+
+def test_numbers() -> None:
+    x = example()
+    assert (x[0].item(), float(x[0]), int(x[2]), complex(x[0]), bool(x[0])) == (1.0, 1.0, 3, 1 + 0j, True)
+    assert [10, 20][mt.masked_tensor(1)] == 20
+    for ask in (lambda v: v.item(), float, int, bool, complex):
+        with pytest.raises(MaskedValueError):
+            ask(x[1])
+    for ask in (bool, lambda v: v.item()):
+        with pytest.raises(RuntimeError):
+            ask(x)
+    with pytest.raises(TypeError):
+        [10, 20][mt.masked_tensor(1.0)]
+
+
+def test_format() -> None:
+    x = example()
+    assert f"{x[0]:.2f} {x[1]:.2f} {x[2]:6.1f}" == "1.00 --    3.0"
+    assert f"{x}" == repr(x)
+
+
+def test_numpy_and_dlpack_only_without_holes() -> None:
+    whole = mt.masked_tensor([1.0, 2.0])
+    assert whole.numpy().tolist() == [1.0, 2.0]
+    assert np.asarray(whole).tolist() == [1.0, 2.0]
+    assert np.asarray(whole, dtype=np.float64).dtype == np.float64
+    assert torch.from_dlpack(whole).tolist() == [1.0, 2.0]
+    for leave in (lambda v: v.numpy(), np.asarray, torch.from_dlpack):
+        with pytest.raises(MaskedValueError, match="would drop the mask"):
+            leave(example())
+    with pytest.raises(RuntimeError, match="requires grad"):
+        mt.masked_tensor([1.0], requires_grad=True).numpy()
+
+
+def test_elementwise_python_functions_are_refused() -> None:
+    x = example()
+    for name in ("apply_", "map_"):
+        with pytest.raises(UnsupportedOpError, match="compressed"):
+            getattr(x, name)(x, lambda v: v)
+    assert x.tolist() == [1.0, None, 3.0]
+
+
+def test_shared_memory() -> None:
+    x = example()
+    assert not x.is_shared()
+    assert x.share_memory_() is x
+    assert x.is_shared()
+    assert x.get_mask().is_shared()
+    assert x.tolist() == [1.0, None, 3.0]
+
+
+def test_data_is_the_detached_tensor_and_can_be_replaced() -> None:
+    x = example(requires_grad=True)
+    assert not x.data.requires_grad
+    x.data.mul_(2)
+    assert x.tolist() == [2.0, None, 6.0]
+    x.data = mt.masked_tensor([7.0, 8.0, 9.0], [False, True, True])
+    assert x.tolist() == [None, 8.0, 9.0]
+    assert (x * 1).tolist() == [None, 8.0, 9.0]
+    x.data = torch.ones(3)
+    assert x.tolist() == [1.0, 1.0, 1.0]
+    with pytest.raises(RuntimeError, match="same shape"):
+        x.data = torch.ones(2)
+
+
+def test_datasets_and_loaders() -> None:
+    x = mt.masked_tensor(torch.arange(8.0).view(4, 2), [True, False])
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=2)
+    assert [batch[0].tolist() for batch in loader] == [[[0.0, None], [2.0, None]], [[4.0, None], [6.0, None]]]
+
+
+def test_inference_mode() -> None:
+    with torch.inference_mode():
+        x = example()
+        assert (x.filled(0).tolist(), x.compressed().tolist(), x.count().item()) == ([1, 0, 3], [1, 3], 2)
+        assert "valid=2/3" in repr(x)
