@@ -23,6 +23,7 @@ from . import (
     reduction,
     resample,
     scan,
+    scatter,
     shape,
     softmax,
 )
@@ -37,6 +38,7 @@ FAMILIES = (
     join,
     index,
     assign,
+    scatter,
     order,
     reduction,
     moment,

@@ -1,13 +1,21 @@
-"""Assignment: what is written becomes valid, what is written masked becomes masked."""
+"""Assignment: what is written becomes valid, what is written masked becomes masked, a masked index writes nothing.
 
+The functional forms are here; ``x[k] = v``, ``copy_``, ``out=`` and the other in-place twins follow from them.
+"""
+
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
-from .. import pair
+from .. import masks, pair
 from ..op import Op
-from ..pair import Pair
+from ..pair import Pair, Payload
+from ..select import guard
+from .index import Key, narrowed, plain_keys, safe
+from .scatter import accumulate_at, extended, redirected
 
 
 def copy(x: Pair | Tensor, src: Pair | Tensor, non_blocking: bool = False) -> Pair:
@@ -18,8 +26,140 @@ def copy(x: Pair | Tensor, src: Pair | Tensor, non_blocking: bool = False) -> Pa
 
 
 def fill(x: Pair, value: Any) -> Pair:
-    """``x.fill_(value)``: valid everywhere."""
+    """``x.fill_(value)``: valid everywhere, or masked everywhere if ``value`` is."""
+    if type(value) is Pair:
+        return Pair(torch.ops.aten.fill(x.data, value.data), value.mask.expand(x.data.shape), value.payload)
     return pair.plain(torch.ops.aten.fill(x.data, value))
 
 
-ROWS = [Op("copy", copy), Op("fill", fill)]
+def zero(x: Pair) -> Pair:
+    """``x.zero_()``: valid everywhere."""
+    return pair.plain(torch.ops.aten.zero(x.data))
+
+
+def index_put(
+    x: Pair | Tensor, indices: Sequence[Key], values: Pair | Tensor, accumulate: bool = False, unsafe: bool = False
+) -> Pair:
+    """``x[indices] = values``, or ``+=`` where every occurrence of an index counts."""
+    x, values = pair.of(x), pair.of(values)
+    keys, valid = plain_keys(indices)
+    if accumulate:
+        return accumulate_at(x, keys, valid, values)
+    if valid is None:
+        data = torch.ops.aten.index_put(x.data, keys, values.data)
+        return Pair(data, _mask_put(x.mask, keys, values.mask, data.shape), both_zero(x, values))
+    first = next(i for i, k in enumerate(keys) if k is not None)
+    size = x.data.shape[first]
+    keys[first] = redirected(keys[first], valid, size)  # type: ignore[arg-type]
+    data = torch.ops.aten.index_put(extended(x.data, first), keys, values.data).narrow(first, 0, size)
+    mask = torch.ops.aten.index_put(extended(x.mask, first), keys, values.mask).narrow(first, 0, size)
+    return Pair(data, mask, both_zero(x, values))
+
+
+def _mask_put(mask: Tensor, keys: Sequence[Tensor | None], value: Tensor, shape: Sequence[int]) -> Tensor:
+    small = masks.compact(value)
+    if small.numel() == 1:  # one validity for all that is written: constant dimensions stay so
+        return masks.fit(torch.ops.aten.index_put(narrowed(mask, keys), keys, small.reshape(())), shape)
+    return torch.ops.aten.index_put(mask, keys, value)  # type: ignore[no-any-return]
+
+
+def both_zero(x: Pair, source: Pair) -> Payload:
+    """What is known of the payload after ``source`` was written into ``x``."""
+    return Payload.ZERO if x.payload is Payload.ZERO and source.payload is Payload.ZERO else Payload.ANY
+
+
+def put(x: Pair | Tensor, index: Pair | Tensor, source: Pair | Tensor, accumulate: bool = False) -> Pair:
+    """``torch.put``: into the flattened tensor."""
+    x, at, source = pair.of(x), pair.of(index), pair.of(source)
+    flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
+    shape = at.data.shape
+    values = Pair(source.data.reshape(shape), masks.reshape(source.mask, shape), source.payload)
+    result = index_put(flat, [index], values, accumulate)
+    return Pair(result.data.reshape(x.data.shape), masks.reshape(result.mask, x.data.shape), result.payload)
+
+
+def index_copy(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor) -> Pair:
+    """``x.index_copy(dim, index, source)``."""
+    x, source = pair.of(x), pair.of(source)
+    return _along(torch.index_copy, x, dim, index, source.data, source.mask, both_zero(x, source))
+
+
+def index_fill(x: Pair | Tensor, dim: int, index: Pair | Tensor, value: Any) -> Pair:
+    """``x.index_fill(dim, index, value)``."""
+    x = pair.of(x)
+    if type(value) is Pair:
+        return _along(torch.index_fill, x, dim, index, value.data, value.mask, both_zero(x, value))
+    return _along(torch.index_fill, x, dim, index, value, True, x.payload)
+
+
+def _along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, valid: Any, payload: Payload) -> Pair:
+    if type(index) is not Pair:
+        return Pair(op(x.data, dim, index, value), op(x.mask, dim, index, valid), payload)
+    if x.data.dim() == 0:
+        x = Pair(x.data.reshape(1), x.mask.reshape(1), x.payload)
+        if op is torch.index_copy:
+            value, valid = value.reshape(1), valid.reshape(1)
+        one = _along(op, x, 0, index, value, valid, payload)
+        return Pair(one.data.reshape(()), one.mask.reshape(()), payload)
+    size = x.data.shape[dim]
+    at = redirected(safe(index), index.mask, size, wrap=op is torch.index_fill)
+    data = op(extended(x.data, dim), dim, at, value).narrow(dim, 0, size)
+    return Pair(data, op(extended(x.mask, dim), dim, at, valid).narrow(dim, 0, size), payload)
+
+
+def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor) -> Pair:
+    """The entries of ``source``, in order, into the True positions of ``mask``; a masked one is not True."""
+    x, source, chosen = pair.of(x), pair.of(source), safe(mask)
+    try:
+        data = torch.masked_scatter(x.data, chosen, source.data)
+    except RuntimeError as error:
+        if "Number of elements of source" not in str(error):
+            raise
+        wanted = int(chosen.expand(torch.broadcast_shapes(chosen.shape, x.data.shape)).sum())
+        raise RuntimeError(
+            f"masked_scatter: the mask has {wanted} True positions, but source has only {source.data.numel()} elements"
+        ) from None
+    valid = torch.masked_scatter(masks.fit(x.mask, data.shape), chosen, source.mask)
+    return Pair(data, valid, both_zero(x, source))
+
+
+def fill_diagonal(x: Pair, fill_value: float, wrap: bool = False) -> Pair:
+    """``x.fill_diagonal_(value)``: the diagonal becomes valid."""
+    return Pair(
+        x.data.clone().fill_diagonal_(fill_value, wrap),
+        x.mask.clone(memory_format=torch.contiguous_format).fill_diagonal_(True, wrap),
+        x.payload,
+    )
+
+
+def into_view(op: OpOverload, x: Pair | Tensor, src: Pair | Tensor, *args: Any) -> Pair:
+    """``select_scatter`` and its siblings: a view of ``x`` is replaced by ``src``."""
+    x, src = pair.of(x), pair.of(src)
+    return Pair(op(x.data, src.data, *args), op(x.mask, src.mask, *args), both_zero(x, src))
+
+
+def into_memory(
+    x: Pair | Tensor, src: Pair | Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Pair:
+    """``as_strided_scatter``: the mask is first laid out in memory as the data is."""
+    x, src = pair.of(x), pair.of(src)
+    # Overlapping writes: torch's formula sends a gradient to every source entry, also to those overwritten.
+    data = torch.as_strided_scatter(x.data, guard(src.data, src.mask), size, stride, storage_offset)
+    offset = 0 if storage_offset is None else storage_offset - x.data.storage_offset()
+    memory = torch.as_strided_scatter(masks.laid_out(x.mask, x.data), src.mask, size, stride, offset)
+    return Pair(data, memory.as_strided(x.data.shape, x.data.stride()), both_zero(x, src))
+
+
+ROWS = [
+    Op("copy", copy),
+    Op("fill", fill),
+    Op("zero", zero),
+    *(Op(name, index_put) for name in ("index_put", "_unsafe_index_put", "_index_put_impl")),
+    Op("put", put),
+    Op("index_copy", index_copy),
+    Op("index_fill", index_fill),
+    Op("masked_scatter", masked_scatter),
+    Op("fill_diagonal", fill_diagonal),
+    *(Op(name, into_view, generic=True) for name in ("select_scatter", "slice_scatter", "diagonal_scatter")),
+    Op("as_strided_scatter", into_memory),
+]

@@ -28,12 +28,15 @@ def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Key]) -> Pair:
     x = pair.of(x)
     keys, valid = plain_keys(indices)
     data = op(x.data, keys)
-    mask = masks.fit(op(_narrowed(x.mask, keys), keys), data.shape)
+    mask = masks.fit(op(narrowed(x.mask, keys), keys), data.shape)
     if valid is None:
         return Pair(data, mask, x.payload)
-    return Pair(
-        data, masks.both(mask, masks.fit(valid.reshape(valid.shape + (1,) * _trailing(x.data, keys)), data.shape))
-    )
+    return Pair(data, masks.both(mask, masks.fit(aligned(valid, x.data, keys), data.shape)))
+
+
+def aligned(valid: Tensor, data: Tensor, keys: Sequence[Tensor | None]) -> Tensor:
+    """The validity of the keys, broadcastable to the shape of ``data[keys]``."""
+    return valid.reshape(valid.shape + (1,) * _trailing(data, keys))
 
 
 def plain_keys(indices: Sequence[Key]) -> tuple[list[Tensor | None], Tensor | None]:
@@ -65,7 +68,7 @@ def _covered(keys: Sequence[Tensor | None]) -> list[bool]:
     return result
 
 
-def _narrowed(mask: Tensor, keys: Sequence[Tensor | None]) -> Tensor:
+def narrowed(mask: Tensor, keys: Sequence[Tensor | None]) -> Tensor:
     """The mask with its constant dimensions that are not indexed at size 1."""
     if 0 in mask.stride():
         covered = _covered(keys)

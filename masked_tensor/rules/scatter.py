@@ -1,0 +1,200 @@
+"""Scattered accumulation: a masked index or source entry contributes nothing, and neither does a masked destination.
+
+A result is valid iff its destination or at least one contribution was.  ``scatter`` without a reduction assigns: a
+masked index writes nothing, a masked source masks.  Writes that must not happen go to one slot past the end.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair, Payload
+from ..select import select, zeroed
+from .index import aligned, safe
+
+
+def extended(data: Tensor, dim: int) -> Tensor:
+    """``data`` with one more slot at the end of ``dim``, for what must not be written."""
+    shape = list(data.shape)
+    shape[dim] = 1
+    return torch.cat([data, data.new_zeros(shape)], dim)
+
+
+def redirected(index: Tensor, valid: Tensor, size: int, wrap: bool = True) -> Tensor:
+    """``index`` where ``valid``, else the slot past the end of a dimension of ``size``.
+
+    Valid indices out of range stay out of range; negative ones count from the end if ``wrap``.
+    """
+    if wrap:
+        index = torch.where((index < 0) & (index >= -size), index + size, index)
+    index = torch.where((index >= size) | (index < 0), size + 1, index)
+    return select(index, valid, size)
+
+
+def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduce: str | None = None) -> Pair:
+    """``x.scatter(dim, index, src)``; ``src`` may be a number."""
+    x = pair.of(x)
+    if x.data.dim() == 0:
+        return _as_one(scatter, x, dim, index, src, reduce=reduce)
+    part = _part(src, index)
+    if reduce is not None:
+        return _reduced(x, dim, index, part, {"add": "sum", "multiply": "prod"}[reduce], True)
+    value: Any = part.data if type(part) is Pair else part
+    valid: Any = part.mask if type(part) is Pair else True
+    payload = Payload.ZERO if type(part) is not Pair or part.payload is Payload.ZERO else Payload.ANY
+    payload = payload if x.payload is Payload.ZERO else Payload.ANY
+    if isinstance(index, Tensor):
+        return Pair(torch.scatter(x.data, dim, index, value), torch.scatter(x.mask, dim, index, valid), payload)
+    size = x.data.shape[dim]
+    at = redirected(safe(index), index.mask, size, wrap=False)
+    data = torch.scatter(extended(x.data, dim), dim, at, value).narrow(dim, 0, size)
+    return Pair(data, torch.scatter(extended(x.mask, dim), dim, at, valid).narrow(dim, 0, size), payload)
+
+
+def scatter_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Pair | Tensor) -> Pair:
+    """``x.scatter_add(dim, index, src)``."""
+    return scatter_reduce(x, dim, index, src, "sum")
+
+
+def scatter_reduce(
+    x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Pair | Tensor, reduce: str, *, include_self: bool = True
+) -> Pair:
+    """``x.scatter_reduce(dim, index, src, reduce)``: sum, prod, mean, amax, amin over destination and contributions."""
+    if x.data.dim() == 0:
+        return _as_one(scatter_reduce, pair.of(x), dim, index, src, reduce, include_self=include_self)
+    return _reduced(pair.of(x), dim, index, _part(src, index), reduce, include_self)
+
+
+def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor, *, alpha: float = 1) -> Pair:
+    """``x.index_add(dim, index, source)``: no expanded index is made."""
+    old, new = pair.of(x), pair.of(source)
+    if old.data.dim() == 0:
+        return _as_one(index_add, old, dim, index, source, alpha=alpha)
+    valid = new.mask
+    if type(index) is Pair:
+        valid = masks.both(valid, _row(index.mask, new.data, dim))
+    at = safe(index)
+    values = new.data if valid is new.mask and new.payload is Payload.ZERO else select(new.data, valid, 0)
+    data = torch.index_add(zeroed(old), dim, at, values, alpha=alpha)
+    if type(x) is not Pair:
+        return pair.plain(data)
+    if type(source) is not Pair and type(index) is not Pair:
+        return Pair(data, torch.index_fill(old.mask, dim, at, True), old.payload)
+    hit = torch.index_reduce(_bytes(old.mask), dim, at, _bytes(valid), "amax")
+    return Pair(data, hit.view(torch.bool), Payload.ZERO)
+
+
+def index_reduce(
+    x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor, reduce: str, *, include_self: bool = True
+) -> Pair:
+    """``x.index_reduce(dim, index, source, reduce)``: prod, mean, amax, amin."""
+    if x.data.dim() == 0:
+        return _as_one(index_reduce, pair.of(x), dim, index, source, reduce, include_self=include_self)
+    at = _row(safe(index), source.data, dim)
+    spelled = Pair(at, _row(index.mask, source.data, dim)) if type(index) is Pair else at
+    return _reduced(pair.of(x), dim, spelled, pair.of(source), reduce, include_self)
+
+
+def accumulate_at(x: Pair, keys: Sequence[Tensor | None], valid: Tensor | None, values: Pair) -> Pair:
+    """``index_put(..., accumulate=True)``; ``valid``: the validity of the keys' broadcast shape."""
+    shape = torch.ops.aten.index(x.mask, keys).shape
+    mask = masks.fit(values.mask, shape)
+    if valid is not None:
+        mask = masks.both(mask, masks.fit(aligned(valid, x.data, keys), shape))
+    added = select(values.data.expand(shape), mask, 0)
+    data = torch.ops.aten.index_put(zeroed(x), keys, added, True)
+    hits = torch.ops.aten.index_put(x.mask.to(torch.int32), keys, mask.to(torch.int32), True)
+    return Pair(data, hits != 0, Payload.ZERO)
+
+
+def _reduced(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str, include_self: bool) -> Pair:
+    """Contributions that do not count go to the slot past the end."""
+    at = safe(index)
+    if not isinstance(src, Pair):
+        src = pair.plain(torch.full_like(at, src, dtype=x.data.dtype))
+    valid = masks.both(src.mask, index.mask) if type(index) is Pair else src.mask
+    size = x.data.shape[dim]
+    hit = torch.scatter_reduce(_bytes(x.mask), dim, at, _bytes(valid), "amax").view(torch.bool)
+    values = select(src.data, valid, 0)
+    if reduce == "sum" and include_self:
+        return Pair(torch.scatter_add(zeroed(x), dim, at, values), hit, Payload.ZERO)
+    at = redirected(at, valid, size, wrap=False)
+    if reduce == "mean":
+        return Pair(_mean(x, dim, at, values, include_self), hit)
+    start = extended(select(x.data, x.mask, _identity(reduce, x.data.dtype)), dim)
+    return Pair(
+        torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self).narrow(dim, 0, size), hit
+    )
+
+
+def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> Tensor:
+    size = x.data.shape[dim]
+    start, ones = select(x.data, x.mask, 0), torch.ones_like(at)
+    n = torch.scatter_add(extended(torch.zeros_like(x.mask, dtype=torch.int64), dim), dim, at, ones).narrow(
+        dim, 0, size
+    )
+    alone = n == 0
+    kept = start if include_self else select(start, alone, 0)
+    total = torch.scatter_add(extended(kept, dim), dim, at, values).narrow(dim, 0, size)
+    n = n + (x.mask if include_self else alone)
+    if x.data.is_floating_point() or x.data.is_complex():
+        return total / n.clamp(min=1)
+    return torch.div(total, n.clamp(min=1), rounding_mode="floor").to(x.data.dtype)
+
+
+def _identity(reduce: str, dtype: torch.dtype) -> float:
+    if reduce in ("sum", "prod"):
+        return 0 if reduce == "sum" else 1
+    if dtype.is_floating_point:
+        return float("-inf") if reduce == "amax" else float("inf")
+    if dtype is torch.bool:
+        return reduce == "amin"
+    return torch.iinfo(dtype).min if reduce == "amax" else torch.iinfo(dtype).max
+
+
+def _part(src: Any, index: Pair | Tensor) -> Any:
+    """``src`` as a pair of the index's shape, which may be the smaller one; numbers as they are."""
+    if not isinstance(src, Pair | Tensor):
+        return src
+    src = pair.of(src)
+    shape = index.data.shape
+    if src.data.shape == shape:
+        return src
+    where = tuple(slice(n) for n in shape)
+    return Pair(src.data[where], src.mask[where], src.payload)
+
+
+def _row(index: Tensor, like: Tensor, dim: int) -> Tensor:
+    """A 1-D index along ``dim``, expanded to the shape of ``like``."""
+    shape = [1] * like.dim()
+    shape[dim] = index.numel()
+    return index.reshape(shape).expand(like.shape)
+
+
+def _bytes(mask: Tensor) -> Tensor:
+    return mask.contiguous().view(torch.uint8)
+
+
+def _as_one(rule: Any, x: Pair, dim: int, *operands: Any, **kwargs: Any) -> Pair:
+    """0-d operands as tensors of one entry."""
+
+    def one(value: Any) -> Any:
+        if type(value) is Pair:
+            return Pair(value.data.reshape(-1), value.mask.reshape(-1), value.payload)
+        return value.reshape(-1) if isinstance(value, Tensor) else value
+
+    result = rule(one(x), dim, *(one(v) for v in operands), **kwargs)
+    return Pair(result.data.reshape(()), result.mask.reshape(()), result.payload)
+
+
+ROWS = [
+    Op("scatter", scatter),
+    Op("scatter_add", scatter_add),
+    Op("scatter_reduce", scatter_reduce),
+    Op("index_add", index_add),
+    Op("index_reduce", index_reduce),
+]
