@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from . import masks
 from .settings import CONVOLUTION
 
 Combine = Callable[[Tensor, Tensor], Tensor]
@@ -36,6 +37,39 @@ class Window:
         span = self.dilation * (self.kernel - 1) - self.left - self.right
         # An overhanging window may lack up to stride - 1 positions, but must start inside the input.
         return max(span - self.stride + 1, -self.left) if self.ceil else span
+
+
+def each(value: int | Sequence[int], dims: int) -> list[int]:
+    """One number per dimension."""
+    if isinstance(value, int):
+        return [value] * dims
+    return list(value) * dims if len(value) == 1 else list(value)
+
+
+def constant(mask: Tensor, dims: int) -> bool:
+    """Whether ``mask`` cannot vary over its last ``dims`` dims."""
+    return all(masks.constant(mask, -1 - i) for i in range(dims))
+
+
+def first(mask: Tensor, dims: int) -> Tensor:
+    """``mask`` with its last ``dims`` dims, along which it is constant, narrowed to size 1."""
+    for dim in range(-dims, 0):
+        mask = mask.narrow(dim, 0, 1)
+    return mask
+
+
+def leading(mask: Tensor, dims: int) -> Tensor:
+    """``mask`` with the constant dims before the last ``dims`` narrowed to size 1."""
+    small = masks.compact(mask)
+    return small.expand(*small.shape[: mask.dim() - dims], *mask.shape[mask.dim() - dims :])
+
+
+def hull(mask: Tensor, dims: int) -> Tensor:
+    """``mask`` without its inner holes: what lies between the first and the last valid entry of each dim."""
+    for dim in range(-dims, 0):
+        up_to, from_here = mask.cumsum(dim) > 0, mask.flip(dim).cumsum(dim).flip(dim) > 0
+        mask = up_to & from_here
+    return mask
 
 
 def valid(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:

@@ -3,6 +3,7 @@
 from . import (
     assign,
     attention,
+    average,
     cast,
     conv,
     device,
@@ -52,6 +53,7 @@ FAMILIES = (
     embedding,
     conv,
     pool,
+    average,
     resample,
     recurrent,
 )

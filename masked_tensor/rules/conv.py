@@ -20,18 +20,11 @@ from ..op import Op
 from ..pair import Pair
 from ..select import cleared, tracked, zeroed
 from ..settings import CONVOLUTION
-from ..windows import Window
+from ..windows import Window, each
 
 Operand = Pair | Tensor
 Ints = int | Sequence[int]
 Plain = Callable[..., Tensor]
-
-
-def each(value: Ints, dims: int) -> list[int]:
-    """One number per dimension."""
-    if isinstance(value, int):
-        return [value] * dims
-    return list(value) * dims if len(value) == 1 else list(value)
 
 
 def _windows(weight: Tensor, stride: Ints, padding: Ints | str, dilation: Ints) -> list[Window]:

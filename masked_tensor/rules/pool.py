@@ -1,5 +1,126 @@
-"""Not written yet."""
+"""Max pooling: the largest valid tap; an output is valid iff the core of its window is (see windows.py).
 
+Adaptive and fractional pooling, whose regions depend on the size: valid iff any tap is.  An index never names a
+masked-out position where its output is valid.  Unpooling writes valid entries only; the output belongs to the
+input of the same relative place, and is valid where a valid entry was written.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair, windows
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import filled, select, zeroed
+from ..windows import Window, each
 
-ROWS: list[Op] = []
+Ints = int | Sequence[int]
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """The value that loses against every other."""
+    return -float("inf") if dtype.is_floating_point else torch.iinfo(dtype).min
+
+
+def contender(x: Pair, dims: int) -> Tensor:
+    """The data with the masked taps out of the race; a mask that is constant over the window needs nothing."""
+    if windows.constant(x.mask, dims):
+        return x.data
+    return filled(x, lowest(x.data.dtype))
+
+
+def max_pool(
+    op: OpOverload,
+    x: Pair,
+    kernel_size: Ints,
+    stride: Ints = (),
+    padding: Ints = 0,
+    dilation: Ints = 1,
+    ceil_mode: bool = False,
+    *,
+    dims: int,
+) -> Any:
+    """max_pool1d, 2d, 3d, with or without indices."""
+    kernel = each(kernel_size, dims)
+    settings = [kernel, each(stride, dims) if stride else kernel, each(padding, dims), each(dilation, dims)]
+    out = op(contender(x, dims), *settings, ceil_mode)
+    value = out[0] if isinstance(out, tuple) else out
+    frame = [Window(k, s, p, p, d, ceil_mode) for k, s, p, d in zip(*settings, strict=True)]
+    mask = windows.valid(masks.compact(x.mask), frame, x.data.shape[-dims:], value.shape[-dims:])
+    mask = masks.fit(mask, value.shape)
+    if not isinstance(out, tuple):
+        return Pair(value, mask)
+    return Pair(value, mask), Pair(_indices(op, x, out[1], dims, *settings, ceil_mode), mask)
+
+
+def region_max_pool(op: OpOverload, x: Pair, *region: Any, dims: int) -> tuple[Pair, Pair]:
+    """adaptive_max_pool1d, 2d, 3d, fractional_max_pool2d, 3d: regions that depend on the size, valid iff any tap is."""
+    region = tuple(zeroed(r) if type(r) is Pair else r for r in region)
+    value, index = op(contender(x, dims), *region)
+    if windows.constant(x.mask, dims):
+        mask = windows.first(x.mask, dims).expand(value.shape)
+        return Pair(value, mask), Pair(index, mask)
+    # Fractional regions are drawn per channel, in the dtype of the data.
+    present = x.mask.to(x.data.dtype) if len(region) > 1 else windows.leading(x.mask, dims).to(torch.float32)
+    first, place = op(present, *region)
+    mask = masks.fit(first > 0.5, value.shape)
+    return Pair(value, mask), Pair(_named(x.mask, index, place, dims), mask)
+
+
+def _indices(op: OpOverload, x: Pair, index: Tensor, dims: int, *settings: Any) -> Tensor:
+    """``index``, save where a valid lowest value has lost its tie to a masked tap: there the first valid tap."""
+    if windows.constant(x.mask, dims):
+        return index
+    _, place = op(windows.leading(x.mask, dims).to(torch.float32), *settings)
+    return _named(x.mask, index, place, dims)
+
+
+def _named(mask: Tensor, index: Tensor, place: Tensor, dims: int) -> Tensor:
+    flat = mask.flatten(-dims)
+    named = flat.gather(-1, index.flatten(-dims).clamp(0, flat.shape[-1] - 1)).view(index.shape)
+    return torch.where(named, index, place)
+
+
+def max_unpool(x: Pair | Tensor, indices: Pair | Tensor, output_size: list[int], *rest: Any) -> Pair:
+    """max_unpool2d, max_unpool3d (``rest``: its stride and padding, which its kernel does not use)."""
+    x, indices = pair.of(x), pair.of(indices)
+    dims = len(output_size)
+    valid = masks.both(x.mask, indices.mask)
+    total = 1
+    for size in output_size:
+        total *= size
+    place = select(indices.data, valid, total).flatten(-dims)  # masked entries write into a place that is cut off
+    shape = (*x.data.shape[:-dims], total + 1)
+    value = zeroed(x).new_zeros(shape).scatter(-1, place, zeroed(x).flatten(-dims))
+    spread = _spread(valid, output_size).flatten(-dims)
+    spread = torch.cat([spread, torch.zeros_like(spread[..., :1])], -1)
+    # What is masked was written nowhere that can be trusted, so only valid entries have a say.
+    mask = spread.scatter(-1, place, valid.flatten(-dims))[..., :-1].reshape(*shape[:-1], *output_size)
+    return Pair(value[..., :-1].reshape(mask.shape), mask, Payload.ANY)
+
+
+def _spread(mask: Tensor, sizes: Sequence[int]) -> Tensor:
+    """``mask`` enlarged over its last dims by whole steps; what is left over belongs to the last entry."""
+    for i, size in enumerate(sizes):
+        dim = mask.dim() - len(sizes) + i
+        step = max(1, size // max(1, mask.shape[dim]))
+        owner = (torch.arange(size, device=mask.device) // step).clamp(max=mask.shape[dim] - 1)
+        mask = mask.index_select(dim, owner)
+    return mask
+
+
+ROWS = [
+    *(
+        Op(f"{name}{suffix}", max_pool, {"dims": dims}, generic=True)
+        for dims, name in enumerate(("max_pool1d", "max_pool2d", "max_pool3d"), 1)
+        for suffix in ("", "_with_indices")
+    ),
+    *(Op(f"adaptive_max_pool{dims}d", region_max_pool, {"dims": dims}, generic=True) for dims in (1, 2, 3)),
+    *(Op(f"fractional_max_pool{dims}d", region_max_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
+    Op("max_unpool2d", max_unpool),
+    Op("max_unpool3d", max_unpool),
+]
