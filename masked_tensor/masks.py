@@ -7,7 +7,9 @@ here reads a value on the host.
 
 import builtins
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from math import prod
+from operator import mul
 
 import torch
 from torch import Tensor
@@ -56,6 +58,8 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     strides = mask.stride()
     if 0 not in strides or mask.numel() == 0:
         return mask.reshape(shape)
+    mask = mask.view(_refined(mask.shape, shape))  # (B, E) to (B * H, E / H): what becomes the last dim stays constant
+    strides = mask.stride()
     before: list[int] = []
     after: list[int] = []
     for old, new in _segments(mask.shape, shape):
@@ -64,6 +68,14 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
         after += [1 if constant else shape[d] for d in new]
     small = mask.as_strided(before, [s if n > 1 else 0 for n, s in zip(before, strides, strict=True)])
     return small.reshape(after).expand(shape)
+
+
+def _refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+    """``old`` with its dimensions split where ``new`` splits them, if every boundary divides the next."""
+    cuts = sorted([1, *accumulate(old, mul), *accumulate(new, mul)])
+    if builtins.any(b % a for a, b in pairwise(cuts)):
+        return tuple(old)
+    return tuple(b // a for a, b in pairwise(cuts) if a != b)
 
 
 def _segments(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, range]]:
@@ -90,6 +102,11 @@ def laid_out(mask: Tensor, data: Tensor) -> Tensor:
     memory = torch.zeros(span, dtype=torch.bool, device=data.device)
     memory.as_strided(data.shape, data.stride()).copy_(mask)
     return memory
+
+
+def on(mask: Tensor, device: torch.device) -> Tensor:
+    """``mask`` on ``device``; of constant dimensions only one entry is copied."""
+    return mask if mask.device == device else compact(mask).to(device).expand(mask.shape)
 
 
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:
