@@ -86,6 +86,12 @@ def cleared(data: Tensor, mask: Tensor) -> Tensor:
     return data
 
 
+def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: float) -> None:
+    """Writes ``select(data, mask, fill)`` into ``out``, of the same shape: for fused loops over real CPU tensors."""
+    wide = _BITS[data.dtype.itemsize]
+    _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
+
+
 class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float) -> Tensor:  # type: ignore[override]

@@ -1,5 +1,138 @@
-"""Not written yet."""
+"""Softmax: every slice normalises over its valid entries; what is masked out has weight exactly 0.
 
+A slice with nothing valid is masked, with zero gradient, because of its mask.  Special values of valid entries
+propagate: a slice whose valid entries are all -inf gives NaN, as the plain op does.  ``mode="inf_as_zero"`` gives such a
+slice zeros, and ``mode="none"`` is the plain formula over -inf, NaN for a slice with nothing valid.  Under the mask a
+softmax holds 0; what a log_softmax holds there is not promised.
+"""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import cleared, fill_into, guard, select, tracked, transforming, zeroed
 
-ROWS: list[Op] = []
+Mode = Literal["safe", "inf_as_zero", "none"]
+INFINITY = float("inf")
+# Elements per step of the fused loop: fill, softmax and clearing run in cache.  Below FUSED the plain calls are fewer.
+CHUNK = 1 << 16
+FUSED = 2048
+CONSTANTS = {
+    dtype: (torch.tensor(0.0, dtype=dtype, device="cpu"), torch.tensor(-INFINITY, dtype=dtype, device="cpu"))
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+}
+
+
+def softmax(x: Pair, dim: int, dtype: torch.dtype | None = None, *, log: bool = False, mode: Mode = "safe") -> Pair:
+    """``exp(x) / exp(x).sum(dim)`` over the valid entries, or its logarithm."""
+    if mode not in ("safe", "inf_as_zero", "none"):
+        raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
+    if dtype is not None and dtype is not x.data.dtype:
+        x = Pair(x.data.to(dtype), x.mask, x.payload)
+    if mode == "none":
+        return Pair(_plain(select(x.data, x.mask, -INFINITY), dim, log), x.mask)
+    whole = x.data.dim() == 0 or masks.constant(x.mask, dim)  # every slice is valid or masked as a whole
+    if mode == "inf_as_zero":
+        data = guard(x.data, x.mask) if whole else select(x.data, x.mask, -INFINITY)
+        return Pair(_inf_as_zero(data, dim, log), x.mask)
+    if whole:
+        return Pair(_plain(guard(x.data, x.mask), dim, log), x.mask)
+    if type(x.data) is not Tensor or transforming() or x.data.device.type != "cpu":
+        result = _plain(select(x.data, x.mask, -INFINITY), dim, log)
+        return Pair(result, x.mask) if log else Pair(select(result, x.mask, 0), x.mask, Payload.ZERO)
+    if tracked(x.data):
+        result = _Softmax.apply(x.data, x.mask, dim, log)
+    else:
+        result = _fused(x.data, x.mask, dim, log)
+    return Pair(result, x.mask, Payload.ANY if log else Payload.ZERO)
+
+
+def native(x: Pair, dim: int, half_to_float: bool, *, log: bool = False) -> Pair:
+    """The op that ``softmax`` decomposes into."""
+    return softmax(x, dim, torch.float32 if half_to_float else None, log=log)
+
+
+def backward_data(
+    grad: Pair | Tensor, output: Pair | Tensor, dim: int, dtype: torch.dtype, *, log: bool = False
+) -> Pair:
+    """The derivative, for callers below autograd: a masked output has weight 0."""
+    g, out = pair.of(grad), pair.of(output)
+    mask = masks.both(g.mask, out.mask)
+    if log:
+        op, weights = torch._log_softmax_backward_data, select(out.data, mask, -INFINITY)
+    else:
+        op, weights = torch._softmax_backward_data, zeroed(Pair(out.data, mask))
+    return Pair(select(op(select(g.data, mask, 0), weights, dim, dtype), mask, 0), mask, Payload.ZERO)
+
+
+def _plain(data: Tensor, dim: int, log: bool) -> Tensor:
+    return torch.log_softmax(data, dim) if log else torch.softmax(data, dim)
+
+
+def _inf_as_zero(data: Tensor, dim: int, log: bool) -> Tensor:
+    """Decided at the division: where all terms are 0 the sum is, too, and is replaced by 1."""
+    if data.numel() == 0 or data.dim() == 0:
+        data, shape = data.reshape(-1), data.shape
+        return _inf_as_zero(data, 0, log).reshape(shape) if data.numel() else _plain(data, 0, log).reshape(shape)
+    top = data.detach().amax(dim, keepdim=True)
+    shifted = data - torch.where(top == -INFINITY, 0, top)
+    terms = shifted.exp()
+    total = terms.sum(dim, keepdim=True)
+    some = total != 0
+    total = torch.where(some, total, 1)
+    return guard(shifted, some.expand(shifted.shape)) - total.log() if log else terms / total
+
+
+def _fused(data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
+    """Fill with -inf, softmax and clearing, step by step on one buffer: the result."""
+    if data.numel() < FUSED or data.dtype not in CONSTANTS or data.is_neg():
+        zero, infinity = CONSTANTS.get(data.dtype, (0, -INFINITY))
+        result = _plain(torch.where(mask, data, infinity), dim, log)
+        return result if log else torch.where(mask, result, zero)
+    shape, dim = data.shape, dim % data.dim()
+    out = torch.empty(shape, dtype=data.dtype)
+    result = out
+    if dim > 1 and data.is_contiguous() and mask.is_contiguous():
+        data, mask, out = (t.flatten(0, dim - 1) for t in (data, mask, out))
+        dim = 1
+    rows = shape[0] if dim == 0 else max(1, CHUNK * data.shape[0] // data.numel())
+    for some, valid, target in zip(data.split(rows), mask.split(rows), out.split(rows), strict=True):
+        fill_into(target, some, valid, -INFINITY)
+        (torch.log_softmax if log else torch.softmax)(target, dim, out=target)
+        if not log:
+            cleared(target, valid)
+    return result
+
+
+class _Softmax(torch.autograd.Function):
+    """The fused loop under autograd; it saves only its result."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:  # type: ignore[override]
+        result = _fused(data, mask, dim, log)
+        ctx.save_for_backward(result, mask)
+        ctx.dim, ctx.log = dim, log
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+        result, mask = ctx.saved_tensors
+        op = torch._log_softmax_backward_data if ctx.log else torch._softmax_backward_data
+        back = op(grad, result, ctx.dim, result.dtype)
+        # A NaN of a valid entry must not reach its masked neighbours.
+        return select(back, mask, 0) if tracked(back) else cleared(back, mask), None, None, None
+
+
+ROWS = [
+    Op("softmax", softmax),
+    Op("log_softmax", softmax, {"log": True}),
+    Op("_softmax", native),
+    Op("_log_softmax", native, {"log": True}),
+    Op("_safe_softmax", softmax, {"mode": "inf_as_zero"}),
+    Op("_softmax_backward_data", backward_data),
+    Op("_log_softmax_backward_data", backward_data, {"log": True}),
+]
