@@ -33,7 +33,10 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
     pairs = [enter(a, recording) for a in args]
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-    result = leave(entry.rule(*pairs, **kwargs))
+    result = entry.rule(*pairs, **kwargs)
+    if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
+        return args[0]
+    result = leave(result)
     if entry.view and type(args[0]) is MaskedTensor:
         _join_views(result, args[0])
     return result
@@ -100,7 +103,8 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
         pairs = [enter(a, recording) for a in args]
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        return leave(rule(*pairs, **kwargs))
+        result = rule(*pairs, **kwargs)
+        return args[0] if result is pairs[0] else leave(result)  # a rule's way to say: the tensor itself
 
     return functional
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import get_args
 
-from .settings import CONVOLUTION, Convolution, WindowRule
+from .settings import CONVOLUTION, MISMATCH, Convolution, MismatchRule, WindowRule
 
 
 @contextmanager
@@ -39,3 +39,36 @@ def convolution_validity(rule: WindowRule = "core", *, renormalize: bool = False
         yield
     finally:
         CONVOLUTION.reset(token)
+
+
+@contextmanager
+def mask_mismatch(rule: MismatchRule = "raise") -> Iterator[None]:
+    """What elementwise ops do with operands whose masks differ.
+
+    - ``"and"`` (the default outside of any context): the result is valid where all of them are.
+    - ``"raise"``: MaskMismatchError if two masks differ anywhere, as ``torch.masked`` does.  Plain operands never
+      differ.  The masks' values are compared, unless both tensors share one mask: that waits for the device,
+      and does not work in compiled code.
+
+    Raises ValueError for another ``rule``.
+
+    Example::
+
+        >>> import masked_tensor as mt
+        >>> x = mt.masked_tensor([1.0, 2.0], [True, False])
+        >>> y = mt.masked_tensor([1.0, 2.0], [True, True])
+        >>> (x + y).tolist()
+        [2.0, None]
+        >>> with mt.mask_mismatch("raise"):
+        ...     x + y
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.MaskMismatchError: two operands have different masks, ...
+    """
+    if rule not in get_args(MismatchRule):
+        raise ValueError(f"mask_mismatch: rule must be one of {get_args(MismatchRule)}, got {rule!r}")
+    token = MISMATCH.set(rule)
+    try:
+        yield
+    finally:
+        MISMATCH.reset(token)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 WindowRule = Literal["core", "any", "all"]
+MismatchRule = Literal["and", "raise"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +17,4 @@ class Convolution:
 
 
 CONVOLUTION: ContextVar[Convolution] = ContextVar("masked_tensor.convolution", default=Convolution())  # noqa: B039 (frozen)
+MISMATCH: ContextVar[MismatchRule] = ContextVar("masked_tensor.mismatch", default="and")

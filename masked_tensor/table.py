@@ -78,7 +78,7 @@ def _spell_out(op: Op) -> Iterator[Entry]:
 
 
 def _inplace_name(name: str) -> str:
-    return f"__i{name[2:]}" if name.startswith("__") else f"{name}_"
+    return f"__i{name[2:]}" if name.startswith("__") else f"{name.removesuffix('_functional')}_"
 
 
 def _overloads(packet: OpOverloadPacket) -> Iterator[OpOverload]:

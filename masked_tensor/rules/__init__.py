@@ -5,6 +5,8 @@ from . import (
     attention,
     average,
     cast,
+    choose,
+    compare,
     conv,
     device,
     distance,
@@ -27,13 +29,17 @@ from . import (
     scatter,
     shape,
     softmax,
+    special,
 )
 
 FAMILIES = (
     pointwise,
+    special,
+    choose,
     cast,
     device,
     like,
+    compare,
     random,
     shape,
     join,

@@ -1,5 +1,22 @@
-"""Not written yet."""
+"""Casts: data changes its dtype, device or memory format, and the mask goes with it to the device.
 
+``x.to(...)``, ``x.float()``, ``x.cuda()`` and autocast all decompose into ``_to_copy``, or return ``x`` itself.
+0 is 0 in every dtype, so the payload stays what it was.
+"""
+
+from typing import Any
+
+from torch._ops import OpOverload
+
+from .. import masks
 from ..op import Op
+from ..pair import Pair
 
-ROWS: list[Op] = []
+
+def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
+    """``dtype``, ``layout``, ``device``, ``pin_memory``, ``non_blocking``, ``memory_format`` as the plain op."""
+    data = op(x.data, **kwargs)
+    return Pair(data, masks.on(x.mask, data.device), x.payload)
+
+
+ROWS = [Op("_to_copy", to_copy, generic=True)]

@@ -1,5 +1,25 @@
-"""Not written yet."""
+"""Devices: data and mask lie on one device, and are pinned together."""
 
+from typing import Any
+
+from torch._ops import OpOverload
+
+from .. import masks
 from ..op import Op
+from ..pair import Pair
 
-ROWS: list[Op] = []
+
+def pin_memory(op: OpOverload, x: Pair, device: Any = None) -> Pair:
+    """Page-locked copies of data and mask; of the mask only what it holds."""
+    return Pair(op(x.data, device), masks.fit(op(masks.compact(x.mask), device), x.mask.shape), x.payload)
+
+
+def ask(op: OpOverload, x: Pair, *args: Any) -> Any:
+    """A question about the memory of the data."""
+    return op(x.data, *args)
+
+
+ROWS = [
+    Op("_pin_memory", pin_memory, generic=True),
+    Op("is_pinned", ask, generic=True),
+]

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 
 from .. import masks
@@ -16,10 +17,17 @@ def copied(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 
 def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``*_like``: new data under the same mask."""
-    return Pair(op(x.data, *args, **kwargs), x.mask)
+    data = op(x.data, *(a.data if type(a) is Pair else a for a in args), **kwargs)
+    return Pair(data, masks.on(x.mask, data.device))
 
 
-def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
+def zeros_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
+    """Zeros, under the mask too."""
+    data = op(x.data, **kwargs)
+    return Pair(data, masks.on(x.mask, data.device), Payload.ZERO)
+
+
+def new(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
     """``new_*``: a plain tensor of the given size, with dtype and device of ``x``."""
     return op(x.data, *args, **kwargs)
 
@@ -27,12 +35,19 @@ def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
 def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int], **kwargs: Any) -> Any:
     """Autograd's way to make room for a copied gradient: of the own size it keeps the mask."""
     data = op(x.data, size, stride, **kwargs)
-    return Pair(data, x.mask) if tuple(size) == tuple(x.mask.shape) else data
+    return Pair(data, masks.on(x.mask, data.device)) if tuple(size) == tuple(x.mask.shape) else data
+
+
+def is_same_size(x: Any, other: Any) -> bool:
+    """Whether two tensors have one shape."""
+    return bool(torch.is_same_size(*(v.data if type(v) is Pair else v for v in (x, other))))
 
 
 ROWS = [
     *(Op(name, copied, generic=True) for name in ("clone", "detach", "lift_fresh", "contiguous")),
-    *(Op(f"{name}_like", like, generic=True) for name in "empty zeros ones full rand randn randint".split()),
-    *(Op(f"new_{name}", new, generic=True) for name in "empty zeros ones full".split()),
+    *(Op(f"{name}_like", like, generic=True) for name in ["empty", "ones", "full", "rand", "randn", "randint"]),
+    Op("zeros_like", zeros_like, generic=True),
+    *(Op(f"new_{name}", new, generic=True) for name in ["empty", "zeros", "ones", "full"]),
     Op("new_empty_strided", new_empty_strided, generic=True),
+    Op("is_same_size", is_same_size),
 ]

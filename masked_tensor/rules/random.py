@@ -1,5 +1,86 @@
-"""Not written yet."""
+"""Randomness: a random op draws the numbers the plain op draws, and changes values, never validity.
 
+What lies under the mask takes no part: where a distribution's parameter or the number of draws depends on an entry,
+a masked-out entry counts as a harmless constant.
+"""
+
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import select, zeroed
 
-ROWS: list[Op] = []
+
+def dropout(op: OpOverload, x: Pair, p: float, train: bool, keeps_zero: bool = True) -> Pair:
+    """dropout, alpha_dropout and their channel-wise forms; the tensor itself when nothing is to be dropped."""
+    if p == 0 or not train:
+        return x
+    return Pair(op(x.data, p, train), x.mask, x.payload if keeps_zero else Payload.ANY)
+
+
+def native_dropout(x: Pair, p: float, train: bool | None) -> tuple[Pair, Pair]:
+    """The result and what was kept."""
+    data, kept = torch.native_dropout(x.data, p, train)
+    return Pair(data, x.mask, x.payload), Pair(kept, x.mask)
+
+
+def rrelu(x: Pair, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Pair:
+    """Slopes are drawn for the valid entries below 0 only."""
+    if not training:
+        return Pair(torch.rrelu(x.data, lower, upper), x.mask, x.payload)
+    return Pair(torch.ops.aten.rrelu(select(x.data, x.mask, 1), lower, upper, True, generator), x.mask)
+
+
+def refill(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """``uniform_`` and its sisters: new numbers in the old places."""
+    return Pair(op(x.data, *args, **kwargs), x.mask)
+
+
+def drawn(op: OpOverload, *parameters: Any, fill: float = 0, **kwargs: Any) -> Any:
+    """One draw per entry from a distribution whose parameters are tensors; valid where all parameters are."""
+    given = [x for x in parameters if type(x) is Pair]
+    data = [select(x.data, x.mask, fill) if type(x) is Pair else x for x in parameters]
+    result = op(*data, **kwargs)
+    mask = given[0].mask
+    for x in given[1:]:
+        mask = masks.both(mask, x.mask)
+    return Pair(result, masks.fit(mask, result.shape))
+
+
+def bernoulli_with(op: OpOverload, x: Pair | Tensor, p: Any, *, generator: Generator | None = None) -> Pair:
+    """``bernoulli(x, p)``: of ``x`` only the shape is used; a masked probability masks its draw."""
+    x, chance = pair.of(x), p
+    mask = x.mask
+    if type(p) is Pair:
+        chance, mask = zeroed(p), masks.both(x.mask, masks.fit(p.mask, x.mask.shape))
+    return Pair(op(x.data, chance, generator=generator), mask)
+
+
+def multinomial(x: Pair, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Pair:
+    """A masked category has weight 0; a row without a valid category gives a masked row."""
+    some = masks.any(x.mask, -1, True)
+    weights = torch.where(some, zeroed(x), 1)
+    result = torch.multinomial(weights, num_samples, replacement, generator=generator)
+    return Pair(result, x.mask.gather(-1, result))
+
+
+ROWS = [
+    *(Op(name, dropout, generic=True) for name in ("dropout", "feature_dropout")),
+    *(Op(name, dropout, {"keeps_zero": False}, generic=True) for name in ("alpha_dropout", "feature_alpha_dropout")),
+    Op("native_dropout", native_dropout),
+    Op("rrelu", rrelu),
+    *(Op(name, refill, generic=True) for name in ("uniform", "exponential", "cauchy", "log_normal", "geometric")),
+    *(Op(name, refill, generic=True) for name in ("random", "normal_functional")),
+    *(Op(name, drawn, generic=True) for name in ("bernoulli", "poisson", "binomial")),
+    *(Op(name, bernoulli_with, generic=True) for name in ("bernoulli.p", "bernoulli.Tensor")),
+    Op("normal.Tensor_float", drawn, generic=True),
+    Op("normal.float_Tensor", drawn, {"fill": 1}, generic=True),
+    Op("normal.Tensor_Tensor", drawn, {"fill": 1}, generic=True),
+    Op("_standard_gamma", drawn, {"fill": 1}, generic=True),
+    Op("multinomial", multinomial),
+]

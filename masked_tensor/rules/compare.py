@@ -1,0 +1,76 @@
+"""Questions about whole tensors: two are equal when their masks and their valid values are, and a hole has no value.
+
+``equal``, ``allclose``, ``item`` and ``is_nonzero`` answer with a Python value, so they read the data.  ``isin`` looks
+for each valid element among the valid test elements.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors, masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import select
+
+
+def equal(x: Pair | Tensor, other: Pair | Tensor) -> bool:
+    """Same shape, same mask, same valid values (NaN differs from itself, as in torch)."""
+    a, b = pair.of(x), pair.of(other)
+    if a.data.shape != b.data.shape or not _same_mask(a.mask, b.mask):
+        return False
+    return torch.equal(select(a.data, a.mask), select(b.data, a.mask))
+
+
+def allclose(
+    x: Pair | Tensor, other: Pair | Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
+) -> bool:
+    """Same mask after broadcasting, and valid values that are close."""
+    a, b = pair.of(x), pair.of(other)
+    shape = torch.broadcast_shapes(a.data.shape, b.data.shape)
+    mask = masks.fit(a.mask, shape)
+    if not _same_mask(mask, masks.fit(b.mask, shape)):
+        return False
+    close = torch.isclose(a.data, b.data, rtol, atol, equal_nan)
+    return bool((close | ~mask).all())
+
+
+def _same_mask(a: Tensor, b: Tensor) -> bool:
+    return masks.same(a, b) or bool(torch.equal(a, b))
+
+
+def item(x: Pair) -> Any:
+    """The Python number in a valid tensor of one entry."""
+    return _valid(x, "item()").item()
+
+
+def is_nonzero(x: Pair) -> bool:
+    """``bool(x)``."""
+    return torch.is_nonzero(_valid(x, "bool()"))
+
+
+def _valid(x: Pair, action: str) -> Tensor:
+    if x.mask.numel() == 1 and not x.mask.item():
+        raise errors.hole(action)
+    return x.data
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+    """A masked element's answer is masked; a masked test element equals nothing."""
+    if type(test_elements) is Pair:
+        test_elements = test_elements.data[test_elements.mask]
+    if type(elements) is not Pair:
+        return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
+    found = torch.isin(elements.data, test_elements, assume_unique=assume_unique, invert=invert)
+    return Pair(found, elements.mask)
+
+
+ROWS = [
+    Op("equal", equal),
+    Op("allclose", allclose),
+    Op("_local_scalar_dense", item),
+    Op("item", item),
+    Op("is_nonzero", is_nonzero),
+    Op("isin", isin),
+]

@@ -1,0 +1,23 @@
+"""Special functions: elementwise, so a result is valid where every masked operand is valid.
+
+Gamma, Bessel and error functions and orthogonal polynomials.  Their derivatives depend on the argument, so gradients
+are guarded.
+"""
+
+from ..op import Op
+from .pointwise import always, polygamma, rows
+
+ROWS = [
+    *rows("erfinv special_i1 special_i1e", keeps_zero=always),
+    *rows("erfc digamma lgamma mvlgamma igamma igammac i0 sinc logit"),
+    Op("polygamma", polygamma),
+    *rows("special_entr special_erfcx special_log_ndtr special_ndtri special_xlog1py special_zeta special_airy_ai"),
+    *rows("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
+    *rows("special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
+    *rows("special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
+    *rows("special_spherical_bessel_j0 special_hermite_polynomial_h special_hermite_polynomial_he"),
+    *rows("special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v"),
+    *rows("special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t"),
+    *rows("special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v"),
+    *rows("special_shifted_chebyshev_polynomial_w special_laguerre_polynomial_l special_legendre_polynomial_p"),
+]
