@@ -1,3 +1,74 @@
+"""Layouts: strided, COO and compressed (CSR, CSC, BSR, BSC) are siblings with the same verbs; nothing else tests a layout.
+
+What an element of a sparse input means under a mask
+----------------------------------------------------
+=================  ==================================  =============================
+in the input       the mask shows it                   the mask hides it
+=================  ==================================  =============================
+specified          takes part with its value           does not take part
+unspecified        takes part as 0                     does not take part
+=================  ==================================  =============================
+
+A strided mask shows its True elements, a sparse mask those it *specifies* as True: explicit False and unspecified are
+hidden.  ``mask=None`` shows everything (reductions) or the stored elements (softmax, normalize, scans).
+
+The six constructions of ``input_mask``
+---------------------------------------
+A masked reduction is the plain reduction of an ``input_mask`` whose hidden elements hold the reduction's identity ``I``.
+Take ``input = [*, *, *, x, y, z]`` and ``mask = [*, F, T, *, F, T]``, with ``*`` unspecified.  Six patterns are possible:
+
+== ==========================  ==================================================================================
+1  ``[*, *, 0, *, *, z]``      what the mask shows, and nothing else
+2  ``[*, I, 0, *, I, z]``      the mask's pattern
+3  ``[*, I, 0, I, I, z]``      the union of both patterns
+4  ``[I, I, 0, I, I, z]``      dense: the definition, never practical
+5  ``[*, *, 0, *, *, *]``      only the zeros that the mask shows
+6  ``[*, *, *, *, *, z]``      only the stored values that the mask shows
+== ==========================  ==================================================================================
+
+Here every reduction stores construction 6 and *counts* construction 5: the stored-and-valid values are scattered into
+their outputs, and the number of valid-but-unspecified zeros of an output follows from two counts.
+
+* sum, nansum, count_nonzero, any, norm: zeros do not matter, 6 alone.
+* prod, all: an output is 0 (False) as soon as its count is not 0: 5 decides, otherwise 6.
+* amax, amin, aminmax: 6, then the greater (lesser) of that and 0 if the count is not 0.
+* mean, var, std, logsumexp: 6, and the count enters the formula (``n``, ``count * mean ** 2``, ``count * exp(-max)``).
+* median, nanmedian: 6 sorted, the count of zeros inserted between negative and positive values.
+* argmax, argmin, max, min: 6, and the first position of 5 (construction 1 without its values) where 0 is the extreme.
+
+Constructions 2 to 4 only add identities, which change no result.  The cost is that of the stored entries of input and
+mask; a strided mask costs its own number of elements before broadcasting.
+
+Which outputs are stored
+------------------------
+A result has the input's layout if that can hold it (CSR, CSC, BSR and BSC: two dimensions, so ``keepdim=True``), is COO
+otherwise, and strided when no dimension is left.  It stores the outputs that have a stored-and-valid element; the others
+are 0 or have nothing valid.  logsumexp, argmax, argmin, var and std also store outputs of zeros alone where those do not
+give 0.  Everywhere a valid element exists, ``result.to_dense()`` equals the strided result.
+"""
+
+from .along import normalize, scan, softmax
 from .elements import is_sparse, of, to, values, with_values
+from .order import extreme, median, position, unique
 from .reduction import reduce
 from .validity import dense_mask, nonzero, restricted, specified_mask
+
+__all__ = [
+    "dense_mask",
+    "extreme",
+    "is_sparse",
+    "median",
+    "nonzero",
+    "normalize",
+    "of",
+    "position",
+    "reduce",
+    "restricted",
+    "scan",
+    "softmax",
+    "specified_mask",
+    "to",
+    "unique",
+    "values",
+    "with_values",
+]

@@ -29,9 +29,7 @@ def indices(x: Tensor) -> tuple[Tensor, ...]:
 
 def assemble(x: Tensor, values: Tensor) -> Tensor:
     """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored(x)``."""
-    return torch.sparse_compressed_tensor(
-        *indices(x), values, tuple(x.shape), layout=x.layout, check_invariants=False
-    )
+    return torch.sparse_compressed_tensor(*indices(x), values, tuple(x.shape), layout=x.layout, check_invariants=False)
 
 
 def coordinate(x: Tensor, dim: int) -> Tensor:

@@ -1,0 +1,165 @@
+"""Functional moments and norms: var, std, var_mean, std_mean, norm, dist."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import layouts, masks
+from ..layouts import laws
+from .entrance import Dim, Given, Number, entered, finished, refuse, run
+from .reduce import Form, aten, over, reduced
+
+_NAN = float("nan")
+
+
+def var(
+    input: Tensor,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The variance of the valid elements, ``sum((x - mean)^2) / (n - correction)``; NaN where ``n <= correction``.
+
+    ``unbiased`` is the older spelling of ``correction``: True is 1 (the default), False is 0; giving both is an error.
+    Other arguments as :func:`sum`.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = torch.tensor([1.0, float("nan"), 4.0])
+        >>> mt.var(x, correction=0, mask=~x.isnan())
+        tensor(2.2500)
+    """
+    return _moment(
+        "var", aten.var.correction, input, dim, unbiased, correction, keepdim, dtype, mask, fill_value, min_count
+    )
+
+
+def std(
+    input: Tensor,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The square root of :func:`var`; its gradient is 0 where the deviation is 0."""
+    return _moment(
+        "std", aten.std.correction, input, dim, unbiased, correction, keepdim, dtype, mask, fill_value, min_count
+    )
+
+
+def var_mean(
+    input: Tensor,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """``(var, mean)`` of the valid elements.  Arguments as :func:`var`."""
+    options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
+    return var(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
+
+
+def std_mean(
+    input: Tensor,
+    dim: Dim = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """``(std, mean)`` of the valid elements.  Arguments as :func:`var`."""
+    options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
+    return std(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
+
+
+def norm(
+    input: Tensor,
+    ord: float | None = 2.0,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` of the valid elements; 0 (inf for ``ord < 0``) if none is valid.
+
+    ``ord`` 0 counts the nonzero elements, inf and -inf take the greatest and least ``abs(x)``.  Other arguments as :func:`sum`.
+    """
+    ord = 2.0 if ord is None else float(ord)
+    form = Form(
+        "norm",
+        lambda x, dims, keepdim: run(aten.linalg_vector_norm.default, x, ord, list(dims), keepdim),
+        lambda v, s: laws.norm(v, s, ord),
+        0.0 if ord >= 0 else float("inf"),
+    )
+    return reduced(form, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def dist(
+    input: Tensor, other: Tensor, p: float = 2, *, mask: Tensor | None = None, fill_value: Number | None = None
+) -> Tensor:
+    """The ``p``-norm of ``input - other`` over the pairs valid in both; 0 where none is."""
+    first, second = entered(input, mask), entered(other, None, "other")
+    for given in (first, second):
+        refuse("dist", given)
+    result = run(aten.dist.default, first.x, second.x, p)
+    return finished(result, first.masked or second.masked, 0.0, fill_value)  # type: ignore[no-any-return]
+
+
+def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:
+    form = Form("mean", over(aten.mean.dim), laws.mean, _NAN)
+    return reduced(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)  # type: ignore[no-any-return]
+
+
+def _moment(
+    name: str,
+    op: Any,
+    input: Tensor,
+    dim: Dim,
+    unbiased: bool | None,
+    correction: float | None,
+    keepdim: bool,
+    dtype: torch.dtype | None,
+    mask: Tensor | None,
+    fill_value: Number | None,
+    min_count: int | None,
+) -> Tensor:
+    if unbiased is not None and correction is not None:
+        raise ValueError(f"{name}(): give unbiased or correction, not both")
+    correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
+    given = entered(input, mask).to(dtype)
+    form = Form(
+        name,
+        lambda x, dims, keepdim: run(op, x, list(dims), correction=correction, keepdim=keepdim),
+        lambda v, s: getattr(laws, name)(v, s, correction),
+        _NAN,
+        everywhere=layouts.is_sparse(given.data) and _may_be_short(given, dim, correction),
+    )
+    return reduced(form, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def _may_be_short(given: Given, dim: Dim, correction: float) -> bool:
+    """Whether a slice of unspecified zeros may have too few elements for the correction, hence give NaN and not 0."""
+    dims = masks.canonical_dims(dim, given.data.dim())
+    size = torch.Size([given.data.shape[d] for d in dims]).numel()
+    return correction > 0 and (given.mask is not None or size <= correction)

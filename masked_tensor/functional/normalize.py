@@ -1,0 +1,137 @@
+"""Functional normalizations: normalize, layer_norm, rms_norm, group_norm, instance_norm, batch_norm, local_response_norm."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .. import layouts, masks
+from ..pair import Pair
+from ..ports import leave
+from ..select import select
+from .entrance import Given, entered, finished, refuse, run
+from .reduce import aten
+
+
+def normalize(
+    input: Tensor,
+    ord: float = 2.0,
+    dim: int = 1,
+    *,
+    eps: float = 1e-12,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """``x / max(norm(x, ord), eps)`` with the norm of the valid elements along ``dim``; 0 at masked-out elements.
+
+    A sparse input keeps its pattern: its unspecified elements are 0 and stay 0.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0]])
+        >>> mt.normalize(x, 2.0, 1, mask=torch.tensor([[True, False, True]]))
+        tensor([[-0.9487,  0.0000, -0.3162]])
+    """
+    given = entered(input, mask).to(dtype)
+    ord, (dim,) = float(ord), masks.canonical_dims(int(dim), given.data.dim())
+    if layouts.is_sparse(given.data):
+        data = layouts.normalize(given.data, given.mask, dim, ord, eps)
+        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
+    size = run(aten.linalg_vector_norm.default, given.x, ord, [dim], True)
+    divisor = (size.data if type(size) is Pair else size).clamp_min(eps)
+    if type(given.x) is not Pair:
+        return given.data / divisor
+    zeroed = select(given.data, given.mask, 0)  # type: ignore[arg-type]
+    return finished(Pair(zeroed / divisor, given.x.mask), given.masked, 0)  # type: ignore[no-any-return]
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's layer_norm with mean and variance of the valid elements; 0 at masked-out ones."""
+    return _normed("layer_norm", aten.layer_norm.default, input, mask, list(normalized_shape), weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's rms_norm with the mean square of the valid elements; 0 at masked-out ones."""
+    return _normed("rms_norm", aten.rms_norm.default, input, mask, list(normalized_shape), weight, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's group_norm with mean and variance of the valid elements of each group; 0 at masked-out ones."""
+    return _normed("group_norm", aten.group_norm.default, input, mask, num_groups, weight, bias, eps)
+
+
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's instance_norm with the statistics of the valid elements of each channel; 0 at masked-out ones."""
+    arguments = (weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
+    return _normed("instance_norm", aten.instance_norm.default, input, mask, *arguments)
+
+
+def batch_norm(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    training: bool = False,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's batch_norm with the statistics (running ones too) of the valid elements; 0 at masked-out ones."""
+    arguments = (weight, bias, running_mean, running_var, training, momentum, eps, False)
+    return _normed("batch_norm", aten.batch_norm.default, input, mask, *arguments)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, mask: Tensor | None = None
+) -> Tensor:
+    """torch's local_response_norm; masked-out neighbours count as 0, and the result is 0 at masked-out elements."""
+    given = entered(input, mask)
+    refuse("local_response_norm", given)
+    x = Given(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
+    data = F.local_response_norm(x.data, size, alpha, beta, k)
+    return finished(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data  # type: ignore[no-any-return]
+
+
+def _normed(name: str, op: Any, input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
+    given = entered(input, mask)
+    refuse(name, given)
+    return finished(run(op, given.x, *arguments), given.masked, 0)  # type: ignore[no-any-return]

@@ -1,0 +1,60 @@
+"""Functional cumulative sums and products over the valid elements."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import layouts, masks
+from ..pair import Pair
+from ..ports import leave
+from .entrance import entered, finished, run
+from .reduce import aten
+
+
+def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """The running sum of the valid elements along ``dim``; a masked-out element adds nothing and gives 0.
+
+    A sparse input keeps its pattern: unspecified elements never take part.  Integers promote as in torch.
+    """
+    return _scan("cumsum", aten.cumsum.default, input, dim, dtype, mask)
+
+
+def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """The running product of the valid elements along ``dim``.  Arguments as :func:`cumsum`."""
+    return _scan("cumprod", aten.cumprod.default, input, dim, dtype, mask)
+
+
+def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
+    """``log(cumsum(exp(x)))`` over the valid elements along ``dim``.  Arguments as :func:`cumsum`."""
+    return _scan("logcumsumexp", aten.logcumsumexp.default, input, dim, dtype, mask)
+
+
+def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
+    """The running maximum of the valid elements along ``dim``, a named tuple ``(values, indices)``.  Strided inputs only."""
+    return _extreme("cummax", aten.cummax.default, input, dim, mask)
+
+
+def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
+    """The running minimum of the valid elements along ``dim``, a named tuple ``(values, indices)``.  Strided inputs only."""
+    return _extreme("cummin", aten.cummin.default, input, dim, mask)
+
+
+def _scan(name: str, op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
+    given = entered(input, mask).to(dtype)
+    if layouts.is_sparse(given.data):
+        (dim,) = masks.canonical_dims(int(dim), given.data.dim())
+        data = layouts.scan(lambda x: run(op, x, 1), given.data, given.mask, dim)
+        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
+    return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]
+
+
+def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
+    given = entered(input, mask)
+    if layouts.is_sparse(given.data):
+        raise NotImplementedError(
+            f"{name} of a {given.data.layout} input has no form; give it input.to_dense() (and the same mask)"
+        )
+    values, indices = run(op, given.x, dim)
+    kind = getattr(torch.return_types, name)
+    return kind((finished(values, given.masked, 0), finished(indices, given.masked, 0)))

@@ -1,0 +1,124 @@
+"""Functional softmax, log_softmax, softmin and logaddexp, with three ways to treat slices that hold nothing."""
+
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from .. import layouts, masks
+from ..pair import Pair
+from ..ports import leave
+from ..select import select
+from .entrance import Given, entered, finished, refuse, run
+from .reduce import aten
+
+Mode = Literal["safe", "inf_as_zero", "none"]
+
+
+def softmax(
+    input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
+) -> Tensor:
+    """``exp(x) / sum(exp(x))`` over the valid elements along ``dim``; 0 at masked-out ones.
+
+    Args:
+        input: a tensor of any layout, or a MaskedTensor.
+        dim: the dimension along which the result sums to 1.
+        dtype: converts the input first.
+        mask: True = valid; any layout, broadcastable.  None on a sparse input: the stored elements.
+        mode: ``"safe"``: a slice with nothing valid gives zeros and zero gradients, because of its *mask*; a valid slice
+            of only -inf gives NaN, as torch.softmax does.  ``"inf_as_zero"``: a slice of only -inf gives zeros wherever the
+            -inf came from (oneDNN's attribute of that name, torch's ``_safe_softmax``).  ``"none"``: the plain formula,
+            NaN where nothing is valid.
+
+    A sparse input keeps its pattern: unspecified elements never take part.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.softmax(x, 1, mask=m)
+        tensor([[0.1192, 0.0000, 0.8808],
+                [0.0000, 0.0000, 0.0000]])
+    """
+    return _normalized(input, dim, dtype, mask, mode, log=False)
+
+
+def log_softmax(
+    input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
+) -> Tensor:
+    """``x - logsumexp(x)`` over the valid elements along ``dim``; -inf at masked-out ones, so that exp gives softmax's 0.
+
+    Arguments as :func:`softmax`.
+    """
+    return _normalized(input, dim, dtype, mask, mode, log=True)
+
+
+def softmin(
+    input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
+) -> Tensor:
+    """``softmax(-x)`` over the valid elements along ``dim``.  Arguments as :func:`softmax`."""
+    given = entered(input, mask).to(dtype)
+    if layouts.is_sparse(given.data):
+        flipped = layouts.with_values(given.data, -layouts.values(given.data))
+    else:
+        flipped = -given.data
+    x = Pair(flipped, given.x.mask) if type(given.x) is Pair else flipped
+    return _normalized(Given(x, given.masked), dim, None, None, mode, log=False)
+
+
+def logaddexp(
+    input: Tensor,
+    other: Tensor,
+    *,
+    dtype: torch.dtype | None = None,
+    input_mask: Tensor | None = None,
+    other_mask: Tensor | None = None,
+) -> Tensor:
+    """``log(exp(input) + exp(other))`` where the masked-out side does not take part; -inf where neither is valid.
+
+    Strided inputs only.  A MaskedTensor result is valid where at least one side is.
+    """
+    sides = [entered(input, input_mask).to(dtype), entered(other, other_mask, "other").to(dtype)]
+    for side in sides:
+        refuse("logaddexp", side)
+    filled = [_filled(side) for side in sides]
+    data = torch.logaddexp(*filled)
+    if not any(side.masked for side in sides):
+        return data
+    first, second = (s.mask if s.mask is not None else masks.full(s.data.shape, data.device) for s in sides)
+    return leave(Pair(data, first | second))  # type: ignore[no-any-return]
+
+
+def _filled(x: Given) -> Tensor:
+    return x.data if x.mask is None else select(x.data, x.mask, -float("inf"))
+
+
+def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: bool) -> Tensor:
+    if mode not in ("safe", "inf_as_zero", "none"):
+        raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
+    given = input if type(input) is Given else entered(input, mask).to(dtype)
+    (dim,) = masks.canonical_dims(int(dim), max(given.data.dim(), 1))
+    empty = -float("inf") if log else 0.0
+    if layouts.is_sparse(given.data):
+        data = layouts.softmax(given.data, given.mask, dim, log=log, mode=mode)
+        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
+    if mode == "safe":
+        op = aten._log_softmax.default if log else aten._softmax.default
+        return finished(run(op, given.x, dim, False), given.masked, empty)  # type: ignore[no-any-return]
+    filled = _filled(given)
+    if mode == "none":
+        data = torch.log_softmax(filled, dim) if log else torch.softmax(filled, dim)
+    else:
+        data = _where_something(filled, dim, log)
+    if given.masked:
+        return leave(Pair(data, given.mask))  # type: ignore[no-any-return]
+    return data
+
+
+def _where_something(x: Tensor, dim: int, log: bool) -> Tensor:
+    """Softmax whose slices of only -inf are 0 (log: -inf): the case shows in the sum of exponentials, at the division."""
+    total = torch.logsumexp(x, dim, keepdim=True)
+    nothing = total == -float("inf")
+    shifted = x - torch.where(nothing, 0, total)
+    return shifted if log else shifted.exp()
