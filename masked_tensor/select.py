@@ -80,9 +80,8 @@ def cleared(data: Tensor, mask: Tensor) -> Tensor:
     """
     if type(data) is not Tensor or transforming() or data.device.type != "cpu" or data.dtype.itemsize > 8:
         return select(data, mask, 0)
-    with torch.no_grad():
-        bits = data.detach().view(_BITS[data.dtype.itemsize])
-        bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
+    bits = data.data.view(_BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
+    bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
     return data
 
 
@@ -122,6 +121,9 @@ class _Guard(torch.autograd.Function):
 
 
 def _where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
+    if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
+        bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
+        return torch.where(mask, data.view(torch.uint8), bits).view(data.dtype)
     if type(data) is not Tensor and mask.dtype is torch.bool:
         mask = mask.view(torch.uint8) != 0  # traced: inductor vectorises bytes, not bool
     return torch.where(mask, data, _constant(fill, data.dtype, data.device))
@@ -131,35 +133,43 @@ def _constant(fill: float, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.full((), fill, dtype=dtype, device=device)
 
 
+def bitwise(data: Tensor) -> bool:
+    """Whether ``data`` may be filled on its bits: real CPU memory that holds the values as they are."""
+    real = type(data) is Tensor or type(data) is torch.nn.Parameter
+    return real and data.device.type == "cpu" and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
+
+
 def _fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
-    plain = type(data) is Tensor or type(data) is torch.nn.Parameter
-    tiny_float = data.dtype.itemsize == 1 and data.dtype.is_floating_point  # float8: where() has no kernel
-    if not plain or (data.device.type != "cpu" and not tiny_float) or data.dtype is torch.complex128 or data.is_neg():
+    if data.numel() < (SMALL_ZERO if fill == 0 else SMALL_OTHER) or not bitwise(data):
         return _where(data, mask, fill)
-    if data.numel() < (SMALL_ZERO if fill == 0 else SMALL_OTHER) and not tiny_float:
-        return _where(data, mask, fill)
-    if data.is_conj():
-        data = data.resolve_conj()
     mask = masks.fit(mask, data.shape)
     out = torch.empty_like(data)
-    bits = 0 if fill == 0 and not _negative_zero(fill) else fill_bits(fill, data.dtype)
     wide = _BITS[data.dtype.itemsize]
-    _select_bits(data.view(wide), mask, bits, out.view(wide))
+    _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
     return out
 
 
-def _negative_zero(fill: float) -> bool:
-    return isinstance(fill, float) and str(fill) == "-0.0"
+def select_into(data: Tensor, mask: Tensor, fill: float, out: Tensor, spare: Tensor) -> None:
+    """``out = where(mask, data, fill)`` for data that is ``bitwise``; ``spare`` is scratch memory of the same kind."""
+    wide = _BITS[data.dtype.itemsize]
+    small = masks.compact(mask).view(torch.uint8)
+    ready = small.to(wide) if small.shape != data.shape else spare.view(wide).copy_(small)
+    _select_chunk(data.view(wide), ready, fill_bits(fill, data.dtype), out.view(wide))
+
+
+def fill_bits(fill: float, dtype: torch.dtype) -> int:
+    """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
+    if fill == 0:
+        return 0 if str(fill) != "-0.0" else _bits_of("-0.0", dtype)
+    return _bits_of(fill, dtype)
 
 
 @lru_cache(maxsize=256)
-def fill_bits(fill: float, dtype: torch.dtype) -> int:
-    """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
-    constant = (
-        torch.zeros(1, dtype=torch.float32).fill_(fill).to(dtype)
-        if dtype.itemsize == 1 and dtype.is_floating_point
-        else torch.full((1,), fill, dtype=dtype)
-    )
+def _bits_of(fill: float | str, dtype: torch.dtype) -> int:
+    if dtype.itemsize == 1 and dtype.is_floating_point:  # float8: fill_() has no kernel
+        constant = torch.full((1,), float(fill)).to(dtype)
+    else:
+        constant = torch.full((1,), float(fill) if isinstance(fill, str) else fill, dtype=dtype)
     return int(constant.view(_BITS[dtype.itemsize]).item())
 
 

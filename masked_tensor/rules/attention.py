@@ -146,8 +146,11 @@ def _wide(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
 
 
 def _kernel_mask(seen: Tensor, shape: tuple[int, int]) -> Tensor:
-    """``seen``, but a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN."""
-    return masks.fit(seen | ~masks.any(seen, -1, True), (*seen.shape[:-1], shape[1]))
+    """``seen``, but a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN.
+
+    Contiguous before it is expanded: a mask that steps through memory would be copied to ``(B, H, L, S)`` by the kernel.
+    """
+    return masks.fit((seen | ~masks.any(seen, -1, True)).contiguous(), (*seen.shape[:-1], shape[1]))
 
 
 def _valid(sight: Sight, value: Operand, data: Tensor) -> Tensor:
