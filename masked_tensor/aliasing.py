@@ -1,12 +1,18 @@
-"""Alias families: a tensor and its views share one validity.
+"""Alias families: a tensor and its views share one validity, and under autograd one history.
 
-Results share their inputs' masks, so a mask is never written in place while shared.  The first view makes a *family*.
-Until someone writes, every member keeps the mask its rule gave it.  The first write that changes validity materialises
-one bool per element of the memory the root covers; from then on each member's mask is the view of that buffer with the
-member's own size, stride and offset.  The geometry of the data is the geometry of the mask: no view chain is replayed.
+Results share their inputs' masks, so a mask is never written in place: every write makes a new one.  The first view
+makes a *family*.  Until someone writes, every member keeps the mask its rule gave it.  The first write that changes
+validity materialises one bool per element of the memory the root covers; from then on each member's mask is the view
+of that buffer with the member's own size, stride and offset.  The geometry of the data is the geometry of the mask: no
+view chain is replayed.
+
+Under autograd a base and its views (not its detached aliases) share a *history*: a tracked write through any of them
+gives the base a new history at once, and the other views theirs when they are next read.
 """
 
-import torch
+import weakref
+from typing import Any
+
 from torch import Tensor
 
 from . import masks
@@ -14,40 +20,66 @@ from .pair import Pair, Payload
 
 
 class Family:
-    """What the members of an alias family share."""
+    """What the members of an alias family share: validity and what is known of the payload."""
 
-    __slots__ = ("buffer", "itemsize", "offset", "payload", "root", "tracked", "version")
+    __slots__ = ("buffer", "hard", "offset", "payload", "root", "unit", "version")
 
     def __init__(self, root: Pair) -> None:
         self.root = root
-        self.itemsize = root.data.element_size()
-        self.offset = root.data.storage_offset()
+        self.unit = root.data.element_size()  #: bytes of memory per bool of the buffer
+        self.offset = root.data.storage_offset() * self.unit  #: in bytes
         self.payload = root.payload
         self.buffer: Tensor | None = None
         self.version = 0  #: counts writes to validity or payload
-        self.tracked = 0  #: counts writes that autograd recorded
+        self.hard = False  #: padding can never become data
 
-    def materialise(self) -> Tensor:
-        """The family's own bool per element, made on the first write."""
+    def cells(self, data: Tensor) -> Tensor:
+        """The bools of a member's memory, in one more dimension: an element may be wider than the unit (complex)."""
         if self.buffer is None:
-            data = self.root.data
-            span = sum((size - 1) * stride for size, stride in zip(data.shape, data.stride(), strict=True)) + 1
-            self.buffer = torch.zeros(max(span, 0), dtype=torch.bool, device=data.device)
-            self.buffer.as_strided(data.shape, data.stride()).copy_(self.root.mask)
-        return self.buffer
+            self.buffer = masks.laid_out(self.root.mask, self.root.data)
+        width = data.element_size()
+        if width < self.unit:  # a real view of complex data: from now on each part has its own bool
+            self.buffer = self.buffer.repeat_interleave(self.unit // width)
+            self.unit = width
+        per = width // self.unit
+        start = data.storage_offset() * per - self.offset // self.unit
+        return self.buffer.as_strided((*data.shape, per), (*(s * per for s in data.stride()), 1), start)
 
     def mask_of(self, data: Tensor) -> Tensor:
-        """The live validity of a member's memory."""
-        size, width = data.element_size(), self.itemsize
-        offset = data.storage_offset() * size // width - self.offset
-        stride = [s * size // width for s in data.stride()]  # a real view of complex data steps two by two
-        return self.materialise().as_strided(data.shape, stride, offset)
+        """The validity of a member: an element is valid where all its memory is."""
+        cells = self.cells(data)
+        return cells.select(-1, 0) if cells.shape[-1] == 1 else masks.all(cells, -1)
+
+    def write(self, data: Tensor, mask: Tensor) -> None:
+        """Makes ``mask`` the validity of a member's memory, in a new buffer: results may share the old one."""
+        self.cells(data)
+        self.buffer = self.buffer.clone()  # type: ignore[union-attr]
+        self.cells(data).copy_(mask.unsqueeze(-1))
+
+
+class History:
+    """What a base and its views share under autograd."""
+
+    __slots__ = ("base", "writes")
+
+    def __init__(self, base: Any) -> None:
+        self.base = weakref.ref(base)
+        self.writes = 0  #: counts writes that autograd recorded
 
 
 def refreshed(pair: Pair, family: Family) -> Pair:
     """A member's pair after the family's validity or payload has changed."""
     mask = pair.mask if family.buffer is None else family.mask_of(pair.data)
     return Pair(pair.data, mask, family.payload)
+
+
+def hardened(pair: Pair, family: Family | None, new: Pair) -> Pair:
+    """What a write of ``new`` leaves valid: with a hard mask nothing that was not."""
+    if family is None or not family.hard:
+        return new
+    mask = masks.both(pair.mask, masks.fit(new.mask, pair.data.shape))
+    same = masks.same(mask, new.mask)
+    return Pair(new.data, mask, new.payload if same else Payload.ANY)
 
 
 def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Payload) -> Pair:
@@ -59,7 +91,7 @@ def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Pay
     if not changed and payload is family.payload:
         return Pair(pair.data, mask, payload)
     if changed:
-        family.mask_of(pair.data).copy_(mask)
+        family.write(pair.data, mask)
     if payload is not family.payload:
         family.payload = Payload.ANY  # other members may hold either
     family.version += 1

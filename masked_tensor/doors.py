@@ -17,7 +17,7 @@ from torch._ops import OpOverload
 from . import errors, table
 from .op import Op
 from .pair import Pair
-from .ports import assign, enter, leave
+from .ports import assign, become, enter, leave
 from .table import Entry
 from .tensor import MaskedTensor, join, wrap
 
@@ -38,14 +38,14 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
         return args[0]
     result = leave(result)
     if entry.view and type(args[0]) is MaskedTensor:
-        _join_views(result, args[0])
+        _join_views(result, args[0], entry.op.name == "detach")
     return result
 
 
-def _join_views(result: Any, base: MaskedTensor) -> None:
+def _join_views(result: Any, base: MaskedTensor, detached: bool) -> None:
     for view in result if isinstance(result, (list, tuple)) else (result,):
         if type(view) is MaskedTensor and view is not base and torch._C._is_alias_of(view._pair.data, base._pair.data):
-            join(view, base)
+            join(view, base, detached)
 
 
 def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
@@ -53,9 +53,11 @@ def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
     if type(target) is not MaskedTensor:
         raise errors.plain_target(entry.overload.name())
     old = enter(target, recording)
-    if recording and target.requires_grad:
-        old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
+    if entry.view:
+        return become(target, entry.rule(old, *args[1:], **kwargs), entry.overload._schema.name.rpartition("::")[2])
     rest = [enter(a, recording) for a in args[1:]]
+    if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     return assign(target, entry.rule(old, *rest, **{k: enter(v, recording) for k, v in kwargs.items()}))
 
 
@@ -170,15 +172,10 @@ def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Ca
     return register
 
 
-def _no_kernel(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
-    """Ops that have neither a row nor an autograd kernel of their own (many custom ops) end at the safety net, too."""
-    return safety_net(MaskedTensor, op, (), args, kwargs)
-
-
 for _entry in table.ENTRIES.values():
     hang(_entry)
 _FALLBACK = torch.library.Library("_", "IMPL")  # noqa: TOR901 (lives as long as the process)
-_FALLBACK.fallback(_no_kernel, "AutogradPrivateUse3")
+_FALLBACK.fallback(torch.library.fallthrough_kernel, "AutogradPrivateUse3")  # no row, no autograd kernel: to the net
 MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]
 
 __all__ = ["call", "register_rule", "safety_net", "wrap"]

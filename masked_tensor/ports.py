@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import masks
+from . import aliasing, masks
 from .pair import Pair, Payload
 from .select import select
-from .tensor import MaskedTensor, pair_of, wrap, write
+from .tensor import MaskedTensor, pair_of, restride, wrap, write
 
 
 def enter(value: Any, recording: bool) -> Any:
@@ -21,8 +21,11 @@ def enter(value: Any, recording: bool) -> Any:
     kind = type(value)
     if kind is MaskedTensor:
         pair = pair_of(value)
-        if recording and value.requires_grad:
-            check_fresh(value)
+        if recording:
+            if value._history is not None and value._born != value._history.writes:
+                renew(value)
+            if not value.requires_grad:
+                return pair
             return Pair(_Enter.apply(value), pair.mask, pair.payload)
         return pair
     if kind is list or kind is tuple:
@@ -43,19 +46,28 @@ def leave(value: Any) -> Any:
 
 
 def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
-    """``target`` with ``new`` written into it, in place; recorded if autograd tracks either."""
-    check_writable(target, new)
-    if torch.is_grad_enabled() and (target.requires_grad or new.data.requires_grad):
-        if target._family is not None:
-            target._family.tracked += 1
-            target._born = target._family.tracked
-        return _Assign.apply(target, new.data, new.mask, new.payload)  # type: ignore[no-any-return]
-    write(target, new)
-    return target
+    """``target`` with ``new`` written into it, in place; recorded if autograd tracks either, or the base of a view."""
+    new = aliasing.hardened(pair_of(target), target._family, new)
+    history = target._history
+    base = history.base() if history is not None else None
+    check_writable(target, new, base)
+    tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
+    if not (tracked and torch.is_grad_enabled()):
+        write(target, new)
+        return target
+    through = None if base is None or base is target else written_through(base, target, new.data)
+    result = _Assign.apply(target, new.data, new.mask, new.payload)
+    if history is not None:
+        history.writes += 1
+        target._born = history.writes
+        if through is not None and base is not None:
+            _Rebase.apply(base, through, pair_of(base).mask)
+            base._born = history.writes
+    return result  # type: ignore[no-any-return]
 
 
-def check_writable(target: MaskedTensor, new: Pair) -> None:
-    """Raises, before anything is written, if ``new`` does not fit or a gradient would be lost."""
+def check_writable(target: MaskedTensor, new: Pair, base: MaskedTensor | None) -> None:
+    """Raises, before anything is written, if ``new`` does not fit or a leaf that requires grad would change."""
     if new.data.shape != target.shape:
         raise RuntimeError(
             f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(new.data.shape)}"
@@ -65,21 +77,53 @@ def check_writable(target: MaskedTensor, new: Pair) -> None:
     if torch.is_grad_enabled():
         if target.requires_grad and target.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        view = target._family is not None and target._family.root.data is not target._pair.data
-        if view and (target.requires_grad or new.data.requires_grad):
-            raise RuntimeError(
-                "an in-place operation on a view of a masked tensor would lose a gradient; assign through the base "
-                "(base[index] = value), work on a clone, or write under torch.no_grad()"
-            )
+        if base is not None and base is not target and base.requires_grad and base.is_leaf:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def check_fresh(value: MaskedTensor) -> None:
-    """Raises if ``value`` is a view whose base was since written to under autograd: its history is stale."""
-    if value._family is not None and value._born != value._family.tracked:
-        raise RuntimeError(
-            "this view was taken before a tracked in-place write to its base, so its gradient history is stale; "
-            "take the view again after the write"
-        )
+def written_through(base: MaskedTensor, view: MaskedTensor, data: Tensor) -> Tensor:
+    """What ``base`` holds after ``data`` was written into its ``view``, as a function of both."""
+    old = enter(base, True).data
+    copy = old.clone()
+    if copy.stride() != old.stride():
+        raise _unconnected("its base does not own a dense memory")
+    _seen_through(copy, view, base, 0).copy_(data)
+    return copy
+
+
+def renew(view: MaskedTensor) -> None:
+    """Gives a view the history of its base, which was written since."""
+    assert view._history is not None
+    base = view._history.base()
+    if base is None:
+        raise _unconnected("memory that it shares was written by another view of a base that is gone")
+    if base.requires_grad:
+        data = enter(base, True).data
+        _Rebase.apply(view, _seen_through(data, view, base, data.storage_offset()), pair_of(view).mask)
+    view._born = view._history.writes
+
+
+def _seen_through(data: Tensor, view: MaskedTensor, base: MaskedTensor, start: int) -> Tensor:
+    """``data``, which has the geometry of ``base``, seen as ``view`` sees it."""
+    inner, outer = view._pair.data, base._pair.data
+    if inner.dtype is not outer.dtype or inner.is_conj() != outer.is_conj() or inner.is_neg() != outer.is_neg():
+        raise _unconnected("it reads its base as another dtype")
+    return data.as_strided(inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start)
+
+
+def _unconnected(reason: str) -> RuntimeError:
+    return RuntimeError(
+        f"a gradient through this view of a masked tensor would be lost: {reason}; assign through the base "
+        "(base[index] = value), take the view again, work on a clone, or write under torch.no_grad()"
+    )
+
+
+def become(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
+    """In-place change of shape (``x.t_()``)."""
+    if torch.is_grad_enabled() and target.requires_grad:
+        raise RuntimeError(f"{name} on a masked tensor that requires grad: use x = x.{name.rstrip('_')}(...)")
+    restride(target, new)
+    return target
 
 
 def plain_gradient(grad: Tensor, mask: Tensor) -> Tensor:
@@ -130,3 +174,16 @@ class _Assign(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:  # type: ignore[override]
         (mask,) = ctx.saved_tensors
         return None, plain_gradient(grad, mask).to(ctx.dtype), None, None
+
+
+class _Rebase(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor) -> MaskedTensor:  # type: ignore[override]
+        ctx.save_for_backward(mask)
+        ctx.mark_dirty(target)  # its memory was written by another member of its family
+        return target
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:  # type: ignore[override]
+        (mask,) = ctx.saved_tensors
+        return None, plain_gradient(grad, mask), None

@@ -16,7 +16,7 @@ from .pair import Pair, Payload
 from .show import HOLE
 from .tensor import MaskedTensor, pair_of, wrap
 
-ENGINE = ("_pair", "_family", "_seen", "_born", "_view")  # attributes that are rebuilt, not copied
+ENGINE = ("_pair", "_family", "_seen", "_history", "_born", "_view")  # attributes that are rebuilt, not copied
 
 
 # ----------------------------------------------------------------------------------------------------- copies, pickles
@@ -88,7 +88,7 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
         raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
     pair = pair_of(new) if type(new) is MaskedTensor else Pair(new.detach(), masks.full(new.shape, new.device))
-    x._family, x._seen, x._born, x._pair = None, 0, 0, pair
+    x._family, x._seen, x._history, x._born, x._pair = None, 0, None, 0, pair
 
 
 # ------------------------------------------------------------------------------------------------------------- numbers

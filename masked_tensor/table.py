@@ -26,7 +26,7 @@ class Entry:
     op: Op
     kind: Kind
     rule: Callable[..., Any]  #: called with pairs, without ``out=`` arguments
-    view: bool  #: results alias the first argument
+    view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
 
 
@@ -74,7 +74,8 @@ def _spell_out(op: Op) -> Iterator[Entry]:
             if op.params
             else op.rule
         )
-        yield Entry(overload, op, kind, rule, _is_view(overload), _outs(overload))
+        view = _is_view(base or overload) and (kind == "functional" or name != "detach")  # detach_ keeps the geometry
+        yield Entry(overload, op, kind, rule, view, _outs(overload))
 
 
 def _inplace_name(name: str) -> str:

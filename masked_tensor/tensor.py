@@ -14,6 +14,7 @@ from .select import select
 
 # The autograd door: a key that outranks the backends' autograd keys, so that rules run above autograd.
 _KEYS = DispatchKeySet(DispatchKey.PrivateUse3) | DispatchKeySet(DispatchKey.AutogradPrivateUse3)
+_BACKEND = DispatchKeySet(DispatchKey.CPU)  # for metadata only: no kernel that reads memory is called through it
 _make = torch.Tensor._make_wrapper_subclass
 
 
@@ -27,7 +28,8 @@ class MaskedTensor(Tensor):
     _pair: Pair
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen = 0  # the family's version that _pair reflects
-    _born = 0  # the family's tracked version when this member was made
+    _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
+    _born = 0  # the number of tracked writes that this member's own history reflects
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -71,6 +73,28 @@ class MaskedTensor(Tensor):
         def compressed(self) -> Tensor: ...
         def count(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
         def to_numpy_ma(self) -> Any: ...
+
+    def harden_mask(self) -> "MaskedTensor":
+        """From now on padding can never become data: writes into this tensor and its views reach valid entries only.
+
+        Example::
+
+            >>> x = masked_tensor.masked_tensor([1.0, 2.0], [True, False]).harden_mask()
+            >>> x[:] = 5.0
+            >>> x.tolist()
+            [5.0, None]
+        """
+        return self._harden(True)
+
+    def soften_mask(self) -> "MaskedTensor":
+        """Undoes :meth:`harden_mask`: what is written becomes valid again."""
+        return self._harden(False)
+
+    def _harden(self, hard: bool) -> "MaskedTensor":
+        if self._family is None:
+            self._family = aliasing.Family(self._pair)
+        self._family.hard = hard
+        return self
 
     @property
     def _data(self) -> Tensor:
@@ -119,13 +143,18 @@ def pair_of(x: MaskedTensor) -> Pair:
     return x._pair
 
 
-def join(view: MaskedTensor, base: MaskedTensor) -> None:
-    """Makes ``view`` a member of the alias family of ``base``."""
+def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
+    """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
     if base._family is None:
         base._family = aliasing.Family(base._pair)
     view._family = base._family
-    view._seen = base._family.version
-    view._born = base._family.tracked
+    # The parts of a complex number may differ in validity: such a view reads the family's own record.
+    view._seen = base._family.version if view.dtype == base.dtype else -1
+    if not detached:
+        if base._history is None:
+            base._history = aliasing.History(base)
+        view._history = base._history
+        view._born = base._born
 
 
 def write(x: MaskedTensor, new: Pair) -> None:
@@ -136,6 +165,16 @@ def write(x: MaskedTensor, new: Pair) -> None:
     x._pair = aliasing.write_validity(pair, x._family, new.mask, new.payload)
     if x._family is not None:
         x._seen = x._family.version
+
+
+def restride(x: MaskedTensor, new: Pair) -> None:
+    """``x`` becomes another view of its own memory (``x.t_()``, ``x.unsqueeze_(0)``)."""
+    if x._family is None:
+        x._family = aliasing.Family(x._pair)  # its memory keeps the geometry it was made with
+    x._pair = new
+    x._seen = x._family.version
+    geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
+    torch.ops.aten.as_strided_.default.redispatch(_BACKEND, x, *geometry)
 
 
 def same_mask(a: MaskedTensor, b: MaskedTensor) -> bool:

@@ -143,8 +143,8 @@ def into_memory(
 ) -> Pair:
     """``as_strided_scatter``: the mask is first laid out in memory as the data is."""
     x, src = pair.of(x), pair.of(src)
-    # Overlapping writes: torch's formula sends a gradient to every source entry, also to those overwritten.
-    data = torch.as_strided_scatter(x.data, guard(src.data, src.mask), size, stride, storage_offset)
+    # Overlapping writes: torch's formula also sends gradients to entries that were overwritten.
+    data = torch.as_strided_scatter(guard(x.data, x.mask), guard(src.data, src.mask), size, stride, storage_offset)
     offset = 0 if storage_offset is None else storage_offset - x.data.storage_offset()
     memory = torch.as_strided_scatter(masks.laid_out(x.mask, x.data), src.mask, size, stride, offset)
     return Pair(data, memory.as_strided(x.data.shape, x.data.stride()), both_zero(x, src))
