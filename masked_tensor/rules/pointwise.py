@@ -34,7 +34,7 @@ def pointwise(
     """Any elementwise op.
 
     ``linear``: its derivative is the same whatever the payload (or a choice, which does not multiply).  ``scales``:
-    with Python numbers for all other operands it is linear.  ``keeps_zero(operands)``: whether 0 stays 0 (static).
+    with non-zero Python numbers for all other operands it is linear.  ``keeps_zero(operands)``: whether 0 stays 0 (static).
     ``smooth``: its derivative at 0 is finite, so zeros under the mask need no guard.
     """
     mask = None
@@ -52,7 +52,7 @@ def pointwise(
     if keywords and not finite_numbers((keywords.get("alpha", 1),)):
         linear = zero = False
     data = [x.data if type(x) is Pair else x for x in operands]
-    if not (linear or (smooth and zero) or (scales and finite_numbers(operands[1:]))):
+    if not (linear or (smooth and zero) or (scales and finite_numbers(operands[1:]) and 0 not in operands[1:])):
         data = guarded(data, mask)
     result = op(*data, **keywords)
     payload = Payload.ZERO if zero else Payload.ANY
