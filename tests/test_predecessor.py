@@ -289,7 +289,7 @@ def test_gradient_of_the_branch_not_taken() -> None:  # #10729
     mask = x < 0
     mx, my = masked_tensor(x, mask, requires_grad=True), masked_tensor(torch.ones_like(x), ~mask, requires_grad=True)
     torch.where(mask, torch.exp(mx), my).sum().backward()
-    same(mx.grad, [4.54e-5, 0.0067] + [None] * 9, 1e-5)
+    same(mx.grad, [4.54e-5, 0.0067379] + [None] * 9, 1e-6)
     plain = x.clone().requires_grad_()
     torch.where(plain < 0, torch.exp(plain), torch.ones(11)).sum().backward()
     assert plain.grad[-2:].isnan().all()
