@@ -93,7 +93,8 @@ def _overloads(packet: OpOverloadPacket) -> Iterator[OpOverload]:
 def _kind(overload: OpOverload) -> Kind:
     if _outs(overload):
         return "out"
-    return "inplace" if overload._schema.is_mutable else "functional"
+    first = overload._schema.arguments[0].alias_info  # batch_norm's forms write their buffers, not their input
+    return "inplace" if first is not None and first.is_write else "functional"
 
 
 def _outs(overload: OpOverload) -> tuple[str, ...]:
