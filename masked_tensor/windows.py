@@ -64,14 +64,6 @@ def leading(mask: Tensor, dims: int) -> Tensor:
     return small.expand(*small.shape[: mask.dim() - dims], *mask.shape[mask.dim() - dims :])
 
 
-def hull(mask: Tensor, dims: int) -> Tensor:
-    """``mask`` without its inner holes: what lies between the first and the last valid entry of each dim."""
-    for dim in range(-dims, 0):
-        up_to, from_here = mask.cumsum(dim) > 0, mask.flip(dim).cumsum(dim).flip(dim) > 0
-        mask = up_to & from_here
-    return mask
-
-
 def valid(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
     """Validity of the windows over the last dims of ``mask``.
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import masks, windows
+from .. import extents, masks, windows
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, tracked, zeroed
@@ -48,7 +48,9 @@ def avg_pool(
         if by_valid:
             wanted = _taps(small, frame, outputs, False)
         else:
-            wanted = _taps(windows.hull(small, dims), frame, outputs, count_include_pad)
+            for dim in range(-dims, 0):
+                small = extents.hull(small, dim)
+            wanted = _taps(small, frame, outputs, count_include_pad)
         data = data * (divisor / wanted.clamp(min=1)).to(data.dtype)
     return finished(data, mask)
 

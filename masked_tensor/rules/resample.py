@@ -1,5 +1,140 @@
-"""Not written yet."""
+"""Resampling: nearest moves the mask; linear and cubic renormalise their weights over the valid neighbours.
 
+An interpolated output is valid iff its nearest neighbour is.  Cubic kernels reach beyond a row's end, where torch
+repeats the border, so a row's border is its last valid entry.  ``grid_sample``: a masked coordinate gives a masked
+output, and what ``padding_mode="zeros"`` reads outside the input is valid.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import extents, masks, pair, windows
 from ..op import Op
+from ..pair import Pair
+from ..select import zeroed
 
-ROWS: list[Op] = []
+aten = torch.ops.aten
+Operand = Pair | Tensor
+
+
+def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float | None, dims: int, line: Any) -> Pair:
+    """upsample_nearest and its pixel-centred sister; ``line``: the same in one dimension."""
+    data = op(x.data, output_size, *scales)
+    mask = masks.compact(x.mask)
+    for i in range(dims):
+        if not masks.constant(x.mask, i - dims):
+            places = _positions(x, i - dims)
+            index = line(places, [output_size[i]], _scale(scales, i)).flatten().long()
+            mask = mask.index_select(i - dims, index)
+    return Pair(data, masks.fit(mask, data.shape), x.payload)
+
+
+def _positions(x: Pair, dim: int) -> Tensor:
+    """0, 1, 2 ... as a one-line image, in the precision torch computes positions in."""
+    dtype = torch.float64 if x.data.dtype is torch.float64 else torch.float32
+    return torch.arange(x.data.shape[dim], dtype=dtype, device=x.data.device).view(1, 1, -1)
+
+
+def _scale(scales: Sequence[float | None], dim: int) -> float | None:
+    return scales[dim] if scales else None
+
+
+def interpolate(
+    op: OpOverload,
+    x: Pair,
+    output_size: Sequence[int],
+    align_corners: bool,
+    *scales: float | None,
+    dims: int,
+    cubic: bool = False,
+) -> Pair:
+    """upsample_linear1d, bilinear2d, trilinear3d, bicubic2d and the antialiased ones."""
+    if windows.constant(x.mask, dims):
+        data = op(x.data, output_size, align_corners, *scales)
+        return Pair(data, windows.first(x.mask, dims).expand(data.shape))
+    values, present = zeroed(x), windows.leading(x.mask, dims)
+    valid, centre = present, values
+    for i in range(dims):
+        line = aten.upsample_linear1d(_positions(x, i - dims), [output_size[i]], align_corners, _scale(scales, i))
+        index = (line.flatten() + 0.5).floor().long().clamp(max=x.data.shape[i - dims] - 1)
+        valid = valid.index_select(i - dims, index)
+        if cubic:
+            centre = centre.index_select(i - dims, index)
+            values, present = _continued(values, present, i + x.data.dim() - dims)
+    exact = torch.promote_types(x.data.dtype, torch.float32)
+    with torch.autocast(x.data.device.type, enabled=False):
+        weight = op(present.to(exact), output_size, align_corners, *scales)
+    # Cubic weights may be negative: what remains can vanish, then the nearest neighbour stands for all.
+    safe = weight > (0.1 if cubic else 0.0)
+    data = op(values, output_size, align_corners, *scales) / torch.where(safe, weight, 1).to(x.data.dtype)
+    if cubic:
+        data = torch.where(safe, data, centre)
+    return Pair(data, masks.fit(valid, data.shape))
+
+
+def _continued(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Each row's first and last valid entry repeated beyond its ends."""
+    first, last = extents.ends(mask, dim)
+    place = extents.along(torch.arange(x.shape[dim], device=x.device), dim, x.dim())
+    source = torch.minimum(torch.maximum(place, first), last).clamp(0, x.shape[dim] - 1)
+    return extents.take(x, dim, source), extents.take(mask, dim, source)
+
+
+def grid_sample(
+    op: OpOverload, x: Operand, grid: Operand, interpolation_mode: int, padding_mode: int, align_corners: bool
+) -> Pair:
+    """grid_sampler in two and three dimensions."""
+    x, grid = pair.of(x), pair.of(grid)
+    settings = (padding_mode, align_corners)
+    at = guarded_grid = zeroed(grid)
+    known = masks.all(grid.mask, -1).unsqueeze(1)
+    dims = grid.data.shape[-1]
+    if windows.constant(x.mask, dims):
+        data = op(zeroed(x), guarded_grid, interpolation_mode, *settings)
+        return Pair(data, masks.both(windows.first(x.mask, dims).expand(data.shape), known.expand(data.shape)))
+    hidden = (~windows.leading(x.mask, dims)).expand(x.data.shape[0], -1, *x.data.shape[2:])
+    holes = hidden.to(at.dtype)
+    missing = op(holes, at, interpolation_mode, *settings)
+    whole = op(torch.ones_like(holes[:, :1]), at, interpolation_mode, *settings)
+    valid = op(holes, at.detach(), 1, *settings) < 0.5
+    present = whole - missing
+    # Where nothing is missing the ratio is 1, outside the input (whole = 0), too.
+    touched = (missing != 0) & (present.abs() > (0.1 if interpolation_mode == 2 else 0.0))
+    ratio = torch.where(touched, whole, 1) / torch.where(touched, present, 1)
+    data = op(zeroed(x), at, interpolation_mode, *settings) * ratio
+    mask = masks.both(valid.expand(data.shape), known.expand(data.shape))
+    return Pair(data, mask)
+
+
+def affine_grid(op: OpOverload, theta: Pair, size: Sequence[int], align_corners: bool) -> Pair:
+    """affine_grid_generator: a coordinate is valid iff all three numbers it is made of are."""
+    data = op(zeroed(theta), size, align_corners)
+    rows = masks.all(theta.mask, -1)
+    return Pair(data, rows.view(rows.shape[0], *[1] * (data.dim() - 2), rows.shape[1]).expand(data.shape))
+
+
+def _upsample(name: str, rule: Any, **params: Any) -> Op:
+    return Op(f"{name}.default", rule, params, generic=True)
+
+
+ROWS = [
+    *(
+        _upsample(f"{kind}{dims}d", nearest, dims=dims, line=getattr(aten, f"{kind}1d").default)
+        for kind in ("upsample_nearest", "_upsample_nearest_exact")
+        for dims in (1, 2, 3)
+    ),
+    _upsample("upsample_linear1d", interpolate, dims=1),
+    _upsample("upsample_bilinear2d", interpolate, dims=2),
+    _upsample("upsample_trilinear3d", interpolate, dims=3),
+    _upsample("upsample_bicubic2d", interpolate, dims=2, cubic=True),
+    _upsample("_upsample_bilinear2d_aa", interpolate, dims=2),
+    _upsample("_upsample_bicubic2d_aa", interpolate, dims=2, cubic=True),
+    Op("grid_sampler", grid_sample, generic=True),
+    Op("grid_sampler_2d", grid_sample, generic=True),
+    Op("grid_sampler_3d", grid_sample, generic=True),
+    Op("affine_grid_generator", affine_grid, generic=True),
+]

@@ -1,0 +1,92 @@
+"""Padding: it is attached to each row's own ends, which are at its first and last valid entry.
+
+A row of 5 valid entries padded by 2 on each side has 9, whatever the length of the batch it lies in; its inner holes
+stay holes.  Reflected, replicated and circular padding takes its values from the row itself; a row too short for it is
+masked there.  A mask that is constant along the padded dimension stays so.  Negative padding crops the tensor.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import extents, masks, windows
+from ..op import Op
+from ..pair import Pair, Payload
+from ..select import filled
+from ..windows import Window
+
+Sides = list[tuple[int, int, int]]  # (dim, left, right)
+
+
+def _sides(pad: Sequence[int], ndim: int) -> Sides:
+    return [(ndim - 1 - i, *pad[2 * i : 2 * i + 2]) for i in range(len(pad) // 2) if any(pad[2 * i : 2 * i + 2])]  # type: ignore[misc]
+
+
+def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) -> Pair:
+    """constant_pad_nd: ``value``, valid, at each row's ends."""
+    sides = _sides(pad, x.data.dim())
+    whole = all(masks.constant(x.mask, dim) for dim, _, _ in sides)
+    data = op(x.data if whole else filled(x, value), pad, value)
+    mask = masks.compact(x.mask)
+    for dim, left, right in sides:
+        if masks.constant(x.mask, dim):
+            continue
+        mask = _cropped(mask, dim, left, right)
+        mask = _longer(mask, dim, max(left, 0), max(right, 0))
+    return Pair(data, masks.fit(mask, data.shape), x.payload if value == 0 and whole else Payload.ANY)
+
+
+def _cropped(x: Tensor, dim: int, left: int, right: int) -> Tensor:
+    start = max(-left, 0)
+    return x.narrow(dim, start, x.shape[dim] - start - max(-right, 0))
+
+
+def _longer(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
+    """``left`` valid entries more before the first valid one, ``right`` more after the last."""
+    size = mask.shape[dim] + left + right
+    moved = windows.taps(mask, dim, Window(1, 1, left), size, False)
+    near = windows.taps(mask, dim, Window(left + right + 1, 1, left + right), size, False)
+    return moved | (near & ~extents.hull(moved, dim))
+
+
+def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pair:
+    """reflection_pad, replication_pad and circular padding."""
+    sides = _sides(pad, x.data.dim())
+    if all(masks.constant(x.mask, dim) for dim, _, _ in sides):
+        data = op(x.data, pad)
+        small = masks.compact(x.mask)
+        return Pair(data, masks.fit(small, data.shape), x.payload)
+    op(torch.empty_like(x.data[:1], device="meta"), pad)  # torch's own checks and messages
+    data, mask = x.data, windows.leading(x.mask, max(x.data.dim() - dim for dim, _, _ in sides))
+    for dim, left, right in sides:
+        data, mask = _cropped(data, dim, left, right), _cropped(mask, dim, left, right)
+        index, inside = _sources(mask, dim, max(left, 0), max(right, 0), mode)
+        data = extents.take(data, dim, index)
+        mask = extents.take(mask, dim, index) & inside
+    return Pair(data, masks.fit(mask, data.shape))
+
+
+def _sources(mask: Tensor, dim: int, left: int, right: int, mode: str) -> tuple[Tensor, Tensor]:
+    """For each padded position, where its value lies, and whether it belongs to the row at all."""
+    first, last = extents.ends(mask, dim)
+    size = mask.shape[dim]
+    place = extents.along(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
+    belongs = (place >= first - left) & (place <= last + right)
+    if mode == "reflect":
+        source = torch.where(place < first, 2 * first - place, torch.where(place > last, 2 * last - place, place))
+    elif mode == "replicate":
+        source = torch.minimum(torch.maximum(place, first), last)
+    else:
+        source = first + (place - first) % (last - first + 1).clamp(min=1)
+    belongs = belongs & (source >= first) & (source <= last)
+    return source.clamp(0, size - 1), belongs
+
+
+ROWS = [
+    Op("constant_pad_nd", constant_pad, generic=True),
+    *(Op(f"reflection_pad{dims}d", border_pad, {"mode": "reflect"}, generic=True) for dims in (1, 2, 3)),
+    *(Op(f"replication_pad{dims}d", border_pad, {"mode": "replicate"}, generic=True) for dims in (1, 2, 3)),
+    Op("_pad_circular", border_pad, {"mode": "circular"}, generic=True),
+]
