@@ -1,6 +1,6 @@
 """Resampling: nearest moves the mask; linear and cubic renormalise their weights over the valid neighbours.
 
-An interpolated output is valid iff its nearest neighbour is.  Cubic kernels reach beyond a row's end, where torch
+With a scale factor a row gets the size it would have by itself.  An interpolated output is valid iff its nearest neighbour is.  Cubic kernels reach beyond a row's end, where torch
 repeats the border, so a row's border is its last valid entry.  ``grid_sample``: a masked coordinate gives a masked
 output, and what ``padding_mode="zeros"`` reads outside the input is valid.
 """
@@ -27,10 +27,18 @@ def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float 
     mask = masks.compact(x.mask)
     for i in range(dims):
         if not masks.constant(x.mask, i - dims):
-            places = _positions(x, i - dims)
-            index = line(places, [output_size[i]], _scale(scales, i)).flatten().long()
-            mask = mask.index_select(i - dims, index)
+            scale = _scale(scales, i)
+            index = line(_positions(x, i - dims), [output_size[i]], scale).flatten().long()
+            moved = mask.index_select(i - dims, index)
+            mask = moved if scale is None else moved & _within(mask, i - dims, output_size[i], scale)
     return Pair(data, masks.fit(mask, data.shape), x.payload)
+
+
+def _within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:
+    """Which outputs a row enlarged on its own has: ``floor(n * scale)``, n up to its last valid entry."""
+    _, last = extents.ends(mask, dim)
+    number = torch.arange(1, size + 1, device=mask.device)
+    return extents.along(number, dim, mask.dim()) <= ((last + 1) * scale).floor()
 
 
 def _positions(x: Pair, dim: int) -> Tensor:
