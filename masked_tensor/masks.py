@@ -175,9 +175,18 @@ def _extreme(mask, dim, keepdim, op, empty):  # type: ignore[no-untyped-def]
     return fit(op(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
 
 
-def constant(mask: Tensor, dim: int) -> bool:
-    """Whether ``mask`` cannot vary along ``dim``: a static fact of its size and stride."""
-    return mask.shape[dim] == 1 or mask.stride(dim) == 0
+def constant(mask: Tensor, dim: int | Sequence[int]) -> bool:
+    """Whether ``mask`` cannot vary along ``dim`` (each of them): a static fact of its size and stride."""
+    if isinstance(dim, int):
+        return mask.shape[dim] == 1 or mask.stride(dim) == 0
+    return builtins.all(mask.shape[d] == 1 or mask.stride(d) == 0 for d in dim)
+
+
+def first(mask: Tensor, dims: Sequence[int]) -> Tensor:
+    """The first slice along each of ``dims``, kept at size 1: all there is to know of a mask constant along them."""
+    for d in dims:
+        mask = mask.narrow(d, 0, 1)
+    return mask
 
 
 def paired(a: Tensor, b: Tensor) -> Tensor:

@@ -149,14 +149,6 @@ def _fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
     return out
 
 
-def select_into(data: Tensor, mask: Tensor, fill: float, out: Tensor, spare: Tensor) -> None:
-    """``out = where(mask, data, fill)`` for data that is ``bitwise``; ``spare`` is scratch memory of the same kind."""
-    wide = _BITS[data.dtype.itemsize]
-    small = masks.compact(mask).view(torch.uint8)
-    ready = small.to(wide) if small.shape != data.shape else spare.view(wide).copy_(small)
-    _select_chunk(data.view(wide), ready, fill_bits(fill, data.dtype), out.view(wide))
-
-
 def fill_bits(fill: float, dtype: torch.dtype) -> int:
     """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
     if fill == 0:

@@ -1,5 +1,87 @@
-"""Not written yet."""
+"""Variance and standard deviation over the n valid entries: a result is valid iff ``n > correction``.
 
+Two passes: the mean of the valid entries, then the squares of what is left.  The standard deviation has gradient 0 at
+zero variance, as the plain op has.
+"""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from .. import chunks, masks
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import cleared, guard, select, zeroed
+from .reduction import Dim, mean, total
 
-ROWS: list[Op] = []
+
+def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
+    """``sum(abs(x - mean) ** 2) / (n - correction)``; 0 where it is masked."""
+    data = x.data
+    if not (data.is_floating_point() or data.is_complex()):
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    dims = masks.canonical_dims(dim, data.dim())
+    count = masks.count(x.mask, dims, True)
+    degrees = count - (1 if correction is None else correction)
+    valid = degrees > 0
+    result = _squares(x, dims, count) / torch.where(valid, degrees, 1)
+    result = result.to(_real(data.dtype))
+    if not keepdim:
+        result, valid = result.squeeze(dims), valid.squeeze(dims)
+    return Pair(result, valid)
+
+
+def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
+    """The square root of the variance."""
+    result = var(x, dim, correction=correction, keepdim=keepdim)
+    return Pair(_root(result.data), result.mask)
+
+
+def _root(x: Tensor) -> Tensor:
+    """The square root, whose gradient at 0 is 0."""
+    zero = x == 0
+    return torch.where(zero, 0, torch.where(zero, 1, x).sqrt())
+
+
+def _squares(x: Pair, dims: Sequence[int], count: Tensor) -> Tensor:
+    """The sum of the squared distances of the valid entries from their mean; reduced dimensions are kept."""
+    if chunks.rounds(x.data.dtype):
+        x = Pair(x.data.float(), x.mask, x.payload)
+    if masks.constant(x.mask, dims):
+        x = Pair(guard(x.data, x.mask), x.mask, x.payload)
+    else:
+        x = Pair(zeroed(x), x.mask, Payload.ZERO) if chunks.walk_dim(x.data, dims) is None else x
+    average = total(x, dims, True) / count.clamp(min=1)
+    along = chunks.walk_dim(x.data, dims)
+    if along is None:
+        return _squared(select(x.data - average, x.mask, 0)).sum(dims, True)
+    sums = []
+    for part, mask, start in chunks.pieces(x, along, 0, fresh=True):
+        centre = average if along in dims else average.narrow(along, start, part.shape[along])
+        sums.append(_squared(cleared(part.sub_(centre), mask)).sum(dims, True))
+    result = torch.cat(sums, along)
+    return result.sum(along, True) if along in dims else result
+
+
+def _squared(x: Tensor) -> Tensor:
+    return (x * x.conj()).real if x.is_complex() else x * x
+
+
+def _real(dtype: torch.dtype) -> torch.dtype:
+    return dtype.to_real() if dtype.is_complex else dtype
+
+
+def with_mean(
+    x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False, rule: Callable[..., Pair]
+) -> tuple[Pair, Pair]:
+    """var_mean and std_mean: the mean is valid wherever one entry is."""
+    return rule(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
+
+
+ROWS = [
+    Op("var.correction", var),
+    Op("std.correction", std),
+    Op("var_mean.correction", with_mean, {"rule": var}),
+    Op("std_mean.correction", with_mean, {"rule": std}),
+]

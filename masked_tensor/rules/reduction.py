@@ -1,24 +1,158 @@
 """Reductions over the valid entries: a result is valid iff at least one entry of its slice is.
 
-What is masked out is replaced by the reduction's identity, so that it takes no part, forward and backward.
+What is masked out is replaced by the reduction's identity, so that it takes no part, forward and backward.  Dimensions
+along which the mask is constant are reduced first, as they are: there a slice holds either data or payload, never both.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from .. import masks
+from .. import chunks, masks
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import zeroed
+from ..select import guard
 
 Dim = int | Sequence[int] | None
+Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
+
+
+def reduce(
+    x: Pair, dims: Sequence[int], keepdim: bool, kernel: Kernel, identity: complex, linear: bool = False
+) -> Tensor:
+    """``kernel`` over the valid entries: the data of the result.
+
+    ``linear``: its gradient is the incoming one, so that a payload cannot spoil it.
+    """
+    flat = [d for d in dims if masks.constant(x.mask, d) and (x.data.shape[d] > 1 or len(dims) == 1)]
+    if flat and (len(flat) == len(dims) or not chunks.rounds(x.data.dtype)):
+        data = x.data if linear else guard(x.data, x.mask)
+        if len(flat) == len(dims):
+            return kernel(data, dims, keepdim)
+        x = Pair(kernel(data, flat, True), masks.first(x.mask, flat))
+    return chunks.reduce(kernel, x, dims, keepdim, identity)
 
 
 def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Sum of the valid entries; 0 where nothing is valid."""
     dims = masks.canonical_dims(dim, x.data.dim())
-    return Pair(torch.sum(zeroed(x), dims, keepdim, dtype=dtype), masks.any(x.mask, dims, keepdim), Payload.ZERO)
+    data = total(x, dims, keepdim, dtype)
+    return Pair(data, masks.any(x.mask, dims, keepdim), sum_payload(x, dims))
 
 
-ROWS = [Op("sum", sum)]
+def total(x: Pair, dims: Sequence[int], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
+    """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
+
+    def kernel(data: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+        return torch.sum(data, dims, keepdim, dtype=dtype)
+
+    return reduce(x, dims, keepdim, kernel, 0, linear=True)
+
+
+def sum_payload(x: Pair, dims: Sequence[int]) -> Payload:
+    """A slice with nothing valid sums to 0, unless its payload was added up."""
+    clean = x.payload is Payload.ZERO or not masks.constant(x.mask, dims)
+    return Payload.ZERO if clean else Payload.ANY
+
+
+def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
+    """Sum of the valid entries divided by their number; 0 where nothing is valid."""
+    data = x.data
+    kind = dtype or data.dtype
+    if not (kind.is_floating_point or kind.is_complex):
+        raise RuntimeError(
+            f"mean(): input dtype should be either floating point or complex dtypes. Got {kind} instead."
+        )
+    dims = masks.canonical_dims(dim, data.dim())
+    payload = sum_payload(x, dims)
+    if masks.constant(x.mask, dims) and data.numel():
+        return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.any(x.mask, dims, keepdim), payload)
+    count = masks.count(x.mask, dims, keepdim)
+    wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
+    result = total(x, dims, keepdim, wide) / count.clamp(min=1)
+    return Pair(result.to(kind), count > 0, payload)
+
+
+def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
+    """Product of the valid entries; 1 where nothing is valid."""
+
+    def kernel(data: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+        if len(dims) == data.dim() and not keepdim:
+            return torch.prod(data, dtype=dtype)
+        for d in sorted(dims, reverse=True):
+            data = torch.prod(data, d, keepdim, dtype=dtype)
+        return data
+
+    dims = masks.canonical_dims(dim, x.data.dim())
+    return Pair(reduce(x, dims, keepdim, kernel, 1), masks.any(x.mask, dims, keepdim))
+
+
+def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
+    """Sum of the valid entries that are not NaN; 0, and valid, where every valid entry is NaN."""
+
+    def kernel(data: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+        return torch.nansum(data, dims, keepdim, dtype=dtype)
+
+    dims = masks.canonical_dims(dim, x.data.dim())
+    return Pair(reduce(x, dims, keepdim, kernel, 0), masks.any(x.mask, dims, keepdim))
+
+
+def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
+    """``log(sum(exp(x)))`` over the valid entries; -inf where nothing is valid."""
+    data = x.data
+    if not (data.is_floating_point() or data.is_complex()):
+        data = data.to(torch.get_default_dtype())
+    dims = masks.canonical_dims(dim, data.dim())
+    result = reduce(Pair(data, x.mask, x.payload), dims, keepdim, torch.logsumexp, -float("inf"))
+    return Pair(result, masks.any(x.mask, dims, keepdim))
+
+
+def any(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
+    """Whether a valid entry is nonzero; False where nothing is valid."""
+    return _logical(x, dim, keepdim, masks.any, masks.both(nonzero(x.data), x.mask))
+
+
+def all(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
+    """Whether every valid entry is nonzero; True where nothing is valid."""
+    return _logical(x, dim, keepdim, masks.all, nonzero(x.data) | ~x.mask)
+
+
+def nonzero(data: Tensor) -> Tensor:
+    return data if data.dtype is torch.bool else data != 0
+
+
+def _logical(x: Pair, dim: Dim, keepdim: bool, kernel: Kernel, data: Tensor) -> Pair:
+    result = data if _nothing(dim, data) else kernel(data, dim, keepdim)
+    dtype = torch.uint8 if x.data.dtype is torch.uint8 else torch.bool  # as the plain op
+    return Pair(result.to(dtype), x.mask if _nothing(dim, data) else masks.any(x.mask, dim, keepdim))
+
+
+def _nothing(dim: Dim, data: Tensor) -> bool:
+    """``any(x, dim=())`` reduces nothing, unlike ``sum(x, dim=())``."""
+    return isinstance(dim, Sequence) and len(dim) == 0 and data.dim() > 0
+
+
+def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
+    """The number of valid entries that are not 0."""
+    return Pair(masks.count(masks.both(nonzero(x.data), x.mask), dim), masks.any(x.mask, dim))
+
+
+def trace(x: Pair) -> Pair:
+    """The sum of the valid entries on the diagonal."""
+    return sum(Pair(x.data.diagonal(), x.mask.diagonal(), x.payload))
+
+
+_RULES: dict[str, Callable[..., Any]] = {
+    "sum": sum,
+    "mean": mean,
+    "prod": prod,
+    "nansum": nansum,
+    "logsumexp": logsumexp,
+    "any": any,
+    "all": all,
+    "count_nonzero": count_nonzero,
+    "trace": trace,
+}
+ROWS = [Op(name, rule) for name, rule in _RULES.items()]

@@ -1,0 +1,142 @@
+"""Extremes of the valid entries, and where they are: an index never points at a masked-out entry.
+
+The gradient of a value goes to the entries that attain it: in equal parts without indices, to the one named with them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from ..op import Op
+from ..pair import Pair
+from ..select import select, tracked, transforming
+from .reduction import Dim, reduce
+
+EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}
+ARGUMENTS: dict[str, Callable[..., Tensor]] = {"max": torch.argmax, "min": torch.argmin}
+
+
+def identity(which: str, dtype: torch.dtype) -> float:
+    """The value of ``dtype`` that no other is below (max) or above (min).  Valid entries may have it, too."""
+    if dtype is torch.bool:
+        return which == "min"
+    if dtype.is_floating_point:
+        return -float("inf") if which == "max" else float("inf")
+    if dtype.is_complex:
+        return 0  # complex numbers have no order: the plain op says so
+    info = torch.iinfo(dtype)
+    return info.min if which == "max" else info.max
+
+
+def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pair:
+    """amax, amin, and max, min without a dimension."""
+    dims = masks.canonical_dims(dim, x.data.dim())
+    if tracked(x.data) and not transforming():
+        data = _Extreme.apply(x.data, x.mask, dims, keepdim, which)
+    else:
+        data = greatest(x, dims, keepdim, which)
+    return Pair(data, masks.any(x.mask, dims, keepdim))
+
+
+def greatest(x: Pair, dims: Sequence[int], keepdim: bool, which: str) -> Tensor:
+    if x.data.dim() > 0 and any(x.data.shape[d] == 0 for d in dims):
+        return EXTREMES[which](x.data, dims, keepdim)  # raises, as the plain op
+    return reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
+
+
+class _Extreme(torch.autograd.Function):
+    """Ties are counted among the valid entries alone; torch's own derivative would count the fill."""
+
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, mask: Tensor, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:  # type: ignore[override]
+        result = greatest(Pair(data, mask), dims, keepdim, which)
+        ctx.save_for_backward(data, mask, result)
+        ctx.dims, ctx.keepdim = dims, keepdim
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:  # type: ignore[override]
+        data, mask, result = ctx.saved_tensors
+        ties = attained(data.detach(), mask, _restored(result.detach(), ctx), ctx.dims)
+        share = _restored(grad, ctx) / masks.count(ties, ctx.dims, True).clamp(min=1)
+        return select(share.expand(data.shape).to(data.dtype), ties, 0), None, None, None, None
+
+
+def attained(data: Tensor, mask: Tensor, value: Tensor, dims: Sequence[int]) -> Tensor:
+    """The valid entries equal to their slice's extreme; a NaN extreme is attained by every NaN."""
+    return masks.both((data == value) | (data.isnan() & value.isnan()), mask)
+
+
+def _restored(reduced: Tensor, ctx: Any) -> Tensor:
+    if not ctx.keepdim:
+        for d in ctx.dims:
+            reduced = reduced.unsqueeze(d)
+    return reduced
+
+
+def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: str) -> Pair:
+    """argmax, argmin: the first valid entry that attains the extreme; 0 where nothing is valid."""
+    if dim is None:
+        flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (-1,)))
+        index = position(flat, 0, which=which)
+        shape = [1] * x.data.dim() if keepdim else []
+        return Pair(index.data.reshape(shape), index.mask.reshape(shape))
+    index, _ = find(x, dim, keepdim, which)
+    return Pair(index, masks.any(x.mask, dim, keepdim))
+
+
+def find(x: Pair, dim: int, keepdim: bool, which: str) -> tuple[Tensor, Tensor]:
+    """Indices along ``dim`` and the filled data they were found in."""
+    data = select(x.data, x.mask, identity(which, x.data.dtype))
+    index = ARGUMENTS[which](data.detach(), dim, True)
+    if data.dim() and not masks.constant(x.mask, dim):
+        # Where the fill won, every valid entry equals it: the first of them is right.
+        index = torch.where(x.mask.gather(dim, index), index, first_valid(x.mask, dim))
+    return index if keepdim or data.dim() == 0 else index.squeeze(dim), data
+
+
+def first_valid(mask: Tensor, dim: int) -> Tensor:
+    """The index of the first True along ``dim``, kept; 0 where there is none."""
+    return mask.view(torch.uint8).argmax(dim, True)
+
+
+def with_indices(x: Pair, dim: int, keepdim: bool = False, *, which: str) -> tuple[Pair, Pair]:
+    """max, min along a dimension: values and indices."""
+    plain = torch.max if which == "max" else torch.min
+    if x.data.numel() == 0:
+        values, indices = plain(x.data, dim, keepdim)
+        mask = masks.any(x.mask, dim, keepdim)
+        return Pair(values, mask), Pair(indices, mask)
+    if x.data.dtype is torch.bool:
+        values, indices = with_indices(Pair(x.data.view(torch.uint8), x.mask), dim, keepdim, which=which)
+        return Pair(values.data.view(torch.bool), values.mask), indices
+    index, data = find(x, dim, True, which)
+    values = data.gather(dim, index)
+    if not keepdim and data.dim():
+        index, values = index.squeeze(dim), values.squeeze(dim)
+    mask = masks.any(x.mask, dim, keepdim)
+    return Pair(values, mask), Pair(index, mask)
+
+
+def aminmax(x: Pair, *, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
+    """Both extremes."""
+    dims = () if dim is None else (dim,)
+    return extreme(x, dims, keepdim, which="min"), extreme(x, dims, keepdim, which="max")
+
+
+def aminmax_dim(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
+    """The op that ``aminmax`` was."""
+    return aminmax(x, dim=dim, keepdim=keepdim)
+
+
+ROWS = [
+    *(Op(f"a{which}", extreme, {"which": which}) for which in EXTREMES),
+    *(Op(f"arg{which}", position, {"which": which}) for which in EXTREMES),
+    *(Op(f"{which}.dim", with_indices, {"which": which}) for which in EXTREMES),
+    *(Op(which, extreme, {"which": which}) for which in EXTREMES),
+    Op("aminmax", aminmax),
+    Op("_aminmax", aminmax_dim),
+]

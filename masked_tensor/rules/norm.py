@@ -1,0 +1,46 @@
+"""Norms over the valid entries: what is masked out is replaced by 0, or by inf where a negative order would see the 0.
+
+A result is valid iff at least one entry of its slice is; ``dist`` is the norm of the difference, over the valid pairs.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import filled, zeroed
+from .reduction import Dim
+
+
+def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: Any, **keywords: Any) -> Pair:
+    """``sum(abs(x) ** p) ** (1 / p)``, whatever the operator's name; ``rest`` holds ``keepdim``."""
+    dims = masks.canonical_dims(dim, x.data.dim())
+    keepdim = rest[0] if rest else keywords.get("keepdim", False)
+    names = {a.name for a in op._schema.arguments}
+    place = [dims] if "dim" in names else []
+    data = op(_filled(x, p), p, *place, *rest, **keywords)
+    return Pair(data, masks.any(x.mask, dims, keepdim))
+
+
+def _filled(x: Pair, p: float | None) -> Tensor:
+    return filled(x, float("inf")) if p is not None and p < 0 else zeroed(x)
+
+
+def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:
+    """The norm of ``x - y``."""
+    x, y = pair.of(x), pair.of(y)
+    difference = x.data - y.data
+    both = Pair(difference, masks.fit(masks.both(x.mask, y.mask), difference.shape))
+    return norm(torch.ops.aten.linalg_vector_norm.default, both, p)
+
+
+ROWS = [
+    Op("linalg_vector_norm", norm, generic=True),
+    Op("norm", norm, generic=True),
+    Op("native_norm", norm, generic=True),
+    Op("dist", dist),
+]
