@@ -1,8 +1,9 @@
 """Resampling: nearest moves the mask; linear and cubic renormalise their weights over the valid neighbours.
 
-With a scale factor a row gets the size it would have by itself.  An interpolated output is valid iff its nearest neighbour is.  Cubic kernels reach beyond a row's end, where torch
-repeats the border, so a row's border is its last valid entry.  ``grid_sample``: a masked coordinate gives a masked
-output, and what ``padding_mode="zeros"`` reads outside the input is valid.
+With a scale factor a row gets the size it would have by itself.  An interpolated output is valid iff its nearest
+neighbour is.  Cubic kernels reach beyond a row's end, where torch repeats the border: a row's border is its last valid
+entry.  ``grid_sample``: a masked coordinate gives a masked output, and what ``padding_mode="zeros"`` reads outside the
+input is valid.
 """
 
 from collections.abc import Sequence
