@@ -1,0 +1,69 @@
+"""The checks find what they are for."""
+
+import pytest
+import torch
+from torch import nn
+
+import masked_tensor as mt
+from masked_tensor.testing import assert_close, check_invisible_payload, check_padding_invariance, poison
+
+
+def test_poison_changes_nothing_visible():
+    x = mt.masked_tensor([1.0, 2.0], [True, False], requires_grad=True)
+    assert torch.isnan(poison(x)._pair.data[1])
+    assert poison(x).requires_grad
+    assert_close(x, poison(x, 1e30))
+    assert poison(mt.masked_tensor([1, 2], [True, False]))._pair.data.tolist() == [1, 2**63 - 1]
+
+
+def test_assert_close_says_what_differs():
+    x, y = mt.masked_tensor([1.0, 2.0], [True, False]), mt.masked_tensor([1.0, 2.0], [True, True])
+    with pytest.raises(AssertionError, match="the masks differ at 1 of 2 places"):
+        assert_close(x, y)
+    with pytest.raises(AssertionError, match=r"shape \(2,\), expected \(3,\)"):
+        assert_close(x, torch.zeros(3))
+    with pytest.raises(AssertionError, match="not close"):
+        assert_close(x, mt.masked_tensor([5.0, 2.0], [True, False]))
+
+
+def test_a_function_that_looks_under_the_mask_is_found():
+    x = mt.masked_tensor([[1.0, 2.0, 3.0]], [[True, True, False]])
+    check_invisible_payload(lambda t: t.softmax(-1).sum(), x)
+    check_invisible_payload(nn.Linear(3, 2), x)
+    with pytest.raises(AssertionError, match="depend on the payload"):
+        check_invisible_payload(lambda t: t._pair.data.sum(), x)
+
+
+class Leaky(nn.Module):
+    """Throws the mask away in the middle."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv1d(3, 3, 3, padding=1)
+        self.bad = Exit()
+        self.last = nn.Conv1d(3, 2, 3, padding=1)
+
+    def forward(self, x):
+        return self.last(self.bad(self.first(x)))
+
+
+class Exit(nn.Module):
+    def forward(self, x):
+        return x.filled(0) if isinstance(x, mt.MaskedTensor) else x
+
+
+def test_the_first_submodule_that_differs_is_named():
+    torch.manual_seed(0)
+    x = torch.randn(3, 3, 8)
+    with pytest.raises(AssertionError, match=r"the first submodule that differs is 'bad' \(Exit\), row 1"):
+        check_padding_invariance(Leaky(), x, [8, 5, 2], dim=2)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_models_that_keep_it(batch_first):
+    torch.manual_seed(0)
+    rnn = nn.LSTM(3, 4, bidirectional=True, batch_first=batch_first)
+    x = torch.randn(3, 6, 3) if batch_first else torch.randn(6, 3, 3)
+    check_padding_invariance(rnn, x, torch.tensor([6, 4, 1]), batch_dim=1 - batch_first, dim=int(batch_first))
+    net = nn.Sequential(nn.Conv2d(1, 4, 3, stride=2), nn.ReLU(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    check_padding_invariance(net, torch.randn(3, 1, 12, 12), [12, 9, 7], dim=3)
