@@ -12,7 +12,7 @@ from torch import Tensor
 
 from . import aliasing, masks
 from .pair import Pair, Payload
-from .select import select
+from .select import select, transforming
 from .tensor import MaskedTensor, pair_of, restride, wrap, write
 
 
@@ -26,11 +26,25 @@ def enter(value: Any, recording: bool) -> Any:
                 renew(value)
             if not value.requires_grad:
                 return pair
-            return Pair(_Enter.apply(value), pair.mask, pair.payload)
+            return Pair(entered(value, pair), pair.mask, pair.payload)
         return pair
     if kind is list or kind is tuple:
         return kind([enter(v, recording) for v in value])
     return value
+
+
+def entered(value: MaskedTensor, pair: Pair) -> Tensor:
+    """The plain data of a tracked tensor.
+
+    Where it is used several times, all uses share it: their gradients are then added as plain tensors, in place.  A
+    leaf would be kept alive by its own record.
+    """
+    if value.is_leaf or type(pair.data) is not Tensor or transforming():
+        return _Enter.apply(value)  # type: ignore[no-any-return]
+    known = value._entered
+    if known is None or known[0] is not pair or known[1] != value._version:
+        known = value._entered = (pair, value._version, _Enter.apply(value))
+    return known[2]
 
 
 def leave(value: Any) -> Any:

@@ -30,6 +30,7 @@ class MaskedTensor(Tensor):
     _seen = 0  # the family's version that _pair reflects
     _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
     _born = 0  # the number of tracked writes that this member's own history reflects
+    _entered: tuple[Pair, int, Tensor] | None = None  # (pair, version, the plain data that all tracked uses share)
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
     __torch_function__ = torch._C._disabled_torch_function_impl
