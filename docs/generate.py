@@ -1,19 +1,21 @@
-"""The pages that are made from the table: what each family means, and the list of ops."""
+"""The pages that are made from the code: what each family means, the list of ops, and the reference of public names."""
 
 import inspect
+import sys
 from pathlib import Path
 from types import ModuleType
 
+import masked_tensor
 from masked_tensor import table
 from masked_tensor.op import Op
 from masked_tensor.rules import FAMILIES
 
 
 def write(folder: Path) -> None:
-    """Writes ``semantics.md`` and ``ops.md`` into ``folder``."""
+    """Writes ``semantics.md``, ``ops.md`` and ``api.md`` into ``folder``."""
     folder.mkdir(exist_ok=True)
-    (folder / "semantics.md").write_text(semantics())
-    (folder / "ops.md").write_text(ops())
+    for page in (semantics, ops, api):
+        (folder / f"{page.__name__}.md").write_text(page())
 
 
 def semantics() -> str:
@@ -66,3 +68,30 @@ def _all() -> list[Op]:
 
 def _title(family: ModuleType) -> str:
     return family.__name__.rpartition(".")[2].replace("_", " ")
+
+
+FIRST = ("create", "tensor", "convert")  # modules of the public names that everybody needs
+LAST = ("modes", "testing", "doors", "pair", "errors")
+
+
+def api() -> str:
+    """The reference: every public name under the first paragraph of its module's docstring."""
+    homes: dict[str, list[str]] = {}
+    for name in masked_tensor.__all__:
+        homes.setdefault(getattr(masked_tensor, name).__module__, []).append(name)
+    parts = ["# Reference", "Every name below is imported from `masked_tensor` itself."]
+    for home in sorted(homes, key=_place):
+        parts += [f"## {home.rpartition('.')[2]}", (inspect.getdoc(sys.modules[home]) or "").split("\n\n")[0]]
+        parts += ["```{eval-rst}\n" + "\n".join(map(_directive, homes[home])) + "\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def _place(home: str) -> tuple[int, str]:
+    module = home.rpartition(".")[2]
+    return (FIRST.index(module) if module in FIRST else 10 + LAST.index(module) if module in LAST else 5), home
+
+
+def _directive(name: str) -> str:
+    if inspect.isclass(getattr(masked_tensor, name)):
+        return f".. autoclass:: masked_tensor.{name}\n   :members:\n"
+    return f".. autofunction:: masked_tensor.{name}\n"

@@ -186,6 +186,7 @@ def _refuse(name: str, way_out: str) -> Any:
     def refused(x: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
         raise errors.UnsupportedOpError(f"{name} runs past the mask and is not available on a masked tensor; {way_out}")
 
+    refused.__doc__ = f"Not available: {name} runs past the mask."
     return refused
 
 

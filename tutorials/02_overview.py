@@ -2,8 +2,8 @@
 What is a masked tensor, and what can I do with it?
 ===================================================
 
-A masked tensor is data with holes: values, and a mask that says which of them count (True = valid).  Everything below is
-ordinary PyTorch; the only new thing is the hole, printed ``--``.
+A masked tensor is data with holes: values, and a mask that says which of them count (True = valid).  Everything below
+is ordinary PyTorch; the only new thing is the hole, printed ``--``.
 """
 
 import torch

@@ -1,0 +1,84 @@
+"""
+Some of my labels are missing. How do I train on the rest?
+==========================================================
+
+Give the loss a target with holes.  It averages over what is known, and the model learns from every label there is.
+The usual ways have traps: a NaN target makes every gradient NaN even if ``torch.where`` hides it from the loss, and a
+target filled with 0 teaches the model zeros.
+"""
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import masked_tensor as mt
+
+torch.manual_seed(0)
+NAN = float("nan")
+
+# Four quantities depend on five inputs; of every row only some were measured.
+true_weight = torch.randn(4, 5)
+x = torch.randn(400, 5)
+y = x @ true_weight.t() + 3 + 0.05 * torch.randn(400, 4)
+measured = torch.rand(400, 4) < torch.tensor([0.9, 0.5, 0.2, 0.05])
+target = torch.where(measured, y, NAN)
+
+# Trap 1: the loss looks fine, and every gradient is NaN.
+net = nn.Linear(5, 4)
+known = ~target.isnan()
+loss = torch.where(known, (net(x) - target).square(), 0.0).sum() / known.sum()
+loss.backward()
+assert loss.isfinite()
+assert net.weight.grad.isnan().all()
+
+# With holes in the target there is nothing to remember.
+labels = mt.masked_invalid(target)
+net.zero_grad()
+masked_loss = F.mse_loss(net(x), labels)
+masked_loss.backward()
+assert net.weight.grad.isfinite().all()
+torch.testing.assert_close(masked_loss.item(), (net(x)[known] - target[known]).square().mean().item())
+
+
+def fit(targets: torch.Tensor, rows: torch.Tensor | slice = slice(None)) -> torch.Tensor:
+    """Trains a linear model; returns its error in each of the four outputs, against the truth."""
+    torch.manual_seed(1)
+    model = nn.Linear(5, 4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+    for _ in range(400):
+        optimizer.zero_grad()
+        F.mse_loss(model(x[rows]), targets[rows]).backward()
+        optimizer.step()
+    with torch.no_grad():
+        return (model(x) - y).square().mean(0).sqrt()
+
+
+# Trap 2: filled targets.  Trap 3: only the rows where everything was measured.
+complete = measured.all(1)
+results = {
+    f"rows with all labels ({int(complete.sum())})": fit(target, complete),
+    "holes filled with 0": fit(target.nan_to_num(0)),
+    "holes filled with the mean": fit(labels.filled(0) + (~measured) * labels.mean(0).filled(0)),
+    f"masked ({int(measured.sum())} labels)": fit(labels),
+}
+share = measured.float().mean(0)
+print(f"{'error of each output; measured in':34}" + "".join(f"{s:>9.0%}" for s in share.tolist()))
+for name, error in results.items():
+    print(f"{name:34}" + "".join(f"{e:9.3f}" for e in error.tolist()))
+*others, best = results.values()
+assert all((best < other).all() for other in others)
+assert best.max() < 0.1
+
+# Other losses, the same: the mean is over the labels there are.
+classes = mt.masked_equal(torch.tensor([2, -100, 0, 1]), -100)
+logits = torch.randn(4, 3)
+torch.testing.assert_close(
+    F.cross_entropy(logits, classes).item(), F.cross_entropy(logits, torch.tensor([2, -100, 0, 1])).item()
+)
+# A batch without any label: the loss is a hole, its gradient is zero, and training goes on.
+nothing = F.mse_loss(net(x[:2]), mt.masked_tensor(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.bool)))
+net.zero_grad()
+nothing.backward()
+print("\nloss of a batch without labels:", f"{nothing:.3f}")
+assert not nothing.get_mask()
+assert (net.weight.grad == 0).all()
