@@ -12,7 +12,7 @@ import masked_tensor.functional as masked
 from masked_tensor import layouts
 from masked_tensor.layouts.elements import canonical, same_pattern
 
-from .test_functional_sparse import ALONG, INPUTS, REDUCTIONS, masks_of
+from .test_functional import ALONG, INPUTS, REDUCTIONS, masks_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),

@@ -8,9 +8,9 @@ from torch import Tensor
 from .. import layouts, masks
 from ..pair import Pair
 from ..ports import leave
+from ..rules import softmax as rules
 from ..select import select
-from .entrance import Given, entered, finished, refuse, run
-from .reduce import aten
+from .entrance import Given, entered, finished, refuse, whole
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 
@@ -103,22 +103,9 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: boo
     if layouts.is_sparse(given.data):
         data = layouts.softmax(given.data, given.mask, dim, log=log, mode=mode)
         return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
-    if mode == "safe":
-        op = aten._log_softmax.default if log else aten._softmax.default
-        return finished(run(op, given.x, dim, False), given.masked, empty)  # type: ignore[no-any-return]
-    filled = _filled(given)
-    if mode == "none":
-        data = torch.log_softmax(filled, dim) if log else torch.softmax(filled, dim)
-    else:
-        data = _where_something(filled, dim, log)
-    if given.masked:
-        return leave(Pair(data, given.mask))  # type: ignore[no-any-return]
-    return data
-
-
-def _where_something(x: Tensor, dim: int, log: bool) -> Tensor:
-    """Softmax whose slices of only -inf are 0 (log: -inf): the case shows in the sum of exponentials, at the division."""
-    total = torch.logsumexp(x, dim, keepdim=True)
-    nothing = total == -float("inf")
-    shifted = x - torch.where(nothing, 0, total)
-    return shifted if log else shifted.exp()
+    if mode != "inf_as_zero" and type(given.x) is not Pair:
+        return torch.log_softmax(given.data, dim) if log else torch.softmax(given.data, dim)
+    result = rules.softmax(whole(given), dim, log=log, mode=mode)  # type: ignore[arg-type]
+    if mode == "none" and not given.masked:
+        return result.data  # NaN where nothing is valid
+    return finished(result, given.masked, empty)  # type: ignore[no-any-return]
