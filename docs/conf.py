@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-import generate  # noqa: E402 (the pages made from the table live beside this file)
+import generate
 
 project = "masked_tensor"
 author = "the masked_tensor authors"

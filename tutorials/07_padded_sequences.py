@@ -3,7 +3,7 @@ Do I have to pass lengths and padding masks through my whole model?
 ====================================================================
 
 No: put the lengths into the tensor once.  The test is simple and strict: each sequence of a padded batch must get what
-it gets alone, with nothing padded, from a model that was not changed.  Plain zero padding fails it in almost every layer.
+it gets alone, with nothing padded, from a model that was not changed.  Zero padding fails it in almost every layer.
 """
 
 import torch
