@@ -80,7 +80,7 @@ def _restored(reduced: Tensor, ctx: Any) -> Tensor:
 def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: str) -> Pair:
     """argmax, argmin: the first valid entry that attains the extreme; 0 where nothing is valid."""
     if dim is None:
-        flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (-1,)))
+        flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.data.numel(),)))
         index = position(flat, 0, which=which)
         shape = [1] * x.data.dim() if keepdim else []
         return Pair(index.data.reshape(shape), index.mask.reshape(shape))
