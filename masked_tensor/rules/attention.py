@@ -63,7 +63,7 @@ def attention_math(
     """The unfused form, which also returns the weights."""
     sight = _look(query, key, value, attn_mask, is_causal)
     op = torch.ops.aten._scaled_dot_product_attention_math.default
-    data, weights = op(*sight[:4], dropout_p, sight.is_causal, dropout_mask, **keywords)
+    data, weights = op(*sight[:3], _additive(sight), dropout_p, sight.is_causal, dropout_mask, **keywords)
     seen = masks.both(_heads(sight.seen, weights), _heads(sight.queries, weights))
     return Pair(data, _valid(sight, value, data)), Pair(weights, masks.fit(seen, weights.shape))
 
@@ -81,7 +81,7 @@ def attention_flash(
     """The CPU's fused form, which also returns the logarithms of the normalisers."""
     sight = _look(query, key, value, attn_mask, is_causal)
     op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-    data, normaliser = op(*sight[:3], dropout_p, sight.is_causal, attn_mask=sight.mask, scale=scale)
+    data, normaliser = op(*sight[:3], dropout_p, sight.is_causal, attn_mask=_additive(sight), scale=scale)
     rows = masks.both(masks.any(sight.seen, -1, True), sight.queries).squeeze(-1)
     return Pair(data, _valid(sight, value, data)), Pair(normaliser, masks.fit(rows, normaliser.shape))
 
@@ -148,9 +148,16 @@ def _wide(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
 def _kernel_mask(seen: Tensor, shape: tuple[int, int]) -> Tensor:
     """``seen``, but a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN.
 
-    Contiguous before it is expanded: a mask that steps through memory would be copied to ``(B, H, L, S)`` by the kernel.
+    Contiguous before it is expanded: one that steps through memory would be copied to ``(B, H, L, S)`` by the kernel.
     """
     return masks.fit((seen | ~masks.any(seen, -1, True)).contiguous(), (*seen.shape[:-1], shape[1]))
+
+
+def _additive(sight: Sight) -> Tensor | None:
+    """The kernel's mask for the forms that only add it."""
+    if sight.mask is None or sight.mask.dtype is not torch.bool:
+        return sight.mask
+    return select(torch.zeros_like(sight.mask, dtype=sight.query.dtype), sight.mask, float("-inf"))
 
 
 def _valid(sight: Sight, value: Operand, data: Tensor) -> Tensor:
