@@ -1,8 +1,9 @@
-"""Torch's own operator database: the only file of the suite that touches ``torch.testing._internal``."""
+"""Torch's own databases of operators and modules: the only file of the suite that touches its ``_internal``."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ import torch
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from torch.testing._internal.common_methods_invocations import op_db
+    from torch.testing._internal.common_modules import ModuleInfo, module_db
     from torch.testing._internal.opinfo.core import OpInfo
 
 MAX_SAMPLES = 12  # per entry: the database orders simple samples first, and repeats shapes
@@ -52,3 +54,35 @@ def samples(name: str, dtype: torch.dtype | None = None, limit: int = MAX_SAMPLE
     step = max(1, len(found) // limit)
     for sample in found[::step][:limit]:
         yield Sample(info.op, (sample.input, *sample.args), dict(sample.kwargs))
+
+
+MODULES: dict[str, ModuleInfo] = {info.name: info for info in module_db}
+
+
+@dataclass(frozen=True)
+class ModuleSample:
+    """One call of one module: ``make()`` gives a fresh module with the same parameters each time."""
+
+    make: Callable[[], torch.nn.Module]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any] = field(default_factory=dict)
+
+
+def module_samples(name: str, training: bool, limit: int = 6) -> Iterator[ModuleSample]:
+    """Plain calls of a module of torch.nn in float64, evenly spread over what the database offers."""
+    info = MODULES[name]
+    torch.manual_seed(0)
+    found = info.module_inputs_func(info, device="cpu", dtype=torch.float64, requires_grad=False, training=training)
+    found = [sample for sample in found if sample.forward_input is not None]
+    step = max(1, len(found) // limit)
+    for sample in found[::step][:limit]:
+        yield ModuleSample(
+            partial(_make, info, sample.constructor_input, training),
+            sample.forward_input.args,
+            sample.forward_input.kwargs,
+        )
+
+
+def _make(info: ModuleInfo, given: Any, training: bool) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return info.module_cls(*given.args, **given.kwargs).double().train(training)
