@@ -221,7 +221,7 @@ def check_gradient(case: Sample) -> None:
         tensors_out = [o.filled(0) if type(o) is MaskedTensor else o for o in out if isinstance(o, Tensor)]
         return tuple(o for o in tensors_out if differentiable(o) and o.requires_grad)
 
-    if not datas or not function(*datas):
+    if not plain_has_gradient(case) or not datas or not function(*datas):
         return
     assert torch.autograd.gradcheck(function, datas, fast_mode=True, check_batched_grad=False, atol=1e-4)
 
@@ -251,7 +251,8 @@ def check_inplace(case: Sample, inplace: Callable[..., Any]) -> None:
     assert result is target
     reference = Masked(seen(expected[0]).data.to(target.dtype), seen(expected[0]).mask)
     assert_same(target, reference, "in place")
-    assert_same(view, reference, "a view of the target")
+    if target.stride() == view.stride():  # transpose_ and its like change the target's geometry, not its memory
+        assert_same(view, reference, "a view of the target")
 
 
 def check_compiled(case: Sample) -> None:
