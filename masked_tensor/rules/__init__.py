@@ -25,15 +25,18 @@ from . import (
     padding,
     pointwise,
     pool,
+    quantile,
     random,
     recurrent,
     reduction,
     resample,
     scan,
     scatter,
+    search,
     shape,
     softmax,
     special,
+    unique,
 )
 
 FAMILIES = (
@@ -51,6 +54,9 @@ FAMILIES = (
     assign,
     scatter,
     order,
+    search,
+    unique,
+    quantile,
     reduction,
     extremes,
     moment,

@@ -1,5 +1,208 @@
-"""Not written yet."""
+"""Order by two keys, validity first: masked entries come last in both directions, after NaN, and are never chosen.
 
+The values are mapped to integers that sort as they do (NaN greatest) and leave one integer free at each end for what is
+masked out.  64-bit integers leave none: there the valid entries are moved to the front before a stable sort.
+"""
+
+import torch
+from torch import Tensor
+
+from .. import masks
 from ..op import Op
+from ..pair import Pair, Payload
+from ..select import CHUNK, select, transforming
 
-ROWS: list[Op] = []
+_WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
+_WIDER |= {torch.int32: torch.int64}
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def constant(x: Pair, dim: int) -> bool:
+    """Whether each slice along ``dim`` is valid as a whole or masked as a whole: then the plain op will do."""
+    return x.data.dim() == 0 or x.mask.stride(dim) == 0 or x.data.shape[dim] <= 1
+
+
+def has_keys(dtype: torch.dtype) -> bool:
+    """Whether integers of at most 64 bits can hold the values and two more."""
+    return dtype in _WIDER or (dtype.is_floating_point and dtype.itemsize in _BITS)
+
+
+def keys(x: Pair, highest: bool) -> Tensor:
+    """Integers in the order of the values; what is masked out gets the highest of all, or the lowest."""
+    data = x.data.detach()
+    if type(data) is not Tensor or data.numel() <= CHUNK or not data.is_contiguous() or transforming():
+        return _keys(data, x.mask, highest)
+    rows = max(1, CHUNK * data.shape[0] // data.numel())  # a step's working set stays in cache
+    parts = zip(data.split(rows), x.mask.split(rows), strict=True)
+    out = torch.empty(data.shape, dtype=_WIDER.get(data.dtype) or _BITS[data.dtype.itemsize], device=data.device)
+    for target, (part, mask) in zip(out.split(rows), parts, strict=True):
+        target.copy_(_keys(part, mask, highest))
+    return out
+
+
+def _keys(data: Tensor, mask: Tensor, highest: bool) -> Tensor:
+    if data.dtype in _WIDER:
+        wide = data.to(_WIDER[data.dtype])
+        info = torch.iinfo(wide.dtype)
+        return select(wide, mask, info.max if highest else info.min)
+    dtype = _BITS[data.dtype.itemsize]
+    info, bits = torch.iinfo(dtype), (data + 0.0).view(dtype)  # + 0.0: -0 and 0 are one value
+    bits = bits ^ ((bits >> (info.bits - 1)) & info.max)
+    infinity = _infinity(data.dtype)
+    # Negative NaN now lies below -inf: turn the circle until -inf is the lowest, so that every NaN is above +inf.
+    bits = (bits + (infinity + 1 + info.min)).clamp(max=nan_key(data.dtype) - 1) + 1
+    return select(bits, mask, info.max if highest else info.min)
+
+
+def _infinity(dtype: torch.dtype) -> int:
+    return int(torch.full((), float("inf"), dtype=dtype, device="cpu").view(_BITS[dtype.itemsize]))
+
+
+def nan_key(dtype: torch.dtype) -> int:
+    """The key of every NaN."""
+    return torch.iinfo(_BITS[dtype.itemsize]).min + 2 * _infinity(dtype) + 3
+
+
+def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = True) -> Tensor:
+    """The indices that sort ``x`` along ``dim``, masked entries last."""
+    if has_keys(x.data.dtype):
+        return _argsort(keys(x, not descending), dim, descending, stable)
+    front = _argsort((~x.mask).view(torch.uint8), dim, False, True)
+    data = x.data.detach().gather(dim, front)
+    count = masks.count(x.mask, dim, keepdim=True)
+    info = torch.iinfo(data.dtype)  # complex and the like: torch has no order for them, and says so
+    data = select(data, _positions(data, dim) < count, info.min if descending else info.max)
+    return front.gather(dim, _argsort(data, dim, descending, True))
+
+
+def _argsort(data: Tensor, dim: int, descending: bool, stable: bool | None) -> Tensor:
+    return torch.sort(data, stable=stable, dim=dim, descending=descending)[1]
+
+
+def _positions(data: Tensor, dim: int) -> Tensor:
+    shape = [1] * data.dim()
+    if shape:
+        shape[dim] = data.shape[dim]
+    return torch.arange(data.numel() if not shape else shape[dim], device=data.device).reshape(shape)
+
+
+def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> tuple[Pair, Pair]:
+    """``torch.sort``: values and indices."""
+    if constant(x, dim) or x.data.is_complex():
+        values, indices = torch.sort(x.data, stable=stable, dim=dim, descending=descending)
+        return Pair(values, x.mask, x.payload), Pair(indices, x.mask)
+    indices = order(x, dim, descending, stable)
+    mask = _positions(x.data, dim) < masks.count(x.mask, dim, keepdim=True)
+    return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
+
+
+def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
+    """``torch.topk``: beyond the valid entries the result is masked."""
+    if constant(x, dim):
+        values, indices = torch.topk(x.data, k, dim, largest, sorted)
+        mask = masks.fit(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask
+        return Pair(values, masks.fit(mask, values.shape), x.payload), Pair(indices, masks.fit(mask, values.shape))
+    if has_keys(x.data.dtype):
+        indices = torch.topk(keys(x, not largest), k, dim, largest, sorted)[1]
+    else:
+        if not 0 <= k <= x.data.shape[dim]:
+            raise RuntimeError("selected index k out of range")
+        indices = order(x, dim, descending=largest).narrow(dim, 0, k)
+    mask = x.mask.gather(dim, indices)
+    return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
+
+
+def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
+    """``torch.kthvalue``: masked where fewer than ``k`` entries are valid."""
+    if constant(x, dim):
+        return _reduced(x, dim, keepdim, *torch.kthvalue(x.data, k, dim, keepdim))
+    if not 1 <= k <= x.data.shape[dim]:
+        raise RuntimeError(f"selected number k out of range for dimension {dim}")
+    if has_keys(x.data.dtype):
+        indices = torch.kthvalue(keys(x, True), k, dim, True)[1]
+    else:
+        indices = order(x, dim).narrow(dim, k - 1, 1)
+    return chosen(x, dim, indices, masks.count(x.mask, dim, keepdim=True) >= k, keepdim)
+
+
+def _reduced(x: Pair, dim: int, keepdim: bool, values: Tensor, indices: Tensor) -> tuple[Pair, Pair]:
+    """Results of the plain op over slices that are valid, or masked, as a whole."""
+    mask = masks.any(x.mask, dim, keepdim)
+    return Pair(values, mask, x.payload), Pair(select(indices, mask, 0), mask, Payload.ZERO)
+
+
+def chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool) -> tuple[Pair, Pair]:
+    """The entries at ``indices`` (of size 1 along ``dim``) as values and indices; index 0 where nothing was chosen."""
+    values, indices = x.data.gather(dim, indices), select(indices, mask, 0)
+    if not keepdim and x.data.dim():
+        values, indices, mask = values.squeeze(dim), indices.squeeze(dim), mask.squeeze(dim)
+    return Pair(values, mask), Pair(indices, mask, Payload.ZERO)
+
+
+def median(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair | tuple[Pair, Pair]:
+    """``torch.median``: the lower one of the two in the middle; NaN if there is a valid NaN."""
+    return _median(x, dim, keepdim, skip_nan=False)
+
+
+def nanmedian(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair | tuple[Pair, Pair]:
+    """``torch.nanmedian``: NaN only where every valid entry is."""
+    return _median(x, dim, keepdim, skip_nan=True)
+
+
+def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | tuple[Pair, Pair]:
+    plain = torch.nanmedian if skip_nan else torch.median
+    if dim is None:
+        flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
+        if x.data.numel() == 0:
+            return Pair(plain(x.data), masks.any(x.mask))
+        return _median(flat, 0, False, skip_nan)[0]  # type: ignore[index]
+    if constant(x, dim):
+        return _reduced(x, dim, keepdim, *plain(x.data, dim, keepdim))
+    n = masks.count(x.mask, dim, keepdim=True)
+    if not has_keys(x.data.dtype):
+        return chosen(x, dim, order(x, dim).gather(dim, middle(n)), n > 0, keepdim)
+    indices = _central(x, keys(x, True), dim, skip_nan)
+    return chosen(x, dim, indices, n > 0, keepdim)
+
+
+def middle(n: Tensor) -> Tensor:
+    """The position of the lower median of ``n`` sorted entries."""
+    return (n - 1).clamp(min=0) // 2
+
+
+def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
+    """The index of the median, by one selection of the middle entry for all slices.
+
+    So many masked entries count as lowest, the others as highest, that the middle of the whole slice is the middle of
+    its valid entries.
+    """
+    floating, valid = x.data.is_floating_point(), x.mask
+    if floating and skip_nan:
+        number = key != nan_key(x.data.dtype)
+        valid = valid & number
+    gone = (~valid).view(torch.uint8).cumsum(dim, dtype=torch.int32)
+    size = key.shape[dim]
+    total = gone.narrow(dim, size - 1, 1)
+    low = gone <= (size - 1) // 2 - middle(size - total)
+    info = torch.iinfo(key.dtype)
+    spread = (
+        select(select(key, valid, info.max), valid | ~low, info.min)
+        if floating and skip_nan
+        else select(key, valid | ~low, info.min)
+    )
+    indices = torch.kthvalue(spread, (size - 1) // 2 + 1, dim, True)[1]
+    if not floating:
+        return indices
+    greatest = select(key, x.mask, info.min).max(dim, True)
+    if skip_nan:
+        return torch.where(total == size, greatest.indices, indices)
+    return torch.where(greatest.values == nan_key(x.data.dtype), greatest.indices, indices)
+
+
+ROWS = [
+    Op("sort", sort),
+    Op("topk", topk),
+    Op("kthvalue", kthvalue),
+    Op("median", median),
+    Op("nanmedian", nanmedian),
+]

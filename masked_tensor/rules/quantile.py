@@ -1,0 +1,100 @@
+"""Quantiles and modes of the valid entries of each slice, by one sort; masked where nothing is valid."""
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import select
+from .order import chosen, order
+
+
+def quantile(
+    x: Pair | Tensor,
+    q: Pair | Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Pair:
+    """``torch.quantile`` at rank ``q * (n - 1)`` of the ``n`` valid entries; NaN if there is a valid NaN."""
+    return _quantile(pair.of(x), q, dim, keepdim, interpolation, skip_nan=False)
+
+
+def nanquantile(
+    x: Pair | Tensor,
+    q: Pair | Tensor | float,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
+) -> Pair:
+    """``torch.nanquantile``: NaN only where every valid entry is."""
+    return _quantile(pair.of(x), q, dim, keepdim, interpolation, skip_nan=True)
+
+
+def _quantile(
+    x: Pair, q: Pair | Tensor | float, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
+) -> Pair:
+    known = pair.of(q) if isinstance(q, Pair | Tensor) else pair.plain(x.data.new_tensor(q))
+    share = select(known.data, known.mask, 0)
+    torch.quantile(x.data.detach().new_zeros(1), share.detach(), interpolation=interpolation)  # its checks of q
+    shape = _result_shape(x.data.shape, dim, keepdim)
+    if dim is None or x.data.dim() == 0:
+        x = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
+        dim = 0
+    if x.data.numel() == 0:
+        raise RuntimeError("quantile() input tensor must be non-empty")
+    x = Pair(x.data.movedim(dim, -1), x.mask.movedim(dim, -1), x.payload)
+    valid = masks.any(x.mask, -1, keepdim=True)
+    result = _interpolated(x, share.reshape(-1), interpolation, skip_nan).movedim(-1, 0)
+    mask = (valid & known.mask.reshape(-1)).movedim(-1, 0)
+    shape = (*share.shape, *shape)
+    return Pair(result.reshape(shape), mask.reshape(shape))
+
+
+def _result_shape(shape: tuple[int, ...], dim: int | None, keepdim: bool) -> tuple[int, ...]:
+    return masks.reduced_shape(shape, masks.canonical_dims(dim, len(shape)), keepdim)
+
+
+def _interpolated(x: Pair, share: Tensor, interpolation: str, skip_nan: bool) -> Tensor:
+    """The quantiles along the last dim, one per entry of ``share``."""
+    sorted = x.data.gather(-1, order(x, -1))
+    nan = x.data.isnan() & x.mask
+    n, spoiled = masks.count(x.mask, -1, keepdim=True), masks.count(nan, -1, keepdim=True)
+    if skip_nan:
+        rank = share * (n - spoiled - 1).clamp(min=0)  # valid NaN are sorted behind the numbers
+    else:
+        rank = torch.where(spoiled > 0, (n - 1).clamp(min=0), share * (n - 1).clamp(min=0))
+    if interpolation == "lower":
+        rank = rank.floor()
+    elif interpolation == "higher":
+        rank = rank.ceil()
+    elif interpolation == "nearest":
+        rank = rank.round()
+    below = sorted.gather(-1, rank.long())
+    if interpolation in ("lower", "higher", "nearest"):
+        return below
+    weight = rank - rank.floor() if interpolation == "linear" else torch.full_like(rank, 0.5)
+    return below.lerp(sorted.gather(-1, rank.ceil().long()), weight)
+
+
+def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
+    """``torch.mode``: the most frequent valid value, the least one of several; each NaN counts by itself."""
+    if x.data.dim() == 0:
+        return Pair(x.data.clone(), x.mask), Pair(torch.zeros_like(x.data, dtype=torch.int64), x.mask)
+    if x.data.shape[dim] == 0:
+        torch.mode(x.data, dim, keepdim)  # raises
+    at = order(x, dim)
+    sorted, size = x.data.detach().gather(dim, at), x.data.shape[dim]
+    place = torch.arange(size, device=at.device).reshape([-1 if d == dim % at.dim() else 1 for d in range(at.dim())])
+    first = torch.ones_like(sorted.narrow(dim, 0, 1), dtype=torch.bool)
+    first = torch.cat([first, sorted.narrow(dim, 1, size - 1) != sorted.narrow(dim, 0, size - 1)], dim)
+    start = select(place.expand(at.shape), first, 0).cummax(dim).values
+    n = masks.count(x.mask, dim, keepdim=True)
+    length = select(place - start + 1, place < n, 0)
+    return chosen(x, dim, at.gather(dim, length.argmax(dim, keepdim=True)), n > 0, keepdim)
+
+
+ROWS = [Op("quantile", quantile), Op("nanquantile", nanquantile), Op("mode", mode)]

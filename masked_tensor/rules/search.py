@@ -1,0 +1,55 @@
+"""Searching a sorted sequence: a masked value has no place, and masked entries of the sequence come last.
+
+The place of a value is counted among the valid entries' places; what is greater than all of them goes before the masked
+tail.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import pair
+from ..op import Op
+from ..pair import Pair
+from ..select import select
+from .order import has_keys, keys
+
+
+def searchsorted(
+    sorted_sequence: Pair | Tensor,
+    values: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Pair | Tensor | None = None,
+) -> Pair:
+    """``torch.searchsorted``."""
+    sequence = pair.of(sorted_sequence)
+    number = not isinstance(values, Pair | Tensor)
+    wanted = pair.plain(torch.tensor(values, dtype=sequence.data.dtype)) if number else pair.of(values)
+    order: Any = sorter.data if type(sorter) is Pair else sorter
+    options: dict[str, Any] = {"out_int32": out_int32, "right": right, "side": side}
+    data = select(wanted.data.detach(), wanted.mask, 0)
+    if type(sorted_sequence) is not Pair:
+        return Pair(torch.searchsorted(sequence.data, data, sorter=order, **options), wanted.mask)
+    if order is not None:
+        sequence = Pair(sequence.data.gather(-1, order), sequence.mask.gather(-1, order))
+    if data.dtype != sequence.data.dtype:
+        torch.searchsorted(sequence.data, data, **options)  # raises
+    if has_keys(data.dtype):
+        ladder, data = keys(sequence, True), keys(pair.plain(data), True)
+    else:
+        ladder = select(sequence.data, sequence.mask, torch.iinfo(data.dtype).max)
+    # A hole takes the next valid value, so that the sequence stays sorted.
+    ladder = ladder.flip(-1).cummin(-1).values.flip(-1) if ladder.numel() else ladder
+    return Pair(torch.searchsorted(ladder.contiguous(), data.contiguous(), **options), wanted.mask)
+
+
+def bucketize(values: Any, boundaries: Pair | Tensor, *, out_int32: bool = False, right: bool = False) -> Pair:
+    """``torch.bucketize``."""
+    return searchsorted(boundaries, values, out_int32=out_int32, right=right)
+
+
+ROWS = [Op("searchsorted", searchsorted), Op("bucketize", bucketize)]

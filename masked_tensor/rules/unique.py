@@ -1,0 +1,119 @@
+"""Counting values: only valid entries are counted, compared and put into bins; ``unique`` drops what is masked.
+
+The lengths of these results depend on the data, as they do in torch.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import zeroed
+from .index import safe
+
+
+def valid_entries(x: Pair | Tensor) -> Tensor:
+    """The valid entries, 1-D."""
+    return torch.masked_select(x.data, x.mask) if type(x) is Pair else x  # type: ignore[return-value]
+
+
+def unique(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> tuple[Pair, ...]:
+    """``unique`` of the flattened tensor; the inverse (second result) is masked where ``x`` is."""
+    result = op(valid_entries(x), *args, **kwargs)
+    return _with_inverse(result, x)
+
+
+def _with_inverse(result: Sequence[Tensor], x: Pair) -> tuple[Pair, ...]:
+    values, inverse, *counts = result
+    if inverse.numel():
+        spread = torch.zeros(x.mask.shape, dtype=inverse.dtype, device=inverse.device)
+        found = Pair(spread.masked_scatter(x.mask, inverse), x.mask)
+    else:
+        found = pair.plain(inverse)  # not asked for
+    return pair.plain(values), found, *(pair.plain(c) for c in counts)
+
+
+def unique_consecutive(
+    x: Pair, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[Pair, ...]:
+    """Runs of equal valid entries, holes left out; with ``dim`` runs of equal slices."""
+    if dim is None:
+        result = torch.unique_consecutive(valid_entries(x), True, True)
+        values, inverse, counts = _with_inverse(result, x)
+        nothing = pair.plain(result[1].new_empty(0))
+        return values, inverse if return_inverse else nothing, counts if return_counts else nothing
+    op = torch.ops.aten.unique_dim_consecutive.default
+    return unique_dim(op, x, dim, return_inverse=return_inverse, return_counts=return_counts)
+
+
+def unique_dim(op: OpOverload, x: Pair, dim: int, *args: Any, **kwargs: Any) -> tuple[Pair, ...]:
+    """Slices are equal if they are valid at the same places and equal there; slices with nothing valid are dropped."""
+    rest = [d for d in range(x.data.dim()) if d != dim % x.data.dim()]
+    kept = masks.any(x.mask, rest) if rest else x.mask
+    where = kept.nonzero().squeeze(1)
+    values = zeroed(x).index_select(dim, where).movedim(dim, 0)
+    mask = x.mask.index_select(dim, where).movedim(dim, 0)
+    shape, width = values.shape[1:], values[:1].numel()
+    rows = torch.cat([values.reshape(len(where), -1), mask.reshape(len(where), -1).to(values.dtype)], 1)
+    found, inverse, counts = op(rows, 0, *args, **kwargs)
+    valid = found[:, width:] != 0
+    back = Pair(
+        found[:, :width].reshape(-1, *shape).movedim(0, dim), valid.reshape(-1, *shape).movedim(0, dim), x.payload
+    )
+    spread = inverse
+    if inverse.numel():
+        spread = torch.zeros(kept.shape, dtype=inverse.dtype, device=inverse.device).masked_scatter(kept, inverse)
+    return back, Pair(spread, kept if inverse.numel() else masks.full(spread.shape, spread.device)), pair.plain(counts)
+
+
+def histc(x: Pair, bins: int = 100, min: float = 0, max: float = 0) -> Pair:
+    """``torch.histc``."""
+    return pair.plain(torch.histc(valid_entries(x), bins, min, max))
+
+
+def histogram(op: OpOverload, x: Pair | Tensor, bins: Any, *, weight: Any = None, **kwargs: Any) -> tuple[Pair, Pair]:
+    """``torch.histogram``: an entry counts if it and its weight are valid."""
+    entries, weights = _weighted(x, weight)
+    edges = safe(bins) if isinstance(bins, Pair | Tensor) else bins
+    hist, found = op(entries, edges, weight=weights, **kwargs)
+    return pair.plain(hist), pair.plain(found)
+
+
+def _weighted(x: Pair | Tensor, weight: Pair | Tensor | None) -> tuple[Tensor, Tensor | None]:
+    if weight is None:
+        return valid_entries(x), None
+    x, weight = pair.of(x), pair.of(weight)
+    mask = masks.both(x.mask, weight.mask)
+    return torch.masked_select(x.data, mask), torch.masked_select(weight.data, mask)
+
+
+def histogramdd(op: OpOverload, x: Pair | Tensor, bins: Any, *, weight: Any = None, **kwargs: Any) -> Any:
+    """``torch.histogramdd``: a point counts if all its coordinates and its weight are valid."""
+    points = pair.of(x)
+    mask = masks.all(points.mask, -1)
+    if weight is not None:
+        mask, weight = masks.both(mask, pair.of(weight).mask), weight.data[mask & pair.of(weight).mask]
+    hist, edges = op(points.data[mask], [safe(b) if type(b) is Pair else b for b in bins], weight=weight, **kwargs)
+    return pair.plain(hist), [pair.plain(e) for e in edges]
+
+
+def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: int = 0) -> Pair:
+    """``torch.bincount``."""
+    entries, weight = _weighted(x, weights)
+    return pair.plain(torch.bincount(entries, weight, minlength))
+
+
+ROWS = [
+    *(Op(name, unique, generic=True) for name in ("_unique", "_unique2")),
+    Op("unique_consecutive", unique_consecutive),
+    *(Op(name, unique_dim, generic=True) for name in ("unique_dim", "unique_dim_consecutive")),
+    Op("histc", histc),
+    Op("histogram", histogram, generic=True),
+    Op("histogramdd", histogramdd, generic=True),
+    Op("bincount", bincount),
+]
