@@ -16,7 +16,7 @@ from ..pair import Pair, Payload
 from ..select import select, zeroed
 
 
-def dropout(op: OpOverload, x: Pair, p: float, train: bool, keeps_zero: bool = True) -> Pair:
+def dropout(x: Pair, p: float, train: bool, *, op: Any, keeps_zero: bool = True) -> Pair:
     """dropout, alpha_dropout and their channel-wise forms; the tensor itself when nothing is to be dropped."""
     if p == 0 or not train:
         return x
@@ -52,7 +52,7 @@ def drawn(op: OpOverload, *parameters: Any, fill: float = 0, **kwargs: Any) -> A
     return Pair(result, masks.fit(mask, result.shape))
 
 
-def bernoulli_with(op: OpOverload, x: Pair | Tensor, p: Any, *, generator: Generator | None = None) -> Pair:
+def bernoulli_with(op: OpOverload, x: Pair | Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Pair:
     """``bernoulli(x, p)``: of ``x`` only the shape is used; a masked probability masks its draw."""
     x, chance = pair.of(x), p
     mask = x.mask
@@ -70,8 +70,10 @@ def multinomial(x: Pair, num_samples: int, replacement: bool = False, *, generat
 
 
 ROWS = [
-    *(Op(name, dropout, generic=True) for name in ("dropout", "feature_dropout")),
-    *(Op(name, dropout, {"keeps_zero": False}, generic=True) for name in ("alpha_dropout", "feature_alpha_dropout")),
+    Op("dropout", dropout, {"op": torch.dropout}),
+    Op("feature_dropout", dropout, {"op": torch.feature_dropout}),
+    Op("alpha_dropout", dropout, {"op": torch.alpha_dropout, "keeps_zero": False}),
+    Op("feature_alpha_dropout", dropout, {"op": torch.feature_alpha_dropout, "keeps_zero": False}),
     Op("native_dropout", native_dropout),
     Op("rrelu", rrelu),
     *(Op(name, refill, generic=True) for name in ("uniform", "exponential", "cauchy", "log_normal", "geometric")),

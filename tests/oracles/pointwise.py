@@ -99,4 +99,8 @@ ORACLES: dict[str, Any] = {
     for name, info in database.ENTRIES.items()
     if (type(info).__name__ in TYPES or name in UNTAGGED) and name not in ELSEWHERE
 }
+XFAIL = {
+    (name, "gradient"): "the samples lie partly where the derivative is NaN, also of the plain op"
+    for name in ("__rpow__", "special.entr")
+}
 ORACLES |= {"where": where, "masked_fill": masked_fill, "nn.functional.glu": glu, "nn.functional.prelu": prelu}

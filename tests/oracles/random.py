@@ -101,7 +101,11 @@ ORACLES: dict[str, Any] = {
     "allclose": equal,
     "isin": isin,
 }
-_zero = "torch gives a draw no derivative with respect to its parameters"
+_seeded = "the database seeds this op, which is in place already, but not its in-place twin"
+_narrow = "gradcheck compares in double precision only"
 XFAIL = {
-    ("normal", "gradient"): _zero,
+    ("normal", "gradient"): "torch gives a draw no derivative with respect to its parameters",
+    **{(name, "inplace"): _seeded for name in ("cauchy", "exponential", "geometric", "log_normal", "uniform")},
+    ("normal.in_place", "inplace"): _seeded,
+    **{(name, "gradient"): _narrow for name in ("bfloat16", "cfloat", "chalf", "float", "half")},
 }
