@@ -83,6 +83,7 @@ from .functional import (
     var_mean,
 )
 from .layouts import specified_mask
+from .modes import convolution_validity, mask_mismatch
 from .pair import Pair, Payload
 from .tensor import MaskedTensor
 
@@ -106,6 +107,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "compressed",
+    "convolution_validity",
     "count",
     "count_nonzero",
     "cross_entropy",
@@ -132,6 +134,7 @@ __all__ = [
     "logaddexp",
     "logcumsumexp",
     "logsumexp",
+    "mask_mismatch",
     "masked_equal",
     "masked_invalid",
     "masked_tensor",
