@@ -93,8 +93,8 @@ def _format(valid: Tensor) -> Callable[[Any], str]:
     """torch's formatter for these values; floats always show their decimals, as what is hidden need not be whole."""
     formatter = _Formatter(valid.float() if valid.dtype.itemsize == 1 and valid.is_floating_point() else valid)
     if formatter.int_mode and valid.is_floating_point() and not formatter.sci_mode:
-        formatter.int_mode = False
-        formatter.max_width += PRINT_OPTS.precision
+        formatter.int_mode, formatter.max_width = False, 0
+        formatter.max_width = max(map(len, map(formatter.format, valid.tolist())), default=0)
     return formatter.format
 
 
