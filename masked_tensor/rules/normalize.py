@@ -1,5 +1,184 @@
-"""Not written yet."""
+"""Normalization: the statistics of a group are those of its valid entries; validity stays as it is.
 
+A group with nothing valid is masked, with zero gradient.  Where the mask is constant over the groups (padded rows under
+a LayerNorm) torch's own kernel runs and the mask passes through.  A masked weight or bias masks what it scales.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
 from ..op import Op
+from ..pair import Pair
+from ..select import guard, tracked, transforming, zeroed
+from ..standardize import along, scaled, standardize, whole
 
-ROWS: list[Op] = []
+Operand = Pair | Tensor
+Parameter = Pair | Tensor | None
+
+
+def layer_norm(
+    x: Operand,
+    normalized_shape: Sequence[int],
+    weight: Parameter = None,
+    bias: Parameter = None,
+    eps: float = 1e-5,
+    cudnn_enable: bool = True,
+) -> Pair:
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the valid entries of the last dimensions."""
+    return native_layer_norm(x, normalized_shape, weight, bias, eps)[0]
+
+
+def native_layer_norm(
+    x: Operand, normalized_shape: Sequence[int], weight: Parameter, bias: Parameter, eps: float
+) -> tuple[Pair, Pair, Pair]:
+    """The form with the mean and the reciprocal standard deviation of every group."""
+    x, dims = pair.of(x), _last(x, normalized_shape)
+    groups = masks.any(x.mask, dims, True)
+    if whole(x.mask, dims) and _plain(weight, bias, eps):
+        kernel: Any = torch.native_layer_norm
+        data, mean, rstd = kernel(_rows(x, weight), normalized_shape, weight, bias, eps)
+        return Pair(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
+    _check(x, normalized_shape, weight, bias)
+    s = standardize(x, dims, eps)
+    result = scaled(s.data, x.mask, weight, bias, x.data.dtype)
+    return result, _statistic(s.mean.to(x.data.dtype), groups), _statistic(s.rstd.to(x.data.dtype), groups)
+
+
+def rms_norm(x: Operand, normalized_shape: Sequence[int], weight: Parameter = None, eps: float | None = None) -> Pair:
+    """``x / sqrt(mean(x * x) + eps) * weight`` over the valid entries of the last dimensions."""
+    return fused_rms_norm(x, normalized_shape, weight, eps)[0]
+
+
+def fused_rms_norm(
+    x: Operand, normalized_shape: Sequence[int], weight: Parameter, eps: float | None
+) -> tuple[Pair, Pair]:
+    """The form with the reciprocal root mean square of every group."""
+    x, dims = pair.of(x), _last(x, normalized_shape)
+    groups = masks.any(x.mask, dims, True)
+    if whole(x.mask, dims) and _plain(weight, None, eps):
+        data, rstd = torch.ops.aten._fused_rms_norm.default(_rows(x, weight), normalized_shape, weight, eps)
+        return Pair(data, x.mask), _statistic(rstd, groups)
+    _check(x, normalized_shape, weight, None)
+    half = x.data.dtype in (torch.float16, torch.bfloat16)
+    if eps is None:
+        eps = torch.finfo(torch.float32 if half else x.data.dtype).eps
+    s = standardize(x, dims, eps, centred=False)
+    return scaled(s.data, x.mask, weight, None, x.data.dtype), _statistic(s.rstd, groups)
+
+
+def group_norm(
+    x: Operand,
+    num_groups: int,
+    weight: Parameter = None,
+    bias: Parameter = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Pair:
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` over the valid entries of each group of channels."""
+    x = pair.of(x)
+    if x.data.shape[1] % num_groups:
+        raise RuntimeError(
+            f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
+            f"{list(x.data.shape)} and num_groups={num_groups}"
+        )
+    if whole(x.mask, range(1, x.data.dim())) and _plain(weight, bias, eps):
+        kernel: Any = torch.group_norm
+        return Pair(kernel(_rows(x, weight), num_groups, weight, bias, eps), x.mask)
+    return _grouped(x, num_groups, weight, bias, eps)[0]
+
+
+def native_group_norm(
+    x: Operand, weight: Parameter, bias: Parameter, n: int, channels: int, size: int, groups: int, eps: float
+) -> tuple[Pair, Pair, Pair]:
+    """The form with the mean and the reciprocal standard deviation of every group, ``(n, groups)``."""
+    return _grouped(pair.of(x), groups, weight, bias, eps)
+
+
+def _grouped(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: float) -> tuple[Pair, Pair, Pair]:
+    shape = x.data.shape
+    split = (shape[0], groups, shape[1] // groups, *shape[2:])
+    parts = Pair(x.data.reshape(split), masks.reshape(x.mask, split), x.payload)
+    dims = tuple(range(2, len(split)))
+    s = standardize(parts, dims, eps)
+    channels = (shape[1], *(1 for _ in shape[2:]))
+    data = s.data.reshape(shape)
+    result = scaled(data, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    some = masks.any(parts.mask, dims)
+    mean, rstd = (t.reshape(some.shape).to(x.data.dtype) for t in (s.mean, s.rstd))
+    return result, _statistic(mean, some), _statistic(rstd, some)
+
+
+def weight_norm(v: Operand, g: Operand, dim: int = 0) -> Pair:
+    """``v * (g / norm(v))``, the norm over the valid entries of each slice along ``dim``."""
+    return weight_norm_interface(v, g, dim)[0]
+
+
+def weight_norm_interface(v: Operand, g: Operand, dim: int = 0) -> tuple[Pair, Pair]:
+    """The form with the norms."""
+    v = pair.of(v)
+    data = zeroed(v)
+    dims = [d for d in range(data.dim()) if d != dim % data.dim()] if dim != -1 else list(range(data.dim()))
+    some = masks.any(v.mask, dims, True)
+    norm = torch.linalg.vector_norm(data, 2, dims, keepdim=True)
+    scale = pair.of(g)
+    mask = masks.both(v.mask, scale.mask)
+    result = data * (zeroed(scale) / torch.where(some, norm, 1))
+    return Pair(result, masks.fit(mask, result.shape)), _statistic(norm, some)
+
+
+def renorm(x: Pair, p: float, dim: int, maxnorm: float) -> Pair:
+    """Slices along ``dim`` whose norm over the valid entries exceeds ``maxnorm`` are scaled down to it."""
+    return Pair(torch.renorm(zeroed(x), p, dim, maxnorm), x.mask)
+
+
+def _last(x: Operand, normalized_shape: Sequence[int]) -> tuple[int, ...]:
+    ndim = x.data.dim()
+    return tuple(range(max(0, ndim - len(normalized_shape)), ndim))
+
+
+def _plain(weight: Parameter, bias: Parameter, eps: float | None) -> bool:
+    """Whether torch's kernel may run on zeroed rows: without a positive eps a row of zeros would make 0 / 0."""
+    return (eps is None or eps > 0) and type(weight) is not Pair and type(bias) is not Pair
+
+
+def _rows(x: Pair, weight: Any) -> Tensor:
+    """The kernel's input: zeroed only where a payload could reach the weight's gradient."""
+    if transforming() or (weight is not None and tracked(weight)):
+        return zeroed(x)
+    return guard(x.data, x.mask)
+
+
+def _statistic(data: Tensor, mask: Tensor) -> Pair:
+    return Pair(data, masks.fit(mask, data.shape))
+
+
+def _check(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> None:
+    shape = tuple(normalized_shape)
+    if not shape or tuple(x.data.shape[-len(shape) :]) != shape:
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], "
+            f"but got input of size {list(x.data.shape)}"
+        )
+    for parameter in parameters:
+        if parameter is not None and tuple(pair.of(parameter).data.shape) != shape:
+            raise RuntimeError(
+                f"Expected weight and bias to be of the shape of normalized_shape {list(shape)}, but got "
+                f"{list(pair.of(parameter).data.shape)}"
+            )
+
+
+ROWS = [
+    Op("layer_norm", layer_norm),
+    Op("native_layer_norm", native_layer_norm),
+    Op("rms_norm", rms_norm),
+    Op("_fused_rms_norm", fused_rms_norm),
+    Op("group_norm", group_norm),
+    Op("native_group_norm", native_group_norm),
+    Op("_weight_norm", weight_norm),
+    Op("_weight_norm_interface", weight_norm_interface),
+    Op("renorm", renorm),
+]

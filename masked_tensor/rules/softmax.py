@@ -1,9 +1,8 @@
 """Softmax: every slice normalises over its valid entries; what is masked out has weight exactly 0.
 
 A slice with nothing valid is masked, with zero gradient, because of its mask.  Special values of valid entries
-propagate: a slice whose valid entries are all -inf gives NaN, as the plain op does.  ``mode="inf_as_zero"`` gives such a
-slice zeros, and ``mode="none"`` is the plain formula over -inf, NaN for a slice with nothing valid.  Under the mask a
-softmax holds 0; what a log_softmax holds there is not promised.
+propagate: a slice whose valid entries are all -inf gives NaN, as the plain op does.  ``mode="inf_as_zero"`` gives such
+a slice zeros, and ``mode="none"`` is the plain formula over -inf: NaN for a slice with nothing valid.
 """
 
 from typing import Any, Literal
@@ -14,7 +13,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import cleared, fill_into, guard, select, tracked, transforming, zeroed
+from ..select import cleared, fill_into, guard, select, tracked, transforming
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 INFINITY = float("inf")
@@ -44,10 +43,8 @@ def softmax(x: Pair, dim: int, dtype: torch.dtype | None = None, *, log: bool = 
     if type(x.data) is not Tensor or transforming() or x.data.device.type != "cpu":
         result = _plain(select(x.data, x.mask, -INFINITY), dim, log)
         return Pair(result, x.mask) if log else Pair(select(result, x.mask, 0), x.mask, Payload.ZERO)
-    if tracked(x.data):
-        result = _Softmax.apply(x.data, x.mask, dim, log)
-    else:
-        result = _fused(x.data, x.mask, dim, log)
+    run: Any = _Softmax.apply if tracked(x.data) else _fused
+    result = run(x.data, x.mask, dim, log)
     return Pair(result, x.mask, Payload.ANY if log else Payload.ZERO)
 
 
@@ -62,10 +59,8 @@ def backward_data(
     """The derivative, for callers below autograd: a masked output has weight 0."""
     g, out = pair.of(grad), pair.of(output)
     mask = masks.both(g.mask, out.mask)
-    if log:
-        op, weights = torch._log_softmax_backward_data, select(out.data, mask, -INFINITY)
-    else:
-        op, weights = torch._softmax_backward_data, zeroed(Pair(out.data, mask))
+    op: Any = torch._log_softmax_backward_data if log else torch._softmax_backward_data
+    weights = select(out.data, mask, -INFINITY if log else 0)
     return Pair(select(op(select(g.data, mask, 0), weights, dim, dtype), mask, 0), mask, Payload.ZERO)
 
 
@@ -112,16 +107,16 @@ class _Softmax(torch.autograd.Function):
     """The fused loop under autograd; it saves only its result."""
 
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
         result = _fused(data, mask, dim, log)
         ctx.save_for_backward(result, mask)
         ctx.dim, ctx.log = dim, log
         return result
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         result, mask = ctx.saved_tensors
-        op = torch._log_softmax_backward_data if ctx.log else torch._softmax_backward_data
+        op: Any = torch._log_softmax_backward_data if ctx.log else torch._softmax_backward_data
         back = op(grad, result, ctx.dim, result.dtype)
         # A NaN of a valid entry must not reach its masked neighbours.
         return select(back, mask, 0) if tracked(back) else cleared(back, mask), None, None, None

@@ -1,0 +1,201 @@
+"""Batch and instance normalization: statistics over the valid entries of a channel, in the batch and in the buffers.
+
+In training, a channel with nothing valid leaves its running statistics as they are, and one with a single valid entry
+its running variance, whose unbiased estimate divides by n - 1.  In evaluation the running statistics are constants and
+validity passes through.  A row of an instance normalization takes part in the running statistics if it has valid
+entries.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import guard, tracked, transforming, zeroed
+from ..standardize import Standard, along, scaled, standardize
+
+Operand = Pair | Tensor
+Parameter = Pair | Tensor | None
+
+
+def batch_norm(
+    x: Operand,
+    weight: Parameter,
+    bias: Parameter,
+    running_mean: Parameter,
+    running_var: Parameter,
+    training: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Pair:
+    """``(x - mean) / sqrt(var + eps) * weight + bias`` per channel (dimension 1)."""
+    x = pair.of(x)
+    if x.data.dim() < 2:  # empty, or torch's own error
+        parameters: Any = (p.data if type(p) is Pair else p for p in (weight, bias, running_mean, running_var))
+        op: Any = torch.batch_norm
+        return Pair(op(x.data, *parameters, training, momentum, eps, False), x.mask)
+    return native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+
+
+def native_batch_norm(
+    x: Operand,
+    weight: Parameter,
+    bias: Parameter,
+    running_mean: Parameter,
+    running_var: Parameter,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Pair, Pair, Pair]:
+    """The form with the batch's mean and reciprocal standard deviation (empty in evaluation)."""
+    x = pair.of(x)
+    if not training:
+        nothing = pair.plain(x.data.new_empty(0))
+        return _evaluated(x, weight, bias, running_mean, running_var, eps), nothing, nothing
+    dims = tuple(d for d in range(x.data.dim()) if d != 1)
+    s = standardize(x, dims, eps)
+    channels = _channels(x)
+    result = scaled(s.data, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    _track(running_mean, running_var, momentum, s)
+    some = masks.any(x.mask, dims)
+    mean, rstd = (Pair(t.reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))
+    return result, mean, rstd
+
+
+def instance_norm(
+    x: Operand,
+    weight: Parameter,
+    bias: Parameter,
+    running_mean: Parameter,
+    running_var: Parameter,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+    cudnn_enabled: bool = True,
+) -> Pair:
+    """The same per channel of each sample."""
+    x = pair.of(x)
+    if not use_input_stats:
+        return _evaluated(x, weight, bias, running_mean, running_var, eps)
+    s = standardize(x, tuple(range(2, x.data.dim())), eps)
+    channels = _channels(x)
+    _track(running_mean, running_var, momentum, s)
+    return scaled(s.data, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+
+
+def _evaluated(
+    x: Pair, weight: Parameter, bias: Parameter, running_mean: Parameter, running_var: Parameter, eps: float
+) -> Pair:
+    parameters = (weight, bias, running_mean, running_var)
+    mask = x.mask
+    for parameter in parameters:
+        if type(parameter) is Pair:
+            mask = masks.both(mask, along(parameter, _channels(x)).mask)  # type: ignore[union-attr]
+    gradients = transforming() or any(p is not None and tracked(pair.of(p).data) for p in parameters)
+    if mask is not x.mask:
+        x = Pair(x.data, mask)
+    data = zeroed(x) if gradients else guard(x.data, mask)
+    values: list[Any] = [zeroed(p) if type(p) is Pair else p for p in parameters]
+    w, b, mean, var = values
+    if any(p is not None and tracked(p) for p in (mean, var)):  # torch's kernel takes them for constants
+        channels = _channels(x)
+        data = (data - mean.reshape(channels)) * (var.reshape(channels) + eps).rsqrt()
+        return scaled(data, mask, along(w, channels), along(b, channels), x.data.dtype)
+    return Pair(torch.batch_norm(data, w, b, mean, var, False, 0.0, eps, False), mask)
+
+
+def _channels(x: Pair) -> tuple[int, ...]:
+    return (x.data.shape[1], *(1 for _ in x.data.shape[2:]))
+
+
+@torch.no_grad()
+def _track(running_mean: Parameter, running_var: Parameter, momentum: float, s: Standard) -> None:
+    """Moves the buffers towards the batch's statistics, where it has any; no value is looked at."""
+    n, channels = s.number, s.number.shape[1]
+    unbiased = s.variance * n / (n - 1).clamp_min(1)
+    for buffer, new, known in ((running_mean, s.mean, n >= 1), (running_var, unbiased, n >= 2)):
+        if buffer is None:
+            continue
+        # Several rows (instance normalization) are averaged; a batch has one.
+        new, known = new.reshape(-1, channels), known.reshape(-1, channels)
+        rows = known.sum(0)
+        average = torch.where(known, new, 0).sum(0) / rows.clamp_min(1)
+        step = momentum * (rows > 0)
+        if type(buffer) is Pair:
+            step = step * buffer.mask  # what a buffer does not know stays unknown
+        data: Any = buffer.data if type(buffer) is Pair else buffer
+        data.copy_(data * (1 - step) + average * step)
+
+
+def no_update(
+    x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
+) -> tuple[Pair, ...]:
+    """Evaluation, in the form that compilers use."""
+    return (*native_batch_norm(x, weight, bias, mean, var, False, momentum, eps), _reserve(x))
+
+
+def with_update(
+    x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
+) -> tuple[Pair, ...]:
+    """Training, in the form that compilers use."""
+    return (*native_batch_norm(x, weight, bias, mean, var, True, momentum, eps), _reserve(x))
+
+
+def without_buffers(
+    x: Operand, weight: Parameter, bias: Parameter, training: bool, momentum: float, eps: float
+) -> tuple[Pair, Pair, Pair]:
+    """The form without running statistics."""
+    return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
+
+
+def fixed(
+    x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
+) -> tuple[Pair, Pair, Pair]:
+    """The form with running statistics only."""
+    return native_batch_norm(x, weight, bias, mean, var, False, momentum, eps)
+
+
+def with_kernel_index(*arguments: Operand) -> tuple[Pair | int, ...]:
+    """The form that also names the kernel of its backward."""
+    return (*native_batch_norm(*arguments[:8]), _reserve(arguments[0]), 0)  # type: ignore[arg-type]
+
+
+def with_reserve(*arguments: Operand) -> tuple[Pair, ...]:
+    """The form of a vendor's kernel, which keeps a buffer for its backward."""
+    return (*native_batch_norm(*arguments), _reserve(arguments[0]))  # type: ignore[arg-type]
+
+
+def functional(
+    x: Operand, weight: Parameter, bias: Parameter, mean: Tensor, var: Tensor, *rest: bool | float
+) -> Sequence[Pair | Tensor]:
+    """The forms that return the new running statistics instead of writing them."""
+    mean, var = mean.clone(), var.clone()
+    if len(rest) == 2:
+        return (*with_update(x, weight, bias, mean, var, *rest), mean, var)
+    return (*native_batch_norm(x, weight, bias, mean, var, *rest), mean, var)  # type: ignore[arg-type]
+
+
+def _reserve(x: Operand) -> Pair:
+    return pair.plain(torch.empty(0, dtype=torch.uint8, device=x.data.device))
+
+
+ROWS = [
+    Op("batch_norm", batch_norm),
+    Op("instance_norm", instance_norm),
+    Op("native_batch_norm", native_batch_norm),
+    Op("_native_batch_norm_legit", native_batch_norm),
+    Op("_native_batch_norm_legit.no_stats", without_buffers),
+    Op("_native_batch_norm_legit_no_training", fixed),
+    Op("_native_batch_norm_legit_functional", functional),
+    Op("_batch_norm_no_update", no_update),
+    Op("_batch_norm_with_update", with_update),
+    Op("_batch_norm_with_update_functional", functional),
+    Op("_batch_norm_impl_index", with_kernel_index),
+    Op("cudnn_batch_norm", with_reserve),
+    Op("miopen_batch_norm", native_batch_norm),
+]

@@ -1,0 +1,36 @@
+"""Similarity of vectors: over the pairs of entries that are both valid; the result is valid if there is such a pair."""
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import select
+
+Operand = Pair | Tensor
+
+
+def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Pair:
+    """``x1 @ x2 / (|x1| * |x2|)`` along ``dim``, each norm at least ``eps``."""
+    a, b, mask = paired(x1, x2)
+    return Pair(torch.cosine_similarity(a, b, dim, eps), masks.any(mask, dim))
+
+
+def pairwise_distance(x1: Operand, x2: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Pair:
+    """The p-norm of ``x1 - x2 + eps`` along the last dimension."""
+    a, b, mask = paired(x1, x2)
+    last = max(a.dim() - 1, 0)
+    nothing = float("inf") if p < 0 else 0  # what adds 0 to the sum of the powers
+    distance = torch.norm(select(a - b + eps, mask, nothing), p, last, keepdim)
+    return Pair(distance, masks.any(mask, last, keepdim))
+
+
+def paired(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor, Tensor]:
+    """Both operands broadcast, 0 outside the pairs of valid entries, and where those are."""
+    a, b = pair.of(x1), pair.of(x2)
+    mask = masks.both(a.mask, b.mask)
+    return select(a.data.expand(mask.shape), mask, 0), select(b.data.expand(mask.shape), mask, 0), mask
+
+
+ROWS = [Op("cosine_similarity", cosine_similarity), Op("pairwise_distance", pairwise_distance)]
