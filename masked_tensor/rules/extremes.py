@@ -34,6 +34,9 @@ def identity(which: str, dtype: torch.dtype) -> float:
 def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pair:
     """amax, amin, and max, min without a dimension."""
     dims = masks.canonical_dims(dim, x.data.dim())
+    if any(x.data.shape[d] == 0 for d in dims):
+        plain = EXTREMES[which](x.data, dim or (), keepdim)  # raises: an extreme of nothing has no value
+        return Pair(plain, masks.any(x.mask, dims, keepdim))
     if tracked(x.data) and not transforming():
         data = _Extreme.apply(x.data, x.mask, dims, keepdim, which)
     else:
@@ -42,8 +45,6 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
 
 
 def greatest(x: Pair, dims: Sequence[int], keepdim: bool, which: str) -> Tensor:
-    if x.data.dim() > 0 and any(x.data.shape[d] == 0 for d in dims):
-        return EXTREMES[which](x.data, dims, keepdim)  # raises, as the plain op
     return reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
 
 
@@ -81,9 +82,9 @@ def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: s
     """argmax, argmin: the first valid entry that attains the extreme; 0 where nothing is valid."""
     if dim is None:
         flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.data.numel(),)))
-        index = position(flat, 0, which=which)
+        found = position(flat, 0, which=which)
         shape = [1] * x.data.dim() if keepdim else []
-        return Pair(index.data.reshape(shape), index.mask.reshape(shape))
+        return Pair(found.data.reshape(shape), found.mask.reshape(shape))
     index, _ = find(x, dim, keepdim, which)
     return Pair(index, masks.any(x.mask, dim, keepdim))
 
@@ -107,16 +108,14 @@ def with_indices(x: Pair, dim: int, keepdim: bool = False, *, which: str) -> tup
     """max, min along a dimension: values and indices."""
     plain = torch.max if which == "max" else torch.min
     if x.data.numel() == 0:
-        values, indices = plain(x.data, dim, keepdim)
-        mask = masks.any(x.mask, dim, keepdim)
-        return Pair(values, mask), Pair(indices, mask)
-    if x.data.dtype is torch.bool:
-        values, indices = with_indices(Pair(x.data.view(torch.uint8), x.mask), dim, keepdim, which=which)
-        return Pair(values.data.view(torch.bool), values.mask), indices
-    index, data = find(x, dim, True, which)
-    values = data.gather(dim, index)
-    if not keepdim and data.dim():
-        index, values = index.squeeze(dim), values.squeeze(dim)
+        values, index = plain(x.data, dim, keepdim)
+    else:
+        data = x.data.view(torch.uint8) if x.data.dtype is torch.bool else x.data  # argmax has no bool kernel
+        index, data = find(Pair(data, x.mask, x.payload), dim, True, which)
+        values = data.gather(dim, index)
+        if not keepdim and data.dim():
+            index, values = index.squeeze(dim), values.squeeze(dim)
+        values = values.view(torch.bool) if x.data.dtype is torch.bool else values
     mask = masks.any(x.mask, dim, keepdim)
     return Pair(values, mask), Pair(index, mask)
 

@@ -23,9 +23,9 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dims = masks.canonical_dims(dim, data.dim())
     count = masks.count(x.mask, dims, True)
-    degrees = count - (1 if correction is None else correction)
-    valid = degrees > 0
-    result = _squares(x, dims, count) / torch.where(valid, degrees, 1)
+    correction = 1 if correction is None else correction
+    valid = count > max(correction, 0)
+    result = _squares(x, dims, count) / torch.where(valid, count - correction, 1)
     result = result.to(_real(data.dtype))
     if not keepdim:
         result, valid = result.squeeze(dims), valid.squeeze(dims)

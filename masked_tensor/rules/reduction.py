@@ -144,6 +144,14 @@ def trace(x: Pair) -> Pair:
     return sum(Pair(x.data.diagonal(), x.mask.diagonal(), x.payload))
 
 
+def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
+    """The sum of ``dx * (y[i] + y[i + 1]) / 2`` over the neighbours that are both valid."""
+    panels = max(0, y.data.shape[dim] - 1)
+    left, right = (Pair(y.data.narrow(dim, i, panels), y.mask.narrow(dim, i, panels)) for i in (0, 1))
+    both = masks.both(left.mask, right.mask)
+    return sum(Pair((guard(left.data, both) + guard(right.data, both)) * (dx / 2), both), dim)
+
+
 _RULES: dict[str, Callable[..., Any]] = {
     "sum": sum,
     "mean": mean,
@@ -154,5 +162,7 @@ _RULES: dict[str, Callable[..., Any]] = {
     "all": all,
     "count_nonzero": count_nonzero,
     "trace": trace,
+    "trapezoid.dx": trapezoid,
+    "trapz.dx": trapezoid,
 }
 ROWS = [Op(name, rule) for name, rule in _RULES.items()]
