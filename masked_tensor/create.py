@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import errors, masks
+from . import errors, layouts, masks
 from .pair import Pair, Payload, plain
 from .ports import enter, leave
 from .select import select, transforming
@@ -40,7 +40,9 @@ def masked_tensor(
                        [    --,     --]], valid=2/4, requires_grad=True)
     """
     pair = _pair(data, dtype, device)
-    if mask is not None:
+    if mask is not None and layouts.is_sparse(pair.data):
+        pair = layouts.paired(pair.data.detach(), _mask(mask, pair.data))
+    elif mask is not None:
         pair = Pair(pair.data, masks.both(pair.mask, _mask(mask, pair.data)))
     copy = _out(_cut(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
@@ -68,6 +70,8 @@ def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
         )
     pair = _pair(data)
     mask = _mask(mask, pair.data)
+    if layouts.is_sparse(pair.data):
+        return _out(layouts.paired(pair.data, mask))
     return _out(Pair(pair.data, masks.both(pair.mask, mask) if type(data) is MaskedTensor else mask))
 
 
@@ -181,6 +185,8 @@ def _pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pa
     """What ``data`` says of its own values and holes."""
     if isinstance(data, Tensor):
         data = enter(data, torch.is_grad_enabled())
+        if type(data) is not Pair and layouts.is_sparse(data):
+            data = layouts.paired(data, None)  # what is specified is valid
         pair = data if type(data) is Pair else plain(data)
         moved = pair.data.to(device=device, dtype=dtype)
         return Pair(moved, pair.mask.to(moved.device), pair.payload)
@@ -245,6 +251,8 @@ def _out(pair: Pair) -> MaskedTensor:
 
 def _cut(pair: Pair) -> Pair:
     """A fresh pair with 0 under the mask."""
+    if layouts.is_sparse(pair.data):
+        return Pair(layouts.zeroed(pair.data, pair.mask), pair.mask, Payload.ZERO)
     return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._C import DispatchKey
 from torch._ops import OpOverload
 
-from . import errors, table
+from . import errors, layouts, table
 from .op import Op
 from .pair import Pair
 from .ports import assign, become, enter, leave
@@ -33,6 +33,8 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
     pairs = [enter(a, recording) for a in args]
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+    if layouts.involved(pairs):
+        return leave(layouts.run(entry, pairs, kwargs))
     result = entry.rule(*pairs, **kwargs)
     if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
         return args[0]
@@ -53,6 +55,8 @@ def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
     if type(target) is not MaskedTensor:
         raise errors.plain_target(entry.overload.name())
     old = enter(target, recording)
+    if layouts.involved((old,)):
+        return leave(layouts.run(entry, (old,), {}))  # raises: a sparse tensor is not written in place
     if entry.view:
         return become(target, entry.rule(old, *args[1:], **kwargs), entry.overload._schema.name.rpartition("::")[2])
     rest = [enter(a, recording) for a in args[1:]]
@@ -105,7 +109,7 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
         pairs = [enter(a, recording) for a in args]
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        result = rule(*pairs, **kwargs)
+        result = layouts.run(entry, pairs, kwargs) if layouts.involved(pairs) else rule(*pairs, **kwargs)
         return args[0] if result is pairs[0] else leave(result)  # a rule's way to say: the tensor itself
 
     return functional
@@ -117,6 +121,8 @@ def safety_net(
     """``__torch_dispatch__``: the same table, below autograd."""
     kwargs = kwargs or {}
     entry = table.ENTRIES.get(func)
+    if func is torch.ops.prim.layout.default:  # a wrapper around a compressed layout asks for it
+        return args[0]._pair.data.layout
     with torch.no_grad():
         if entry is not None:
             if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():

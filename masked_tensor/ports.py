@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import aliasing, masks
+from . import aliasing, layouts, masks
 from .pair import Pair, Payload
 from .select import select, transforming
 from .tensor import MaskedTensor, pair_of, restride, wrap, write
@@ -142,6 +142,8 @@ def become(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
 
 def plain_gradient(grad: Tensor, mask: Tensor) -> Tensor:
     """A gradient arriving from outside as plain data that is 0 outside ``mask``."""
+    if layouts.is_sparse(mask):
+        return layouts.zeroed(grad._pair.data if type(grad) is MaskedTensor else grad, mask)
     if type(grad) is not MaskedTensor:
         return select(grad, mask, 0)
     pair: Pair = enter(grad, torch.is_grad_enabled())

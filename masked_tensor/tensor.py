@@ -101,6 +101,11 @@ class MaskedTensor(Tensor):
     def _data(self) -> Tensor:
         return self._pair.data
 
+    @_data.setter
+    def _data(self, data: Tensor) -> None:  # AOTAutograd lays out the parts of a tangent anew
+        pair = pair_of(self)
+        self._pair = Pair(data, pair.mask, pair.payload)
+
     @property
     def _bytes(self) -> Tensor:
         # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
@@ -113,12 +118,20 @@ class MaskedTensor(Tensor):
                 self._view = mask, mask.view(torch.uint8)
         return self._view[1]
 
+    @_bytes.setter
+    def _bytes(self, mask: Tensor) -> None:
+        pair = pair_of(self)
+        self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
+        self._view = self._pair.mask, mask
+
 
 def wrap(pair: Pair) -> MaskedTensor:
     """An untracked MaskedTensor around ``pair``."""
     data = pair.data.detach() if pair.data.requires_grad else pair.data
     if data is not pair.data:
         pair = Pair(data, pair.mask, pair.payload)
+    if data.layout is not torch.strided:
+        return _wrap_sparse(pair)
     result = _make(
         MaskedTensor,
         data.shape,
@@ -132,6 +145,21 @@ def wrap(pair: Pair) -> MaskedTensor:
     result._pair = pair
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
         result._view = pair.mask, pair.mask.view(torch.uint8)
+    return result  # type: ignore[no-any-return]
+
+
+def _wrap_sparse(pair: Pair) -> MaskedTensor:
+    data = pair.data
+    result = _make(
+        MaskedTensor,
+        data.shape,
+        dtype=data.dtype,
+        layout=data.layout,
+        device=data.device,
+        dispatch_layout=data.layout is not torch.sparse_coo,  # torch keeps the layout of a wrapper for COO only
+        _extra_dispatch_keys=_KEYS,
+    )
+    result._pair = pair
     return result  # type: ignore[no-any-return]
 
 

@@ -48,22 +48,28 @@ give 0.  Everywhere a valid element exists, ``result.to_dense()`` equals the str
 """
 
 from .along import normalize, scan, softmax
-from .elements import is_sparse, of, to, values, with_values
+from .elements import at, is_sparse, keys, of, to, values, with_values
+from .ops import involved, paired, run
 from .order import extreme, median, position, unique
 from .reduction import reduce
-from .validity import dense_mask, nonzero, restricted, specified_mask
+from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed
 
 __all__ = [
+    "at",
     "dense_mask",
     "extreme",
+    "involved",
     "is_sparse",
+    "keys",
     "median",
     "nonzero",
     "normalize",
     "of",
+    "paired",
     "position",
     "reduce",
     "restricted",
+    "run",
     "scan",
     "softmax",
     "specified_mask",
@@ -71,4 +77,5 @@ __all__ = [
     "unique",
     "values",
     "with_values",
+    "zeroed",
 ]

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import masks
 from . import strided
+from .elements import at as values_at
 from .elements import canonical, is_sparse, keys, of, same_pattern, values, with_values
 from .keys import Coordinate, find, ravel, unravel
 
@@ -48,6 +49,12 @@ def dense_mask(mask: Tensor) -> Tensor:
 def restricted(mask: Tensor, other: Tensor) -> Tensor:
     """A sparse mask AND another mask of any layout that broadcasts to it, in the pattern of the first."""
     return with_values(mask, values(mask) & at(other, mask))
+
+
+def zeroed(x: Tensor, mask: Tensor) -> Tensor:
+    """A sparse tensor in the pattern of its sparse mask, 0 where the mask is False; the gradient is 0 there too."""
+    stored = values(x) if same_pattern(x, mask) else values_at(x, keys(mask))
+    return with_values(mask, torch.where(values(mask), stored, 0))
 
 
 def at(mask: Tensor, x: Tensor) -> Tensor:

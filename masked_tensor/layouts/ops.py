@@ -1,0 +1,237 @@
+"""Ops on pairs with sparse data: values are stored where something is specified, and only those can be valid.
+
+The mask of such a pair has the data's layout and indices.  Elementwise ops run the family's own rule on the stored values
+(so ``cos`` needs no dense result: what is unspecified is masked out), binary ones on the common pattern; reductions,
+softmax and scans use the verbs that the functional forms use; views are the plain op on data and mask.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors
+from ..pair import Pair
+from . import along, laws, order, validity
+from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, values, with_values
+from .keys import unravel
+from .reduction import reduce
+
+ELEMENTWISE = ("pointwise", "special", "cast", "like", "choose", "random")
+VIEWS = ("shape", "layout")
+Dim = int | Sequence[int] | None
+
+
+def involved(args: Sequence[Any]) -> bool:
+    """Whether an argument is a pair with sparse data."""
+    for a in args:  # on every op's way: a plain loop
+        if type(a) is Pair and a.data.layout is not torch.strided:
+            return True
+    return False
+
+
+def paired(data: Tensor, mask: Tensor | None) -> Pair:
+    """A sparse tensor and a mask of its layout as a pair with one pattern: the mask's (values of ``data``, else 0)."""
+    data = canonical(data)
+    if mask is None:
+        return Pair(data, validity.specified_mask(data))
+    mask = canonical(mask)
+    if not is_sparse(mask):
+        return Pair(data, with_values(data.detach(), validity.at(mask, data)))
+    if same_pattern(data, mask):
+        return Pair(data, mask)
+    return Pair(with_values(mask, at(data, keys(mask))), mask)
+
+
+def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """What the entry's op gives for arguments of which at least one is a pair with sparse data."""
+    name = entry.overload._schema.name.rpartition("::")[2]
+    family = entry.op.rule.__module__.rpartition(".")[2]
+    if entry.kind == "functional":
+        if name in OPS:
+            return OPS[name](*args, **kwargs)
+        if family in ELEMENTWISE:
+            return elementwise(entry.rule, args, kwargs)
+        if family in VIEWS:
+            return entry.rule(*args, **kwargs)
+    layout = next(a.data.layout for a in args if type(a) is Pair and is_sparse(a.data))
+    raise errors.UnsupportedOpError(
+        f"{entry.overload.name()} has no form for masked tensors of layout {layout}; convert first: x.to_dense() keeps "
+        "validity"
+    )
+
+
+def elementwise(rule: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The rule on the stored values of the common pattern of its sparse arguments; strided ones are read there."""
+    sparse = [a for a in args if type(a) is Pair and is_sparse(a.data)]
+    pattern = sparse[0].mask
+    for other in sparse[1:]:
+        pattern = common(pattern, other.mask)
+    result = rule(*[_seen_at(a, pattern) for a in args], **kwargs)
+    return tuple(_back(r, pattern) for r in result) if isinstance(result, tuple) else _back(result, pattern)
+
+
+def common(a: Tensor, b: Tensor) -> Tensor:
+    """A pattern that holds what both store."""
+    if same_pattern(a, b):
+        return a
+    if a.shape != b.shape:
+        raise ValueError(f"sparse masked tensors must have one shape, got {tuple(a.shape)} and {tuple(b.shape)}")
+    key = keys(a)[validity.at(validity.specified_mask(b), a)].sort().values
+    return built(key, torch.ones_like(key, dtype=torch.bool), a.shape, a)
+
+
+def _seen_at(arg: Any, pattern: Tensor) -> Any:
+    if type(arg) is Pair:
+        if not is_sparse(arg.data):
+            return Pair(_gathered(arg.data, pattern), _gathered(arg.mask, pattern))
+        if same_pattern(arg.mask, pattern):
+            return Pair(values(arg.data), values(arg.mask))
+        key = keys(pattern)
+        return Pair(at(arg.data, key), at(arg.mask, key))
+    if isinstance(arg, Tensor) and arg.dim() > 0:
+        return at(arg, keys(pattern)) if is_sparse(arg) else _gathered(arg, pattern)
+    return arg
+
+
+def _gathered(x: Tensor, pattern: Tensor) -> Tensor:
+    """A strided operand at the positions of the pattern, broadcast without expanding it."""
+    if x.numel() == 1:
+        return x.reshape(1).expand(values(pattern).shape[0])
+    lead = pattern.dim() - x.dim()
+    fits = lead >= 0 and all(n in (1, pattern.shape[d + lead]) for d, n in enumerate(x.shape))
+    if not fits:
+        raise ValueError(f"operand of shape {tuple(x.shape)} does not broadcast to {tuple(pattern.shape)}")
+    verbs = of(pattern)
+    return x[tuple(0 if n == 1 else verbs.coordinate(pattern, d + lead) for d, n in enumerate(x.shape))]
+
+
+def _back(result: Any, pattern: Tensor) -> Any:
+    if type(result) is not Pair:
+        return result
+    return Pair(with_values(pattern, result.data), with_values(pattern, result.mask))
+
+
+# ------------------------------------------------------------------------------------------ reductions and normalizations
+
+
+def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
+    n = x.data.dim()
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return tuple(range(n))
+    return tuple(sorted(d % n for d in ((dim,) if isinstance(dim, int) else dim)))
+
+
+def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
+    def rule(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
+        data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
+        return Pair(*reduce(law, data, x.mask, _dims(x, dim), keepdim))
+
+    return rule
+
+
+def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callable[..., Pair]:
+    def rule(
+        x: Pair, dim: Any = None, unbiased: Any = True, keepdim: bool = keepdim_default, *, correction: Any = None
+    ) -> Pair:
+        if isinstance(dim, bool):  # var(x, unbiased)
+            dim, unbiased = None, dim
+        n = (1 if unbiased else 0) if correction is None else correction
+        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n)
+        bad = values(data).isnan() if is_sparse(data) else data.isnan()
+        short = with_values(valid, values(valid) & ~bad) if is_sparse(data) else valid & ~bad
+        return Pair(data, short)
+
+    return rule
+
+
+def norm(x: Pair, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
+    return Pair(*reduce(laws.norm, x.data, x.mask, _dims(x, dim), keepdim, ord=ord))
+
+
+def _arg(largest: bool) -> Callable[..., Pair]:
+    def rule(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair:
+        return Pair(*order.position(x.data, x.mask, _dims(x, dim), keepdim, largest=largest))
+
+    return rule
+
+
+def _extreme(largest: bool) -> Callable[..., Any]:
+    def rule(x: Pair, dim: Any = None, keepdim: bool = False) -> Any:
+        if type(dim) is Pair or isinstance(dim, Tensor):
+            raise NotImplementedError("use torch.maximum or torch.minimum for two sparse masked tensors")
+        best, where = order.extreme(x.data, x.mask, _dims(x, dim), keepdim, largest=largest)
+        return Pair(*best) if dim is None else (Pair(*best), Pair(*where))
+
+    return rule
+
+
+def _softmax(log: bool) -> Callable[..., Pair]:
+    def rule(x: Pair, dim: int, dtype: torch.dtype | bool | None = None) -> Pair:
+        data = x.data if not isinstance(dtype, torch.dtype) else with_values(x.data, values(x.data).to(dtype))
+        return Pair(along.softmax(data, x.mask, dim % x.data.dim(), log=log, mode="safe"), x.mask)
+
+    return rule
+
+
+# --------------------------------------------------------------------------------------------------------------- products
+
+
+def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
+    """sparse @ dense or dense @ sparse: valid where at least one stored pair is; cost is nnz times the columns."""
+    if type(x) is not Pair or not is_sparse(x.data):
+        if type(y) is not Pair or y.data.dim() != 2:
+            raise ValueError("a sparse factor on the right must be a masked matrix")
+        out = matmul(_transposed(y), _turned(x))
+        return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))
+    mask = y.mask if type(y) is Pair else None
+    dense: Tensor = y.data if type(y) is Pair else y
+    if x.data.dim() != 2 or is_sparse(dense) or dense.dim() not in (1, 2) or dense.shape[0] != x.data.shape[1]:
+        raise ValueError(
+            f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
+            f"({x.data.layout}) @ {tuple(dense.shape)} ({dense.layout})"
+        )
+    valid = values(x.mask).nonzero().view(-1)
+    rows, columns = (of(x.mask).coordinate(x.mask, d)[valid] for d in (0, 1))
+    factor = values(x.data)[valid]
+    taken = dense[columns]
+    pairs = torch.ones_like(taken, dtype=torch.bool) if mask is None else mask[columns]
+    if mask is not None:
+        taken = torch.where(pairs, taken, 0)
+    products = (factor if dense.dim() == 1 else factor.unsqueeze(1)) * taken
+    shape = (x.data.shape[0], *dense.shape[1:])
+    data = products.new_zeros(shape).index_add(0, rows, products)
+    hits = torch.zeros(shape, dtype=torch.int64, device=data.device).index_add(0, rows, pairs.to(torch.int64))
+    return Pair(data, hits > 0)
+
+
+def _transposed(x: Pair) -> Pair:
+    key = unravel(keys(x.mask), x.mask.shape)
+    turned = key[1] * x.mask.shape[0] + key[0]
+    turned, order_ = turned.sort()
+    shape = (x.mask.shape[1], x.mask.shape[0])
+    like = x.mask if x.mask.layout is torch.sparse_coo else x.mask.to_sparse_coo()
+    return Pair(built(turned, values(x.data)[order_], shape, like), built(turned, values(x.mask)[order_], shape, like))
+
+
+def _turned(x: Pair | Tensor) -> Pair | Tensor:
+    if type(x) is Pair:
+        return Pair(x.data.movedim(-1, 0), x.mask.movedim(-1, 0))
+    return x.movedim(-1, 0)  # type: ignore[union-attr]
+
+
+OPS: dict[str, Callable[..., Any]] = {
+    **{name: _reduction(getattr(laws, name)) for name in ("sum", "mean", "prod", "amax", "amin", "any", "all")},
+    **{name: _reduction(getattr(laws, name)) for name in ("nansum", "logsumexp", "count_nonzero")},
+    "var": _moment(laws.var),
+    "std": _moment(laws.std),
+    "linalg_vector_norm": norm,
+    "argmax": _arg(True),
+    "argmin": _arg(False),
+    "max": _extreme(True),
+    "min": _extreme(False),
+    **{name: _softmax(False) for name in ("softmax", "_softmax", "_sparse_softmax")},
+    **{name: _softmax(True) for name in ("log_softmax", "_log_softmax", "_sparse_log_softmax")},
+    **{name: matmul for name in ("matmul", "mm", "mv", "_sparse_mm")},
+}

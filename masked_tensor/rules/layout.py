@@ -1,0 +1,71 @@
+"""Conversions between layouts keep validity: a sparse masked tensor stores the valid entries, explicit zeros included.
+
+What is unspecified is masked out, so that ``x.to_dense()`` has holes there and ``x.to_sparse()`` stores what is valid.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import layouts
+from ..op import Op
+from ..pair import Pair, Payload
+from ..select import guard
+
+
+def to_dense(x: Pair, dtype: torch.dtype | None = None, *, masked_grad: bool | None = None) -> Pair:
+    """The strided form; a strided tensor is returned as it is."""
+    if not layouts.is_sparse(x.data):
+        return x if dtype is None else Pair(x.data.to(dtype), x.mask, x.payload)
+    keys, values = layouts.keys(x.mask), layouts.values(x.data)
+    mask = layouts.dense_mask(x.mask)
+    values = torch.where(layouts.values(x.mask), values, 0)
+    empty = values.new_zeros(x.mask.shape.numel(), dtype=dtype or values.dtype)
+    data = empty.index_put((keys,), values.to(empty.dtype)).view(x.mask.shape)
+    return Pair(data, mask, Payload.ZERO)
+
+
+def to_sparse(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """The sparse form: what torch's own conversion of the mask stores is stored of the data."""
+    shown = layouts.specified_mask(x.mask) if layouts.is_sparse(x.mask) else x.mask
+    pattern = op(shown.contiguous() if not layouts.is_sparse(shown) else shown, *args, **kwargs)
+    if not layouts.is_sparse(pattern):
+        return to_dense(x)
+    keys = layouts.keys(pattern)
+    mask = layouts.with_values(pattern, layouts.at(x.mask, keys))
+    if layouts.is_sparse(x.data):
+        return Pair(layouts.with_values(pattern, layouts.at(x.data, keys)), mask)
+    return Pair(layouts.with_values(pattern, layouts.at(guard(x.data, x.mask), keys)), mask)
+
+
+def coalesce(x: Pair) -> Pair:
+    """A sparse masked tensor is always coalesced."""
+    return x
+
+
+def values(x: Pair) -> Pair:
+    """The stored values with their validity, in the shape the layout keeps them."""
+    verbs = layouts.of(x.data)
+    shape = verbs.stored(x.mask).shape
+    return Pair(layouts.values(x.data).reshape(shape), layouts.values(x.mask).reshape(shape))
+
+
+def index(op: OpOverload, x: Pair) -> Tensor:
+    """The index tensors of the pattern, plain."""
+    return op(x.mask)  # type: ignore[no-any-return]
+
+
+ROWS = [
+    *(Op(name, to_dense) for name in ("to_dense", "_to_dense")),
+    *(Op(name, to_sparse, generic=True) for name in ("to_sparse", "to_sparse_csr", "to_sparse_csc")),
+    *(Op(name, to_sparse, generic=True) for name in ("to_sparse_bsr", "to_sparse_bsc")),
+    *(Op(name, to_sparse, generic=True) for name in ("_to_sparse", "_to_sparse_csr", "_to_sparse_csc")),
+    *(Op(name, to_sparse, generic=True) for name in ("_to_sparse_bsr", "_to_sparse_bsc")),
+    *(Op(name, coalesce) for name in ("coalesce", "_coalesce")),
+    *(Op(name, values) for name in ("values", "_values")),
+    *(Op(name, index, generic=True) for name in ("indices", "_indices", "crow_indices", "col_indices")),
+    *(Op(name, index, generic=True) for name in ("ccol_indices", "row_indices", "_nnz", "is_coalesced")),
+    *(Op(name, index, generic=True) for name in ("sparse_dim", "dense_dim", "_dimI", "_dimV")),
+]
