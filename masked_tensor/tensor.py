@@ -106,6 +106,11 @@ class MaskedTensor(Tensor):
         pair = pair_of(self)
         self._pair = Pair(data, pair.mask, pair.payload)
 
+    @_data.setter
+    def _data(self, data: Tensor) -> None:  # AOTAutograd lays out the parts of a tangent anew
+        pair = pair_of(self)
+        self._pair = Pair(data, pair.mask, pair.payload)
+
     @property
     def _bytes(self) -> Tensor:
         # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
@@ -117,6 +122,12 @@ class MaskedTensor(Tensor):
             else:
                 self._view = mask, mask.view(torch.uint8)
         return self._view[1]
+
+    @_bytes.setter
+    def _bytes(self, mask: Tensor) -> None:
+        pair = pair_of(self)
+        self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
+        self._view = self._pair.mask, mask
 
     @_bytes.setter
     def _bytes(self, mask: Tensor) -> None:
