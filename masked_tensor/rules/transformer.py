@@ -1,0 +1,132 @@
+"""nn's fused inference paths mean what their parts mean: projections, attention, norms, feed-forward."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from ..op import Op
+from ..pair import Pair
+from ..select import select
+from .attention import attention_math, scaled_dot_product_attention
+from .matmul import linear
+from .normalize import layer_norm
+
+Operand = Pair | Tensor
+
+
+def multi_head_attention(
+    query: Operand,
+    key: Operand,
+    value: Operand,
+    embed_dim: int,
+    num_head: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    mask: Tensor | None = None,
+    need_weights: bool = True,
+    average_attn_weights: bool = True,
+    mask_type: int | None = None,
+) -> tuple[Pair, Pair | None]:
+    """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
+    parts = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
+    heads = [_split(linear(x, weight, bias), num_head) for x, weight, bias in parts]
+    visible = _visible(mask, mask_type)
+    weights = None
+    if need_weights:
+        mixed, weights = attention_math(*heads, visible)
+        weights = _mean_over_heads(weights) if average_attn_weights else weights
+    else:
+        mixed = scaled_dot_product_attention(*heads, visible)
+    merged = Pair(_merge(mixed.data), _merge(mixed.mask), mixed.payload)
+    return linear(merged, proj_weight, proj_bias), weights
+
+
+def _split(x: Pair, heads: int) -> Pair:
+    """``(B, T, C)`` as ``(B, H, T, C / H)``."""
+    return Pair(*(part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (x.data, x.mask)), x.payload)
+
+
+def _merge(x: Tensor) -> Tensor:
+    """``(B, H, T, D)`` as ``(B, T, H * D)``; a mask that is constant over both stays so."""
+    x = x.transpose(1, 2)
+    if x.dtype is torch.bool and masks.constant(x, -1) and masks.constant(x, -2):
+        return x[:, :, 0, :1].expand(*x.shape[:2], x.shape[2] * x.shape[3])
+    return x.flatten(2)
+
+
+def _visible(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
+    """The fused ops' mask (not 0 = hidden; 0: (L, S), 1: (B, S), 2: (B, H, L, S)) as attention's bool mask."""
+    if mask is None:
+        return None
+    hidden = mask != 0
+    return ~(hidden[:, None, None, :] if mask_type == 1 else hidden)
+
+
+def _mean_over_heads(weights: Pair) -> Pair:
+    count = masks.count(weights.mask, 1)
+    total = select(weights.data, weights.mask, 0).sum(1)
+    return Pair(total / count.clamp_min(1), count > 0)
+
+
+def encoder_layer(
+    src: Pair,
+    embed_dim: int,
+    num_heads: int,
+    qkv_weight: Tensor,
+    qkv_bias: Tensor,
+    proj_weight: Tensor,
+    proj_bias: Tensor,
+    use_gelu: bool,
+    norm_first: bool,
+    eps: float,
+    norm_weight_1: Tensor,
+    norm_bias_1: Tensor,
+    norm_weight_2: Tensor,
+    norm_bias_2: Tensor,
+    ffn_weight_1: Tensor,
+    ffn_bias_1: Tensor,
+    ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor,
+    mask: Tensor | None = None,
+    mask_type: int | None = None,
+) -> Pair:
+    """_transformer_encoder_layer_fwd."""
+    first, second = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
+
+    def norm(x: Pair, parameters: tuple[Tensor, Tensor]) -> Pair:
+        return layer_norm(x, [embed_dim], *parameters, eps)  # type: ignore[no-any-return]
+
+    def attend(x: Pair) -> Pair:
+        projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
+        return multi_head_attention(x, x, x, embed_dim, num_heads, *projections, mask, False, True, mask_type)[0]
+
+    def feed(x: Pair) -> Pair:
+        hidden = linear(x, ffn_weight_1, ffn_bias_1)
+        active = torch.nn.functional.gelu(hidden.data) if use_gelu else torch.relu(hidden.data)
+        return linear(Pair(active, hidden.mask), ffn_weight_2, ffn_bias_2)
+
+    if norm_first:
+        x = _plus(src, attend(norm(src, first)))
+        return _plus(x, feed(norm(x, second)))
+    x = norm(_plus(src, attend(src)), first)
+    return norm(_plus(x, feed(x)), second)
+
+
+def _plus(x: Pair, y: Pair) -> Pair:
+    return Pair(x.data + y.data, masks.both(x.mask, y.mask))
+
+
+def left_aligned(t: Any, mask: Any) -> bool:
+    """_nested_tensor_from_mask_left_aligned: whether nn may pack the batch into a nested tensor; a masked one stays."""
+    return False
+
+
+ROWS = [
+    Op("_native_multi_head_attention", multi_head_attention),
+    Op("_transformer_encoder_layer_fwd", encoder_layer),
+    Op("_nested_tensor_from_mask_left_aligned", left_aligned),
+]
