@@ -149,3 +149,9 @@ ORACLES = {
     **{name: scan(getattr(torch, name)) for name in ("cumsum", "cumprod", "logcumsumexp")},
     **{name: extreme_so_far(getattr(torch, name)) for name in ("cummax", "cummin")},
 }
+
+EMPTY = "a slice without any valid entry is masked, where the plain op gives its identity or NaN (the exception in L6)"
+XFAIL = {
+    (name, "identity"): EMPTY
+    for name in ("prod", "var.unbiased", "std.unbiased", "var_mean.unbiased", "std_mean.unbiased")
+}
