@@ -91,6 +91,13 @@ def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: float) -> None:
     _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
 
 
+def finished(data: Tensor, mask: Tensor) -> Pair:
+    """The pair of a fresh result.  With a gradient to come the next op needs zeros: writing them here is cheapest."""
+    if tracked(data):
+        return Pair(cleared(data, mask), mask, Payload.ZERO)
+    return Pair(data, mask)
+
+
 class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float) -> Tensor:  # type: ignore[override]

@@ -13,8 +13,8 @@ from torch._ops import OpOverload
 
 from .. import masks, pair
 from ..op import Op
-from ..pair import Pair, Payload
-from ..select import cleared, guard, tracked, transforming, zeroed
+from ..pair import Pair
+from ..select import finished, guard, tracked, transforming, zeroed
 
 Operand = Pair | Tensor
 
@@ -36,13 +36,6 @@ def factor(x: Operand, other: Operand, dim: int) -> Tensor:
     if mixes or tracked(data_of(other)) or transforming():
         return zeroed(x)
     return guard(x.data, x.mask)
-
-
-def finished(data: Tensor, mask: Tensor) -> Pair:
-    """The pair of a fresh product.  With a gradient to come the next op needs zeros: writing them here is cheapest."""
-    if tracked(data):
-        return Pair(cleared(data, mask), mask, Payload.ZERO)
-    return Pair(data, mask)
 
 
 def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -> Tensor:

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
-from ..select import guard, tracked, transforming, zeroed
+from ..select import finished, guard, tracked, transforming, zeroed
 from ..standardize import along, scaled, standardize, whole
 
 Operand = Pair | Tensor
@@ -41,7 +41,7 @@ def native_layer_norm(
     if whole(x.mask, dims) and _plain(weight, bias, eps):
         kernel: Any = torch.native_layer_norm
         data, mean, rstd = kernel(_rows(x, weight), normalized_shape, weight, bias, eps)
-        return Pair(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
+        return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, bias)
     s = standardize(x, dims, eps)
     result = scaled(s.data, x.mask, weight, bias, x.data.dtype)
@@ -61,7 +61,7 @@ def fused_rms_norm(
     groups = masks.any(x.mask, dims, True)
     if whole(x.mask, dims) and _plain(weight, None, eps):
         data, rstd = torch.ops.aten._fused_rms_norm.default(_rows(x, weight), normalized_shape, weight, eps)
-        return Pair(data, x.mask), _statistic(rstd, groups)
+        return finished(data, x.mask), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, None)
     half = x.data.dtype in (torch.float16, torch.bfloat16)
     if eps is None:
