@@ -75,6 +75,11 @@ def inside_transform() -> RuntimeError:
     return RuntimeError(f"a torch.func transform cannot differentiate through a masked tensor; {FUNCTIONAL_FORMS}")
 
 
+def forward_mode() -> RuntimeError:
+    """A masked tensor was to be made from a tensor with a forward-mode tangent, which would be lost."""
+    return RuntimeError(f"forward-mode AD does not pass through a masked tensor; {FUNCTIONAL_FORMS}")
+
+
 def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
     if isinstance(x, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(x):

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 from torch._C import DispatchKey, DispatchKeySet
+from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import aliasing, masks
+from . import aliasing, errors, masks
 from .pair import Pair, Payload
 from .select import select
 
@@ -80,7 +81,7 @@ class MaskedTensor(Tensor):
 
         Example::
 
-            >>> x = masked_tensor.masked_tensor([1.0, 2.0], [True, False]).harden_mask()
+            >>> x = masked_tensor([1.0, 2.0], [True, False]).harden_mask()
             >>> x[:] = 5.0
             >>> x.tolist()
             [5.0, None]
@@ -106,11 +107,6 @@ class MaskedTensor(Tensor):
         pair = pair_of(self)
         self._pair = Pair(data, pair.mask, pair.payload)
 
-    @_data.setter
-    def _data(self, data: Tensor) -> None:  # AOTAutograd lays out the parts of a tangent anew
-        pair = pair_of(self)
-        self._pair = Pair(data, pair.mask, pair.payload)
-
     @property
     def _bytes(self) -> Tensor:
         # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
@@ -129,30 +125,20 @@ class MaskedTensor(Tensor):
         self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
         self._view = self._pair.mask, mask
 
-    @_bytes.setter
-    def _bytes(self, mask: Tensor) -> None:
-        pair = pair_of(self)
-        self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
-        self._view = self._pair.mask, mask
-
 
 def wrap(pair: Pair) -> MaskedTensor:
     """An untracked MaskedTensor around ``pair``."""
     data = pair.data.detach() if pair.data.requires_grad else pair.data
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None:
+        raise errors.forward_mode()
     if data is not pair.data:
         pair = Pair(data, pair.mask, pair.payload)
     if data.layout is not torch.strided:
         return _wrap_sparse(pair)
-    result = _make(
-        MaskedTensor,
-        data.shape,
-        data.stride(),
-        data.storage_offset(),
-        dtype=data.dtype,
-        layout=data.layout,
-        device=data.device,
-        _extra_dispatch_keys=_KEYS,
-    )
+    # By position, which is faster: size, strides, storage_offset, memory_format, dtype, layout, device, pin_memory,
+    # requires_grad, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout, _extra_dispatch_keys.
+    place = data.shape, data.stride(), data.storage_offset(), None, data.dtype, torch.strided, data.device
+    result = _make(MaskedTensor, *place, False, False, None, False, False, _KEYS)
     result._pair = pair
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
         result._view = pair.mask, pair.mask.view(torch.uint8)

@@ -50,7 +50,8 @@ def samples(name: str, dtype: torch.dtype | None = None, limit: int = MAX_SAMPLE
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = list(info.sample_inputs("cpu", dtype or dtypes(name)[0], requires_grad=False))
+        usable = [dtype] if dtype else dtypes(name)
+        found = list(info.sample_inputs("cpu", usable[0], requires_grad=False)) if usable else []
     step = max(1, len(found) // limit)
     for sample in found[::step][:limit]:
         yield Sample(info.op, (sample.input, *sample.args), dict(sample.kwargs))
@@ -68,7 +69,7 @@ class ModuleSample:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
 
-def module_samples(name: str, training: bool, limit: int = 6) -> Iterator[ModuleSample]:
+def module_samples(name: str, training: bool, limit: int = 4) -> Iterator[ModuleSample]:
     """Plain calls of a module of torch.nn in float64, evenly spread over what the database offers."""
     info = MODULES[name]
     torch.manual_seed(0)
