@@ -89,11 +89,10 @@ def gather(x: Pair | Tensor, dim: int, index: Pair | Tensor, *, sparse_grad: boo
     """``torch.gather``."""
     x, at = pair.of(x), safe(index)
     data = torch.gather(x.data, dim, at, sparse_grad=sparse_grad)
-    if x.mask.dim() and x.mask.stride(dim) == 0 and x.mask.shape[dim] > 0:  # constant along dim: nothing to gather
-        mask = x.mask.narrow(dim, 0, 1).expand(
-            [at.shape[d] if d == dim % at.dim() else n for d, n in enumerate(x.mask.shape)]
-        )
-        mask = mask[tuple(slice(n) for n in at.shape)]
+    alike = 0 < x.mask.dim() == at.dim()
+    if alike and x.mask.stride(dim) == 0 and x.mask.shape[dim] > 0:  # constant along dim: nothing to gather
+        shape = [at.shape[d] if d == dim % at.dim() else n for d, n in enumerate(x.mask.shape)]
+        mask = x.mask.narrow(dim, 0, 1).expand(shape)[tuple(slice(n) for n in at.shape)]
     else:
         mask = torch.gather(x.mask, dim, at)
     return _through(data, mask, index, x.payload)

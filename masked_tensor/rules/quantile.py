@@ -5,7 +5,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..op import Op
-from ..pair import Pair
+from ..pair import Pair, Payload
 from ..select import select
 from .order import chosen, order
 
@@ -47,19 +47,18 @@ def _quantile(
     if x.data.numel() == 0:
         raise RuntimeError("quantile() input tensor must be non-empty")
     x = Pair(x.data.movedim(dim, -1), x.mask.movedim(dim, -1), x.payload)
-    valid = masks.any(x.mask, -1, keepdim=True)
-    result = _interpolated(x, share.reshape(-1), interpolation, skip_nan).movedim(-1, 0)
-    mask = (valid & known.mask.reshape(-1)).movedim(-1, 0)
+    mask = masks.any(x.mask, -1, keepdim=True) & known.mask.reshape(-1)
+    result = _interpolated(x, share.reshape(-1), mask, interpolation, skip_nan)
     shape = (*share.shape, *shape)
-    return Pair(result.reshape(shape), mask.reshape(shape))
+    return Pair(result.movedim(-1, 0).reshape(shape), mask.movedim(-1, 0).reshape(shape), Payload.ZERO)
 
 
 def _result_shape(shape: tuple[int, ...], dim: int | None, keepdim: bool) -> tuple[int, ...]:
     return masks.reduced_shape(shape, masks.canonical_dims(dim, len(shape)), keepdim)
 
 
-def _interpolated(x: Pair, share: Tensor, interpolation: str, skip_nan: bool) -> Tensor:
-    """The quantiles along the last dim, one per entry of ``share``."""
+def _interpolated(x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip_nan: bool) -> Tensor:
+    """The quantiles along the last dim, one per entry of ``share``; 0 outside ``mask``."""
     sorted = x.data.gather(-1, order(x, -1))
     nan = x.data.isnan() & x.mask
     n, spoiled = masks.count(x.mask, -1, keepdim=True), masks.count(nan, -1, keepdim=True)
@@ -73,11 +72,11 @@ def _interpolated(x: Pair, share: Tensor, interpolation: str, skip_nan: bool) ->
         rank = rank.ceil()
     elif interpolation == "nearest":
         rank = rank.round()
-    below = sorted.gather(-1, rank.long())
+    below = select(sorted.gather(-1, rank.long()), mask, 0)
     if interpolation in ("lower", "higher", "nearest"):
         return below
     weight = rank - rank.floor() if interpolation == "linear" else torch.full_like(rank, 0.5)
-    return below.lerp(sorted.gather(-1, rank.ceil().long()), weight)
+    return below.lerp(select(sorted.gather(-1, rank.ceil().long()), mask, 0), weight)
 
 
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:

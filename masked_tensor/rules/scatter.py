@@ -84,8 +84,8 @@ def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | T
         return pair.plain(data)
     if type(source) is not Pair and type(index) is not Pair:
         return Pair(data, torch.index_fill(old.mask, dim, at, True), old.payload)
-    hit = torch.index_reduce(_bytes(old.mask), dim, at, _bytes(valid), "amax")
-    return Pair(data, hit.view(torch.bool), Payload.ZERO)
+    hits = torch.index_add(old.mask.to(torch.int32), dim, at, valid.to(torch.int32))
+    return Pair(data, hits != 0, Payload.ZERO)
 
 
 def index_reduce(

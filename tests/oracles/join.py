@@ -1,0 +1,6 @@
+"""Joins: the parts' entries are numbered and joined; plain parts are valid."""
+
+from .shape import moved
+
+JOINS = "cat stack hstack vstack dstack column_stack block_diag cartesian_prod combinations"
+ORACLES = dict.fromkeys(JOINS.split(), moved)
