@@ -12,7 +12,9 @@ import masked_tensor.functional as masked
 
 from .oracles import sparse as oracle
 
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta")  # torch's own, once
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"
+)  # torch's own, once
 
 INF, NAN = float("inf"), float("nan")
 
@@ -36,7 +38,9 @@ def masks_of(shape: tuple[int, ...]) -> dict[str, Tensor | None]:
     found["vector"] = m[(0,) * (m.dim() - 1)]
     found["coo"] = m.to_sparse_coo()
     everything = torch.ones(shape).to_sparse_coo()
-    found["coo explicit False"] = torch.sparse_coo_tensor(everything.indices(), m.reshape(-1), shape, check_invariants=True).coalesce()
+    found["coo explicit False"] = torch.sparse_coo_tensor(
+        everything.indices(), m.reshape(-1), shape, check_invariants=True
+    ).coalesce()
     found["coo row"], found["coo column"] = m[..., :1, :].to_sparse_coo(), m[..., :1].to_sparse_coo()
     if len(shape) == 2:
         found |= {"csr": m.to_sparse_csr(), "csc": m.to_sparse_csc()}
@@ -47,7 +51,9 @@ def masks_of(shape: tuple[int, ...]) -> dict[str, Tensor | None]:
 def uncoalesced(x: Tensor) -> Tensor:
     x = x.to_sparse_coo()
     indices = torch.cat((x.indices(), x.indices()), 1)
-    return torch.sparse_coo_tensor(indices, torch.cat((x.values() - 1, torch.ones_like(x.values()))), x.shape, check_invariants=True)
+    return torch.sparse_coo_tensor(
+        indices, torch.cat((x.values() - 1, torch.ones_like(x.values()))), x.shape, check_invariants=True
+    )
 
 
 INPUTS: dict[str, Callable[[], Tensor]] = {
@@ -166,7 +172,11 @@ ALONG: dict[str, tuple[Callable[[Tensor], Tensor], Callable[..., Tensor], float]
     "softmax": (lambda v: v.softmax(0), masked.softmax, 0),
     "log_softmax": (lambda v: v.log_softmax(0), masked.log_softmax, -INF),
     "softmin": (lambda v: (-v).softmax(0), masked.softmin, 0),
-    "normalize": (lambda v: torch.nn.functional.normalize(v, 2, 0), lambda x, d, mask: masked.normalize(x, 2, d, mask=mask), 0),
+    "normalize": (
+        lambda v: torch.nn.functional.normalize(v, 2, 0),
+        lambda x, d, mask: masked.normalize(x, 2, d, mask=mask),
+        0,
+    ),
     "cumsum": (lambda v: v.cumsum(0), masked.cumsum, 0),
     "cumprod": (lambda v: v.cumprod(0), masked.cumprod, 0),
     "logcumsumexp": (lambda v: v.logcumsumexp(0), masked.logcumsumexp, 0),

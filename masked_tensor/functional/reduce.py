@@ -91,8 +91,8 @@ def _sparse(
     return sparse_result(data, valid, given.masked, form.empty)
 
 
-def sparse_result(data: Tensor, valid: Tensor, masked: bool, empty: Number) -> Any:
+def sparse_result(data: Tensor, valid: Tensor | None, masked: bool, empty: Number) -> Any:
     """A sparse result stores its valid outputs; a 0-d one is strided and may be empty."""
     if masked:
-        return leave(Pair(data, valid))
-    return data if layouts.is_sparse(data) else finished(Pair(data, valid), False, empty)
+        return leave(layouts.valid_outputs(data, valid))
+    return data if valid is None else finished(Pair(data, valid), False, empty)

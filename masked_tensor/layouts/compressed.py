@@ -66,7 +66,8 @@ def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> T
     if not by_rows:
         outer, order = torch.sort(outer, stable=True)
         inner, values = inner[order], values[order]
-    offsets = torch.searchsorted(outer.contiguous(), torch.arange(size + 1, device=keys.device))
+    offsets = torch.zeros(size + 1, dtype=torch.int64, device=keys.device)
+    torch.cumsum(torch.bincount(outer, minlength=size), 0, out=offsets[1:])
     if like.layout in (torch.sparse_bsr, torch.sparse_bsc):
         values = values.view(-1, 1, 1)
     return torch.sparse_compressed_tensor(

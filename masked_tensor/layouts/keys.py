@@ -19,9 +19,16 @@ def ravel(coordinate: Coordinate, shape: Sequence[int], dims: Sequence[int]) -> 
 def unravel(keys: Tensor, shape: Sequence[int]) -> list[Tensor]:
     """The coordinates of ``keys`` in ``shape``."""
     coordinates = []
-    for size in reversed(shape):
-        coordinates.append(keys % max(size, 1) if len(shape) > 1 else keys)
-        keys = keys // max(size, 1)
+    wide = [dim for dim, size in enumerate(shape) if size > 1]  # integer division is slow: none for the first of these
+    for dim in reversed(range(len(shape))):
+        if dim not in wide:
+            coordinates.append(torch.zeros_like(keys))
+        elif dim == wide[0]:
+            coordinates.append(keys)
+        else:
+            rest = keys // shape[dim]
+            coordinates.append(keys - rest * shape[dim])
+            keys = rest
     return coordinates[::-1]
 
 

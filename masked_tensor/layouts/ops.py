@@ -123,10 +123,15 @@ def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
     return tuple(sorted(d % n for d in ((dim,) if isinstance(dim, int) else dim)))
 
 
+def valid_outputs(data: Tensor, valid: Tensor | None) -> Pair:
+    """What a reduction stores is valid."""
+    return Pair(data, validity.specified_mask(data) if valid is None else valid)
+
+
 def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
     def rule(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
         data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
-        return Pair(*reduce(law, data, x.mask, _dims(x, dim), keepdim))
+        return valid_outputs(*reduce(law, data, x.mask, _dims(x, dim), keepdim))
 
     return rule
 
@@ -138,21 +143,19 @@ def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callab
         if isinstance(dim, bool):  # var(x, unbiased)
             dim, unbiased = None, dim
         n = (1 if unbiased else 0) if correction is None else correction
-        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n)
-        bad = values(data).isnan() if is_sparse(data) else data.isnan()
-        short = with_values(valid, values(valid) & ~bad) if is_sparse(data) else valid & ~bad
-        return Pair(data, short)
+        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=int(n) + 1)
+        return valid_outputs(data, valid)
 
     return rule
 
 
 def norm(x: Pair, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
-    return Pair(*reduce(laws.norm, x.data, x.mask, _dims(x, dim), keepdim, ord=ord))
+    return valid_outputs(*reduce(laws.norm, x.data, x.mask, _dims(x, dim), keepdim, ord=ord))
 
 
 def _arg(largest: bool) -> Callable[..., Pair]:
     def rule(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair:
-        return Pair(*order.position(x.data, x.mask, _dims(x, dim), keepdim, largest=largest))
+        return valid_outputs(*order.position(x.data, x.mask, _dims(x, dim), keepdim, largest=largest))
 
     return rule
 
@@ -162,7 +165,7 @@ def _extreme(largest: bool) -> Callable[..., Any]:
         if type(dim) is Pair or isinstance(dim, Tensor):
             raise NotImplementedError("use torch.maximum or torch.minimum for two sparse masked tensors")
         best, where = order.extreme(x.data, x.mask, _dims(x, dim), keepdim, largest=largest)
-        return Pair(*best) if dim is None else (Pair(*best), Pair(*where))
+        return valid_outputs(*best) if dim is None else (valid_outputs(*best), valid_outputs(*where))
 
     return rule
 

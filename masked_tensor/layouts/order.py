@@ -22,7 +22,7 @@ def position(
     largest: bool,
     fill_value: Any = None,
     min_count: int | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """argmax or argmin: the first position of the extreme along ``dims`` (one dim, or all for the flat position)."""
     t = taken(x, mask)
     o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
@@ -32,7 +32,7 @@ def position(
 
 def extreme(
     x: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool, *, largest: bool
-) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """max or min: the values and the positions."""
     t = taken(x, mask)
     o = outputs(t, dims, mask is not None, False)
@@ -94,7 +94,7 @@ def median(
     skip_nan: bool,
     fill_value: Any = None,
     min_count: int | None = None,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """The lower median, the valid zeros counted between the negative and the positive values."""
     t = taken(x, mask)
     o = outputs(t, dims, False, fill_value is not None or min_count == 0)

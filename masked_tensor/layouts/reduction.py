@@ -58,13 +58,16 @@ def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) 
     shape, kept = t.x.shape, [d for d in range(t.x.dim()) if d not in dims]
     sizes = tuple(shape[d] for d in kept)
     full = prod(sizes)
+    offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
+    if offsets is not None and full <= 4 * t.values.shape[0] + 1024:
+        slices = Slices(full, None, offsets, validity.counts(t.mask, shape, dims, offsets[1:]))
+        return Outputs(slices, torch.arange(full, device=offsets.device), sizes)
     key = ravel(t.coordinate, shape, kept)
     if key is None:
         key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
     if all_of_them or (everywhere and t.mask is None) or full <= 4 * t.values.shape[0] + 1024:
-        offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
         position = torch.arange(full, device=key.device)
-        slices = Slices(full, None if offsets is not None else key, offsets, None)
+        slices = Slices(full, key, None, None)
     else:
         more = validity.outputs(t.mask, shape, dims, key.device) if everywhere else key[:0]
         position, ids = torch.cat((key, more)).unique(return_inverse=True)
@@ -84,8 +87,8 @@ def reduce(
     fill_value: Any = None,
     min_count: int | None = None,
     **params: Any,
-) -> tuple[Tensor, Tensor]:
-    """The reduction of ``x`` over ``dims``, and which of the result's stored values are valid.
+) -> tuple[Tensor, Tensor | None]:
+    """The reduction of ``x`` over ``dims``, which stores valid outputs only; a 0-d result comes with its validity.
 
     ``everywhere``: the law may give something else than 0 for a slice of zeros, so outputs without a stored value count too.
     """
@@ -99,7 +102,7 @@ def reduce(
 
 def finished(
     result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, fill_value: Any, min_count: int | None
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor | None]:
     """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled."""
     key, valid = o.keys, o.slices.valid
     if fill_value is not None:
@@ -112,5 +115,4 @@ def finished(
         elif present.numel() == 0:
             return result.reshape(()), torch.zeros((), dtype=torch.bool, device=key.device)
     shape = tuple(1 if d in dims else size for d, size in enumerate(x.shape)) if keepdim else o.shape
-    out = built(key, result, shape, x)
-    return out, validity.specified_mask(out)
+    return built(key, result, shape, x), None

@@ -57,7 +57,7 @@ def total(v: Tensor, s: Slices) -> Tensor:
         v = v.to(torch.int64)
     if s.given is None and v.is_floating_point() and not v.requires_grad:
         return torch.segment_reduce(v, "sum", offsets=s.offsets, unsafe=True)
-    return v.new_zeros(s.number).index_add(0, s.ids, v)
+    return v.new_zeros(s.number).scatter_add(0, s.ids, v)
 
 
 def product(v: Tensor, s: Slices) -> Tensor:
@@ -68,11 +68,12 @@ def product(v: Tensor, s: Slices) -> Tensor:
     return result if s.zeros is None else torch.where(s.zeros > 0, 0, result)
 
 
-def stored_maximum(v: Tensor, s: Slices) -> Tensor:
-    """The greatest stored value of each slice (NaN is the greatest); the least the dtype can hold where none is."""
+def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
+    """The greatest stored value of each slice (NaN is the greatest), and at least ``least`` (the dtype's least)."""
     if v.dtype is torch.bool:
         return stored_maximum(v.view(torch.uint8), s).view(torch.bool)
-    least = float("-inf") if v.is_floating_point() else torch.iinfo(v.dtype).min
+    if least is None:
+        least = float("-inf") if v.is_floating_point() else torch.iinfo(v.dtype).min
     if s.given is None and v.is_floating_point() and not v.requires_grad:
         return torch.segment_reduce(v, "max", offsets=s.offsets, unsafe=True, initial=least)
     return v.new_full((s.number,), least).scatter_reduce(0, s.ids, v, "amax")
@@ -80,6 +81,10 @@ def stored_maximum(v: Tensor, s: Slices) -> Tensor:
 
 def maximum(v: Tensor, s: Slices) -> Tensor:
     """The greatest element of each slice, the valid zeros included."""
+    if isinstance(s.valid, int) and v.is_floating_point() and not v.requires_grad:
+        best = stored_maximum(v, s, least=0.0)
+        if v.shape[0] < s.valid or not bool((best == 0).any()):
+            return best  # no slice is full of negative values: no need to count the stored ones
     best = stored_maximum(v, s)
     if s.zeros is None:
         return best
