@@ -33,19 +33,20 @@ def tracked(data: Tensor) -> bool:
     return data.requires_grad and torch.is_grad_enabled()
 
 
-def select(data: Tensor, mask: Tensor, fill: float | bool = 0) -> Tensor:
+def select(data: Tensor, mask: Tensor, fill: float | bool = 0, *, owned: bool = False) -> Tensor:
     """``data`` where ``mask`` is True, the constant ``fill`` elsewhere; the gradient is 0 elsewhere.
 
-    ``mask`` is bool and broadcasts to ``data``'s shape.
+    ``mask`` is bool and broadcasts to ``data``'s shape.  ``owned``: the result goes into one op only, whose backward
+    makes the gradient afresh (a product, a norm), so that the zeros may be written into that gradient.
     """
     if transforming():
         return _where(data, mask, fill)
     if tracked(data):
-        return _Select.apply(data, mask, fill)  # type: ignore[no-any-return]
+        return _Select.apply(data, mask, fill, owned)  # type: ignore[no-any-return]
     return _fill_outside(data, mask, fill)
 
 
-def guard(data: Tensor, mask: Tensor) -> Tensor:
+def guard(data: Tensor, mask: Tensor, *, owned: bool = False) -> Tensor:
     """``data`` itself, expanded to ``mask``'s shape; its gradient is set to 0 where ``mask`` is False, whatever it was.
 
     Needed wherever a local derivative depends on the payload, because 0 times NaN is NaN.  A broadcast operand is
@@ -54,15 +55,16 @@ def guard(data: Tensor, mask: Tensor) -> Tensor:
     if transforming():
         return torch.where(mask, data, data.detach())
     if tracked(data):
-        return _Guard.apply(data if data.shape == mask.shape else data.expand(mask.shape), mask)  # type: ignore[no-any-return]
+        wide = data if data.shape == mask.shape else data.expand(mask.shape)
+        return _Guard.apply(wide, mask, owned)  # type: ignore[no-any-return]
     return data
 
 
-def zeroed(x: Pair) -> Tensor:
+def zeroed(x: Pair, *, owned: bool = False) -> Tensor:
     """The pair's data with 0 under the mask, forward and backward: what a mixing op may consume."""
     if x.payload is Payload.ZERO:
-        return guard(x.data, x.mask)
-    return select(x.data, x.mask, 0)
+        return guard(x.data, x.mask, owned=owned)
+    return select(x.data, x.mask, 0, owned=owned)
 
 
 def filled(x: Pair, fill: float | bool) -> Tensor:
@@ -78,7 +80,14 @@ def cleared(data: Tensor, mask: Tensor) -> Tensor:
     By the gradient contract nothing arrives there backward, so autograd need not know: this is the cheap way to hand on
     ``Payload.ZERO``.  ``data`` must not be saved for its own backward (products and affine maps save their inputs).
     """
-    if type(data) is not Tensor or transforming() or data.device.type != "cpu" or data.dtype.itemsize > 8:
+    if (
+        type(data) is not Tensor
+        or transforming()
+        or data.device.type != "cpu"
+        or data.dtype.itemsize > 8
+        or data.is_conj()
+        or data.is_neg()
+    ):
         return select(data, mask, 0)
     bits = data.data.view(_BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
     bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
@@ -100,14 +109,15 @@ def finished(data: Tensor, mask: Tensor) -> Pair:
 
 class _Select(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float, owned: bool) -> Tensor:  # type: ignore[override]
         ctx.save_for_backward(mask)
+        ctx.owned = owned
         return _fill_outside(data, mask, fill)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
         (mask,) = ctx.saved_tensors
-        return select(grad, mask, 0), None, None
+        return _outside(grad, mask, ctx.owned), None, None, None
 
     @staticmethod
     def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:  # type: ignore[override]
@@ -117,14 +127,19 @@ class _Select(torch.autograd.Function):
 
 class _Guard(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, data: Tensor, mask: Tensor, owned: bool) -> Tensor:  # type: ignore[override]
         ctx.save_for_backward(mask)
+        ctx.owned = owned
         return data.view_as(data)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
         (mask,) = ctx.saved_tensors
-        return select(grad, mask, 0), None
+        return _outside(grad, mask, ctx.owned), None, None
+
+
+def _outside(grad: Tensor, mask: Tensor, owned: bool) -> Tensor:
+    return cleared(grad, mask) if owned and not tracked(grad) else select(grad, mask, 0)
 
 
 def _where(data: Tensor, mask: Tensor, fill: float) -> Tensor:

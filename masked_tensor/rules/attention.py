@@ -97,7 +97,8 @@ def _look(query: Operand, key: Operand, value: Operand, attn_mask: Operand | Non
     needs_zero = gradients or not masks.constant(q.mask, -1)
     shape = (q.data.shape[-2], k.data.shape[-2])
     queries = _rows(q.mask).unsqueeze(-1)
-    operands = (zeroed(q) if needs_zero else guard(q.data, q.mask), zeroed(k), zeroed(v))
+    first = zeroed(q, owned=True) if needs_zero else guard(q.data, q.mask, owned=True)
+    operands = (first, zeroed(k, owned=True), zeroed(v, owned=True))
     if type(key) is not Pair and type(value) is not Pair and type(attn_mask) is not Pair and attn_mask is None:
         seen = masks.full(shape, q.data.device, shape[1] > 0)
         return Sight(*operands, None, is_causal, seen, queries)

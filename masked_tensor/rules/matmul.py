@@ -34,8 +34,8 @@ def factor(x: Operand, other: Operand, dim: int) -> Tensor:
         return x  # type: ignore[return-value]
     mixes = not (x.mask.dim() == 0 or masks.constant(x.mask, dim))
     if mixes or tracked(data_of(other)) or transforming():
-        return zeroed(x)
-    return guard(x.data, x.mask)
+        return zeroed(x, owned=True)
+    return guard(x.data, x.mask, owned=True)
 
 
 def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -> Tensor:

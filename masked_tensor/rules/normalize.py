@@ -148,8 +148,8 @@ def _plain(weight: Parameter, bias: Parameter, eps: float | None) -> bool:
 def _rows(x: Pair, weight: Any) -> Tensor:
     """The kernel's input: zeroed only where a payload could reach the weight's gradient."""
     if transforming() or (weight is not None and tracked(weight)):
-        return zeroed(x)
-    return guard(x.data, x.mask)
+        return zeroed(x, owned=True)
+    return guard(x.data, x.mask, owned=True)
 
 
 def _statistic(data: Tensor, mask: Tensor) -> Pair:
