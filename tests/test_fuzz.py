@@ -142,9 +142,10 @@ def test_no_chain_depends_on_the_payload(chain: Chain) -> None:
         warnings.simplefilter("error")
         try:
             clean, gradients = chain.run(None)
-        except (RuntimeError, IndexError, ValueError) as error:
-            assert clean_failure_is_plain(chain), f"only the masked chain fails: {error}"
-            return
+        except (RuntimeError, IndexError, ValueError):
+            if plain_refuses(chain):
+                return
+            raise
         for payload in PAYLOADS:
             dirty, found = chain.run(payload)
             assert_same(dirty, clean, f"output with payload {payload}")
@@ -154,7 +155,7 @@ def test_no_chain_depends_on_the_payload(chain: Chain) -> None:
                     assert_same(a, e, f"gradient with payload {payload}")
 
 
-def clean_failure_is_plain(chain: Chain) -> bool:
+def plain_refuses(chain: Chain) -> bool:
     """Whether plain torch refuses the chain as well."""
     torch.manual_seed(chain.seed)
     y = chain.start().data
