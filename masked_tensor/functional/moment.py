@@ -148,6 +148,8 @@ def _moment(
         raise ValueError(f"{name}(): give unbiased or correction, not both")
     correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
     given = entered(input, mask).to(dtype)
+    if not (given.data.is_floating_point() or given.data.is_complex()):
+        given = given.to(torch.get_default_dtype())  # as torch.masked, where torch.var raises
     form = Form(
         name,
         lambda x, dims, keepdim: run(op, x, list(dims), correction=correction, keepdim=keepdim),

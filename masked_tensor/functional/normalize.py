@@ -36,11 +36,12 @@ def normalize(
         tensor([[-0.9487,  0.0000, -0.3162]])
     """
     given = entered(input, mask).to(dtype)
-    ord, (dim,) = float(ord), masks.canonical_dims(int(dim), given.data.dim())
+    ord = float(ord)
+    dims = masks.canonical_dims(int(dim), given.data.dim())
     if layouts.is_sparse(given.data):
-        data = layouts.normalize(given.data, given.mask, dim, ord, eps)
+        data = layouts.normalize(given.data, given.mask, dims[0], ord, eps)
         return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
-    size = run(aten.linalg_vector_norm.default, given.x, ord, [dim], True)
+    size = run(aten.linalg_vector_norm.default, given.x, ord, list(dims), True)
     divisor = (size.data if type(size) is Pair else size).clamp_min(eps)
     if type(given.x) is not Pair:
         return given.data / divisor
