@@ -46,7 +46,7 @@ def boxes(function, dims, size, index=0, left=False, channels=2, lowest=3):
 @pytest.mark.parametrize("mode", ["constant", "reflect", "replicate", "circular"])
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_padding_is_attached_to_the_rows_ends(dims, mode, left):
-    for index, sides in enumerate([(1, 1), (2, 0), (0, 2), (2, 1)]):
+    for index, sides in enumerate([(1, 1), (2, 0), (0, 2), (2, 1), (-1, 2)]):
         pad = [*sides, 1, 2, 0, 1][: 2 * dims]
         value = {"value": 7.5} if mode == "constant" else {}
         boxes(partial(F.pad, pad=pad, mode=mode, **value), dims, 6, index, left)
@@ -56,7 +56,7 @@ def test_constant_padding_keeps_inner_holes_and_crops():
     x = mt.masked_tensor([[1.0, 2.0, 3.0, 4.0, 5.0]], [[True, False, True, True, False]])
     assert F.pad(x, (1, 2), value=9.0).tolist() == [[9.0, 1.0, None, 3.0, 4.0, 9.0, 9.0, None]]
     assert F.pad(x, (-1, 1), value=9.0).tolist() == [[None, 3.0, 4.0, 9.0, None]]
-    assert F.pad(x, (0, -2)).tolist() == [[1.0, None, 3.0]]
+    assert F.pad(x, (0, -2)).tolist() == [[1.0, None, None]], "cropped at the row's own end"
     empty = mt.masked_tensor([[1.0, 2.0]], [[False, False]])
     assert F.pad(empty, (1, 1)).tolist() == [[None] * 4]
 

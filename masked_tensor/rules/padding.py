@@ -2,7 +2,8 @@
 
 A row of 5 valid entries padded by 2 on each side has 9, whatever the length of the batch it lies in; its inner holes
 stay holes.  Reflected, replicated and circular padding takes its values from the row itself; a row too short for it is
-masked there.  A mask that is constant along the padded dimension stays so.  Negative padding crops the tensor.
+masked there.  Negative padding crops a row at its own ends.  A mask that is constant along the padded dimension stays
+so.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from .. import extents, masks, windows
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled
-from ..windows import Window
 
 Sides = list[tuple[int, int, int]]  # (dim, left, right)
 
@@ -31,24 +31,19 @@ def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) 
     data = op(x.data if whole else filled(x, value), pad, value)
     mask = masks.compact(x.mask)
     for dim, left, right in sides:
-        if masks.constant(x.mask, dim):
-            continue
-        mask = _cropped(mask, dim, left, right)
-        mask = _longer(mask, dim, max(left, 0), max(right, 0))
+        if not masks.constant(x.mask, dim):
+            mask = _lengthened(mask, dim, left, right)
     return Pair(data, masks.fit(mask, data.shape), x.payload if value == 0 and whole else Payload.ANY)
 
 
-def _cropped(x: Tensor, dim: int, left: int, right: int) -> Tensor:
-    start = max(-left, 0)
-    return x.narrow(dim, start, x.shape[dim] - start - max(-right, 0))
-
-
-def _longer(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
-    """``left`` valid entries more before the first valid one, ``right`` more after the last."""
-    size = mask.shape[dim] + left + right
-    moved = windows.taps(mask, dim, Window(1, 1, left), size, False)
-    near = windows.taps(mask, dim, Window(left + right + 1, 1, left + right), size, False)
-    return moved | (near & ~extents.hull(moved, dim))
+def _lengthened(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
+    """``left`` valid entries more before the first valid one, ``right`` more after the last (or fewer, if negative)."""
+    first, last = extents.ends(mask, dim)
+    place = torch.arange(-left, mask.shape[dim] + right, device=mask.device)
+    moved = mask.index_select(dim, place.clamp(0, mask.shape[dim] - 1))
+    place = extents.along(place, dim, mask.dim())
+    belongs = (place >= first - left) & (place <= last + right) & (first <= last)
+    return belongs & (moved | (place < first) | (place > last))
 
 
 def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pair:
@@ -61,8 +56,7 @@ def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pai
     op(torch.empty_like(x.data[:1], device="meta"), pad)  # torch's own checks and messages
     data, mask = x.data, windows.leading(x.mask, max(x.data.dim() - dim for dim, _, _ in sides))
     for dim, left, right in sides:
-        data, mask = _cropped(data, dim, left, right), _cropped(mask, dim, left, right)
-        index, inside = _sources(mask, dim, max(left, 0), max(right, 0), mode)
+        index, inside = _sources(mask, dim, left, right, mode)
         data = extents.take(data, dim, index)
         mask = extents.take(mask, dim, index) & inside
     return Pair(data, masks.fit(mask, data.shape))
@@ -79,7 +73,8 @@ def _sources(mask: Tensor, dim: int, left: int, right: int, mode: str) -> tuple[
     elif mode == "replicate":
         source = torch.minimum(torch.maximum(place, first), last)
     else:
-        source = first + (place - first) % (last - first + 1).clamp(min=1)
+        start = first + max(-left, 0)  # what is cropped is not in the circle
+        source = start + (place - start) % (last - max(-right, 0) - start + 1).clamp(min=1)
     belongs = belongs & (source >= first) & (source <= last)
     return source.clamp(0, size - 1), belongs
 
