@@ -27,6 +27,7 @@ import masked_tensor as mt
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
+torch.set_num_threads(1)  # the network is tiny: threads would only wait for each other
 STEPS = 600
 METHODS = ["fill in means", "drop incomplete rows", "masked"]
 
