@@ -106,10 +106,18 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
 
     def functional(*args: Any, **kwargs: Any) -> Any:
         recording = torch.is_grad_enabled()
-        pairs = [enter(a, recording) for a in args]
+        pairs = []
+        sparse = False
+        for a in args:
+            if type(a) is MaskedTensor:
+                a = enter(a, recording)
+                sparse = sparse or a.data.layout is not torch.strided
+            elif type(a) is list or type(a) is tuple:
+                a = enter(a, recording)
+            pairs.append(a)
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        result = layouts.run(entry, pairs, kwargs) if layouts.involved(pairs) else rule(*pairs, **kwargs)
+        result = layouts.run(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs)
         return args[0] if result is pairs[0] else leave(result)  # a rule's way to say: the tensor itself
 
     return functional

@@ -29,10 +29,10 @@ def compact(mask: Tensor) -> Tensor:
 def same(a: Tensor, b: Tensor) -> bool:
     """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
     return a is b or (
-        a.shape == b.shape
+        torch._C._is_alias_of(a, b)
+        and a.shape == b.shape
         and a.stride() == b.stride()
         and a.storage_offset() == b.storage_offset()
-        and torch._C._is_alias_of(a, b)
     )
 
 
@@ -40,11 +40,11 @@ def both(a: Tensor, b: Tensor) -> Tensor:
     """``a & b``, broadcast; constant dimensions stay compact."""
     if same(a, b):
         return a
-    if a.dim() == 0 and b.dim() == 0:
-        return a & b
-    shape = a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape)
-    result = compact(a) & compact(b)
-    return result if result.shape == shape else result.expand(shape)
+    x, y = compact(a), compact(b)
+    result = torch.bitwise_and(x, y)
+    if x is a and y is b:
+        return result
+    return fit(result, torch.broadcast_shapes(a.shape, b.shape))
 
 
 def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:

@@ -12,6 +12,9 @@ class Op:
     ``name`` is an operator name without its namespace (``"add"``: every overload; ``"div.Tensor_mode"``: that one
     only), or with one (``"mylib::scale"``).  The in-place twin (``add_``) and the ``out=`` twins are derived.
 
+    With ``binding`` a generic rule gets torch's own Python function of that name, if there is one, in place of the
+    overload: it takes the same arguments and parses them faster.
+
     ``rule`` is called with the operator's arguments in Python's own convention, each masked argument as a ``Pair``,
     followed by ``params`` as keywords.  With ``generic=True`` the overload itself comes first, so that one rule can
     serve many operators.
@@ -21,6 +24,7 @@ class Op:
     rule: Callable[..., Any]
     params: Mapping[str, Any] = field(default_factory=dict)
     generic: bool = False
+    binding: bool = False
 
     @property
     def law(self) -> str:

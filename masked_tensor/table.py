@@ -67,8 +67,9 @@ def _spell_out(op: Op) -> Iterator[Entry]:
             continue
         if op.generic and base is None:
             continue  # nothing to call on the data
+        target = _binding(base) if op.binding else base
         rule = (
-            partial(op.rule, base, **op.params)
+            partial(op.rule, target, **op.params)
             if op.generic
             else partial(op.rule, **op.params)
             if op.params
@@ -76,6 +77,10 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         )
         view = _is_view(base or overload) and (kind == "functional" or name != "detach")  # detach_ keeps the geometry
         yield Entry(overload, op, kind, rule, view, _outs(overload))
+
+
+def _binding(overload: OpOverload | None) -> Any:
+    return overload and getattr(torch, overload._schema.name.removeprefix("aten::"), overload)
 
 
 def _inplace_name(name: str) -> str:

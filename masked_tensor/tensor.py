@@ -137,8 +137,12 @@ def wrap(pair: Pair) -> MaskedTensor:
         return _wrap_sparse(pair)
     # By position, which is faster: size, strides, storage_offset, memory_format, dtype, layout, device, pin_memory,
     # requires_grad, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout, _extra_dispatch_keys.
-    place = data.shape, data.stride(), data.storage_offset(), None, data.dtype, torch.strided, data.device
-    result = _make(MaskedTensor, *place, False, False, None, False, False, _KEYS)
+    # fmt: off
+    result = _make(
+        MaskedTensor, data.shape, data.stride(), data.storage_offset(), None, data.dtype, torch.strided, data.device,
+        False, False, None, False, False, _KEYS,
+    )
+    # fmt: on
     result._pair = pair
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
         result._view = pair.mask, pair.mask.view(torch.uint8)

@@ -3,6 +3,7 @@
 The names and signatures are those of ``torch.masked`` (``import masked_tensor as masked`` is a drop-in), and more.
 """
 
+from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -62,6 +63,11 @@ __all__ = [
     "logaddexp",
     "logcumsumexp",
     "logsumexp",
+    "masked_fill",
+    "masked_fill_",
+    "masked_scatter",
+    "masked_scatter_",
+    "masked_select",
     "max",
     "mean",
     "median",

@@ -18,7 +18,7 @@ from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, v
 from .keys import unravel
 from .reduction import reduce
 
-ELEMENTWISE = ("pointwise", "special", "cast", "like", "choose", "random")
+ELEMENTWISE = ("pointwise", "activation", "special", "cast", "like", "choose", "random")
 VIEWS = ("shape", "layout")
 Dim = int | Sequence[int] | None
 

@@ -1,6 +1,7 @@
 """The families: one file, one way for data and mask to flow."""
 
 from . import (
+    activation,
     assign,
     attention,
     average,
@@ -45,6 +46,7 @@ from . import (
 
 FAMILIES = (
     pointwise,
+    activation,
     special,
     choose,
     cast,

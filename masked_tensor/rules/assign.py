@@ -110,17 +110,22 @@ def _along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, valid: 
 def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor) -> Pair:
     """The entries of ``source``, in order, into the True positions of ``mask``; a masked one is not True."""
     x, source, chosen = pair.of(x), pair.of(source), safe(mask)
+    data = in_order(x.data, chosen, source.data)
+    valid = torch.masked_scatter(masks.fit(x.mask, data.shape), chosen, source.mask)
+    return Pair(data, valid, both_zero(x, source))
+
+
+def in_order(data: Tensor, chosen: Tensor, source: Tensor) -> Tensor:
+    """``torch.masked_scatter`` on plain tensors; the error of a short source states both numbers."""
     try:
-        data = torch.masked_scatter(x.data, chosen, source.data)
+        return torch.masked_scatter(data, chosen, source)
     except RuntimeError as error:
         if "Number of elements of source" not in str(error):
             raise
-        wanted = int(chosen.expand(torch.broadcast_shapes(chosen.shape, x.data.shape)).sum())
+        wanted = int(chosen.expand(torch.broadcast_shapes(chosen.shape, data.shape)).sum())
         raise RuntimeError(
-            f"masked_scatter: the mask has {wanted} True positions, but source has only {source.data.numel()} elements"
+            f"masked_scatter: the mask has {wanted} True positions, but source has only {source.numel()} elements"
         ) from None
-    valid = torch.masked_scatter(masks.fit(x.mask, data.shape), chosen, source.mask)
-    return Pair(data, valid, both_zero(x, source))
 
 
 def fill_diagonal(x: Pair, fill_value: float, wrap: bool = False) -> Pair:

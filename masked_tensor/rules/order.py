@@ -15,6 +15,7 @@ from ..select import CHUNK, select, transforming
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
 _WIDER |= {torch.int32: torch.int64}
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+_INFINITY = {torch.float16: 0x7C00, torch.bfloat16: 0x7F80, torch.float32: 0x7F800000, torch.float64: 0x7FF << 52}
 
 
 def constant(x: Pair, dim: int) -> bool:
@@ -24,7 +25,7 @@ def constant(x: Pair, dim: int) -> bool:
 
 def has_keys(dtype: torch.dtype) -> bool:
     """Whether integers of at most 64 bits can hold the values and two more."""
-    return dtype in _WIDER or (dtype.is_floating_point and dtype.itemsize in _BITS)
+    return dtype in _WIDER or dtype in _INFINITY
 
 
 def keys(x: Pair, highest: bool) -> Tensor:
@@ -48,19 +49,14 @@ def _keys(data: Tensor, mask: Tensor, highest: bool) -> Tensor:
     dtype = _BITS[data.dtype.itemsize]
     info, bits = torch.iinfo(dtype), (data + 0.0).view(dtype)  # + 0.0: -0 and 0 are one value
     bits = bits ^ ((bits >> (info.bits - 1)) & info.max)
-    infinity = _infinity(data.dtype)
     # Negative NaN now lies below -inf: turn the circle until -inf is the lowest, so that every NaN is above +inf.
-    bits = (bits + (infinity + 1 + info.min)).clamp(max=nan_key(data.dtype) - 1) + 1
+    bits = (bits + (_INFINITY[data.dtype] + 1 + info.min)).clamp(max=nan_key(data.dtype) - 1) + 1
     return select(bits, mask, info.max if highest else info.min)
-
-
-def _infinity(dtype: torch.dtype) -> int:
-    return int(torch.full((), float("inf"), dtype=dtype, device="cpu").view(_BITS[dtype.itemsize]))
 
 
 def nan_key(dtype: torch.dtype) -> int:
     """The key of every NaN."""
-    return torch.iinfo(_BITS[dtype.itemsize]).min + 2 * _infinity(dtype) + 3
+    return torch.iinfo(_BITS[dtype.itemsize]).min + 2 * _INFINITY[dtype] + 3
 
 
 def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = True) -> Tensor:

@@ -5,84 +5,108 @@ on the payload, every operand's gradient is guarded with the result's mask, plai
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks
 from ..errors import MaskMismatchError
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import guard, tracked, transforming
+from ..select import guard, select, transforming
 from ..settings import MISMATCH
 
+ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
+NUMBERS = (int, float, complex)
 KeepsZero = Callable[[tuple[Any, ...]], bool]
 
 
-def pointwise(
-    op: OpOverload,
-    *operands: Any,
-    linear: bool = False,
-    scales: bool = False,
-    smooth: bool = True,
-    keeps_zero: KeepsZero | None = None,
-    **keywords: Any,
-) -> Any:
-    """Any elementwise op.
+def elementwise(
+    linear: bool = False, scales: bool = False, smooth: bool = True, keeps_zero: KeepsZero | None = None
+) -> Callable[..., Any]:
+    """The rule of an elementwise op.
 
     ``linear``: its derivative is the same whatever the payload (or a choice, which does not multiply).  ``scales``:
-    with non-zero Python numbers for all other operands it is linear.  ``keeps_zero(operands)``: whether 0 stays 0 (static).
+    with Python numbers for all other operands it is linear.  ``keeps_zero(operands)``: whether 0 stays 0 (static).
     ``smooth``: its derivative at 0 is finite, so zeros under the mask need no guard.
     """
+
+    def alone(op: Callable[..., Any], x: Pair, keywords: dict[str, Any]) -> Any:
+        zero = keeps_zero is not None and x.payload is ZERO
+        data = x.data
+        if not (linear or (smooth and zero)):
+            data = guarded([data], x.mask)[0]
+        result = op(data, **keywords)
+        payload = ZERO if zero else ANY
+        if isinstance(result, tuple):
+            return tuple(Pair(r, x.mask, payload) for r in result)
+        return Pair(result, x.mask, payload)
+
+    def pointwise(op: Callable[..., Any], *operands: Any, **keywords: Any) -> Any:
+        if len(operands) == 1:
+            return alone(op, operands[0], keywords)
+        mask, shared = joined(operands)
+        zero = shared and keeps_zero is not None and keeps_zero(operands)
+        constant = linear
+        if "alpha" in keywords and not finite_factors((keywords["alpha"],)):
+            constant = zero = False
+        data = [x.data if type(x) is Pair else x for x in operands]
+        if not (constant or (smooth and zero)):
+            data = guarded(data, mask, scales)
+        result = op(*data, **keywords)
+        payload = ZERO if zero else ANY
+        if isinstance(result, tuple):
+            return tuple(Pair(r, masks.fit(mask, r.shape), payload) for r in result)
+        return Pair(result, mask if result.shape == mask.shape else mask.expand(result.shape), payload)
+
+    return pointwise
+
+
+def joined(operands: tuple[Any, ...]) -> tuple[Tensor, bool]:
+    """The AND of the operands' masks, and whether they share one mask with zeros under it (static)."""
     mask = None
     shared = True
     for x in operands:
         if type(x) is Pair:
             if mask is None:
                 mask = x.mask
-            elif not masks.same(mask, x.mask):
-                mask = combined(mask, x.mask)
-                shared = False
-            shared = shared and x.payload is Payload.ZERO
+            elif mask is not x.mask:
+                combined = masks.both(mask, x.mask)
+                if combined is not mask:  # else they are the same memory
+                    shared = False
+                    if MISMATCH.get() == "raise":
+                        check_match(mask, x.mask)
+                mask = combined
+            shared = shared and x.payload is ZERO
     assert mask is not None
-    zero = shared and keeps_zero is not None and keeps_zero(operands)
-    if keywords and not finite_numbers((keywords.get("alpha", 1),)):
-        linear = zero = False
-    data = [x.data if type(x) is Pair else x for x in operands]
-    if not (linear or (smooth and zero) or (scales and finite_numbers(operands[1:]) and 0 not in operands[1:])):
-        data = guarded(data, mask)
-    result = op(*data, **keywords)
-    payload = Payload.ZERO if zero else Payload.ANY
-    if type(result) is tuple:
-        return tuple(Pair(r, masks.fit(mask, r.shape), payload) for r in result)
-    return Pair(result, mask if result.shape == mask.shape else mask.expand(result.shape), payload)
+    return mask, shared
 
 
-def combined(a: Tensor, b: Tensor) -> Tensor:
-    """The AND of two masks, or under ``mask_mismatch("raise")`` the error that they differ."""
-    mask = masks.both(a, b)
-    if MISMATCH.get() == "raise" and not torch.equal(a.expand(mask.shape), b.expand(mask.shape)):
+def check_match(a: Tensor, b: Tensor) -> None:
+    """Under ``mask_mismatch("raise")``: reads both masks."""
+    if not torch.equal(*torch.broadcast_tensors(a, b)):
         raise MaskMismatchError(
             "two operands have different masks, and mask_mismatch('raise') is in force; give both the same mask "
             "(as_masked_tensor(x, mask)), fill one with x.filled(value), or leave the context to get their AND"
         )
-    return mask
 
 
-def guarded(data: list[Any], mask: Tensor) -> list[Any]:
-    """The operands, their gradients 0 outside ``mask`` (broadcast to all); type promotion stays the plain op's."""
-    tensors = [x for x in data if isinstance(x, Tensor)]
-    if not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors)) and not transforming():
+def guarded(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
+    """The operands, their gradients 0 outside ``mask`` (broadcast to all); type promotion stays the plain op's.
+
+    With ``scales``, none is needed where all operands but the first are finite Python numbers.
+    """
+    if not differentiated(data) or (scales and finite_factors(data[1:])):
         return data
+    tensors = [x for x in data if isinstance(x, Tensor)]
     shape = torch.broadcast_shapes(mask.shape, *(x.shape for x in tensors))
     mask = masks.fit(mask, shape)
     wide = [x for x in tensors if x.dim() > 0]
     result = []
     for x in data:
-        if isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex()):
+        if isinstance(x, Tensor) and fractional(x):
             if x.dim() == 0 and wide:
                 x = x.to(torch.result_type(wide[0], x))  # a 0-d operand does not promote; expanded it would
             x = guard(x, mask)
@@ -90,30 +114,29 @@ def guarded(data: list[Any], mask: Tensor) -> list[Any]:
     return result
 
 
-def polygamma(n: Any, x: Any) -> Any:
-    """``polygamma(n, x)``; the in-place twin alone has its arguments the other way round."""
-    n, x = (x, n) if type(n) is Pair else (n, x)
-    return pointwise(torch.ops.aten.polygamma.default, n, x)
+def differentiated(data: list[Any]) -> bool:
+    """Whether autograd or a transform may ask for a derivative."""
+    if torch.is_grad_enabled():
+        for x in data:  # on every op's way: a plain loop
+            if isinstance(x, Tensor) and x.requires_grad:
+                return True
+    return transforming()
 
 
-def glu(x: Pair, dim: int = -1) -> Pair:
-    """``a * sigmoid(b)`` for the halves a, b: valid where both halves are."""
-    size = x.data.shape[dim]
-    if size % 2:
-        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
-    a, b = (x.mask.narrow(dim, start, size // 2) for start in (0, size // 2))
-    mask = masks.both(a, b)
-    data = x.data
-    if tracked(data) or transforming():
-        data = guard(data, torch.cat([mask, mask], dim))
-    return Pair(torch.ops.aten.glu.default(data, dim), mask)
+plainly = elementwise()
 
 
-def log_sigmoid_forward(x: Pair) -> tuple[Pair, Pair]:
-    """``log_sigmoid`` and the buffer of its backward."""
-    data, buffer = torch.ops.aten.log_sigmoid_forward(guarded([x.data], x.mask)[0])
-    scratch = masks.full(buffer.shape, buffer.device)
-    return Pair(data, x.mask), Pair(buffer, scratch, Payload.ZERO)
+def divided(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
+    """Quotients and remainders: integers are divided by 1 under the mask, where a 0 would raise."""
+    values = [v.data if type(v) is Pair else v for v in (x, other)]
+    if not any(isinstance(v, float | complex) or (isinstance(v, Tensor) and fractional(v)) for v in values):
+        x, other = (Pair(select(v.data, v.mask, 1), v.mask) if type(v) is Pair else v for v in (x, other))
+    return plainly(op, x, other, **keywords)
+
+
+def fractional(x: Tensor) -> bool:
+    """Whether ``x`` is floating or complex."""
+    return x.is_floating_point() or x.is_complex()
 
 
 def always(operands: tuple[Any, ...]) -> bool:
@@ -126,24 +149,24 @@ def no_others(operands: tuple[Any, ...]) -> bool:
     return all(type(x) is Pair for x in operands)
 
 
-def finite_factors(operands: tuple[Any, ...]) -> bool:
-    """Products: 0 * number == 0 unless the number is inf or NaN."""
-    return finite_numbers(x for x in operands if type(x) is not Pair)
+def finite_factors(operands: Sequence[Any]) -> bool:
+    """Products: 0 * number == 0 unless the number is inf or NaN; of a plain tensor nothing is known."""
+    for x in operands:  # noqa: SIM110 (a plain loop is faster)
+        if type(x) is not Pair and not (isinstance(x, NUMBERS) and abs(x) < math.inf):
+            return False
+    return True
 
 
 def finite_divisor(operands: tuple[Any, ...]) -> bool:
     """Quotients: 0 / number == 0 unless the number is 0 or NaN."""
-    return type(operands[0]) is Pair and finite_numbers(operands[1:]) and operands[1] != 0
-
-
-def finite_numbers(values: Any) -> bool:
-    """Whether all of ``values`` are finite Python numbers."""
-    return all(isinstance(v, int | float | complex) and abs(v) < math.inf for v in values)
+    divisor = operands[1]
+    return isinstance(divisor, NUMBERS) and 0 < abs(divisor) < math.inf
 
 
 def rows(names: str, **params: Any) -> list[Op]:
     """One row per name, all of the elementwise rule."""
-    return [Op(name, pointwise, params, generic=True) for name in names.split()]
+    rule = elementwise(**params)
+    return [Op(name, rule, generic=True, binding=True) for name in names.split()]
 
 
 ROWS = [
@@ -151,26 +174,20 @@ ROWS = [
     *rows("mul", scales=True, keeps_zero=finite_factors),
     *rows("div true_divide", scales=True, keeps_zero=finite_divisor),
     # Derivatives that are constants or choose.
-    *rows("neg positive relu relu6 deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always),
+    *rows("neg positive deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always),
     *rows("trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf", linear=True, keeps_zero=always),
-    *rows("rsub threshold clamp clamp_min clamp_max hardtanh hardsigmoid heaviside isfinite", linear=True),
+    *rows("rsub clamp clamp_min clamp_max heaviside isfinite", linear=True),
     *rows("maximum minimum max.other min.other fmax fmin", linear=True),
     # 0 stays 0, and the derivative at 0 is finite.
     *rows("abs sgn square sin sinh tan tanh asin asinh atan atanh erf expm1 log1p nan_to_num", keeps_zero=always),
-    *rows("selu gelu silu mish hardswish", keeps_zero=always),
-    *rows("elu celu leaky_relu hardshrink softshrink", keeps_zero=finite_factors),
     *rows("sqrt", keeps_zero=always, smooth=False),
     # The rest.
-    *rows("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid softplus angle polar complex"),
-    *rows("pow float_power atan2 hypot copysign nextafter fmod remainder floor_divide"),
-    *rows("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv _prelu_kernel"),
+    *rows("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid angle polar complex"),
+    *rows("pow float_power atan2 hypot copysign nextafter"),
+    *(Op(name, divided, generic=True, binding=True) for name in ("fmod", "remainder", "floor_divide")),
+    *(Op(f"div.{mode}_mode", divided, generic=True, binding=True) for mode in ("Tensor", "Scalar")),
+    *rows("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
     *rows("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
     *rows("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),
     *rows("__and__ __or__ __xor__ __lshift__ __rshift__"),
-    Op("glu", glu),
-    Op("log_sigmoid_forward", log_sigmoid_forward),
-    # Derivatives, for callers below autograd.
-    *rows("threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward logit_backward elu_backward"),
-    *rows("hardtanh_backward hardswish_backward hardsigmoid_backward leaky_relu_backward softplus_backward"),
-    *rows("mish_backward hardshrink_backward softshrink_backward native_dropout_backward"),
 ]

@@ -4,8 +4,20 @@ Gamma, Bessel and error functions and orthogonal polynomials.  Their derivatives
 are guarded.
 """
 
+from typing import Any
+
+import torch
+
 from ..op import Op
-from .pointwise import always, polygamma, rows
+from ..pair import Pair
+from .pointwise import always, plainly, rows
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """``polygamma(n, x)``; the in-place twin alone has its arguments the other way round."""
+    n, x = (x, n) if type(n) is Pair else (n, x)
+    return plainly(torch.ops.aten.polygamma.default, n, x)
+
 
 ROWS = [
     *rows("erfinv special_i1 special_i1e", keeps_zero=always),

@@ -1,0 +1,260 @@
+"""Assignment: item assignment of every kind, and masked_fill, masked_scatter, masked_select as functions."""
+
+import pytest
+import torch
+from expecttest import assert_expected_inline
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor
+from masked_tensor.errors import MaskedWriteError
+
+FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
+INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
+DTYPES = [*FLOATS, *INTEGERS, torch.bool, torch.complex64, torch.complex128]
+
+
+def example() -> MaskedTensor:
+    return mt.masked_tensor(torch.arange(6.0).view(2, 3), torch.tensor([[True, False, True], [False, True, True]]))
+
+
+def hole(*values: float | None) -> MaskedTensor:
+    """A masked tensor from numbers and None."""
+    return mt.masked_tensor(torch.tensor([v or 0.0 for v in values]), torch.tensor([v is not None for v in values]))
+
+
+# ----------------------------------------------------------------------------------------------- item assignment
+
+
+def test_what_is_assigned_becomes_valid() -> None:
+    x = example()
+    x[0] = 9
+    assert x.tolist() == [[9, 9, 9], [None, 4, 5]]
+    x[:, 0] = torch.tensor([7.0, 8.0])
+    assert x.tolist() == [[7, 9, 9], [8, 4, 5]]
+    x[..., -1] = hole(None, 3)
+    assert x.tolist() == [[7, 9, None], [8, 4, 3]]
+
+
+@pytest.mark.parametrize(
+    ("key", "expected"),
+    [
+        (torch.tensor([1]), [[0, None, 2], [9, 9, 9]]),
+        (torch.tensor([True, False]), [[9, 9, 9], [None, 4, 5]]),
+        ((slice(None), torch.tensor([0, 2])), [[9, None, 9], [9, 4, 9]]),
+        ((torch.tensor([0, 1]), torch.tensor([1, 0])), [[0, 9, 2], [9, 4, 5]]),
+        ((None, 1, slice(1, None)), [[0, None, 2], [None, 9, 9]]),
+        ((..., 1), [[0, 9, 2], [None, 9, 5]]),
+        (([0, 1], slice(None, 1)), [[9, None, 2], [9, 4, 5]]),
+        (slice(None, None, 2), [[9, 9, 9], [None, 4, 5]]),
+    ],
+)
+def test_keys_of_every_kind(key, expected) -> None:
+    x = example()
+    x[key] = 9
+    assert x.tolist() == expected
+    y = example()
+    y[key] = y[key] * 0 + 9  # a masked source keeps its holes
+    want = [
+        [9 if (e == 9 and v is not None) else v for e, v in zip(*r, strict=True)]
+        for r in zip(expected, example().tolist(), strict=True)
+    ]
+    assert y.tolist() == want
+
+
+def test_a_masked_index_writes_nothing() -> None:
+    x = example()
+    index = mt.as_masked_tensor(torch.tensor([10**9, 1]), torch.tensor([False, True]))
+    x[index] = torch.tensor([[1.0, 1, 1], [8, 8, 8]])
+    assert x.tolist() == [[0, None, 2], [8, 8, 8]]
+    x[:, mt.as_masked_tensor(torch.tensor([-100, 2, -3]), torch.tensor([False, True, True]))] = 5.0
+    assert x.tolist() == [[5, None, 5], [5, 8, 5]]
+    with pytest.raises(IndexError):
+        x[mt.as_masked_tensor(torch.tensor([2, 0]), torch.tensor([True, True]))] = 0.0
+    x[mt.as_masked_tensor(torch.tensor(77), torch.tensor(False))] = 0.0
+    assert x.tolist() == [[5, None, 5], [5, 8, 5]]
+    x[0, mt.as_masked_tensor(torch.tensor(1), torch.tensor(True))] = 0.0
+    assert x.tolist() == [[5, 0, 5], [5, 8, 5]]
+
+
+def test_a_masked_entry_of_a_boolean_key_selects_nothing() -> None:
+    x = example()
+    x[mt.as_masked_tensor(torch.tensor([True, True]), torch.tensor([False, True]))] = 7.0
+    assert x.tolist() == [[0, None, 2], [7, 7, 7]]
+    x[x > 4] = 0.0  # the comparison is masked where x is
+    assert x.tolist() == [[0, None, 2], [0, 0, 0]]
+
+
+def test_in_place_arithmetic_takes_the_and() -> None:
+    x = example()
+    x += example().flip(1)
+    assert x.tolist() == [[2, None, 2], [None, 8, None]]
+    x[:, 1:] += 1
+    assert x.tolist() == [[2, None, 3], [None, 9, None]]
+    x.lerp_(torch.zeros(2, 3), 0.5)
+    assert x.tolist() == [[1, None, 1.5], [None, 4.5, None]]
+
+
+def test_out() -> None:
+    out = mt.masked_tensor(torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.bool))
+    assert torch.add(example(), 1, out=out) is out
+    assert out.tolist() == [[1, None, 3], [None, 5, 6]]
+    torch.zeros(3)
+    with pytest.raises(RuntimeError, match="a masked out= is not resized"):
+        torch.add(example(), 1, out=out[0])
+
+
+def test_fill_diagonal_and_scatter() -> None:
+    x = mt.masked_tensor(torch.zeros(3, 3), torch.zeros(3, 3, dtype=torch.bool))
+    x.fill_diagonal_(2)
+    assert x.tolist() == [[2, None, None], [None, 2, None], [None, None, 2]]
+    index = mt.as_masked_tensor(torch.tensor([[2, -7, 1]]), torch.tensor([[True, False, True]]))
+    x.scatter_(0, index, mt.masked_tensor([[5.0, 6.0, 7.0]], [[True, True, False]]))
+    assert x.tolist() == [[2, None, None], [None, 2, None], [5, None, 2]]
+    x.scatter_add_(0, index, torch.tensor([[1.0, 1, 1]]))
+    assert x.tolist() == [[2, None, None], [None, 2, 1], [6, None, 2]]
+
+
+# --------------------------------------------------------------------------------------------------- masked_fill
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("size", [3, 3000])
+def test_masked_fill_dtypes_and_broadcasting(dtype, size) -> None:
+    x = torch.ones(4, size).to(dtype)
+    value = True if dtype is torch.bool else 1.5 if dtype.is_floating_point else 3 + 1j if dtype.is_complex else 3
+    for shape in [(4, size), (size,), (4, 1), (1, 1), ()]:
+        mask = torch.rand(shape) < 0.5
+        for v in (value, torch.tensor(value, dtype=dtype)):
+            expected = torch.where(mask, torch.tensor(value, dtype=dtype), x)
+            kept = x.clone()
+            result = mt.masked_fill(x, mask, v)
+            assert result.dtype == dtype
+            assert torch.equal(result, expected)
+            assert torch.equal(x, kept)
+            assert mt.masked_fill_(kept, mask, v) is kept
+            assert torch.equal(kept, expected)
+    wide = mt.masked_fill(x[0], torch.ones(5, size, dtype=torch.bool), value)
+    assert wide.shape == (5, size)
+
+
+@pytest.mark.parametrize("size", [3, 3000])
+def test_masked_fill_gradients(size) -> None:
+    x = torch.randn(4, size, dtype=torch.float64, requires_grad=True)
+    mask, value = torch.rand(size) < 0.5, torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
+    weights = torch.randn(4, size, dtype=torch.float64)
+    (mt.masked_fill(x, mask, value) * weights).sum().backward()
+    assert torch.equal(x.grad, weights * ~mask)
+    torch.testing.assert_close(value.grad, (weights * mask).sum())
+    x.grad = None
+    (mt.masked_fill(x, mask, 2.0) * weights).sum().backward()
+    assert torch.equal(x.grad, weights * ~mask)
+    y = x * 1
+    (mt.masked_fill_(y, mask, value) * weights).sum().backward()
+    torch.testing.assert_close(x.grad, 2 * weights * ~mask)
+
+
+def test_masked_fill_never_makes_padding_data() -> None:
+    x, where = example(), torch.tensor([True, True, False])
+    assert mt.masked_fill(x, where, 7.0).tolist() == [[7, None, 2], [None, 7, 5]]
+    assert x.masked_fill_(where, float("-inf")).softmax(1).tolist() == [[0, None, 1], [None, 0, 1]]
+    masked_where = mt.as_masked_tensor(where, torch.tensor([True, False, True]))
+    assert mt.masked_fill(example(), masked_where, 7.0).tolist() == [[7, None, 2], [None, None, 5]]
+    assert mt.masked_fill(torch.zeros(3), masked_where, 7.0).tolist() == [7, None, 0]
+
+
+def test_masked_fill_value_gradient_counts_valid_positions() -> None:
+    x = example().requires_grad_()
+    value = torch.tensor(2.0, requires_grad=True)
+    mt.masked_fill(x, torch.tensor([True, True, False]), value).sum().backward()
+    assert value.grad == 2
+    assert x.grad.tolist() == [[0, None, 1], [None, 0, 1]]
+
+
+# ------------------------------------------------------------------------------------------------ masked_scatter
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_masked_scatter_dtypes_and_broadcasting(dtype) -> None:
+    x = torch.zeros(4, 3).to(dtype)
+    source = torch.arange(1, 21).to(dtype)
+    for shape in [(4, 3), (3,), (4, 1), ()]:
+        mask = torch.rand(shape) < 0.5
+        expected = x.clone()
+        expected[mask.expand(4, 3)] = source[: int(mask.expand(4, 3).sum())]
+        kept = x.clone()
+        assert torch.equal(mt.masked_scatter(x, mask, source), expected)
+        assert torch.equal(x, kept)
+        assert mt.masked_scatter_(kept, mask, source) is kept
+        assert torch.equal(kept, expected)
+
+
+def test_masked_scatter_gradients() -> None:
+    x = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    source = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([True, False, True])
+    assert torch.autograd.gradcheck(lambda a, b: mt.masked_scatter(a, mask, b), (x, source))
+    assert torch.autograd.gradcheck(lambda a, b: mt.masked_scatter_(a * 1, mask, b), (x, source))
+    m = mt.masked_tensor(x.detach(), example().get_mask(), requires_grad=True)
+    s = mt.masked_tensor(source.detach(), torch.tensor([[True, False, True], [True, True, True]]), requires_grad=True)
+    result = mt.masked_scatter(m, mask, s)
+    assert result.get_mask().tolist() == [[True, False, False], [True, True, True]]
+    result.sum().backward()
+    assert m.grad.tolist() == [[0, None, 0], [None, 1, 0]]
+    assert s.grad.tolist() == [[1, None, 1], [1, 0, 0]]
+
+
+def test_masked_select() -> None:
+    x, where = example(), torch.tensor([True, True, False])
+    assert mt.masked_select(x, where).tolist() == [0, None, None, 4]
+    assert mt.masked_select(torch.arange(3), where).tolist() == [0, 1]
+    assert mt.masked_select(
+        torch.arange(3), mt.as_masked_tensor(where, torch.tensor([True, False, True]))
+    ).tolist() == [0]
+
+
+# -------------------------------------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_errors_name_the_mistake_and_change_nothing(masked) -> None:
+    x = example() if masked else torch.arange(6.0).view(2, 3)
+    before, good = x.clone(), torch.tensor([True, False, True])
+    for name in ("masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_"):
+        function = getattr(mt, name)
+        other = torch.zeros(6) if "scatter" in name else 0.0
+        with pytest.raises(TypeError, match=r"^input must be a tensor, got list$"):
+            function([1.0], good, other)
+        with pytest.raises(TypeError, match=r"^mask must be a bool tensor, got list$"):
+            function(x, [True], other)
+        with pytest.raises(TypeError, match=r"^mask must be a bool tensor, got float32; use mask.bool\(\)$"):
+            function(x, torch.ones(3), other)
+        with pytest.raises(RuntimeError, match=r"size|broadcast|expand"):
+            function(x, torch.ones(5, dtype=torch.bool), other)
+    with pytest.raises(TypeError, match=r"^value must be a number or a 0-d tensor, got str$"):
+        mt.masked_fill(x, good, "1")
+    with pytest.raises(RuntimeError, match="only supports a 0-dimensional value tensor"):
+        mt.masked_fill(x, good, torch.zeros(2))
+    with pytest.raises(TypeError, match=r"^source must be a tensor, got float$"):
+        mt.masked_scatter(x, good, 1.0)
+    for function in (mt.masked_scatter, mt.masked_scatter_):
+        with pytest.raises(RuntimeError) as error:
+            function(x, good, torch.zeros(3))
+        assert_expected_inline(
+            str(error.value), "masked_scatter: the mask has 4 True positions, but source has only 3 elements"
+        )
+    if masked:
+        with pytest.raises(RuntimeError, match="4 True positions, but source has only 3"):
+            x.masked_scatter_(good, torch.zeros(3))
+    assert x.tolist() == before.tolist()
+
+
+def test_plain_targets_of_the_in_place_functions() -> None:
+    plain, where = (
+        torch.zeros(3),
+        mt.as_masked_tensor(torch.ones(3, dtype=torch.bool), torch.tensor([True, False, True])),
+    )
+    with pytest.raises(MaskedWriteError):
+        mt.masked_fill_(plain, where, 1.0)
+    with pytest.raises(MaskedWriteError):
+        mt.masked_scatter_(plain, torch.ones(3, dtype=torch.bool), hole(1, None, 2))
+    assert plain.tolist() == [0, 0, 0]
