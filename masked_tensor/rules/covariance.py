@@ -1,0 +1,107 @@
+"""Covariance and correlation of two variables: over the observations at which both are valid.
+
+As many observations as the correction, or fewer, leave nothing to divide by: masked.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import select, zeroed
+
+Operand = Pair | Tensor
+
+
+class Moments(NamedTuple):
+    """Sums over the common observations of every two variables, ``(V, V)``."""
+
+    weight: Tensor  #: sum of w
+    products: Tensor  #: sum of w * (x_i - mean_i) * conj(x_j - mean_j), the means over the same observations
+    squares: Tensor  #: sum of w * abs(x_i - mean_i) ** 2
+
+
+def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, aweights: Operand | None = None) -> Pair:
+    """Rows are variables, columns observations; ``fweights`` count them, ``aweights`` rate them.
+
+    The divisor is ``W - correction``, with ``aweights`` ``W - correction * sum(w * aweights) / W``, ``W`` the sum of
+    the weights of the common observations.  An observation whose weight is masked is left out.
+    """
+    x = pair.of(x)
+    data, mask = _table(x)
+    weights = [pair.of(w) for w in (fweights, aweights) if w is not None]
+    for w in weights:
+        mask = masks.both(mask, w.mask)
+    factors = [select(w.data, w.mask, 0).to(data.real.dtype) for w in weights]
+    w = factors[0] * factors[-1] if len(factors) == 2 else factors[0] if factors else None
+    moments = _moments(data, mask, w)
+    freedom = moments.weight - correction
+    if aweights is not None and correction != 0:
+        rated = _common(mask, w * factors[-1])  # type: ignore[operator]
+        freedom = moments.weight - correction * rated / _nonzero(moments.weight)
+    valid = (freedom > 0) & (moments.weight > 0)
+    result = moments.products / torch.where(valid, freedom, 1)
+    return _matrix(result, valid)
+
+
+def corrcoef(x: Pair) -> Pair:
+    """``cov_ij / sqrt(var_i * var_j)``, all three over the common observations."""
+    data, mask = _table(x)
+    moments = _moments(data, mask, None)
+    valid = moments.weight > 1
+    scale = torch.where(valid, moments.squares * moments.squares.mT, 1).sqrt()
+    result = torch.where(valid, moments.products, 0) / scale
+    if result.is_complex():
+        result = torch.complex(result.real.clip(-1, 1), result.imag.clip(-1, 1))
+    else:
+        result = result.clip(-1, 1)
+    return _matrix(result, valid)
+
+
+def _table(x: Pair) -> tuple[Tensor, Tensor]:
+    """Data and mask as ``(V, N)``, floating."""
+    if x.data.dim() > 2:
+        raise RuntimeError(
+            f"cov(): expected input to have two or fewer dimensions but got an input with {x.data.dim()} dimensions"
+        )
+    data = x.data if x.data.is_floating_point() or x.data.is_complex() else x.data.to(torch.get_default_dtype())
+    data = zeroed(Pair(data, x.mask, x.payload))
+    if x.data.dim() == 2:
+        return data, x.mask
+    return data.reshape(1, -1), masks.reshape(x.mask, (1, x.data.numel()))
+
+
+def _moments(data: Tensor, mask: Tensor, w: Tensor | None) -> Moments:
+    valid = mask.to(data.real.dtype)
+    # Shifted by each variable's own mean, which changes nothing but the rounding.
+    count = valid.sum(1, keepdim=True).clamp_min(1)
+    mean = (select(data.detach(), mask, 0)).sum(1, keepdim=True) / count
+    centred = select(data - mean, mask, 0)
+    weighted = centred if w is None else centred * w
+    weight = _common(mask, valid if w is None else w)
+    total = _nonzero(weight)
+    present = valid.to(data.dtype)
+    sums = weighted @ present.mT
+    products = weighted @ centred.mH - sums * sums.mH / total
+    squares = (weighted * centred.conj()).real @ valid.mT - (sums * sums.conj()).real / total
+    return Moments(weight, products, squares)
+
+
+def _common(mask: Tensor, w: Tensor) -> Tensor:
+    """The sum of the weights of the common observations of every two variables."""
+    with torch.autocast(w.device.type, enabled=False):  # a count must not be rounded to half precision
+        return select(w.expand(mask.shape), mask, 0) @ mask.to(w.dtype).mT
+
+
+def _nonzero(total: Tensor) -> Tensor:
+    return torch.where(total == 0, 1, total)
+
+
+def _matrix(data: Tensor, valid: Tensor) -> Pair:
+    return Pair(data.squeeze(), valid.squeeze())
+
+
+ROWS = [Op("cov", cov), Op("corrcoef", corrcoef)]
