@@ -236,18 +236,28 @@ def test_left_padding(make):
         torch.testing.assert_close(g, p.grad, rtol=1e-4, atol=1e-5)
 
 
-def test_a_third_party_model():
-    """A decoder of another package, built from its config with random weights, unmodified."""
+@pytest.mark.filterwarnings("ignore")  # the other package's own
+@pytest.mark.parametrize("family", ["Llama", "Bert"])
+def test_a_third_party_model(family):
+    """Models of another package, built from their config with random weights, unmodified, without an attention mask."""
     transformers = pytest.importorskip("transformers", reason="optional: pip install transformers")
     torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=30, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=32, attn_implementation="sdpa",
-    )  # fmt: skip
-    model = transformers.LlamaForCausalLM(config).eval()
+    config = {"vocab_size": 30, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2}
+    config |= {"num_attention_heads": 4, "max_position_embeddings": 32, "attn_implementation": "sdpa"}
+    if family == "Llama":
+        model = transformers.LlamaModel(transformers.LlamaConfig(**config, num_key_value_heads=2)).eval()
+    else:
+        model = transformers.BertModel(transformers.BertConfig(**config), add_pooling_layer=False).eval()
+    model = model.double()
     ids, mask = torch.randint(0, 30, (3, 12)), torch.arange(12) < torch.tensor(LENGTHS)[:, None]
     padded = mt.as_masked_tensor(torch.where(mask, ids, -100), mask)
-    logits = model(input_ids=padded, use_cache=False).logits
+    states = model(input_ids=padded).last_hidden_state
+    states.sin().sum().backward()
+    grads = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
     for i, n in enumerate(LENGTHS):
-        expected = model(input_ids=ids[i : i + 1, :n], use_cache=False).logits
-        torch.testing.assert_close(logits.filled(0)[i : i + 1, :n], expected, rtol=1e-4, atol=1e-5)
+        expected = model(input_ids=ids[i : i + 1, :n]).last_hidden_state
+        torch.testing.assert_close(states.filled(0)[i : i + 1, :n], expected)
+        expected.sin().sum().backward()
+    for g, p in zip(grads, model.parameters(), strict=True):
+        torch.testing.assert_close(g, p.grad)
