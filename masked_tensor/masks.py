@@ -1,8 +1,8 @@
 """Mask algebra: both, count, any, all, and the compact form they work on.
 
 A mask keeps stride 0 along the dimensions in which it is constant.  ``compact`` shrinks those to size 1, ``both`` works
-there and re-expands: the AND of two ``(B, T, 1)`` padding masks over ``(B, T, C)`` data touches ``B * T`` bytes.  Nothing
-here reads a value on the host.
+there and re-expands: the AND of two ``(B, T, 1)`` padding masks over ``(B, T, C)`` data touches ``B * T`` bytes.
+Nothing here reads a value on the host.
 """
 
 import builtins
@@ -118,6 +118,8 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
     """``dim`` as sorted non-negative dims; None and ``()`` mean all of them.  Raises IndexError as torch does."""
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(ndim))
+    if isinstance(dim, int) and 0 <= dim < ndim:
+        return (dim,)
     dims = []
     for d in (dim,) if isinstance(dim, int) else dim:
         bound = max(ndim, 1)
@@ -138,41 +140,97 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> t
     return tuple(size for d, size in enumerate(shape) if d not in dims)
 
 
+def real(x: Tensor) -> bool:
+    """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
+    plain = type(x) is Tensor or type(x) is torch.nn.Parameter
+    return plain and x.device.type == "cpu" and torch._C._functorch.peek_interpreter_stack() is None
+
+
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The number of True entries along ``dim`` (int64)."""
     dims = canonical_dims(dim, mask.dim())
-    shape = reduced_shape(mask.shape, dims, keepdim)
     small = compact(mask)
-    repeats = prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
-    small = small.view(torch.uint8)  # inductor cannot compile an int64 sum of a bool view
-    total = small.sum(dims, keepdim=keepdim, dtype=torch.int64) if dims else small.to(torch.int64)
-    return fit(total if repeats == 1 else total * repeats, shape)
+    repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
+    if not dims:
+        total = small.to(torch.int64)
+    elif small.numel() >= PACKED and real(small):
+        total = _packed_count(small.view(torch.uint8), dims, keepdim)
+    else:
+        small = small.view(torch.uint8)  # inductor cannot compile an int64 sum of a bool view
+        total = small.sum(dims, keepdim=keepdim, dtype=torch.int64)
+    total = total if repeats == 1 else total * repeats
+    return total if small is mask else fit(total, reduced_shape(mask.shape, dims, keepdim))
+
+
+# From this many bytes on, eight of them are counted at a time, as one int64: summing bool is 100 times slower.
+PACKED = 1 << 12
+_EIGHT_ONES = 0x0101010101010101
+
+
+def _packed_count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+    last = small.dim() - 1
+    if len(dims) > 1 and len(dims) == small.dim() and small.is_contiguous():
+        total = _packed_count(small.view(-1), (0,), False)
+        return total.view([1] * small.dim()) if keepdim else total
+    words = _words(small)
+    if last in dims:
+        # At most 31 words are added, so no byte exceeds 31; the product then holds the sum of its bytes in the highest.
+        width = words.shape[-1]
+        group = next(n for n in range(31, 0, -1) if width % n == 0)
+        part = words.unflatten(-1, (group, width // group)).sum(-2)
+        return ((part * _EIGHT_ONES) >> 56).bitwise_and_(255).sum(dims, keepdim)
+    # Rows are added 255 at a time, so no byte overflows.
+    longest = max(dims, key=lambda d: small.shape[d])
+    whole, rest = divmod(small.shape[longest], 255)
+    parts = []
+    if whole:
+        parts.append(words.narrow(longest, 0, whole * 255).unflatten(longest, (whole, 255)).sum(longest + 1))
+    if rest:
+        parts.append(words.narrow(longest, whole * 255, rest).sum(longest, True))
+    sums = torch.cat(parts, longest).view(torch.uint8).narrow(-1, 0, small.shape[-1])
+    return sums.sum(dims, keepdim, dtype=torch.int64)
+
+
+def _words(small: Tensor) -> Tensor:
+    """The bytes as int64 along the last dimension, padded with zeros to a length that divides well."""
+    size = small.shape[-1]
+    aligned = small.is_contiguous() and small.storage_offset() % 8 == 0 and size % 8 == 0
+    if aligned and (size <= 248 or builtins.any(size % (8 * n) == 0 for n in range(8, 32))):
+        return small.view(torch.int64)
+    unit = 8 if size <= 248 else 128
+    padded = small.new_zeros((*small.shape[:-1], size + -size % unit))
+    padded.narrow(-1, 0, size).copy_(small)
+    return padded.view(torch.int64)
 
 
 def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether any entry along ``dim`` is True.  Empty slices: False."""
-    return _extreme(mask, dim, keepdim, torch.amax, False)
+    return _extreme(mask, dim, keepdim, False)
 
 
 def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether every entry along ``dim`` is True.  Empty slices: True."""
-    return _extreme(mask, dim, keepdim, torch.amin, True)
+    return _extreme(mask, dim, keepdim, True)
 
 
-def _extreme(mask, dim, keepdim, op, empty):  # type: ignore[no-untyped-def]
-    # amax and amin over bytes are vectorised, any() and all() over bool are not (45 times slower).
+def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
     dims = canonical_dims(dim, mask.dim())
-    shape = reduced_shape(mask.shape, dims, keepdim)
-    small = compact(mask)
     if not dims:
         return mask
+    small = compact(mask)
+    if small is mask and mask.numel() < PACKED and type(mask) is Tensor:
+        return torch.all(mask, dims, keepdim) if every else torch.any(mask, dims, keepdim)
+    shape = reduced_shape(mask.shape, dims, keepdim)
     if prod(mask.shape[d] for d in dims) == 0:
-        return full(shape, mask.device, empty)
+        return full(shape, mask.device, every)
     if small.numel() == 0:
         return fit(small.new_empty(reduced_shape(small.shape, dims, keepdim)), shape)
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
         return fit(small if keepdim else small.squeeze(dims), shape)
-    return fit(op(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
+    # amax and amin over bytes are vectorised, any() and all() over bool are not (45 times slower).
+    bytes_ = small.view(torch.uint8)
+    result = torch.amin(bytes_, dims, keepdim) if every else torch.amax(bytes_, dims, keepdim)
+    return fit(result.view(torch.bool), shape)
 
 
 def constant(mask: Tensor, dim: int | Sequence[int]) -> bool:

@@ -157,8 +157,7 @@ def _constant(fill: float, dtype: torch.dtype, device: torch.device) -> Tensor:
 
 def bitwise(data: Tensor) -> bool:
     """Whether ``data`` may be filled on its bits: real CPU memory that holds the values as they are."""
-    real = type(data) is Tensor or type(data) is torch.nn.Parameter
-    return real and data.device.type == "cpu" and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
+    return masks.real(data) and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
 
 
 def _fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
@@ -220,4 +219,4 @@ def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
         torch.mul(bits, mask, out=out)
     else:
         torch.sub(bits, fill, out=out)
-        out.mul_(mask).add_(fill)
+        torch.addcmul(_constant(fill, bits.dtype, bits.device), mask, out, out=out)

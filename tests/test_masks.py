@@ -1,0 +1,146 @@
+"""The mask algebra: right on every shape and stride, and compact."""
+
+import itertools
+
+import pytest
+import torch
+
+from masked_tensor import masks
+
+SHAPES = [
+    (), (0,), (1,), (7,), (8,), (5000,), (4096,), (3, 0), (0, 3), (1, 1), (2, 3, 4), (70, 64), (70, 61), (300, 40),
+    (3, 5, 999), (2, 4096), (600, 8), (600, 7), (520, 3, 8), (31, 248), (9, 2056), (1, 8 * 37 * 41),
+]  # fmt: skip
+
+
+def variants(shape):
+    generator = torch.Generator().manual_seed(0)
+    mask = torch.rand(shape, generator=generator) < 0.5
+    yield mask
+    yield torch.ones(shape, dtype=torch.bool)
+    yield torch.zeros((), dtype=torch.bool).expand(shape)
+    yield mask.mT.contiguous().mT if len(shape) > 1 else mask.flip(0) if shape else mask
+    if len(shape) > 1:
+        yield mask[..., :1].expand(shape)
+        yield mask[:1].expand(shape)
+        yield torch.cat([mask, mask], -1)[..., shape[-1] // 2 : shape[-1] // 2 + shape[-1]]
+        yield torch.stack([mask, mask], -1)[..., 1]
+
+
+def dims_of(ndim):
+    yield None
+    for n in range(1, ndim + 1):
+        yield from itertools.combinations(range(ndim), n)
+    if ndim:
+        yield -1
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_count_any_all(shape, keepdim):
+    for mask in variants(shape):
+        for dim in dims_of(len(shape)):
+            expected = torch.sum(mask, dim, keepdim=keepdim, dtype=torch.int64)
+            count = masks.count(mask, dim, keepdim)
+            assert count.dtype is torch.int64
+            assert torch.equal(count, expected)
+            all_dims = tuple(range(len(shape))) if dim is None else dim
+            assert torch.equal(masks.any(mask, dim, keepdim), torch.any(mask, all_dims, keepdim))
+            assert torch.equal(masks.all(mask, dim, keepdim), torch.all(mask, all_dims, keepdim))
+
+
+def test_no_byte_overflows_when_everything_is_true():
+    for shape in [(1 << 20,), (1024, 1024), (4, 300, 1000)]:
+        mask = torch.ones(shape, dtype=torch.bool)
+        for dim in dims_of(len(shape)):
+            assert torch.equal(masks.count(mask, dim), torch.sum(mask, dim, dtype=torch.int64))
+
+
+def test_reductions_stay_compact():
+    mask = (torch.rand(3, 5, 1) < 0.5).expand(3, 5, 400)
+    assert masks.any(mask, 2).stride() == (5, 1)
+    assert masks.any(mask, 1).stride(1) == 0
+    assert masks.any(mask, 1, True).stride(2) == 0
+    assert masks.count(mask, 1).stride(1) == 0
+    assert torch.equal(masks.count(mask, (1, 2)), mask.sum((1, 2)))
+
+
+def test_both_stays_compact_and_does_nothing_for_the_same_mask():
+    a = (torch.rand(3, 5, 1) < 0.5).expand(3, 5, 400)
+    assert masks.both(a, a) is a
+    assert masks.both(a, a.view_as(a)) is a
+    b = (torch.rand(3, 1, 1) < 0.5).expand(3, 5, 400)
+    assert masks.both(a, b).stride(2) == 0
+    assert torch.equal(masks.both(a, b), a & b)
+    row = torch.rand(400) < 0.5
+    assert torch.equal(masks.both(a, row), a & row)
+
+
+def test_same_is_a_static_fact():
+    a = torch.rand(4, 4) < 0.5
+    assert masks.same(a, a.view(4, 4))
+    assert not masks.same(a, a.clone())
+    assert not masks.same(a, a.t())
+    assert not masks.same(a[:2], a[2:])
+
+
+def test_compact_fit_full_first():
+    a = torch.rand(3, 1) < 0.5
+    wide = masks.fit(a, (2, 3, 4))
+    assert wide.shape == (2, 3, 4)
+    assert masks.compact(wide).shape == (1, 3, 1)
+    assert masks.compact(a) is a
+    everywhere = masks.full((5, 6), torch.device("cpu"))
+    assert everywhere.untyped_storage().nbytes() == 1
+    assert everywhere.all()
+    assert not masks.full((5, 6), torch.device("cpu"), False).any()
+    assert masks.constant(wide, (0, 2))
+    assert not masks.constant(wide, (0, 1))
+    assert masks.first(wide, [0, 2]).shape == (1, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("dim", "ndim", "expected"),
+    [
+        (None, 3, (0, 1, 2)),
+        ((), 2, (0, 1)),
+        (-1, 3, (2,)),
+        ((2, -3), 3, (0, 2)),
+        (0, 0, ()),
+        (-1, 0, ()),
+        (None, 0, ()),
+    ],
+)
+def test_canonical_dims(dim, ndim, expected):
+    assert masks.canonical_dims(dim, ndim) == expected
+
+
+@pytest.mark.parametrize(("dim", "ndim"), [(3, 3), (-4, 3), ((0, 5), 2), (1, 0)])
+def test_canonical_dims_out_of_range(dim, ndim):
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        masks.canonical_dims(dim, ndim)
+
+
+def test_canonical_dims_twice():
+    with pytest.raises(RuntimeError, match="multiple times"):
+        masks.canonical_dims((0, -2), 2)
+
+
+def test_reduced_shape():
+    assert masks.reduced_shape((2, 3, 4), (0, 2), True) == (1, 3, 1)
+    assert masks.reduced_shape((2, 3, 4), (0, 2), False) == (3,)
+
+
+def test_lengths_to_mask():
+    lengths = torch.tensor([[0, 2], [3, 1]])
+    mask = masks.lengths_to_mask(lengths)
+    assert mask.shape == (2, 2, 3)
+    assert torch.equal(mask.sum(-1), lengths)
+    assert masks.lengths_to_mask(lengths, 5).shape == (2, 2, 5)
+
+
+@pytest.mark.parametrize("function", [masks.count, masks.any, masks.all])
+def test_vmap(function):
+    mask = torch.rand(3, 70, 64) < 0.5
+    assert torch.equal(torch.vmap(lambda m: function(m, 1))(mask), function(mask, 2))
+    assert torch.equal(torch.vmap(lambda m: function(m, 0), in_dims=2)(mask), function(mask, 0).t())
