@@ -90,11 +90,11 @@ inputs, targets = scaled[:, :6], scaled[:, 6:]
 
 # ------------------------------------------------------------------------------------------------- three ways to train
 
-complete = known.all(1) & ~held_out
+rows, complete = usable & ~held_out, known.all(1) & ~held_out
 candidates = {
-    "fill in means": (inputs[~held_out].filled(0), targets[~held_out].filled(0)),  # 0 is the mean of scaled columns
+    "fill in means": (inputs[rows].filled(0), targets[rows].filled(0)),  # 0 is the mean of a scaled column
     "drop incomplete rows": (inputs[complete].filled(0), targets[complete].filled(0)),  # no holes left to fill
-    "masked": (inputs[usable & ~held_out], targets[usable & ~held_out]),
+    "masked": (inputs[rows], targets[rows]),
 }
 trained = {name: train(*candidates[name], name) for name in METHODS}
 
@@ -109,7 +109,8 @@ with torch.no_grad():
         predicted = trained[name][0](given)
         # The targets' own holes do not count: mse_loss divides by what is known.
         errors[name] = [
-            F.mse_loss(predicted[rows] * std[6:], targets[rows] * std[6:]).sqrt().item() for rows in groups.values()
+            F.mse_loss(predicted[chosen] * std[6:], targets[chosen] * std[6:]).sqrt().item()
+            for chosen in groups.values()
         ]
 
 print(f"\nerror in points on {int(held_out.sum())} held-out pupils (root mean square)")
@@ -131,8 +132,8 @@ left.set(xlabel="step", ylabel="training loss", title="training (each on its own
 left.legend()
 for i, name in enumerate(METHODS):
     bars = right.bar([g + 0.27 * (i - 1) for g in range(3)], errors[name], width=0.25, label=name)
-    right.bar_label(bars, fmt="%.1f", fontsize=8)
-right.set(xticks=range(3), xticklabels=groups, ylim=(20, None), ylabel="error in points", title="held-out pupils")
+    right.bar_label(bars, fmt="%.2f", fontsize=8)
+right.set(xticks=range(3), xticklabels=groups, ylim=(24, None), ylabel="error in points", title="held-out pupils")
 picture = Path(__file__).with_suffix(".png")
 figure.savefig(picture)
 print(f"\nsaved {picture}")
