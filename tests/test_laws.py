@@ -28,6 +28,7 @@ def _parameters() -> list:
     return result
 
 
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss")  # kl_div's own notice
 @pytest.mark.parametrize(("name", "law"), _parameters())
 def test_law(name: str, law: str) -> None:
     checked = 0

@@ -1,5 +1,68 @@
-"""Not written yet."""
+"""Losses by the element: an entry counts where input, target and weight are valid; a mean divides by the valid entries.
 
+With nothing valid the loss is a masked scalar with zero gradient.  ``reduction="none"`` gives the masked entries.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
+from ..averaging import MEAN, NONE, reduced
 from ..op import Op
+from ..pair import Pair
+from ..select import guard, select, zeroed
 
-ROWS: list[Op] = []
+
+def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keywords: Any) -> Pair:
+    """A loss whose entries depend on one entry of each operand.
+
+    Every operand's gradient is guarded with the common mask, plain operands included.  ``ranged``: the op checks the
+    range of its operands, so nothing but 0 may reach it from under the mask.
+    """
+    given = dict(zip((a.name for a in op._schema.arguments), arguments, strict=False)) | keywords
+    reduction = given.pop("reduction", MEAN)
+    operands = {name: pair.of(value) for name, value in given.items() if isinstance(value, Pair | Tensor)}
+    mask = common([x.mask for x in operands.values()])
+    data = {name: within(x, mask) if ranged else guard(x.data, mask) for name, x in operands.items()}
+    entries = op(**{**given, **data}, reduction=NONE)
+    return reduced(entries, masks.fit(mask, entries.shape), reduction)
+
+
+def common(several: list[Tensor]) -> Tensor:
+    """The AND of masks."""
+    mask = several[0]
+    for other in several[1:]:
+        mask = masks.both(mask, other)
+    return mask
+
+
+def within(x: Pair, mask: Tensor) -> Tensor:
+    """The data, 0 outside ``mask`` to which it is broadcast."""
+    if masks.same(x.mask, mask):
+        return zeroed(x)
+    return select(x.data.expand(mask.shape), mask, 0)
+
+
+def cosine_embedding_loss(
+    x1: Pair | Tensor, x2: Pair | Tensor, target: Pair | Tensor, margin: float = 0.0, reduction: int = MEAN
+) -> Pair:
+    """``1 - cos`` for target 1, ``max(0, cos - margin)`` for -1; cos over the pairs of valid entries."""
+    a, b, t = pair.of(x1), pair.of(x2), pair.of(target)
+    pairs = masks.both(a.mask, b.mask)
+    mask = masks.both(masks.any(pairs, -1), t.mask)
+    entries = torch.cosine_embedding_loss(within(a, pairs), within(b, pairs), t.data, margin, reduction=NONE)
+    return reduced(entries, masks.fit(mask, entries.shape), reduction)
+
+
+NAMES = """
+    mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits kl_div
+    poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss
+"""
+ROWS = [
+    *(Op(name, elementwise, generic=True) for name in NAMES.split()),
+    Op("binary_cross_entropy", elementwise, {"ranged": True}, generic=True),
+    Op("cosine_embedding_loss", cosine_embedding_loss),
+]

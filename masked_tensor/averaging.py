@@ -1,0 +1,36 @@
+"""Averaging: what a loss makes of its entries; a mean divides by the number, or the summed weights, of the valid ones.
+
+The numerator and the denominator are separate functions, so that they add up over micro-batches and ranks.
+"""
+
+import torch
+from torch import Tensor
+
+from . import masks
+from .pair import Pair, Payload
+from .select import select
+
+NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
+
+
+def reduced(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = None) -> Pair:
+    """The entries themselves, their sum or their mean; masked, with value and gradient 0, if none is valid."""
+    if reduction == NONE:
+        return Pair(loss, mask)
+    total = numerator(loss, mask)
+    if reduction != SUM:
+        total = total / denominator(mask, weight, total.dtype)
+    return Pair(total.to(loss.dtype), masks.any(mask), Payload.ZERO)
+
+
+def numerator(loss: Tensor, mask: Tensor) -> Tensor:
+    """The sum of the valid entries; of half precision in float32."""
+    half = loss.dtype in (torch.float16, torch.bfloat16)
+    return select(loss, mask, 0).sum(dtype=torch.float32 if half else None)
+
+
+def denominator(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The number of valid entries, or the sum of their weights; 1 if none is valid."""
+    if weight is None:
+        return masks.count(mask).clamp_min(1).to(dtype)
+    return torch.where(masks.any(mask), select(weight, mask, 0).sum(dtype=dtype), 1)

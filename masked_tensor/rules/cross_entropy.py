@@ -1,0 +1,165 @@
+"""Cross entropy: masked class logits leave the denominator; ignored and masked targets are the same thing.
+
+A sample counts where its target is valid and not ``ignore_index``, and the logit it names is valid; the payload of a
+target is never used.  A mean divides by the summed weights of the samples that count (class indices) or by their number
+(class probabilities).  Label smoothing spreads over the valid classes.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..averaging import MEAN, NONE, reduced
+from ..op import Op
+from ..pair import Pair
+from ..select import select, zeroed
+from .softmax import softmax
+
+Operand = Pair | Tensor
+IGNORED = -100
+
+
+class Chosen(NamedTuple):
+    """The classes that the targets name."""
+
+    target: Tensor  #: the class it names, or ``ignore_index`` where the sample does not count
+    mask: Tensor  #: the samples that count
+    weight: Tensor | None  #: the weight of each sample's class
+
+
+def cross_entropy(
+    x: Operand,
+    target: Operand,
+    weight: Operand | None = None,
+    reduction: int = MEAN,
+    ignore_index: int = IGNORED,
+    label_smoothing: float = 0.0,
+) -> Pair:
+    """``-log_softmax(x)[target]``, or ``-(target * log_softmax(x)).sum()``, weighted and smoothed."""
+    x, t = pair.of(x), pair.of(target)
+    dim = 0 if x.data.dim() == 1 else 1
+    classes, usable = _class_weights(weight, x.mask, dim)
+    if t.data.shape == x.data.shape:
+        return _probable(x, usable, t, classes, reduction, ignore_index, label_smoothing, dim)
+    chosen = _choose(usable, t, classes, ignore_index, dim)
+    scores = _scores(x, chosen.mask, dim)
+    entries = _picked(scores.data, chosen, classes, ignore_index)
+    if label_smoothing:
+        spread = _weighted(select(scores.data, masks.both(scores.mask, usable), 0), classes, dim).sum(dim)
+        some = masks.count(usable, dim).clamp_min(1)
+        entries = entries * (1 - label_smoothing) - select(spread, chosen.mask, 0) * (label_smoothing / some)
+    return reduced(entries, chosen.mask, reduction, chosen.weight)
+
+
+def nll_loss(
+    scores: Operand,
+    target: Operand,
+    weight: Operand | None = None,
+    reduction: int = MEAN,
+    ignore_index: int = IGNORED,
+) -> Pair:
+    """``-weight[target] * scores[target]``; the same operator for samples, images and anything of more dimensions."""
+    return _named(scores, target, weight, reduction, ignore_index)[0]
+
+
+def nll_loss_forward(
+    scores: Operand, target: Operand, weight: Operand | None, reduction: int, ignore_index: int
+) -> tuple[Pair, Pair]:
+    """The form with the total weight."""
+    loss, chosen = _named(scores, target, weight, reduction, ignore_index)
+    if reduction == NONE and pair.of(scores).data.dim() != 1:
+        total = torch.zeros((), dtype=loss.data.dtype, device=loss.data.device)
+    elif chosen.weight is None:
+        total = masks.count(chosen.mask).to(loss.data.dtype)
+    else:
+        total = select(chosen.weight, chosen.mask, 0).sum()
+    return loss, pair.plain(total)
+
+
+def _named(
+    scores: Operand, target: Operand, weight: Operand | None, reduction: int, ignore_index: int
+) -> tuple[Pair, Chosen]:
+    x, t = pair.of(scores), pair.of(target)
+    dim = 0 if x.data.dim() == 1 else 1
+    classes, usable = _class_weights(weight, x.mask, dim)
+    chosen = _choose(usable, t, classes, ignore_index, dim)
+    entries = _picked(x.data, chosen, classes, ignore_index)
+    return reduced(entries, chosen.mask, reduction, chosen.weight), chosen
+
+
+def _choose(usable: Tensor, target: Pair, classes: Tensor | None, ignore_index: int, dim: int) -> Chosen:
+    """Which samples count.  Only what a valid target names is looked up."""
+    data = target.data.long() if target.data.dtype is torch.uint8 else target.data
+    named = target.mask & (data != ignore_index)
+    index = torch.where(named, data, 0).long()
+    if usable.shape[dim] == 0:
+        mask = torch.zeros_like(named)
+    elif masks.constant(usable, dim):
+        mask = masks.both(named, usable.select(dim, 0))
+    else:
+        mask = named & usable.gather(dim, index.unsqueeze(dim)).squeeze(dim)
+    weight = None if classes is None else classes.take(index)
+    return Chosen(torch.where(mask, data, ignore_index), masks.fit(mask, index.shape), weight)
+
+
+def _picked(scores: Tensor, chosen: Chosen, classes: Tensor | None, ignore_index: int) -> Tensor:
+    """The entries of the loss, 0 where a sample does not count: nothing is read there, and nothing flows back."""
+    op = torch.ops.aten.nll_loss_nd.default
+    return op(scores, chosen.target, classes, NONE, ignore_index)  # type: ignore[no-any-return]
+
+
+def _probable(
+    x: Pair,
+    usable: Tensor,
+    target: Pair,
+    classes: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    smoothing: float,
+    dim: int,
+) -> Pair:
+    """Targets that give each class a probability: a sample counts if it has a class valid in both."""
+    if not target.data.is_floating_point():
+        raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.data.dtype}")
+    if ignore_index >= 0:
+        raise RuntimeError("ignore_index is not supported for floating point target")
+    valid = masks.both(usable, target.mask)
+    some = masks.any(valid, dim)
+    scores = _scores(x, some, dim)
+    likely = select(target.data, valid, 0)
+    if smoothing:
+        likely = likely * (1 - smoothing) + smoothing / masks.count(valid, dim, True).clamp_min(1)
+    terms = _weighted(select(scores.data, valid, 0) * likely, classes, dim)
+    return reduced(-terms.sum(dim), some, reduction)
+
+
+def _scores(x: Pair, samples: Tensor, dim: int) -> Pair:
+    """The logarithms of the probabilities; a sample that does not count sends nothing back, not even NaN."""
+    mask = masks.both(x.mask, masks.fit(samples.unsqueeze(dim), x.data.shape))
+    return softmax(Pair(x.data, mask), dim, log=True)
+
+
+def _weighted(terms: Tensor, classes: Tensor | None, dim: int) -> Tensor:
+    if classes is None:
+        return terms
+    return terms * classes.reshape([-1 if d == dim else 1 for d in range(terms.dim())])
+
+
+def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tensor | None, Tensor]:
+    """The weights of the classes, and ``mask`` without the classes whose weight is masked."""
+    if type(weight) is not Pair:
+        return weight, mask  # type: ignore[return-value]
+    along = [-1 if d == dim else 1 for d in range(mask.dim())]
+    return zeroed(weight), masks.both(mask, weight.mask.reshape(along).expand(mask.shape))
+
+
+ROWS = [
+    Op("cross_entropy_loss", cross_entropy),
+    Op("nll_loss", nll_loss),
+    Op("nll_loss2d", nll_loss),
+    Op("nll_loss_nd", nll_loss),
+    Op("nll_loss_forward", nll_loss_forward),
+    Op("nll_loss2d_forward", nll_loss_forward),
+]

@@ -1,0 +1,79 @@
+"""CTC: a masked step and a masked label are skipped, as if the sequence were shorter; a masked class cannot be emitted.
+
+A sample counts if it has a valid step and its lengths are valid.  Steps and labels are moved together in order, and the
+lengths counted, so holes may be anywhere.  The mean divides each loss by its number of labels, and averages over the
+samples that count.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..averaging import MEAN, NONE, reduced
+from ..op import Op
+from ..pair import Pair
+from ..select import select
+
+Operand = Pair | Tensor
+Lengths = Sequence[int] | Operand
+
+
+def ctc_loss(
+    log_probs: Operand,
+    targets: Operand,
+    input_lengths: Lengths,
+    target_lengths: Lengths,
+    blank: int = 0,
+    reduction: int = MEAN,
+    zero_infinity: bool = False,
+) -> Pair:
+    """The connectionist temporal classification loss of ``(T, N, C)`` scores, or ``(T, C)`` without a batch."""
+    x, t = pair.of(log_probs), pair.of(targets)
+    batched = x.data.dim() == 3
+    data, mask = (v if batched else v.unsqueeze(1) for v in (x.data, x.mask))
+    steps, known = _lengths(input_lengths, data)
+    labels, also_known = _lengths(target_lengths, data)
+    data, steps, some = _without_masked_steps(data, mask, steps)
+    some = some & known & also_known
+    wanted, labels = _without_masked_labels(t, labels)
+    losses = torch.ops.aten.ctc_loss.Tensor(data, wanted, steps, labels, blank, NONE, zero_infinity)
+    if reduction == MEAN:
+        losses = losses / labels.clamp_min(1)
+    return reduced(losses if batched else losses.reshape(()), some if batched else some.reshape(()), reduction)
+
+
+def _lengths(lengths: Lengths, data: Tensor) -> tuple[Tensor, Tensor]:
+    """One length per sample, and which are known; a masked length counts 0 and masks its sample."""
+    if type(lengths) is not Pair:
+        lengths = pair.plain(torch.as_tensor(lengths, dtype=torch.int64, device=data.device))
+    return torch.where(lengths.mask, lengths.data, 0).long().reshape(-1), lengths.mask.reshape(-1)
+
+
+def _without_masked_steps(data: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    valid = masks.any(mask, -1) & (torch.arange(data.shape[0], device=data.device).unsqueeze(1) < lengths)
+    order = torch.argsort(valid.to(torch.uint8), dim=0, descending=True, stable=True)
+    likely = select(data, mask, -float("inf")) if not masks.constant(mask, -1) else select(data, mask, 0)
+    moved = likely.gather(0, order.unsqueeze(-1).expand(data.shape))
+    some = masks.any(valid, 0)
+    # A sample without a step is given one: its loss is masked.
+    return moved, valid.sum(0).clamp_min(1), some
+
+
+def _without_masked_labels(targets: Pair, lengths: Tensor) -> tuple[Tensor, Tensor]:
+    data, mask = targets.data, targets.mask
+    if data.dim() == 1 and lengths.numel() != 1:  # one after the other
+        ends = lengths.cumsum(0)
+        position = torch.arange(data.shape[0], device=data.device)
+        owned = (position >= (ends - lengths).unsqueeze(1)) & (position < ends.unsqueeze(1))
+        return torch.where(mask, data, 0)[torch.argsort(mask.to(torch.uint8), descending=True, stable=True)], (
+            (owned & mask).sum(1)
+        )
+    rows, valid = (v.reshape(lengths.numel(), -1) for v in (data, mask))
+    valid = valid & (torch.arange(rows.shape[1], device=data.device) < lengths.unsqueeze(1))
+    order = torch.argsort(valid.to(torch.uint8), dim=1, descending=True, stable=True)
+    return torch.where(valid, rows, 0).gather(1, order), valid.sum(1)
+
+
+ROWS = [Op("ctc_loss", ctc_loss)]

@@ -1,0 +1,96 @@
+"""Margin losses: masked classes take no part, and the mean over the classes divides by the valid ones.
+
+A sample counts where its target is valid and the score it names is.
+"""
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..averaging import MEAN, reduced
+from ..op import Op
+from ..pair import Pair
+from ..select import select, zeroed
+from .similarity import pairwise_distance
+
+Operand = Pair | Tensor
+
+
+def multi_margin_loss(
+    x: Operand,
+    target: Operand,
+    p: int = 1,
+    margin: float = 1,
+    weight: Operand | None = None,
+    reduction: int = MEAN,
+) -> Pair:
+    """``sum over i != y of max(0, margin - x[y] + x[i]) ** p * weight[y] / n`` per sample, n classes being valid."""
+    x, t = pair.of(x), pair.of(target)
+    if p not in (1, 2):
+        raise RuntimeError("only p == 1 and p == 2 supported")
+    shape, size = t.data.shape, x.data.shape[-1] if x.data.dim() else 1
+    data, valid = zeroed(x).reshape(-1, size), x.mask.reshape(-1, size)
+    index = torch.where(t.mask, t.data, 0).reshape(-1, 1)
+    hinge = torch.relu(margin - data.gather(1, index) + data) ** p
+    mask = t.mask & valid.gather(1, index).reshape(shape)
+    if weight is not None:
+        w = pair.of(weight)
+        hinge = hinge * zeroed(w)[index]
+        mask = mask & w.mask[index].reshape(shape)
+    others = masks.both(valid, torch.arange(size, device=data.device) != index)
+    entries = select(hinge, others, 0).sum(1) / masks.count(valid, 1).clamp_min(1)
+    return reduced(entries.reshape(shape), mask, reduction)
+
+
+def multilabel_margin_loss(x: Operand, target: Operand, reduction: int = MEAN) -> Pair:
+    """``sum over labels j and other classes i of max(0, 1 - x[j] + x[i]) / n``; a masked label names nothing."""
+    return multilabel_margin_loss_forward(x, target, reduction)[0]
+
+
+def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) -> tuple[Pair, Pair]:
+    """The form with the indicator of the labels.  The first valid -1 ends a list of labels."""
+    x, t = pair.of(x), pair.of(target)
+    ended = (t.mask & (t.data < 0)).cumsum(-1) > 0 if t.data.dim() else t.mask & (t.data < 0)
+    named = t.mask & ~ended
+    data, valid, named, labels = (
+        v if v.dim() else v.reshape(1) for v in (zeroed(x), x.mask, named, torch.where(named, t.data, 0))
+    )
+    named = named & valid.gather(-1, labels)
+    is_label = torch.zeros_like(data).scatter_add(-1, labels, named.to(data.dtype)) > 0
+    hinge = torch.relu(1 - data.gather(-1, labels).unsqueeze(-1) + data.unsqueeze(-2))
+    pairs = named.unsqueeze(-1) & (valid & ~is_label).unsqueeze(-2)
+    entries = select(hinge, pairs, 0).sum((-1, -2)) / masks.count(valid, -1).clamp_min(1)
+    mask = masks.any(valid, -1) & masks.any(t.mask if t.mask.dim() else t.mask.reshape(1), -1)
+    indicator = is_label.to(data.dtype).reshape(x.data.shape)
+    return reduced(entries, mask, reduction), Pair(indicator, x.mask)
+
+
+def triplet_margin_loss(
+    anchor: Operand,
+    positive: Operand,
+    negative: Operand,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: int = MEAN,
+) -> Pair:
+    """``max(0, margin + d(anchor, positive) - d(anchor, negative))``, each distance over its pairs of valid entries."""
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    mask = masks.both(near.mask, far.mask)
+    away = select(far.data, mask, 0)
+    if swap:
+        other = pairwise_distance(positive, negative, p, eps)
+        mask = masks.both(mask, other.mask)
+        away = torch.min(away, select(other.data, mask, 0))
+    entries = torch.clamp_min(margin + select(near.data, mask, 0) - away, 0)
+    return reduced(entries, masks.fit(mask, entries.shape), reduction)
+
+
+ROWS = [
+    Op("multi_margin_loss", multi_margin_loss),
+    Op("multilabel_margin_loss", multilabel_margin_loss),
+    Op("multilabel_margin_loss_forward", multilabel_margin_loss_forward),
+    Op("triplet_margin_loss", triplet_margin_loss),
+]
