@@ -44,7 +44,7 @@ def both(a: Tensor, b: Tensor) -> Tensor:
     result = torch.bitwise_and(x, y)
     if x is a and y is b:
         return result
-    return fit(result, torch.broadcast_shapes(a.shape, b.shape))
+    return fit(result, a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape))
 
 
 def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:

@@ -101,8 +101,8 @@ def guarded(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
     if not differentiated(data) or (scales and finite_factors(data[1:])):
         return data
     tensors = [x for x in data if isinstance(x, Tensor)]
-    shape = torch.broadcast_shapes(mask.shape, *(x.shape for x in tensors))
-    mask = masks.fit(mask, shape)
+    if any(x.shape != mask.shape for x in tensors):
+        mask = masks.fit(mask, torch.broadcast_shapes(mask.shape, *(x.shape for x in tensors)))
     wide = [x for x in tensors if x.dim() > 0]
     result = []
     for x in data:
