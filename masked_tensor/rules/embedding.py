@@ -55,13 +55,13 @@ class _Lookup(torch.autograd.Function):
     """A lookup whose gradient leaves out the masked ids: they belong to a padding row behind the table."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, ids: Tensor, mask: Tensor, by_frequency: bool, sparse: bool) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, weight: Tensor, ids: Tensor, mask: Tensor, by_frequency: bool, sparse: bool) -> Tensor:
         ctx.save_for_backward(ids, mask)
         ctx.rows, ctx.by_frequency, ctx.sparse = weight.shape[0], by_frequency, sparse
         return torch.embedding(weight, ids)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         ids, mask = ctx.saved_tensors
         rows = ctx.rows
         ids = select(ids, mask, rows)
@@ -89,20 +89,20 @@ def one_hot(ids: Pair, num_classes: int = -1) -> Pair:
 def embedding_bag(
     weight: Operand,
     indices: Operand,
-    offsets: Tensor,
+    offsets: Operand,
     scale_grad_by_freq: bool = False,
     mode: int = 0,
     sparse: bool = False,
     per_sample_weights: Operand | None = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
-) -> tuple[Any, Tensor, Tensor, Tensor]:
+) -> tuple[Any, ...]:
     """Sum (mode 0), mean (1) or max (2) of each bag's rows; a masked id or sample weight skips its entry.
 
     A bag is valid iff an entry is left that is not padding.  The other outputs are those of the plain op, over the
     entries that are left.
     """
-    if type(offsets) is Pair:
+    if isinstance(offsets, Pair):
         raise ValueError("offsets must be a plain tensor, got a masked one: mask the ids that a bag should skip")
     table, ids, padding = pair.of(weight), pair.of(indices), -1 if padding_idx is None else padding_idx
     padding += table.data.shape[0] if padding < 0 and padding_idx is not None else 0
@@ -155,10 +155,11 @@ def _per_bag(mask: Tensor, starts: Tensor) -> Tensor:
     return before[ends] - before[starts]
 
 
-def low_level_bag(*arguments: Any, padding_idx: int = -1) -> tuple[Any, Tensor, Tensor, Tensor]:
+def low_level_bag(*arguments: Any) -> tuple[Any, ...]:
     """_embedding_bag and _embedding_bag_forward_only: here a padding index of -1 means none."""
-    *most, padding = arguments if len(arguments) == 9 else (*arguments, padding_idx)
-    return embedding_bag(*most, padding_idx=None if padding < 0 else padding)
+    if len(arguments) == 9 and arguments[-1] < 0:
+        arguments = arguments[:-1]
+    return embedding_bag(*arguments)
 
 
 ROWS = [

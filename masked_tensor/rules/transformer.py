@@ -33,21 +33,22 @@ def multi_head_attention(
 ) -> tuple[Pair, Pair | None]:
     """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
     parts = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
-    heads = [_split(linear(x, weight, bias), num_head) for x, weight, bias in parts]
+    q, k, v = (_split(linear(x, weight, bias), num_head) for x, weight, bias in parts)
     visible = _visible(mask, mask_type)
     weights = None
     if need_weights:
-        mixed, weights = attention_math(*heads, visible)
+        mixed, weights = attention_math(q, k, v, visible)
         weights = _mean_over_heads(weights) if average_attn_weights else weights
     else:
-        mixed = scaled_dot_product_attention(*heads, visible)
+        mixed = scaled_dot_product_attention(q, k, v, visible)
     merged = Pair(_merge(mixed.data), _merge(mixed.mask), mixed.payload)
     return linear(merged, proj_weight, proj_bias), weights
 
 
 def _split(x: Pair, heads: int) -> Pair:
     """``(B, T, C)`` as ``(B, H, T, C / H)``."""
-    return Pair(*(part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (x.data, x.mask)), x.payload)
+    data, mask = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in (x.data, x.mask))
+    return Pair(data, mask, x.payload)
 
 
 def _merge(x: Tensor) -> Tensor:
@@ -98,7 +99,7 @@ def encoder_layer(
     first, second = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
 
     def norm(x: Pair, parameters: tuple[Tensor, Tensor]) -> Pair:
-        return layer_norm(x, [embed_dim], *parameters, eps)  # type: ignore[no-any-return]
+        return layer_norm(x, [embed_dim], *parameters, eps)
 
     def attend(x: Pair) -> Pair:
         projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
