@@ -1,8 +1,8 @@
 """Reductions that fill and reduce a large tensor piece by piece, so that the filled copy never leaves the cache.
 
 A reduction of ``filled(x, identity)`` needs a temporary as large as the data, and fresh memory costs more than the
-fill. Here a buffer of a few hundred kilobytes is filled, reduced and used again.  Everything else (small tensors, gradients,
-torch.func, compilation, other devices) takes the two plain steps.
+fill.  Here a buffer of a few hundred kilobytes is filled, reduced and used again.  Everything else (small tensors,
+gradients, torch.func, compilation, other devices) takes the two plain steps.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from .pair import Pair, Payload
-from .select import CHUNK, bitwise, fill_into, filled, tracked, transforming
+from .select import CHUNK, bitwise, fill_into, filled, tracked
 
 LARGE = 1 << 19  # elements: below this the filled copy stays in cache by itself
 
 Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
+InPlace = Callable[[Tensor, Tensor, Sequence[int]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
 
 
 def rounds(dtype: torch.dtype) -> bool:
@@ -23,12 +24,28 @@ def rounds(dtype: torch.dtype) -> bool:
     return dtype in (torch.float16, torch.bfloat16)
 
 
-def reduce(kernel: Kernel, x: Pair, dims: Sequence[int], keepdim: bool, identity: float) -> Tensor:
-    """``kernel(filled(x, identity), dims, keepdim)`` for an associative kernel."""
-    along = walk_dim(x.data, dims)
-    if along is None:
+def reduce(
+    kernel: Kernel,
+    x: Pair,
+    dims: Sequence[int],
+    keepdim: bool,
+    identity: float,
+    inplace: InPlace | None = None,
+    associative: bool = True,
+) -> Tensor:
+    """``kernel(filled(x, identity), dims, keepdim)``; ``inplace`` is the same on a piece that may be overwritten.
+
+    A kernel that is not ``associative`` is never given a part of a slice.
+    """
+    nothing_to_fill = identity == 0 and x.payload is Payload.ZERO
+    along = None if nothing_to_fill else walk_dim(x.data, dims)
+    if along is None or (along in dims and not associative):
         return kernel(filled(x, identity), dims, keepdim)
-    result = torch.cat([kernel(part, dims, True) for part, _, _ in pieces(x, along, identity)], along)
+    parts = pieces(x, along, identity)
+    if inplace is None:
+        result = torch.cat([kernel(part, dims, True) for part, _, _ in parts], along)
+    else:
+        result = torch.cat([inplace(part, mask, dims) for part, mask, _ in parts], along)
     if along in dims:
         result = kernel(result, [along], True)
     return result if keepdim else result.squeeze(tuple(dims))
@@ -36,7 +53,7 @@ def reduce(kernel: Kernel, x: Pair, dims: Sequence[int], keepdim: bool, identity
 
 def walk_dim(data: Tensor, dims: Sequence[int]) -> int | None:
     """The dimension to walk along: the outermost that is long enough.  None: do not walk."""
-    if data.numel() < LARGE or tracked(data) or transforming() or not bitwise(data):
+    if data.numel() < LARGE or tracked(data) or not bitwise(data):
         return None
     outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
     enough = [d for d in outermost_first if data.shape[d] * CHUNK >= data.numel()]
@@ -44,21 +61,17 @@ def walk_dim(data: Tensor, dims: Sequence[int]) -> int | None:
     return None if along in dims and rounds(data.dtype) else along
 
 
-def pieces(x: Pair, along: int, fill: float, fresh: bool = False) -> Iterator[tuple[Tensor, Tensor, int]]:
+def pieces(x: Pair, along: int, fill: float) -> Iterator[tuple[Tensor, Tensor, int]]:
     """``filled(x, fill)`` in pieces along one dimension, with their masks and where they start.
 
-    A piece is valid until the next is asked for; only a ``fresh`` one may be written to.
+    All pieces share one buffer: a piece is valid, and may be written to, until the next is asked for.
     """
     size = x.data.shape[along]
     step = max(1, size * CHUNK // x.data.numel())
-    as_it_is = fill == 0 and x.payload is Payload.ZERO and not fresh
     buffer: Tensor | None = None
     for start in range(0, size, step):
         length = min(step, size - start)
         data, mask = x.data.narrow(along, start, length), x.mask.narrow(along, start, length)
-        if as_it_is:
-            yield data, mask, start
-            continue
         if buffer is None:
             buffer = torch.empty_like(data)
         out = buffer.narrow(along, 0, length)

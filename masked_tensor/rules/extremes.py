@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import chunks, masks
 from ..op import Op
 from ..pair import Pair
 from ..select import select, tracked, transforming
-from .reduction import Dim, reduce
+from .reduction import Dim, reduce, restored
 
 EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}
 ARGUMENTS: dict[str, Callable[..., Tensor]] = {"max": torch.argmax, "min": torch.argmin}
+SEARCHES: dict[str, Callable[..., Any]] = {"max": torch.max, "min": torch.min}
 
 
 def identity(which: str, dtype: torch.dtype) -> float:
@@ -61,21 +62,14 @@ class _Extreme(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:  # type: ignore[override]
         data, mask, result = ctx.saved_tensors
-        ties = attained(data.detach(), mask, _restored(result.detach(), ctx), ctx.dims)
-        share = _restored(grad, ctx) / masks.count(ties, ctx.dims, True).clamp(min=1)
+        ties = attained(data.detach(), mask, restored(result.detach(), ctx.dims, ctx.keepdim), ctx.dims)
+        share = restored(grad, ctx.dims, ctx.keepdim) / masks.count(ties, ctx.dims, True).clamp(min=1)
         return select(share.expand(data.shape).to(data.dtype), ties, 0), None, None, None, None
 
 
 def attained(data: Tensor, mask: Tensor, value: Tensor, dims: Sequence[int]) -> Tensor:
     """The valid entries equal to their slice's extreme; a NaN extreme is attained by every NaN."""
     return masks.both((data == value) | (data.isnan() & value.isnan()), mask)
-
-
-def _restored(reduced: Tensor, ctx: Any) -> Tensor:
-    if not ctx.keepdim:
-        for d in ctx.dims:
-            reduced = reduced.unsqueeze(d)
-    return reduced
 
 
 def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: str) -> Pair:
@@ -85,33 +79,43 @@ def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: s
         found = position(flat, 0, which=which)
         shape = [1] * x.data.dim() if keepdim else []
         return Pair(found.data.reshape(shape), found.mask.reshape(shape))
-    index, _ = find(x, dim, keepdim, which)
+    if x.data.dtype is torch.bool or x.data.numel() == 0:
+        index = ARGUMENTS[which](x.data, dim, keepdim)  # raises, unless the result is empty
+    else:
+        index = find(Pair(x.data.detach(), x.mask, x.payload), dim, keepdim, which)
     return Pair(index, masks.any(x.mask, dim, keepdim))
 
 
-def find(x: Pair, dim: int, keepdim: bool, which: str) -> tuple[Tensor, Tensor]:
-    """Indices along ``dim`` and the filled data they were found in."""
-    data = select(x.data, x.mask, identity(which, x.data.dtype))
-    index = ARGUMENTS[which](data.detach(), dim, True)
-    if data.dim() and not masks.constant(x.mask, dim):
+def find(x: Pair, dim: int, keepdim: bool, which: str) -> Tensor:
+    """Indices along ``dim``, in pieces if the data is large."""
+
+    def whole(filled: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+        return located(filled, x.mask, dim, keepdim, which)
+
+    def piece(filled: Tensor, mask: Tensor, dims: Sequence[int]) -> Tensor:
+        return located(filled, mask, dim, True, which)
+
+    dims = masks.canonical_dims(dim, x.data.dim())
+    return chunks.reduce(whole, x, dims, keepdim, identity(which, x.data.dtype), piece, associative=False)
+
+
+def located(filled: Tensor, mask: Tensor, dim: int, keepdim: bool, which: str) -> Tensor:
+    """The first valid place of the extreme of data already filled."""
+    index = SEARCHES[which](filled, dim, True).indices  # much faster than argmax
+    if filled.dim() and not masks.constant(mask, dim):
         # Where the fill won, every valid entry equals it: the first of them is right.
-        index = torch.where(x.mask.gather(dim, index), index, first_valid(x.mask, dim))
-    return index if keepdim or data.dim() == 0 else index.squeeze(dim), data
-
-
-def first_valid(mask: Tensor, dim: int) -> Tensor:
-    """The index of the first True along ``dim``, kept; 0 where there is none."""
-    return mask.view(torch.uint8).argmax(dim, True)
+        index = torch.where(mask.gather(dim, index), index, mask.view(torch.uint8).max(dim, True).indices)
+    return index if keepdim or filled.dim() == 0 else index.squeeze(dim)
 
 
 def with_indices(x: Pair, dim: int, keepdim: bool = False, *, which: str) -> tuple[Pair, Pair]:
     """max, min along a dimension: values and indices."""
-    plain = torch.max if which == "max" else torch.min
     if x.data.numel() == 0:
-        values, index = plain(x.data, dim, keepdim)
+        values, index = SEARCHES[which](x.data, dim, keepdim)
     else:
-        data = x.data.view(torch.uint8) if x.data.dtype is torch.bool else x.data  # argmax has no bool kernel
-        index, data = find(Pair(data, x.mask, x.payload), dim, True, which)
+        data = x.data.view(torch.uint8) if x.data.dtype is torch.bool else x.data  # gather and fill as bytes
+        data = select(data, x.mask, identity(which, data.dtype))
+        index = located(data.detach(), x.mask, dim, True, which)
         values = data.gather(dim, index)
         if not keepdim and data.dim():
             index, values = index.squeeze(dim), values.squeeze(dim)

@@ -4,7 +4,7 @@ Two passes: the mean of the valid entries, then the squares of what is left.  Th
 zero variance, as the plain op has.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -44,22 +44,27 @@ def _root(x: Tensor) -> Tensor:
     return torch.where(zero, 0, torch.where(zero, 1, x).sqrt())
 
 
-def _squares(x: Pair, dims: Sequence[int], count: Tensor) -> Tensor:
+def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
     """The sum of the squared distances of the valid entries from their mean; reduced dimensions are kept."""
     if chunks.rounds(x.data.dtype):
         x = Pair(x.data.float(), x.mask, x.payload)
-    if masks.constant(x.mask, dims):
-        x = Pair(guard(x.data, x.mask), x.mask, x.payload)
-    else:
-        x = Pair(zeroed(x), x.mask, Payload.ZERO) if chunks.walk_dim(x.data, dims) is None else x
-    average = total(x, dims, True) / count.clamp(min=1)
     along = chunks.walk_dim(x.data, dims)
+    number = count.clamp(min=1)
     if along is None:
+        if masks.constant(x.mask, dims):
+            x = Pair(guard(x.data, x.mask), x.mask, x.payload)  # a slice holds either data or payload: nothing mixes
+        else:
+            x = Pair(zeroed(x), x.mask, Payload.ZERO)
+        average = total(x, dims, True) / number
         return _squared(select(x.data - average, x.mask, 0)).sum(dims, True)
+    average = total(x, dims, True) / number if along in dims else None
     sums = []
-    for part, mask, start in chunks.pieces(x, along, 0, fresh=True):
-        centre = average if along in dims else average.narrow(along, start, part.shape[along])
-        sums.append(_squared(cleared(part.sub_(centre), mask)).sum(dims, True))
+    for part, mask, start in chunks.pieces(x, along, 0):
+        centre = average
+        if centre is None:
+            centre = part.sum(dims, True) / number.narrow(along, start, part.shape[along])
+        cleared(part.sub_(centre), mask)
+        sums.append((_squared(part) if part.is_complex() else part.square_()).sum(dims, True))
     result = torch.cat(sums, along)
     return result.sum(along, True) if along in dims else result
 
