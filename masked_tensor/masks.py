@@ -26,6 +26,13 @@ def compact(mask: Tensor) -> Tensor:
     return mask
 
 
+def from_bytes(mask: Tensor) -> Tensor:
+    """The mask with these bytes (0 or 1): the same memory; traced, a comparison, for inductor cannot compile the view."""
+    if type(mask) is Tensor:
+        return mask.view(torch.bool)
+    return (compact(mask) != 0).expand(mask.shape)
+
+
 def same(a: Tensor, b: Tensor) -> bool:
     """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
     return a is b or (
@@ -230,7 +237,7 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
     # amax and amin over bytes are vectorised, any() and all() over bool are not (45 times slower).
     bytes_ = small.view(torch.uint8)
     result = torch.amin(bytes_, dims, keepdim) if every else torch.amax(bytes_, dims, keepdim)
-    return fit(result.view(torch.bool), shape)
+    return fit(from_bytes(result), shape)
 
 
 def constant(mask: Tensor, dim: int | Sequence[int]) -> bool:

@@ -50,7 +50,7 @@ class MaskedTensor(Tensor):
 
     @staticmethod
     def __tensor_unflatten__(inner: dict[str, Tensor], payload: Payload, size: Any, stride: Any) -> "MaskedTensor":
-        mask = inner["_bytes"].view(torch.bool)
+        mask = masks.from_bytes(inner["_bytes"])
         result = wrap(Pair(inner["_data"], mask, payload))
         result._view = mask, inner["_bytes"]
         return result
