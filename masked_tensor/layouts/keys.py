@@ -32,6 +32,11 @@ def unravel(keys: Tensor, shape: Sequence[int]) -> list[Tensor]:
     return coordinates[::-1]
 
 
+def ordered(keys: Tensor) -> Tensor:
+    """The distinct keys, sorted; those of COO and CSR are so already, which is quickly seen."""
+    return keys if bool((keys[1:] > keys[:-1]).all()) else keys.unique()
+
+
 def find(keys: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     """Where ``keys`` lie in the sorted ``table``, and whether they do."""
     if table.numel() == 0:

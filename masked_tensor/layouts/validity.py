@@ -14,7 +14,7 @@ from .. import masks
 from . import strided
 from .elements import at as values_at
 from .elements import canonical, is_sparse, keys, of, same_pattern, values, with_values
-from .keys import Coordinate, find, ravel, unravel
+from .keys import Coordinate, find, ordered, ravel, unravel
 
 
 def specified_mask(x: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def truths(mask: Tensor) -> Tensor:
     """The sorted keys of the True entries, in the mask's own shape."""
     if not is_sparse(mask):
         return mask.reshape(-1).nonzero().view(-1)
-    return keys(mask)[values(mask)].unique()  # distinct: a sparse mask need not be coalesced
+    return ordered(keys(mask)[values(mask)])
 
 
 def dense_mask(mask: Tensor) -> Tensor:
@@ -92,6 +92,9 @@ def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: 
     have = ravel(lambda d: position[d], mask.shape, rest)
     if wanted is None or have is None:
         return repeats * torch.full_like(key, truths(mask).numel())
+    full = prod(mask.shape[d] for d in rest)
+    if full <= 4 * have.numel() + 1024:
+        return repeats * torch.bincount(have, minlength=full)[wanted]
     table, number = have.unique(return_counts=True)
     place, found = find(wanted, table)
     return repeats * torch.where(found, number[place] if table.numel() else 0, 0)
