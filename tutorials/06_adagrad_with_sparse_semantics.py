@@ -41,7 +41,7 @@ torch.testing.assert_close(second[named], torch.tensor([1.8329, 3.8314, 5.8306])
 weight = torch.nn.Parameter(parameter.clone())
 optimizer = torch.optim.Adagrad([weight], lr=rate, initial_accumulator_value=0.5, eps=epsilon)
 for _ in range(2):
-    weight.grad = torch.sparse_coo_tensor(index, values, (2, 4))
+    weight.grad = torch.sparse_coo_tensor(index, values, (2, 4), check_invariants=True)
     optimizer.step()
 torch.testing.assert_close(weight.detach(), second)
 
