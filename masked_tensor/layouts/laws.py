@@ -26,12 +26,16 @@ def mean(v: Tensor, s: Slices) -> Tensor:
 
 
 def any(v: Tensor, s: Slices) -> Tensor:
-    return slices.stored_maximum(v != 0, s)
+    return _logical(slices.stored_maximum(v != 0, s), v)
 
 
 def all(v: Tensor, s: Slices) -> Tensor:
-    some_zero = any(v == 0, s)
-    return ~(some_zero if s.zeros is None else some_zero | (s.zeros > 0))
+    some_zero = slices.stored_maximum(v == 0, s)
+    return _logical(~(some_zero if s.zeros is None else some_zero | (s.zeros > 0)), v)
+
+
+def _logical(result: Tensor, v: Tensor) -> Tensor:
+    return result.to(torch.uint8) if v.dtype is torch.uint8 else result  # as the plain op
 
 
 def count_nonzero(v: Tensor, s: Slices) -> Tensor:

@@ -52,10 +52,11 @@ def _extreme(t: Taken, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[
         hit |= v.isnan()
     none = torch.iinfo(torch.int64).max
     first = along.new_full((s.number,), none).scatter_reduce(0, s.ids[hit], along[hit], "amin")
-    value = slices.maximum(v, s)
+    mirror = 0 if largest else slices.mirrored_zero(v.dtype)
+    value = slices.maximum(v, s, mirror)
     if s.zeros is not None:
         vacant = _first_vacant(t, o, dims, along)
-        zero = torch.zeros_like(best)
+        zero = torch.full_like(best, mirror)
         order = torch.where(s.stored == 0, True, best < zero) & (s.zeros > 0)
         first = torch.where(order, vacant, first)
         first = torch.where((best == zero) & (s.zeros > 0), torch.minimum(first, vacant), first)

@@ -79,8 +79,8 @@ def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
     return v.new_full((s.number,), least).scatter_reduce(0, s.ids, v, "amax")
 
 
-def maximum(v: Tensor, s: Slices) -> Tensor:
-    """The greatest element of each slice, the valid zeros included."""
+def maximum(v: Tensor, s: Slices, zero: int = 0) -> Tensor:
+    """The greatest element of each slice, the valid zeros (written ``zero`` in ``v``'s order) included."""
     if isinstance(s.valid, int) and v.is_floating_point() and not v.requires_grad:
         best = stored_maximum(v, s, least=0.0)
         if v.shape[0] < s.valid or not bool((best == 0).any()):
@@ -88,13 +88,17 @@ def maximum(v: Tensor, s: Slices) -> Tensor:
     best = stored_maximum(v, s)
     if s.zeros is None:
         return best
-    zero = torch.zeros_like(best)
-    return torch.where(s.zeros > 0, torch.maximum(best, zero), best)
+    return torch.where(s.zeros > 0, torch.maximum(best, torch.full_like(best, zero)), best)
 
 
 def minimum(v: Tensor, s: Slices) -> Tensor:
     """The least element of each slice, the valid zeros included."""
-    return mirrored(maximum(mirrored(v), s))
+    return mirrored(maximum(mirrored(v), s, mirrored_zero(v.dtype)))
+
+
+def mirrored_zero(dtype: torch.dtype) -> int:
+    """What 0 becomes under ``mirrored``."""
+    return int(mirrored(torch.zeros((), dtype=dtype)))
 
 
 def mirrored(v: Tensor) -> Tensor:

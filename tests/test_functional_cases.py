@@ -1,0 +1,255 @@
+"""The functional forms case by case: the predecessor's known failures, the RFC's printed examples, modes, options, errors."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor
+
+INF, NAN = float("inf"), float("nan")
+pytestmark = pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta")
+
+RFC_INPUT = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
+RFC_MASK = torch.tensor([[True, False, True], [False, False, False]])
+
+
+def close(actual: Tensor, expected: Any) -> None:
+    expected = torch.as_tensor(expected, dtype=actual.dtype)
+    torch.testing.assert_close(actual, expected, equal_nan=True, rtol=1e-4, atol=1e-4)
+
+
+# ------------------------------------------------------------------------------------------------ the RFC's printed lines
+
+
+def test_the_rfc_prints_these_reductions() -> None:
+    arguments = {"keepdim": False, "mask": RFC_MASK}
+    close(mt.sum(RFC_INPUT, 1, **arguments), [-4, 0])
+    close(mt.prod(RFC_INPUT, 1, **arguments), [3, 1])
+    close(mt.mean(RFC_INPUT, 1, **arguments), [-2, NAN])
+    close(mt.amin(RFC_INPUT, 1, **arguments), [-3, INF])
+    close(mt.amax(RFC_INPUT, 1, **arguments), [-1, -INF])
+    assert mt.any(RFC_MASK, 1).tolist() == [True, False]
+
+
+def test_the_rfc_prints_these_normalizations() -> None:
+    plain = {"dtype": torch.double, "mask": RFC_MASK, "mode": "none"}
+    close(mt.softmax(RFC_INPUT, 1, **plain), [[0.1192, 0, 0.8808], [NAN] * 3])
+    close(mt.log_softmax(RFC_INPUT, 1, **plain), [[-2.1269, -INF, -0.1269], [NAN] * 3])
+    close(mt.normalize(RFC_INPUT, 2.0, 1, mask=RFC_MASK), [[-0.9487, 0, -0.3162], [0, 0, 0]])
+    close(mt.normalize(RFC_INPUT, 3.0, 1, mask=RFC_MASK), [[-0.9880, 0, -0.3293], [0, 0, 0]])
+
+
+# --------------------------------------------------------------------------------------- what torch.masked gets wrong
+
+
+def test_a_masked_tensor_brings_its_own_mask_and_stays_one() -> None:
+    x = mt.masked_tensor(torch.tensor([[0.0, 1.0, 2.0]]), torch.tensor([[True, False, True]]))
+    for function, value in ((mt.mean, 1.0), (mt.var, 2.0), (mt.std, 1.4142)):
+        out = function(x, 1)
+        assert type(out) is MaskedTensor
+        close(out.filled(NAN), [value])
+    out = mt.sum(x, 1, mask=torch.tensor([True, True, False]))
+    assert type(out) is MaskedTensor
+    assert out.tolist() == [0.0]
+    assert mt.sum(x, 1, mask=torch.tensor([False, True, False])).tolist() == [None]
+    assert mt.sum(x, 1, mask=torch.tensor([False, True, False]), fill_value=7.0).tolist() == [7.0]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.uint8, torch.int8])
+def test_positions_are_int64(dtype: torch.dtype) -> None:
+    for size in (300, 1001, 4097):
+        x = torch.zeros(size + 1, dtype=dtype)
+        x[size] = 1
+        assert mt.argmax(x, mask=torch.ones(size + 1, dtype=torch.bool)).item() == size
+        assert mt.argmax(x.to_sparse_coo(), 0).item() == size
+
+
+def test_a_masked_out_position_is_never_named() -> None:
+    mask = torch.tensor([False, True])
+    assert mt.argmax(torch.tensor([5.0, -INF]), 0, mask=mask).item() == 1
+    assert mt.argmin(torch.tensor([5, 127], dtype=torch.int8), 0, mask=mask).item() == 1
+    assert mt.argmin(torch.tensor([5.0, INF]), 0, mask=mask).item() == 1
+
+
+def test_median() -> None:
+    with pytest.raises(RuntimeError, match="complex"):
+        mt.median(torch.ones(3, dtype=torch.complex64), 0)
+    x = torch.tensor([[1.0, 9.0, 3.0], [4.0, 5.0, 6.0]])
+    assert mt.median(x, None).item() == 4.0
+    with pytest.raises(TypeError, match=r"dim must be an int or None, got \(0, 1\)"):
+        mt.median(x, (0, 1))  # type: ignore[arg-type]
+    large = torch.tensor([2**24 + 1] * 3)
+    assert mt.median(large, 0).item() == 2**24 + 1
+    assert mt.median(large, 0, mask=torch.tensor([True, False, True])).item() == 2**24 + 1
+    assert mt.median(torch.tensor([1.0, NAN, 3.0]), 0).isnan()
+    assert mt.median(torch.tensor([[1, 2]]), 1, mask=torch.tensor([[False, False]])).tolist() == [0]
+
+
+def test_integers_promote_as_in_torch() -> None:
+    x = torch.tensor([100, 100, 100], dtype=torch.int8)
+    assert mt.cumsum(x, 0, mask=torch.ones(3, dtype=torch.bool)).tolist() == [100, 200, 300]
+    assert mt.cumsum(torch.tensor([True, True]), 0, mask=torch.tensor([True, True])).tolist() == [1, 2]
+    close(mt.logsumexp(torch.tensor([3, 2, 4]), 0, mask=torch.tensor([True, True, True])), 4.4076)
+    assert mt.amax(torch.tensor([[True, False]]), 1, mask=torch.tensor([[False, True]])).tolist() == [False]
+
+
+@pytest.mark.parametrize("dirt", [NAN, INF, 1e30])
+def test_moments_have_finite_gradients(dirt: float) -> None:
+    x = torch.tensor([[1.0, dirt, 4.0], [dirt, dirt, dirt]], requires_grad=True)
+    mask = torch.tensor([[True, False, True], [False] * 3])
+    mt.var(x, 1, correction=0, mask=mask)[0].backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[-1.5, 0, 1.5], [0, 0, 0]]
+    single = torch.tensor([5.0], requires_grad=True)
+    mt.std(single, 0, unbiased=False, mask=torch.tensor([True])).backward()
+    assert single.grad is not None
+    assert single.grad.tolist() == [0.0]
+
+
+def test_hybrid_tensors_reduce_over_dense_dimensions() -> None:
+    x = torch.tensor([[1.0, 2.0], [0.0, 0.0], [3.0, -4.0]]).to_sparse(1)
+    assert mt.prod(x, 1).to_dense().tolist() == [2, 0, -12]
+    assert mt.amax(x, 1).to_dense().tolist() == [2, 0, 3]
+    assert mt.amin(x, 1).to_dense().tolist() == [1, 0, -4]
+
+
+def test_what_torch_refuses_is_refused() -> None:
+    with pytest.raises(RuntimeError):
+        mt.softmax(torch.tensor([1, 2]), 0)
+    with pytest.raises(RuntimeError):
+        mt.mean(torch.tensor([1, 2]), 0, mask=torch.tensor([True, True]))
+    with pytest.raises(RuntimeError):
+        mt.mean(torch.tensor([1, 2]).to_sparse_coo(), 0)
+    with pytest.raises((RuntimeError, IndexError)):
+        mt.amax(torch.ones(2, 0), 1)
+
+
+# ------------------------------------------------------------------------------------------------------------- softmax
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_safe_softmax(log: bool) -> None:
+    function = mt.log_softmax if log else mt.softmax
+    x = torch.tensor([[1.0, 2.0, NAN], [NAN, INF, 3.0], [-INF, -INF, 0.0]], requires_grad=True)
+    mask = torch.tensor([[True, True, False], [False] * 3, [True, True, False]])
+    out = function(x, 1, mask=mask)
+    nothing = -INF if log else 0.0
+    assert out[1].tolist() == [nothing] * 3
+    assert out[0, 2].item() == nothing
+    assert out[2, :2].isnan().all()  # valid -inf scores: what torch gives
+    (gradient,) = torch.autograd.grad(out[0, :2].sum() + out[1].sum(), x)
+    assert (gradient[1] == 0).all()
+    assert gradient[0, 2] == 0
+    assert gradient[0].isfinite().all()
+
+
+def test_inf_as_zero_is_torchs_safe_softmax() -> None:
+    x = torch.tensor([[1.0, -INF, 2.0], [-INF] * 3, [0.0, -1.0, 3.0]], dtype=torch.float64, requires_grad=True)
+    y = x.detach().clone().requires_grad_()
+    ours, theirs = mt.softmax(x, 1, mode="inf_as_zero"), torch._safe_softmax(y, 1)
+    torch.testing.assert_close(ours, theirs)
+    weight = torch.rand(3, 3, dtype=torch.float64)
+    (ours * weight).sum().backward()
+    (theirs * weight).sum().backward()
+    torch.testing.assert_close(x.grad, y.grad)
+    mask = torch.tensor([[True, True, False], [True] * 3, [False] * 3])
+    out = mt.softmax(x.detach(), 1, mask=mask, mode="inf_as_zero")
+    close(out, [[1, 0, 0], [0, 0, 0], [0, 0, 0]])
+    for mode in ("safe", "none", "inf_as_zero"):
+        sparse = mt.softmax(torch.tensor([[-INF, -INF], [1.0, 1.0]]).to_sparse_coo(), 1, mode=mode).to_dense()
+        close(sparse, [[0, 0] if mode == "inf_as_zero" else [NAN, NAN], [0.5, 0.5]])
+    with pytest.raises(ValueError, match="mode must be 'safe', 'inf_as_zero' or 'none', got 'zero'"):
+        mt.softmax(x, 1, mode="zero")  # type: ignore[arg-type]
+
+
+def test_sparse_softmax_agrees_with_torch() -> None:
+    x = torch.tensor([[0.0, 2.0, 3.0], [1.0, 0.0, 0.0]]).to_sparse_coo()
+    for dim in (0, 1):
+        torch.testing.assert_close(mt.softmax(x, dim).to_dense(), torch.sparse.softmax(x, dim).to_dense())
+
+
+# ------------------------------------------------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_min_count_and_fill_value(sparse: bool) -> None:
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]])
+    mask = torch.tensor([[True, True, True], [True, False, False], [False] * 3])
+    given = x.to_sparse_coo() if sparse else x
+
+    def dense(t: Tensor) -> Any:
+        return (t.to_dense() if t.layout is not torch.strided else t).tolist()
+
+    assert dense(mt.sum(given, 1, mask=mask, fill_value=-1.0)) == [6, 4, -1]
+    assert dense(mt.sum(given, 1, mask=mask, fill_value=-1.0, min_count=2)) == [6, -1, -1]
+    assert dense(mt.amax(given, 1, mask=mask, min_count=0)) == [3, 4, -INF]
+    assert dense(mt.sum(given, 1, mask=mask, min_count=2)) == [6, 0, 0]
+    assert dense(mt.argmax(given, 1, mask=mask, fill_value=-1)) == [2, 0, -1]
+    assert dense(mt.median(given, 1, mask=mask, fill_value=-1.0)) == [2, 4, -1]
+    x = mt.as_masked_tensor(x, mask)
+    assert mt.sum(x, 1, min_count=2).tolist() == [6.0, None, None]
+
+
+def test_a_mask_of_another_dtype_is_read_as_nonzero() -> None:
+    x = torch.tensor([1.0, 2.0, 3.0])
+    for mask in (torch.tensor([2, 0, -1]), torch.tensor([0.5, 0.0, NAN])):
+        assert mt.sum(x, mask=mask).item() == 4.0
+        assert mt.sum(x.to_sparse_coo(), mask=mask.to_sparse_coo()).item() == 4.0
+
+
+@pytest.mark.parametrize("layout", ["strided", "coo", "csr"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8, torch.bool, torch.complex64])
+def test_dtypes(dtype: torch.dtype, layout: str) -> None:
+    dense = torch.tensor([[3, 0, 2], [0, 0, 0], [1, 1, 0]]).to(dtype)
+    mask = torch.tensor([[True, True, False], [True] * 3, [True, False, True]])
+    x = {"strided": dense.clone, "coo": dense.to_sparse_coo, "csr": dense.to_sparse_csr}[layout]()
+    for name in ("sum", "prod", "any", "all", "count_nonzero", "amax", "amin", "argmax", "mean", "norm", "var", "median"):
+        plain = {"amax": "amax", "norm": "sum", "median": "sum"}.get(name, name)
+        ordered = name in ("amax", "amin", "argmax", "median")
+        if (ordered and dtype.is_complex) or (name in ("mean", "norm", "var") and not dtype.is_floating_point):
+            continue
+        if name in ("argmax", "median") and dtype is torch.bool:
+            continue
+        arguments: dict[str, Any] = {"dim": 1, "keepdim": True, "mask": mask}
+        out = getattr(mt, name)(x, **arguments)
+        want = getattr(mt, name)(dense, **arguments)
+        out = out.to_dense() if out.layout is not torch.strided else out
+        assert out.dtype == want.dtype, (name, plain)
+        torch.testing.assert_close(out, want, equal_nan=True)
+
+
+# -------------------------------------------------------------------------------------------------------------- errors
+
+
+def test_errors_name_both_sides() -> None:
+    x = torch.ones(2, 3)
+    with pytest.raises(ValueError, match=r"mask must broadcast to input's shape \(2, 3\), got a mask of shape \(2,\)"):
+        mt.sum(x, mask=torch.ones(2, dtype=torch.bool))
+    with pytest.raises(ValueError, match=r"mask must broadcast to input's shape \(2, 3\), got a mask of shape \(4, 3\)"):
+        mt.sum(x.to_sparse_coo(), mask=torch.ones(4, 3, dtype=torch.bool).to_sparse_coo())
+    with pytest.raises(ValueError, match="got mask on meta, input on cpu"):
+        mt.sum(x, mask=torch.ones(2, 3, dtype=torch.bool, device="meta"))
+    with pytest.raises(TypeError, match="mask must be a plain tensor or None, got list"):
+        mt.sum(x, mask=[True])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="input must be a tensor, got int"):
+        mt.sum(1)  # type: ignore[arg-type]
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        mt.sum(x.to_sparse_coo(), 5)
+    with pytest.raises(NotImplementedError, match=r"masked_tensor.quantile has no form for torch.sparse_coo inputs"):
+        mt.quantile(x.to_sparse_coo(), 0.5)
+    with pytest.raises(ValueError, match="unbiased or correction, not both"):
+        mt.var(x, 0, True, correction=1)
+    with pytest.raises(TypeError, match=r"unexpected keyword \['msk'\]"):
+        mt.mse_loss(x, x, msk=x)
+
+
+def test_functional_transforms() -> None:
+    x, mask = torch.tensor([[1.0, NAN, 4.0], [2.0, 3.0, NAN]]), torch.tensor([[True, False, True], [True, True, False]])
+    gradient = torch.func.grad(lambda x: mt.var(x, 1, correction=0, mask=mask).sum())(x)
+    close(gradient, [[-1.5, 0, 1.5], [-0.5, 0.5, 0]])
+    close(torch.func.vmap(lambda x, m: mt.mean(x, 0, mask=m))(x, mask), [2.5, 2.5])
+    gradient = torch.func.grad(lambda x: mt.softmax(x, 1, mask=mask)[:, 0].sum())(x)
+    assert gradient.isfinite().all()
