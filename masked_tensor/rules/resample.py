@@ -6,6 +6,7 @@ entry.  ``grid_sample``: a masked coordinate gives a masked output, and what ``p
 input is valid.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -126,22 +127,36 @@ def affine_grid(op: OpOverload, theta: Pair, size: Sequence[int], align_corners:
     return Pair(data, rows.view(rows.shape[0], *[1] * (data.dim() - 2), rows.shape[1]).expand(data.shape))
 
 
-def _upsample(name: str, rule: Any, **params: Any) -> Op:
-    return Op(f"{name}.default", rule, params, generic=True)
+def by_factor(op: OpOverload, x: Pair, output_size: Sequence[int] | None, *rest: Any, rule: Any, **params: Any) -> Pair:
+    """The overloads that take a size or scale factors (last argument): compilers take them apart in another way."""
+    *settings, factors = rest
+    dims = params["dims"]
+    if output_size is None:
+        sizes = x.data.shape[-dims:]
+        output_size = [math.floor(size * factor) for size, factor in zip(sizes, factors, strict=True)]
+    return rule(op.overloadpacket.default, x, output_size, *settings, *(factors or ()), **params)  # type: ignore[no-any-return]
+
+
+def _upsample(name: str, rule: Any, **params: Any) -> list[Op]:
+    return [
+        Op(f"{name}.default", rule, params, generic=True),
+        Op(f"{name}.vec", by_factor, {"rule": rule, **params}, generic=True),
+    ]
 
 
 ROWS = [
     *(
-        _upsample(f"{kind}{dims}d", nearest, dims=dims, line=getattr(aten, f"{kind}1d").default)
+        row
         for kind in ("upsample_nearest", "_upsample_nearest_exact")
         for dims in (1, 2, 3)
+        for row in _upsample(f"{kind}{dims}d", nearest, dims=dims, line=getattr(aten, f"{kind}1d").default)
     ),
-    _upsample("upsample_linear1d", interpolate, dims=1),
-    _upsample("upsample_bilinear2d", interpolate, dims=2),
-    _upsample("upsample_trilinear3d", interpolate, dims=3),
-    _upsample("upsample_bicubic2d", interpolate, dims=2, cubic=True),
-    _upsample("_upsample_bilinear2d_aa", interpolate, dims=2),
-    _upsample("_upsample_bicubic2d_aa", interpolate, dims=2, cubic=True),
+    *_upsample("upsample_linear1d", interpolate, dims=1),
+    *_upsample("upsample_bilinear2d", interpolate, dims=2),
+    *_upsample("upsample_trilinear3d", interpolate, dims=3),
+    *_upsample("upsample_bicubic2d", interpolate, dims=2, cubic=True),
+    *_upsample("_upsample_bilinear2d_aa", interpolate, dims=2),
+    *_upsample("_upsample_bicubic2d_aa", interpolate, dims=2, cubic=True),
     Op("grid_sampler", grid_sample, generic=True),
     Op("grid_sampler_2d", grid_sample, generic=True),
     Op("grid_sampler_3d", grid_sample, generic=True),
