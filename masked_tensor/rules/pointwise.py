@@ -45,6 +45,7 @@ def elementwise(
         return Pair(result, x.mask, payload)
 
     def pointwise(op: Callable[..., Any], *operands: Any, **keywords: Any) -> Any:
+        """The op on the data, under the AND of the masks."""
         if len(operands) == 1:
             return alone(op, operands[0], keywords)
         mask, shared = joined(operands)
@@ -96,9 +97,9 @@ def check_match(a: Tensor, b: Tensor) -> None:
 def guarded(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
     """The operands, their gradients 0 outside ``mask`` (broadcast to all); type promotion stays the plain op's.
 
-    With ``scales``, none is needed where all operands but the first are finite Python numbers.
+    With ``scales``, none is needed where all operands but the first are finite non-zero Python numbers.
     """
-    if not differentiated(data) or (scales and finite_factors(data[1:])):
+    if not differentiated(data) or (scales and finite_factors(data[1:]) and 0 not in data[1:]):
         return data
     tensors = [x for x in data if isinstance(x, Tensor)]
     if any(x.shape != mask.shape for x in tensors):
