@@ -3,47 +3,24 @@
 The reverse direction runs over the valid steps, too; a row without any returns its initial state.  A step is valid if
 any of its features is; masked features count 0, and so does a masked initial state.
 
-The valid steps of each row are gathered into a packed sequence, wherever the holes are, and torch's packed kernels do
-the work: no padded step is computed.  Their interface wants the lengths on the host, so B integers are read (as
-``pack_padded_sequence`` does), unless the mask cannot vary along time.
+The valid steps of each row are gathered into a packed sequence, wherever the holes are: no padded step is computed.
+This wants the lengths on the host, so B integers are read (as ``pack_padded_sequence`` does), unless the mask cannot
+vary along time.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import masks, pair
+from .. import masks, packing, pair
 from ..op import Op
+from ..packing import Net, Packing
 from ..pair import Pair, Payload
 from ..select import zeroed
 
 Operand = Pair | Tensor
-
-
-@dataclass(frozen=True, slots=True)
-class Packing:
-    """Where the valid steps of a ``(T, B)`` batch go in a packed sequence without empty rows."""
-
-    steps: Tensor  #: flat indices ``t * B + b`` of the valid steps, in packed order
-    batch_sizes: Tensor  #: on the host, as the packed kernels want it
-    rows: Tensor  #: the rows that have any valid step, longest first
-
-
-def packing(valid: Tensor) -> Packing:
-    """The packing of the valid steps of ``valid``, ``(T, B)``."""
-    lengths = masks.count(valid, 0).cpu()
-    order = lengths.argsort(descending=True, stable=True)
-    rows = order[: int((lengths > 0).sum())]
-    lengths = lengths[rows]
-    longest = int(lengths[0]) if len(rows) else 0
-    sizes = (lengths > torch.arange(longest).unsqueeze(1)).sum(1)
-    rows = rows.to(valid.device)
-    first = (~valid).to(torch.uint8).argsort(dim=0, stable=True)[:longest, rows]  # the valid steps of a row come first
-    keep = torch.arange(longest, device=valid.device).unsqueeze(1) < lengths.to(valid.device)
-    return Packing((first * valid.shape[1] + rows)[keep], sizes, rows)
 
 
 def recurrent(
@@ -62,12 +39,12 @@ def recurrent(
     x, states = pair.of(x), _states(hx)
     if x.data.dim() != 3:
         raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
-    settings = (has_biases, num_layers, dropout, train, bidirectional)
+    net = Net(has_biases, num_layers, dropout, train, bidirectional)
     weights = [zeroed(pair.of(p)) for p in params]
     valid = masks.any(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
-    way = None if masks.constant(valid, 0) else packing(valid)
+    way = None if masks.constant(valid, 0) else packing.packing(valid)
     if way is not None and len(way.rows) == 0:
         way = None
     data = zeroed(x) if way is None or not masks.constant(x.mask, 2) else x.data
@@ -76,10 +53,10 @@ def recurrent(
     initial = [zeroed(h) for h in states]
     present = masks.any(valid, 0).unsqueeze(1)
     if way is None:  # a row is valid as a whole or not at all: the plain kernel, and nothing to gather
-        out, *last = op(data, _given(hx, initial), weights, *settings, False)
+        out, *last = op(data, _given(hx, initial), weights, *net.listed(), False)
         last = [torch.where(present, h, h0) for h, h0 in zip(last, initial, strict=True)]
     else:
-        out, *last = _packed(op.overloadpacket.data, way, data, hx, initial, weights, settings)
+        out, *last = _packed(op, way, data, initial, weights, net)
     mask = valid.unsqueeze(2).expand(out.shape)
     if batch_first:
         out, mask = out.transpose(0, 1), mask.transpose(0, 1)
@@ -88,18 +65,12 @@ def recurrent(
 
 
 def _packed(
-    op: OpOverload,
-    way: Packing,
-    data: Tensor,
-    hx: Any,
-    initial: list[Tensor],
-    weights: list[Tensor],
-    settings: tuple[Any, ...],
+    op: OpOverload, way: Packing, data: Tensor, initial: list[Tensor], weights: list[Tensor], net: Net
 ) -> list[Tensor]:
-    """The outputs ``(T, B, D)`` and the last states, by the packed kernel."""
+    """The outputs ``(T, B, D)`` and the last states, without a padded step."""
     steps = data.flatten(0, 1).index_select(0, way.steps)
-    begin = _given(hx, [h.index_select(1, way.rows) for h in initial])
-    out, *last = op(steps, way.batch_sizes, begin, weights, *settings)
+    begin = [h.index_select(1, way.rows) for h in initial]
+    out, *last = packing.run(op.overloadpacket, steps, way, begin, weights, net)
     spread = out.new_zeros(data.shape[0] * data.shape[1], out.shape[1]).index_copy(0, way.steps, out)
     ends = [h0.to(h.dtype).index_copy(1, way.rows, h) for h, h0 in zip(last, initial, strict=True)]
     return [spread.view(*data.shape[:2], out.shape[1]), *ends]
