@@ -27,7 +27,7 @@ def compact(mask: Tensor) -> Tensor:
 
 
 def from_bytes(mask: Tensor) -> Tensor:
-    """The mask with these bytes (0 or 1): the same memory; traced, a comparison, for inductor cannot compile the view."""
+    """The mask with these bytes (0 or 1): the same memory; traced, a comparison, as inductor cannot compile the view."""
     if type(mask) is Tensor:
         return mask.view(torch.bool)
     return (compact(mask) != 0).expand(mask.shape)
@@ -73,8 +73,10 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
         constant = builtins.all(strides[d] == 0 or mask.shape[d] == 1 for d in old)
         before += [1 if constant else mask.shape[d] for d in old]
         after += [1 if constant else shape[d] for d in new]
-    small = mask.as_strided(before, [s if n > 1 else 0 for n, s in zip(before, strides, strict=True)])
-    return small.reshape(after).expand(shape)
+    for d, size in enumerate(before):
+        if size != mask.shape[d]:
+            mask = mask.narrow(d, 0, 1)
+    return mask.reshape(after).expand(shape)
 
 
 def _refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
@@ -159,7 +161,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     small = compact(mask)
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
     if not dims:
-        total = small.to(torch.int64)
+        total = small.view(torch.uint8).to(torch.int64)
     elif small.numel() >= PACKED and real(small):
         total = _packed_count(small.view(torch.uint8), dims, keepdim)
     else:
