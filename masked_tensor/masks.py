@@ -27,7 +27,7 @@ def compact(mask: Tensor) -> Tensor:
 
 
 def from_bytes(mask: Tensor) -> Tensor:
-    """The mask with these bytes (0 or 1): the same memory; traced, a comparison, as inductor cannot compile the view."""
+    """The mask with these bytes (0 or 1): the same memory; traced, a comparison (inductor has no such view)."""
     if type(mask) is Tensor:
         return mask.view(torch.bool)
     return (compact(mask) != 0).expand(mask.shape)
