@@ -22,7 +22,7 @@ from .pair import Pair, Payload
 class Family:
     """What the members of an alias family share: validity and what is known of the payload."""
 
-    __slots__ = ("buffer", "hard", "offset", "payload", "root", "unit", "version")
+    __slots__ = ("buffer", "given", "hard", "members", "offset", "payload", "root", "unit", "version")
 
     def __init__(self, root: Pair) -> None:
         self.root = root
@@ -32,6 +32,8 @@ class Family:
         self.buffer: Tensor | None = None
         self.version = 0  #: counts writes to validity or payload
         self.hard = False  #: padding can never become data
+        self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
+        self.given = False  #: the root is the input of a graph that is being compiled
 
     def cells(self, data: Tensor) -> Tensor:
         """The bools of a member's memory, in one more dimension: an element may be wider than the unit (complex)."""

@@ -1,11 +1,13 @@
 """``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
 
+import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch._C import DispatchKey, DispatchKeySet
+from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -32,6 +34,7 @@ class MaskedTensor(Tensor):
     _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
     _born = 0  # the number of tracked writes that this member's own history reflects
     _entered: tuple[Pair, int, Tensor] | None = None  # (pair, version, the plain data that all tracked uses share)
+    _given = False  # while compiling: an input of the graph
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
     __torch_function__ = torch._C._disabled_torch_function_impl
@@ -53,6 +56,7 @@ class MaskedTensor(Tensor):
         mask = masks.from_bytes(inner["_bytes"])
         result = wrap(Pair(inner["_data"], mask, payload))
         result._view = mask, inner["_bytes"]
+        result._given = type(mask) is not Tensor
         return result
 
     def __coerce_same_metadata_as_tangent__(self, expected: Payload, expected_type: type | None = None) -> Tensor:
@@ -143,10 +147,14 @@ def wrap(pair: Pair) -> MaskedTensor:
         False, False, None, False, False, _KEYS,
     )
     # fmt: on
-    result._pair = pair
-    if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
-        result._view = pair.mask, pair.mask.view(torch.uint8)
+    _hold(result, pair)
     return result  # type: ignore[no-any-return]
+
+
+def _hold(x: MaskedTensor, pair: Pair) -> None:
+    x._pair = pair
+    if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
+        x._view = pair.mask, pair.mask.view(torch.uint8)
 
 
 def _wrap_sparse(pair: Pair) -> MaskedTensor:
@@ -168,7 +176,7 @@ def pair_of(x: MaskedTensor) -> Pair:
     """The pair inside ``x``, up to date with what was written through other members of its alias family."""
     family = x._family
     if family is not None and x._seen != family.version:
-        x._pair = aliasing.refreshed(x._pair, family)
+        _hold(x, aliasing.refreshed(x._pair, family))
         x._seen = family.version
     return x._pair
 
@@ -177,7 +185,10 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
     """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
     if base._family is None:
         base._family = aliasing.Family(base._pair)
+        base._family.given = base._given
+        _attend(base)
     view._family = base._family
+    _attend(view)
     # The parts of a complex number may differ in validity: such a view reads the family's own record.
     view._seen = base._family.version if view.dtype == base.dtype else -1
     if not detached:
@@ -187,14 +198,38 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
         view._born = base._born
 
 
+def _attend(x: MaskedTensor) -> None:
+    if type(x._pair.data) is not Tensor and x._family is not None:
+        x._family.members.append(weakref.ref(x))  # a tracer reads them outside its modes: a write refreshes them all
+
+
 def write(x: MaskedTensor, new: Pair) -> None:
     """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
     pair = pair_of(x)
+    if x._given or (x._family is not None and x._family.given):
+        new = _written_to_input(pair, new)
     if new.data is not pair.data:
         pair.data.copy_(new.data)
-    x._pair = aliasing.write_validity(pair, x._family, new.mask, new.payload)
+    _hold(x, aliasing.write_validity(pair, x._family, new.mask, new.payload))
     if x._family is not None:
         x._seen = x._family.version
+        for member in x._family.members:
+            seen = member()
+            if seen is not None:
+                pair_of(seen)
+
+
+def _written_to_input(pair: Pair, new: Pair) -> Pair:
+    """While compiling: a graph may change the data of its input, but not its mask (others share it) or its payload."""
+    # Judged while the graph is made functional: later the mask of the result is computed anew from its bytes.
+    if type(pair.mask) is FunctionalTensor and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
+        raise RuntimeError(
+            "a compiled function cannot change the validity of its input in place: assign to a clone (x = x.clone()) "
+            "and return that"
+        )
+    if new.payload is pair.payload:
+        return new
+    return Pair(select(new.data, new.mask, 0) if pair.payload is Payload.ZERO else new.data, new.mask, pair.payload)
 
 
 def restride(x: MaskedTensor, new: Pair) -> None:

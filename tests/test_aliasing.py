@@ -317,3 +317,42 @@ def test_a_hard_mask_under_autograd() -> None:
     x[0] = w
     x.sum().backward()
     assert w.grad.tolist() == [1, 0, 1, 1]
+
+
+# ----------------------------------------------------------------------------------------------------- compiled
+
+
+def _locally(write):
+    def function(x: MaskedTensor) -> MaskedTensor:
+        y = x * 1
+        write(y)
+        return y * y
+
+    return function
+
+
+COMPILED = {
+    "setitem": lambda y: y.__setitem__(0, 5.0),
+    "augmented": lambda y: y[:, 1:].add_(1),
+    "view": lambda y: y.view(-1)[1:3].fill_(4),
+    "index": lambda y: y.__setitem__(torch.tensor([1]), 7.0),
+    "zero_": lambda y: y.t().zero_(),
+}
+
+
+@pytest.mark.parametrize("write", COMPILED)
+def test_compiled_writes(write: str) -> None:
+    torch._dynamo.reset()
+    function = _locally(COMPILED[write])
+    expected, result = function(example()), torch.compile(function, fullgraph=True, backend="aot_eager")(example())
+    assert result.tolist() == expected.tolist()
+
+
+def test_compiled_writes_into_an_input() -> None:
+    torch._dynamo.reset()
+    x = example()
+    torch.compile(lambda x: x.add_(1), fullgraph=True, backend="aot_eager")(x)
+    assert x.tolist() == (example() + 1).tolist()
+    assert x.sum().item() == (example() + 1).sum().item(), "what is known of the payload still holds"
+    with pytest.raises(RuntimeError, match="a compiled function cannot change the validity of its input in place"):
+        torch.compile(lambda x: x[0].fill_(1), fullgraph=True, backend="aot_eager")(x)
