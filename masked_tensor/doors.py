@@ -56,13 +56,24 @@ def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
         raise errors.plain_target(entry.overload.name())
     old = enter(target, recording)
     if layouts.involved((old,)):
-        return leave(layouts.run(entry, (old,), {}))  # raises: a sparse tensor is not written in place
+        return _write_sparse(target, entry, args, kwargs, recording)
     if entry.view:
         return become(target, entry.rule(old, *args[1:], **kwargs), entry.overload._schema.name.rpartition("::")[2])
     rest = [enter(a, recording) for a in args[1:]]
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     return assign(target, entry.rule(old, *rest, **{k: enter(v, recording) for k, v in kwargs.items()}))
+
+
+def _write_sparse(
+    target: MaskedTensor, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool
+) -> MaskedTensor:
+    """An in-place op on sparse data: untracked, and within the pattern (autograd's gradient adds are of this kind)."""
+    if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        raise RuntimeError(f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)")
+    new = layouts.run(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
+    target._pair = layouts.overwrite(target._pair, new)
+    return target
 
 
 def _call_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:

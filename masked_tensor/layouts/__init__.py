@@ -49,7 +49,7 @@ give 0.  Everywhere a valid element exists, ``result.to_dense()`` equals the str
 
 from .along import normalize, scan, softmax
 from .elements import at, is_sparse, keys, of, to, values, with_values
-from .ops import involved, paired, run, valid_outputs
+from .ops import involved, overwrite, paired, run, valid_outputs
 from .order import extreme, median, position, unique
 from .reduction import reduce
 from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed
@@ -65,6 +65,7 @@ __all__ = [
     "nonzero",
     "normalize",
     "of",
+    "overwrite",
     "paired",
     "position",
     "reduce",

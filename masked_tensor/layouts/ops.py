@@ -48,18 +48,25 @@ def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What the entry's op gives for arguments of which at least one is a pair with sparse data."""
     name = entry.overload._schema.name.rpartition("::")[2]
     family = entry.op.rule.__module__.rpartition(".")[2]
-    if entry.kind == "functional":
-        if name in OPS:
-            return OPS[name](*args, **kwargs)
-        if family in ELEMENTWISE:
-            return elementwise(entry.rule, args, kwargs)
-        if family in VIEWS:
-            return entry.rule(*args, **kwargs)
+    if entry.kind == "functional" and name in OPS:
+        return OPS[name](*args, **kwargs)
+    if entry.kind != "out" and family in ELEMENTWISE:
+        return elementwise(entry.rule, args, kwargs)
+    if entry.kind == "functional" and family in VIEWS:
+        return entry.rule(*args, **kwargs)
     layout = next(a.data.layout for a in args if type(a) is Pair and is_sparse(a.data))
     raise errors.UnsupportedOpError(
         f"{entry.overload.name()} has no form for masked tensors of layout {layout}; convert first: x.to_dense() keeps "
         "validity"
     )
+
+
+def overwrite(old: Pair, new: Pair) -> Pair:
+    """``old`` with the values and validity of ``new`` written into its memory; the patterns must be one."""
+    if not same_pattern(old.mask, new.mask):
+        raise RuntimeError("an in-place op would change which entries a sparse masked tensor stores; use x = op(x, ...)")
+    of(old.data).stored(old.data).copy_(of(new.data).stored(new.data))
+    return Pair(old.data, new.mask)
 
 
 def elementwise(rule: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

@@ -54,7 +54,7 @@ def restricted(mask: Tensor, other: Tensor) -> Tensor:
 def zeroed(x: Tensor, mask: Tensor) -> Tensor:
     """A sparse tensor in the pattern of its sparse mask, 0 where the mask is False; the gradient is 0 there too."""
     stored = values(x) if same_pattern(x, mask) else values_at(x, keys(mask))
-    return with_values(mask, torch.where(values(mask), stored, 0))
+    return with_values(mask, torch.where(values(mask), stored, torch.zeros_like(stored)))
 
 
 def at(mask: Tensor, x: Tensor) -> Tensor:
@@ -103,32 +103,38 @@ def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: 
 def outputs(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], device: torch.device) -> Tensor:
     """The sorted keys (in the kept shape) of the slices along ``dims`` that have a valid element."""
     kept = [d for d in range(len(shape)) if d not in dims]
-    sizes = [shape[d] for d in kept]
-    everything = torch.arange(prod(sizes) if prod(shape[d] for d in dims) else 0, device=device)
     if mask is None:
-        return everything
+        some = all(shape[d] > 0 for d in dims)
+        return torch.arange(prod(shape[d] for d in kept) if some else 0, device=device)
     if not is_sparse(mask):
-        some = masks.any(masks.fit(mask, shape), dims) if dims else masks.fit(mask, shape)
-        return some.reshape(-1).nonzero().view(-1)
-    key = expanded(mask, shape, dims)
-    position = unravel(key, shape)
-    found = ravel(lambda d: position[d], shape, kept)
-    return everything[: key.numel()] if found is None else found.unique()
-
-
-def expanded(mask: Tensor, shape: Sequence[int], collapsed: Sequence[int] = ()) -> Tensor:
-    """The keys in ``shape`` of a broadcast mask's True entries; broadcast dims in ``collapsed`` appear once, at 0."""
-    lead = len(shape) - mask.dim()
+        valid = masks.any(masks.fit(mask, shape), dims) if dims else masks.fit(mask, shape)
+        return valid.reshape(-1).nonzero().view(-1)
     position = unravel(truths(mask), mask.shape)
-    number = position[0].shape[0] if position else truths(mask).numel()
-    key = torch.zeros(number, dtype=torch.int64, device=mask.device)
-    for dim, size in enumerate(shape):
-        if dim >= lead and mask.shape[dim - lead] == size:
-            step = position[dim - lead].view(-1, *[1] * (key.dim() - 1))
-            key = key * size + step
+    lead = len(shape) - mask.dim()
+    own = [d - lead for d in kept if d >= lead and mask.shape[d - lead] == shape[d]]
+    found = ravel(lambda d: position[d], mask.shape, own)
+    number = truths(mask).numel()
+    found = torch.zeros(min(number, 1), dtype=torch.int64, device=device) if found is None else found.unique()
+    place = dict(zip(own, unravel(found, [mask.shape[d] for d in own]), strict=True))
+    return _broadcast({d + lead: p for d, p in place.items()}, found.numel(), {d: shape[d] for d in kept}, device)
+
+
+def expanded(mask: Tensor, shape: Sequence[int]) -> Tensor:
+    """The sorted keys in ``shape`` of a broadcast mask's True entries, every repetition spelled out."""
+    key = truths(mask)
+    lead = len(shape) - mask.dim()
+    place = {d + lead: p for d, p in enumerate(unravel(key, mask.shape)) if mask.shape[d] == shape[d + lead]}
+    return _broadcast(place, key.numel(), dict(enumerate(shape)), mask.device)
+
+
+def _broadcast(place: dict[int, Tensor], number: int, sizes: dict[int, int], device: torch.device) -> Tensor:
+    """The keys of ``number`` entries whose coordinates are ``place``, repeated along the other dims of ``sizes``."""
+    key = torch.zeros(number, dtype=torch.int64, device=device)
+    for dim, size in sizes.items():
+        if dim in place:
+            key = key * size + place[dim].view(-1, *[1] * (key.dim() - 1))
         else:
-            span = 1 if dim in collapsed else size
-            key = (key * size).unsqueeze(-1) + torch.arange(span, device=mask.device)
+            key = (key * size).unsqueeze(-1) + torch.arange(size, device=device)
     return key.reshape(-1).sort().values
 
 

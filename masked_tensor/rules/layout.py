@@ -21,7 +21,7 @@ def to_dense(x: Pair, dtype: torch.dtype | None = None, *, masked_grad: bool | N
         return x if dtype is None else Pair(x.data.to(dtype), x.mask, x.payload)
     keys, values = layouts.keys(x.mask), layouts.values(x.data)
     mask = layouts.dense_mask(x.mask)
-    values = torch.where(layouts.values(x.mask), values, 0)
+    values = torch.where(layouts.values(x.mask), values, torch.zeros_like(values))
     empty = values.new_zeros(x.mask.shape.numel(), dtype=dtype or values.dtype)
     data = empty.index_put((keys,), values.to(empty.dtype)).view(x.mask.shape)
     return Pair(data, mask, Payload.ZERO)

@@ -1,0 +1,114 @@
+"""The layouts are siblings: same verbs, same signatures; and nothing ever becomes dense."""
+
+import inspect
+import resource
+import types
+
+import pytest
+import torch
+from torch import Tensor
+
+import masked_tensor as mt
+from masked_tensor import layouts
+from masked_tensor.layouts import compressed, coo, strided
+from masked_tensor.layouts.elements import at, canonical, same_pattern
+
+from .oracles import sparse as oracle
+from .test_functional import INPUTS, check_pattern
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
+    pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
+]
+SPARSE = [name for name in INPUTS if not name.startswith("strided")]
+
+
+def verbs(module: types.ModuleType) -> dict[str, inspect.Signature]:
+    return {
+        name: inspect.signature(f)
+        for name, f in vars(module).items()
+        if inspect.isfunction(f) and f.__module__ == module.__name__ and not name.startswith("_")
+    }
+
+
+def test_siblings_have_identical_verbs() -> None:
+    assert verbs(strided) == verbs(coo) == verbs(compressed)
+    assert set(verbs(coo)) == {"assemble", "build", "canonical", "coordinate", "indices", "runs", "stored"}
+
+
+def test_only_the_siblings_know_layouts() -> None:
+    for module in (layouts.along, layouts.laws, layouts.order, layouts.reduction, layouts.slices, layouts.validity):
+        source = inspect.getsource(module)
+        assert "torch.sparse_" not in source.partition('"""')[2].partition('"""')[2], module.__name__
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_keys_and_values_are_the_pattern(layout: str) -> None:
+    x = canonical(INPUTS[layout]())
+    indices, values = oracle.pattern(x)
+    strides = torch.empty(x.shape, device="meta").stride()
+    assert layouts.keys(x).tolist() == [sum(i * s for i, s in zip(index, strides, strict=True)) for index in indices]
+    assert layouts.values(x).tolist() == values
+    again = layouts.with_values(x, layouts.values(x))
+    check_pattern(again)
+    assert same_pattern(again, x)
+    assert torch.equal(again.to_dense(), x.to_dense())
+    everything = torch.arange(x.shape.numel())
+    assert torch.equal(at(x, everything), x.to_dense().reshape(-1))
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_specified_mask(layout: str) -> None:
+    x = INPUTS[layout]()
+    mask = mt.specified_mask(x)
+    check_pattern(mask)
+    assert mask.dtype is torch.bool
+    assert same_pattern(mask, canonical(x))
+    assert layouts.values(mask).all()
+    assert set(oracle.pattern(mask)[0]) == set(oracle.pattern(x)[0])
+    out = mt.mean(x, -1, mask=mask)  # the stored entries alone
+    expected, valid = oracle.reduction(torch.mean, x.to_dense(), mask, (x.dim() - 1,), False, 0)
+    torch.testing.assert_close(out.to_dense()[valid], expected[valid])
+
+
+def test_specified_mask_of_a_strided_tensor() -> None:
+    assert mt.specified_mask(torch.zeros(2, 3)).tolist() == [[True] * 3] * 2
+
+
+def huge(generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Tensor:
+    size = 1_000_000
+    indices = torch.randint(size, (2, size), generator=generator)
+    values = torch.ones(size, dtype=dtype) if dtype is torch.bool else torch.randn(size, generator=generator)
+    return torch.sparse_coo_tensor(indices, values, (size, size), check_invariants=True).coalesce()
+
+
+def test_a_million_by_a_million_stays_small() -> None:
+    """One dense temporary would take 1e12 bytes and more; the input takes 20 MB."""
+    generator = torch.Generator().manual_seed(0)
+    x, mask = huge(generator), huge(generator, torch.bool)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    column = mask.to_sparse_coo().coalesce()
+    rows = torch.sparse_coo_tensor(column.indices()[:1, ::10], column.values()[::10], (1_000_000,), check_invariants=True)
+    broadcast = rows.coalesce()
+    for given in (None, mask, mt.specified_mask(x), broadcast):
+        for dim in (0, 1, None):
+            for name in ("sum", "mean", "amax", "prod", "var"):
+                getattr(mt, name)(x, dim, mask=given)
+        mt.softmax(x, 1, mask=given)
+    mt.argmax(x, 1, mask=mask)
+    mt.median(x, 0, mask=mask)
+    mt.sum(x.to_sparse_csr(), 1, keepdim=True, mask=mask)
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < 500, f"{grown:.0f} MB"
+
+
+def test_no_dense_output_where_few_outputs_speak() -> None:
+    """A three-dimensional tensor with 1e18 elements and 1e12 outputs."""
+    x = torch.sparse_coo_tensor(
+        torch.tensor([[5, 5, 999_999], [7, 7, 0], [1, 2, 3]]), torch.tensor([1.0, 2.0, 3.0]), (10**6,) * 3, check_invariants=True
+    ).coalesce()
+    out = mt.sum(x, 2)
+    assert out.shape == (10**6, 10**6)
+    assert out.coalesce().values().tolist() == [3.0, 3.0]
+    assert mt.amax(x, (1, 2)).coalesce().values().tolist() == [2.0, 3.0]
+    assert mt.logsumexp(x, 2, mask=mt.specified_mask(x)).coalesce().values().numel() == 2

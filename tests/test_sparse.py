@@ -1,0 +1,223 @@
+"""MaskedTensor over sparse data: what is specified is valid, unless the mask stores an explicit False."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor, layouts
+from masked_tensor.errors import UnsupportedOpError
+from masked_tensor.tensor import pair_of
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
+    pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
+    pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
+]
+DATA = torch.tensor([[0.0, 0.5, 3.0, 0.0], [4.0, 0.0, 5.0, -1.0]])
+MASK = torch.tensor([[False, True, True, True], [False, False, True, True]])  # a valid zero at (0, 3)
+
+CONVERT: dict[str, Callable[[Tensor], Tensor]] = {
+    "coo": lambda x: x.to_sparse(),
+    "csr": lambda x: x.to_sparse_csr(),
+    "csc": lambda x: x.to_sparse_csc(),
+    "bsr": lambda x: x.to_sparse_bsr((1, 2)),
+    "bsc": lambda x: x.to_sparse_bsc((1, 2)),
+}
+
+
+def dense() -> MaskedTensor:
+    return mt.masked_tensor(DATA, MASK)
+
+
+def same(actual: Tensor, expected: Tensor) -> None:
+    actual = actual.to_dense() if actual.layout is not torch.strided else actual
+    assert type(actual) is MaskedTensor
+    assert type(expected) is MaskedTensor
+    assert torch.equal(actual.get_mask(), expected.get_mask())
+    torch.testing.assert_close(actual.filled(0).detach(), expected.filled(0).detach(), equal_nan=True)
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+def test_conversions_keep_validity_both_ways(layout: str) -> None:
+    x = CONVERT[layout](dense())
+    assert type(x) is MaskedTensor
+    assert x.layout is not torch.strided
+    pair = pair_of(x)
+    assert pair.data.layout is x.layout
+    assert pair.mask.layout is x.layout
+    same(x.to_dense(), dense())
+    if layout in ("coo", "csr"):  # torch converts between these
+        same(x.to_sparse_csr() if layout == "coo" else x.to_sparse(), dense())
+
+
+def test_valid_zeros_are_stored() -> None:
+    x = dense().to_sparse()
+    assert x._nnz() == 5
+    assert 0.0 in pair_of(x).data.values().tolist()
+
+
+def test_the_predecessors_sparse_tutorial() -> None:
+    values = torch.tensor([[0, 0, 3], [4, 0, 5]])
+    mask = torch.tensor([[False, False, True], [False, False, True]])
+    x = mt.masked_tensor(values.float(), mask)
+    for sparse in (x.to_sparse_coo(), x.to_sparse_csr()):
+        assert layouts.values(pair_of(sparse).data).tolist() == [3, 5]
+        torch.testing.assert_close(sparse.sin().to_dense().filled(0)[:, 2], torch.tensor([0.1411, -0.9589]), atol=1e-4, rtol=0)
+        other = mt.masked_tensor(values.float() * 20 / values.clamp(min=1), mask)
+        other = other.to_sparse_coo() if sparse.layout is torch.sparse_coo else other.to_sparse_csr()
+        same(torch.mul(sparse, other), torch.mul(x, other.to_dense()))
+        same(torch.div(other, sparse), torch.div(other.to_dense(), x))
+        assert sparse.sum().item() == 8
+        assert sparse.amin().item() == 3
+
+
+def test_the_mask_is_the_pattern() -> None:
+    indices = torch.tensor([[0, 1, 1], [2, 0, 2]])
+    data = torch.sparse_coo_tensor(indices, torch.tensor([3.0, 4.0, 5.0]), (2, 3), check_invariants=True)
+    explicit = torch.sparse_coo_tensor(indices, torch.tensor([True, False, True]), (2, 3), check_invariants=True)
+    short = torch.sparse_coo_tensor(indices[:, ::2], torch.tensor([True, True]), (2, 3), check_invariants=True)
+    first, second = mt.masked_tensor(data, explicit), mt.masked_tensor(data, short)
+    assert (first._nnz(), second._nnz()) == (3, 2)
+    same(first, second.to_dense())
+    same(first + second, (first.to_dense() + second.to_dense()))  # an error in the predecessor
+    whole = mt.masked_tensor(data)
+    assert whole.to_dense().get_mask().tolist() == [[False, False, True], [True, False, True]]
+    same(mt.as_masked_tensor(data, explicit), first.to_dense())
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+@pytest.mark.parametrize(
+    "function",
+    [torch.sin, torch.cos, torch.exp, torch.neg, lambda x: x + 1, lambda x: 2 / x, lambda x: x > 1, torch.isfinite,
+     lambda x: x.clamp(max=1), lambda x: x.to(torch.float64), lambda x: x * torch.tensor([[2.0], [3.0]]),
+     lambda x: x - torch.arange(4.0), torch.relu, torch.sigmoid, torch.zeros_like, torch.clone],
+)  # fmt: skip
+def test_elementwise(function: Callable[[Any], Any], layout: str) -> None:
+    x = CONVERT[layout](dense())
+    out = function(x)
+    assert out.layout is x.layout
+    same(out, function(dense()))
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+@pytest.mark.parametrize(
+    "function",
+    [torch.sum, torch.mean, torch.amax, torch.amin, torch.prod, torch.any, torch.all, torch.logsumexp, torch.var, torch.std,
+     torch.argmax, torch.linalg.vector_norm, torch.nansum],
+)  # fmt: skip
+def test_reductions(function: Callable[..., Any], layout: str) -> None:
+    x = CONVERT[layout](dense())
+    for dim in (0, 1):
+        for keepdim in (False, True):
+            arguments = {"dim": dim, "keepdim": keepdim}
+            same(function(x, **arguments), function(dense(), **arguments))
+    if function not in (torch.logsumexp, torch.argmax, torch.var, torch.std):
+        same(function(x), function(dense()))
+    if function is torch.amax:
+        for dim in (0, 1):
+            for a, b in zip(torch.max(x, dim), torch.max(dense(), dim), strict=True):
+                same(a, b)
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+def test_softmax(layout: str) -> None:
+    x = CONVERT[layout](dense())
+    for dim in (0, 1):
+        same(x.softmax(dim), dense().softmax(dim))
+        same(x.log_softmax(dim), dense().log_softmax(dim))
+        same(mt.softmax(x, dim), dense().softmax(dim))
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+def test_functional_forms_keep_masked_tensors_masked(layout: str) -> None:
+    x = CONVERT[layout](dense())
+    more = torch.tensor([[True, False, True, True], [True] * 4])
+    for name in ("sum", "mean", "amax", "argmin", "std"):
+        same(getattr(mt, name)(x, 1), getattr(mt, name)(dense(), 1))
+        same(getattr(mt, name)(x, 1, mask=more), getattr(mt, name)(dense(), 1, mask=more))
+        same(getattr(mt, name)(x, 1, mask=more.to_sparse()), getattr(mt, name)(dense(), 1, mask=more))
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+@pytest.mark.parametrize("payload", [0.0, float("nan"), float("inf")])
+def test_products_with_dense_matrices(layout: str, payload: float) -> None:
+    data = torch.where(MASK, DATA, payload)
+    x = CONVERT[layout](mt.as_masked_tensor(data, MASK))
+    generator = torch.Generator().manual_seed(0)
+    right, left = torch.randn(4, 3, generator=generator), torch.randn(3, 2, generator=generator)
+    vector, masked = torch.randn(4, generator=generator), mt.masked_tensor(right, torch.rand(4, 3, generator=generator) < 0.5)
+    for other in (right, vector, masked):
+        same(x @ other, dense() @ other)
+    same(left @ x, left @ dense())
+    with pytest.raises(ValueError, match="sparse @ dense takes a sparse matrix and a strided vector or matrix"):
+        x @ torch.ones(3, 3)
+
+
+def test_gradients() -> None:
+    weight = torch.randn(4, 3, requires_grad=True)
+    for convert in (CONVERT["coo"], CONVERT["csr"]):
+        leaf = convert(dense()).detach().requires_grad_()
+        strided = dense().requires_grad_()
+        for x in (leaf, strided):
+            weight.grad = None
+            loss = ((x * x).sin() @ weight).sum() + x.softmax(1).square().sum(0).to_dense().sum() + x.amax(1).to_dense().sum()
+            loss.backward()
+        assert type(leaf.grad) is MaskedTensor
+        assert leaf.grad.layout is leaf.layout
+        same(leaf.grad, strided.grad)
+    x = dense().requires_grad_()  # through the conversions
+    x.to_sparse().exp().to_dense().sum().backward()
+    expected = dense().requires_grad_()
+    expected.exp().sum().backward()
+    same(x.grad, expected.grad)
+
+
+def test_gradients_accumulate_in_a_leaf() -> None:
+    for convert in (CONVERT["coo"], CONVERT["csr"]):
+        x = convert(dense()).detach().requires_grad_()
+        for _ in range(2):
+            x.sum().backward()
+        assert type(x.grad) is MaskedTensor
+        assert x.grad.to_dense().filled(0).tolist() == (2.0 * MASK).tolist()
+
+
+def test_in_place_within_the_pattern() -> None:
+    x, y = dense().to_sparse(), dense().to_sparse()
+    x.mul_(2).add_(y)
+    same(x, dense() * 3)
+    with pytest.raises(RuntimeError, match="use x = op"):
+        x.add_(mt.masked_tensor(DATA, ~MASK).to_sparse())
+    with pytest.raises(RuntimeError, match="autograd tracks"):
+        x.requires_grad_().mul_(2)
+
+
+def test_no_silent_densification() -> None:
+    x = dense().to_sparse()
+    for call in (lambda: torch.fft.fft(x), lambda: x.cumsum(0), lambda: torch.linalg.inv(x)):
+        with pytest.raises((UnsupportedOpError, NotImplementedError)):
+            call()
+    with pytest.raises(UnsupportedOpError, match=r"aten::sort.* has no form for masked tensors of layout torch.sparse_coo"):
+        x.sort(1)
+
+
+def test_inference_mode() -> None:
+    with torch.inference_mode():
+        x = dense().to_sparse_csr()
+        same(x.sin(), dense().sin())
+        same(x.sum(1), dense().sum(1))
+
+
+def test_views_and_parts() -> None:
+    x = dense().to_sparse()
+    same(x.t(), dense().t())
+    assert x.values().tolist() == [0.5, 3.0, 0.0, 5.0, -1.0]
+    assert type(x.indices()) is Tensor
+    assert x.coalesce().is_coalesced()
+    csr = dense().to_sparse_csr()
+    assert csr.crow_indices().tolist() == [0, 3, 5]
+    assert csr.col_indices().tolist() == [1, 2, 3, 2, 3]
+    assert repr(csr).startswith("masked_tensor(")
