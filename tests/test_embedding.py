@@ -85,6 +85,16 @@ def test_a_masked_table_gives_masked_rows():
     assert_same(F.embedding(IDS, table), Masked(weight.detach()[IDS], holes[IDS]), "plain ids")
 
 
+def test_max_norm_of_a_masked_table_counts_valid_entries():
+    weight, _ = weights()
+    holes = torch.rand(ROWS, WIDTH, generator=torch.Generator().manual_seed(1)) < 0.6
+    table = mt.masked_tensor(weight.detach(), holes)
+    F.embedding(masked_ids(5), table, max_norm=0.5)
+    zeros = torch.where(holes, weight.detach(), 0)
+    F.embedding(IDS[MASK], zeros, max_norm=0.5)
+    assert_same(table, Masked(zeros, holes), "max_norm")
+
+
 def test_an_empty_table_serves_masked_ids():
     nothing = torch.zeros_like(MASK)
     out = F.embedding(masked_ids(10**9, nothing), torch.zeros(0, WIDTH))
@@ -193,7 +203,7 @@ def test_embedding_bag_of_a_masked_table(mode):
 
 def test_masked_offsets_are_refused():
     offsets = mt.masked_tensor(torch.tensor([0, 2]), torch.tensor([True, False]))
-    with pytest.raises(ValueError, match="offsets must be a plain tensor"):
+    with pytest.raises(NotImplementedError, match="masked: offsets"):
         F.embedding_bag(torch.tensor([1, 2, 3]), torch.randn(5, 2), offsets)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import errors, masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import filled, select, tracked, transforming, zeroed
@@ -75,9 +75,20 @@ class _Lookup(torch.autograd.Function):
         return full[:rows], None, None, None, None
 
 
-def renorm(weight: Tensor, indices: Pair, max_norm: float, norm_type: float) -> Tensor:
-    """``max_norm``: rows named by valid ids are rescaled in place (plain torch reads the ids on the host, too)."""
-    return torch.embedding_renorm_(weight, indices.data[indices.mask], max_norm, norm_type)
+def renorm(weight: Operand, indices: Operand, max_norm: float, norm_type: float) -> Operand:
+    """``max_norm``: rows named by valid ids are rescaled in place (plain torch reads the ids on the host, too).
+
+    The norm of a row of a masked weight is that of its valid entries.
+    """
+    ids = indices.data[indices.mask] if isinstance(indices, Pair) else indices.flatten()
+    if not isinstance(weight, Pair):
+        return torch.embedding_renorm_(weight, ids, max_norm, norm_type)
+    ids = ids.unique()
+    rows = select(weight.data.detach()[ids], weight.mask[ids], 0)
+    norm = torch.linalg.vector_norm(rows, norm_type, -1, keepdim=True)
+    scale = torch.where(norm > max_norm, max_norm / (norm + 1e-7), 1)
+    weight.data.detach()[ids] = weight.data.detach()[ids] * scale
+    return weight
 
 
 def one_hot(ids: Pair, num_classes: int = -1) -> Pair:
@@ -103,7 +114,7 @@ def embedding_bag(
     entries that are left.
     """
     if isinstance(offsets, Pair):
-        raise ValueError("offsets must be a plain tensor, got a masked one: mask the ids that a bag should skip")
+        raise errors.unsupported("aten::embedding_bag", ["offsets"])  # a bag without a beginning is no bag
     table, ids, padding = pair.of(weight), pair.of(indices), -1 if padding_idx is None else padding_idx
     padding += table.data.shape[0] if padding < 0 and padding_idx is not None else 0
     mask, samples = ids.mask, None
