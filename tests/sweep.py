@@ -32,6 +32,8 @@ NOT_APPLICABLE = {
         *("torch._scaled_mm", "torch._scaled_mm_v2"),
         *("torch.ops.aten._flash_attention_forward", "torch.ops.aten._efficient_attention_forward"),
     },
+    "a sparse result, which the harness cannot compare: see test_sparse": {"to_sparse"},
+    "its offsets, which the harness masks too, must be plain: see test_embedding": {"nn.functional.embedding_bag"},
     "the peer's own functions, tested as ours in test_functional": {
         *(name for name in database.ENTRIES if name.startswith("masked.")),
     },
@@ -78,7 +80,8 @@ def _keeps_the_laws(name: str, sample: database.Sample, case: database.Sample) -
     outputs, _ = harness.run(case, requires_grad=backward)
     if (name, "garbage") not in XFAIL:
         harness.check_garbage(case)
-    if (name, "identity") not in XFAIL:
+    empty = any(not m.data.numel() for m in harness.masked_leaves((case.args, case.kwargs)))
+    if (name, "identity") not in XFAIL and not empty:  # L6: a slice of nothing is masked
         harness.check_identity(sample)
     if (name, "gradient") not in XFAIL and plain_gradcheck_passes(sample):
         harness.check_gradient(case)
