@@ -2,7 +2,7 @@
 
 import itertools
 import warnings
-from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -14,7 +14,6 @@ from .oracles import FAMILY, ORACLES, XFAIL
 
 LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled")
 PATTERNS = ("random", "rows", "none")
-RAN: Counter[str] = Counter()
 
 
 def _parameters() -> list:
@@ -30,7 +29,7 @@ def _parameters() -> list:
 
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss")  # kl_div's own notice
 @pytest.mark.parametrize(("name", "law"), _parameters())
-def test_law(name: str, law: str) -> None:
+def test_law(name: str, law: str, record_property: Callable[[str, object], None]) -> None:
     checked = 0
     for sample in database.samples(name, limit=2 if law == "compiled" else database.MAX_SAMPLES):
         if not _plain_runs(sample):
@@ -41,7 +40,7 @@ def test_law(name: str, law: str) -> None:
             except MaskedValueError:  # the documented refusal: a hole was asked where to split, how often to repeat ...
                 continue
             checked += 1
-    RAN[FAMILY[name]] += checked
+    record_property("law", (FAMILY[name], name, checked))
     assert checked or law == "inplace", "no sample of the database could be run"
 
 
