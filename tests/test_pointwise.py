@@ -1,0 +1,212 @@
+"""Elementwise ops beyond the generated laws: coverage by tag, payload promises, promotion, keywords, dtypes."""
+
+import math
+
+import pytest
+import torch
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor, Payload, table
+from masked_tensor.tensor import pair_of
+
+from . import database, harness
+from .oracles import FAMILY
+
+NAN, INF = math.nan, math.inf
+MASK = torch.tensor([True, False, True])
+FAMILIES = ("pointwise", "random")
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
+
+def wrapped(values: list[float], mask: torch.Tensor = MASK, **kwargs) -> MaskedTensor:
+    return mt.as_masked_tensor(torch.tensor(values, **kwargs), mask)
+
+
+def decomposes(overload: torch._ops.OpOverload) -> bool:
+    return torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeImplicitAutograd")
+
+
+def test_every_op_that_torch_calls_pointwise_has_a_row() -> None:
+    names = {s.name.removeprefix("aten::") for s in torch._C._jit_get_all_schemas() if s.name.startswith("aten::")}
+    missing = []
+    for name in sorted(names):
+        packet = getattr(torch.ops.aten, name, None)
+        for overload in (getattr(packet, o) for o in packet.overloads()) if packet is not None else ():
+            if torch.Tag.pointwise in overload.tags and overload not in table.ENTRIES and not decomposes(overload):
+                missing.append(overload.name())
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", sorted(n for n, family in FAMILY.items() if family in FAMILIES))
+def test_zero_is_promised_only_where_it_is_kept(name: str) -> None:
+    if name not in database.ENTRIES:
+        pytest.skip("not an entry of the database")
+    for sample in database.samples(name, limit=3):
+        for which in ("all", "first"):
+            outputs, _ = harness.run(harness.masked_case(sample, "random", which))
+            for pair in (pair_of(o) for o in outputs if type(o) is MaskedTensor):
+                if pair.payload is Payload.ZERO:
+                    assert not (pair.data[~pair.mask] != 0).any()
+
+
+def test_a_zero_dimensional_operand_does_not_promote_and_gets_the_sum_of_valid_gradients() -> None:
+    x = wrapped([2.0, NAN, 3.0], dtype=torch.float16)
+    w = torch.tensor(1.5, dtype=torch.float64, requires_grad=True)
+    y = x * w
+    assert y.dtype is torch.float16
+    y.sum().backward()
+    assert w.grad.dtype is torch.float64
+    assert w.grad.item() == 5.0
+
+
+@pytest.mark.parametrize("payload", [NAN, INF, 1e30])
+@pytest.mark.parametrize("op", [torch.mul, torch.div, torch.atan2, torch.hypot, torch.pow, torch.logaddexp])
+def test_a_broadcast_plain_operand_never_sees_the_payload(op, payload: float) -> None:
+    data = torch.tensor([[1.0, payload, 2.0], [3.0, 0.5, payload]], requires_grad=True)
+    mask = torch.tensor([[True, False, True], [True, True, False]])
+    w = torch.tensor([0.5, 2.0, 3.0], requires_grad=True)
+    op(mt.as_masked_tensor(data, mask), w).sum().backward()
+    assert (data.grad[~mask] == 0).all()
+    expected = torch.autograd.grad(
+        sum(op(d, v) for d, v, m in zip(data.detach().flatten(), w.repeat(2), mask.flatten(), strict=True) if m), w
+    )[0]
+    torch.testing.assert_close(w.grad, expected)
+
+
+def test_keywords() -> None:
+    x, y = wrapped([1.0, 2.0, 3.5]), wrapped([2.0, 5.0, 2.0])
+    assert torch.add(x, y, alpha=3).tolist() == [7.0, None, 9.5]
+    assert torch.rsub(x, y, alpha=2).tolist() == [0.0, None, -5.0]
+    assert torch.div(x, y, rounding_mode="floor").tolist() == [0.0, None, 1.0]
+    assert torch.round(x * 1.26, decimals=1).tolist() == pytest.approx([1.3, None, 4.4])
+    assert torch.clamp(x, max=y).tolist() == [1.0, None, 2.0]
+    assert torch.clamp(x, min=2.0).tolist() == [2.0, None, 3.5]
+    assert torch.nan_to_num(wrapped([NAN, NAN, INF]), 7.0, posinf=1.0).tolist() == [7.0, None, 1.0]
+    assert torch.addcmul(x, y, y, value=0.5).tolist() == [3.0, None, 5.5]
+
+
+def test_an_infinite_alpha_does_not_reach_a_hole() -> None:
+    x = mt.masked_tensor(torch.tensor([1.0, 2.0, 3.0]), MASK, requires_grad=True)
+    total = torch.add(x, x.detach(), alpha=INF)
+    assert pair_of(total).payload is Payload.ANY
+    total.sum().backward()
+    assert x.grad.filled(9.0).tolist() == [1.0, 9.0, 1.0]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_integers_are_not_divided_by_what_lies_under_the_mask(dtype: torch.dtype) -> None:
+    x = mt.masked_tensor(torch.tensor([7, 1, 9]), MASK).to(dtype)
+    y = mt.masked_tensor(torch.tensor([2, 0, 4]), MASK).to(dtype)
+    for op in (torch.floor_divide, torch.remainder, torch.fmod):
+        assert op(x, y).tolist()[1] is None
+    assert (x // y).tolist() == [3, None, 2]
+    assert (x % y).tolist() == [1, None, 1]
+    assert torch.div(x, y, rounding_mode="trunc").tolist() == [3, None, 2]
+    x //= y
+    assert x.tolist() == [3, None, 2]
+    assert (100 // y).tolist() == [50, None, 25]
+    least = torch.iinfo(dtype).min
+    assert (wrapped([8, least, 8], dtype=dtype) // wrapped([2, -1 if least else 0, 2], dtype=dtype)).count() == 2
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_low_precision(dtype: torch.dtype) -> None:
+    x = wrapped([0.5, NAN, 2.0], dtype=dtype).requires_grad_()
+    y = (x * 2 + 1).exp().log()
+    assert y.dtype is dtype
+    y.sum().backward()
+    assert x.grad.dtype is dtype
+    assert x.grad.filled(0).tolist() == pytest.approx([2.0, 0.0, 2.0], rel=0.1)
+
+
+def test_complex_gradients() -> None:
+    data = torch.tensor([1 + 2j, complex(NAN, 1), 3 - 1j], dtype=torch.complex128, requires_grad=True)
+
+    def function(z: torch.Tensor) -> torch.Tensor:
+        x = mt.as_masked_tensor(z, MASK)
+        return ((x * x.conj()).sqrt() + x.exp() / x).filled(0)
+
+    assert torch.autograd.gradcheck(lambda z: function(torch.where(MASK, z, NAN)), data.detach().requires_grad_())
+    function(data).abs().sum().backward()
+    assert data.grad[1] == 0
+    assert data.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(torch.exp, torch.sqrt, torch.sigmoid, torch.tanh, torch.nn.functional.gelu, torch.nn.functional.logsigmoid),
+        *(lambda x: x**3, lambda x: 1 / x, lambda x: x * x.log(), lambda x: torch.where(x > 1, x * x, x.log())),
+    ],
+)
+def test_double_backward(function) -> None:
+    data = torch.tensor([0.5, 7.0, 2.0], dtype=torch.float64, requires_grad=True)
+
+    def masked(d: torch.Tensor) -> torch.Tensor:
+        return function(mt.as_masked_tensor(torch.where(MASK, d, NAN), MASK)).filled(0)
+
+    assert torch.autograd.gradgradcheck(masked, data)
+
+
+def test_in_place_dunders() -> None:
+    x, y = mt.masked_tensor([6, 5, 12], MASK), mt.masked_tensor([3, 3, 10], [True, True, False])
+    for name, expected in {"iand": 2, "ior": 7, "ixor": 5, "iadd": 9, "isub": 3, "imul": 18, "ilshift": 48}.items():
+        z = x.clone()
+        result = getattr(z, f"__{name}__")(y)
+        assert result is z
+        assert z.tolist() == [expected, None, None]
+    with pytest.raises(mt.MaskedWriteError, match="filled"):
+        torch.ones(3).add_(wrapped([1.0, 2.0, 3.0]))
+
+
+def test_where_with_numbers_and_in_a_chain() -> None:
+    x = wrapped([1.0, NAN, -3.0]).requires_grad_()
+    assert torch.where(x > 0, x, 0.0).tolist() == [1.0, None, 0.0]
+    assert torch.where(x > 0, 1, 2).tolist() == [1, None, 2]
+    plain = torch.tensor([True, True, False])
+    assert torch.where(plain, x, torch.zeros(3)).tolist() == [1.0, None, 0.0]
+    assert torch.where(~plain, x, torch.zeros(3)).tolist() == [0.0, 0.0, -3.0]
+    torch.where(x > 0, x.log(), x.exp()).sum().backward()
+    assert x.grad.filled(0).tolist() == pytest.approx([1.0, 0.0, math.exp(-3)])
+    assert [i.tolist() for i in torch.where(x > 0)] == [[0]]
+
+
+def test_masked_fill_keeps_padding_and_feeds_its_value() -> None:
+    scores = mt.masked_tensor(torch.zeros(2, 2), torch.tensor([[True, True], [True, False]]))
+    causal = torch.tensor([[False, True], [False, False]])
+    value = torch.tensor(-1.0, requires_grad=True)
+    filled = scores.masked_fill(causal | ~scores.get_mask(), value)
+    assert filled.tolist() == [[0.0, -1.0], [0.0, None]]
+    filled.sum().backward()
+    assert value.grad.item() == 1.0
+
+
+def test_empty_and_scalar_tensors() -> None:
+    empty = mt.masked_tensor(torch.ones(0, 3), torch.ones(0, 3, dtype=torch.bool), requires_grad=True)
+    (empty * torch.ones(3) / 2).exp().sum().backward()
+    assert empty.grad.shape == (0, 3)
+    hole = mt.masked_tensor(2.0, False, requires_grad=True)
+    (hole * 3).log().backward()
+    assert hole.grad.tolist() is None
+
+
+def test_constant_dimensions_stay_constant() -> None:
+    mask = (torch.arange(5) < 3).view(1, 5, 1).expand(2, 5, 4)
+    x = mt.as_masked_tensor(torch.randn(2, 5, 4), mask)
+    y = (x + 1).relu() * torch.randn(4) + x
+    assert y.get_mask().stride() == (0, 1, 0)
+
+
+def test_in_inference_mode() -> None:
+    with torch.inference_mode():
+        x = wrapped([1.0, NAN, 4.0])
+        assert (x.sqrt() + x * 2).tolist() == [3.0, None, 10.0]
+        x.mul_(2)
+        assert x.tolist() == [2.0, None, 8.0]
+
+
+def test_polygamma_in_place() -> None:
+    x = wrapped([1.0, 2.0, 3.0])
+    expected = torch.polygamma(1, x).tolist()
+    assert x.polygamma_(1).tolist() == expected
