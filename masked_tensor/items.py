@@ -1,7 +1,7 @@
-"""``x[key]`` and ``x[key] = value`` for keys with a single masked integer, which torch would read with ``item()``.
+"""``x[key]`` and ``x[key] = value`` for keys with a 0-d masked integer or bool, which torch would read by ``item()``.
 
-As with longer masked indices: what is read through a hole is masked, and nothing is written through it.  Every other
-key goes torch's own way, to the rules of indexing and assignment.
+As with longer masked indices: what is read through a hole is masked, nothing is written through it, and a masked bool
+selects nothing.  Every other key goes torch's own way, to the rules of indexing and assignment.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from .tensor import MaskedTensor, pair_of, wrap
 
 def getitem(x: MaskedTensor, key: Any) -> Any:
     """``x[key]``."""
-    if not _has_integer(key):
+    if not _has_scalar(key):
         return Tensor.__getitem__(x, key)
     key, known = _read(key)
     result = Tensor.__getitem__(x, key)
@@ -28,30 +28,33 @@ def getitem(x: MaskedTensor, key: Any) -> Any:
 def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     known = True
-    if _has_integer(key):
+    if _has_scalar(key):
         key, known = _read(key)
     if known:
         Tensor.__setitem__(x, key, value)
 
 
-def _has_integer(key: Any) -> bool:
+def _has_scalar(key: Any) -> bool:
     if type(key) is tuple:
-        return any(_is_integer(k) for k in key)
-    return _is_integer(key)
+        return any(_is_scalar(k) for k in key)
+    return _is_scalar(key)
 
 
-def _is_integer(key: Any) -> bool:
-    return type(key) is MaskedTensor and key.dim() == 0 and key.dtype not in (torch.bool, torch.uint8)
+def _is_scalar(key: Any) -> bool:
+    return type(key) is MaskedTensor and key.dim() == 0
 
 
 def _read(key: Any) -> tuple[Any, bool]:
-    """The key with numbers for its masked integers (0 for a hole), and whether there was no hole."""
+    """The key with numbers for its masked integers (0 for a hole), and whether all of them were valid."""
     known, result = True, []
     for part in key if type(key) is tuple else (key,):
-        if _is_integer(part):
+        if _is_scalar(part):
             inner = pair_of(part)
-            valid = bool(inner.mask)
-            part, known = (int(inner.data) if valid else 0), known and valid
+            if inner.data.dtype is torch.bool:
+                part = inner.data & inner.mask
+            else:
+                valid = bool(inner.mask)
+                part, known = (int(inner.data) if valid else 0), known and valid
         result.append(part)
     return tuple(result), known
 
