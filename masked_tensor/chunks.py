@@ -37,8 +37,9 @@ def reduce(
 
     A kernel that is not ``associative`` is never given a part of a slice.
     """
-    nothing_to_fill = identity == 0 and x.payload is Payload.ZERO
-    along = None if nothing_to_fill else walk_dim(x.data, dims)
+    if x.data.numel() < LARGE or (identity == 0 and x.payload is Payload.ZERO):
+        return kernel(filled(x, identity), dims, keepdim)
+    along = walk_dim(x.data, dims)
     if along is None or (along in dims and not associative):
         return kernel(filled(x, identity), dims, keepdim)
     parts = pieces(x, along, identity)

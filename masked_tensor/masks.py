@@ -157,6 +157,8 @@ def real(x: Tensor) -> bool:
 
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The number of True entries along ``dim`` (int64)."""
+    if few(mask):
+        return torch.sum(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
     dims = canonical_dims(dim, mask.dim())
     small = compact(mask)
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
@@ -173,7 +175,8 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 
 # From this many bytes on, eight of them are counted at a time, as one int64: summing bool is 100 times slower.
 PACKED = 1 << 12
-_EIGHT_ONES = 0x0101010101010101
+_LOW_BYTES = 0x00FF00FF00FF00FF
+_FOUR_ONES = 0x0001000100010001
 
 
 def _packed_count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
@@ -183,11 +186,12 @@ def _packed_count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor
         return total.view([1] * small.dim()) if keepdim else total
     words = _words(small)
     if last in dims:
-        # At most 31 words are added, so no byte exceeds 31; the product then holds the sum of its bytes in the highest.
+        # At most 255 words are added, so no byte overflows; then bytes are added in pairs, and the pairs by a product.
         width = words.shape[-1]
-        group = next(n for n in range(31, 0, -1) if width % n == 0)
-        part = words.unflatten(-1, (group, width // group)).sum(-2)
-        return ((part * _EIGHT_ONES) >> 56).bitwise_and_(255).sum(dims, keepdim)
+        group = next(n for n in range(255, 0, -1) if width % n == 0)
+        part = words.unflatten(-1, (width // group, group)).sum(-1)
+        pairs = (part & _LOW_BYTES) + ((part >> 8) & _LOW_BYTES)
+        return ((pairs * _FOUR_ONES) >> 48).bitwise_and_(0xFFFF).sum(dims, keepdim)
     # Rows are added 255 at a time, so no byte overflows.
     longest = max(dims, key=lambda d: small.shape[d])
     whole, rest = divmod(small.shape[longest], 255)
@@ -204,9 +208,9 @@ def _words(small: Tensor) -> Tensor:
     """The bytes as int64 along the last dimension, padded with zeros to a length that divides well."""
     size = small.shape[-1]
     aligned = small.is_contiguous() and small.storage_offset() % 8 == 0 and size % 8 == 0
-    if aligned and (size <= 248 or builtins.any(size % (8 * n) == 0 for n in range(8, 32))):
+    if aligned and (size <= 2040 or builtins.any(size % (8 * n) == 0 for n in range(32, 256))):
         return small.view(torch.int64)
-    unit = 8 if size <= 248 else 128
+    unit = 8 if size <= 2040 else 1024
     padded = small.new_zeros((*small.shape[:-1], size + -size % unit))
     padded.narrow(-1, 0, size).copy_(small)
     return padded.view(torch.int64)
@@ -214,12 +218,25 @@ def _words(small: Tensor) -> Tensor:
 
 def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether any entry along ``dim`` is True.  Empty slices: False."""
+    if few(mask):
+        return torch.any(mask) if dim is None and not keepdim else torch.any(mask, _dims(dim, mask), keepdim)
     return _extreme(mask, dim, keepdim, False)
 
 
 def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether every entry along ``dim`` is True.  Empty slices: True."""
+    if few(mask):
+        return torch.all(mask) if dim is None and not keepdim else torch.all(mask, _dims(dim, mask), keepdim)
     return _extreme(mask, dim, keepdim, True)
+
+
+def few(mask: Tensor) -> bool:
+    """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
+    return type(mask) is Tensor and mask.numel() < PACKED and mask.dim() > 0 and 0 not in mask.stride()
+
+
+def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
+    return dim if type(dim) is tuple and dim else canonical_dims(dim, mask.dim())
 
 
 def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
@@ -227,8 +244,6 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
     if not dims:
         return mask
     small = compact(mask)
-    if small is mask and mask.numel() < PACKED and type(mask) is Tensor:
-        return torch.all(mask, dims, keepdim) if every else torch.any(mask, dims, keepdim)
     shape = reduced_shape(mask.shape, dims, keepdim)
     if prod(mask.shape[d] for d in dims) == 0:
         return full(shape, mask.device, every)

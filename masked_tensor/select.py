@@ -146,9 +146,21 @@ def _where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
     if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
         bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
         return torch.where(mask, data.view(torch.uint8), bits).view(data.dtype)
-    if type(data) is not Tensor and mask.dtype is torch.bool:
+    if type(data) is Tensor and data.device.type == "cpu":
+        constant = _READY.get((type(fill), fill, data.dtype))
+        if constant is not None:
+            return torch.where(mask, data, constant)
+    elif mask.dtype is torch.bool:
         mask = mask.view(torch.uint8) != 0  # traced: inductor vectorises bytes, not bool
     return torch.where(mask, data, _constant(fill, data.dtype, data.device))
+
+
+# The usual fills, ready made; keyed by type, too, because -0.0 == 0.
+_READY = {
+    (type(fill), fill, dtype): torch.full((), fill, dtype=dtype, device="cpu")
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    for fill in (0, 1, float("inf"), -float("inf"))
+}
 
 
 def _constant(fill: float, dtype: torch.dtype, device: torch.device) -> Tensor:

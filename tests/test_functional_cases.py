@@ -1,4 +1,4 @@
-"""The functional forms case by case: the predecessor's known failures, the RFC's printed examples, modes, options, errors."""
+"""The functional forms case by case: the predecessor's failures, the RFC's examples, modes, options, errors."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def close(actual: Tensor, expected: Any) -> None:
     torch.testing.assert_close(actual, expected, equal_nan=True, rtol=1e-4, atol=1e-4)
 
 
-# ------------------------------------------------------------------------------------------------ the RFC's printed lines
+# ---------------------------------------------------------------------------------------------- the RFC's printed lines
 
 
 def test_the_rfc_prints_these_reductions() -> None:
@@ -201,12 +201,27 @@ def test_a_mask_of_another_dtype_is_read_as_nonzero() -> None:
 
 
 @pytest.mark.parametrize("layout", ["strided", "coo", "csr"])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8, torch.bool, torch.complex64])
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.int32, torch.uint8, torch.bool, torch.complex64]
+)
 def test_dtypes(dtype: torch.dtype, layout: str) -> None:
     dense = torch.tensor([[3, 0, 2], [0, 0, 0], [1, 1, 0]]).to(dtype)
     mask = torch.tensor([[True, True, False], [True] * 3, [True, False, True]])
     x = {"strided": dense.clone, "coo": dense.to_sparse_coo, "csr": dense.to_sparse_csr}[layout]()
-    for name in ("sum", "prod", "any", "all", "count_nonzero", "amax", "amin", "argmax", "mean", "norm", "var", "median"):
+    for name in (
+        "sum",
+        "prod",
+        "any",
+        "all",
+        "count_nonzero",
+        "amax",
+        "amin",
+        "argmax",
+        "mean",
+        "norm",
+        "var",
+        "median",
+    ):
         plain = {"amax": "amax", "norm": "sum", "median": "sum"}.get(name, name)
         ordered = name in ("amax", "amin", "argmax", "median")
         if (ordered and dtype.is_complex) or (name in ("mean", "norm", "var") and not dtype.is_floating_point):
@@ -228,7 +243,9 @@ def test_errors_name_both_sides() -> None:
     x = torch.ones(2, 3)
     with pytest.raises(ValueError, match=r"mask must broadcast to input's shape \(2, 3\), got a mask of shape \(2,\)"):
         mt.sum(x, mask=torch.ones(2, dtype=torch.bool))
-    with pytest.raises(ValueError, match=r"mask must broadcast to input's shape \(2, 3\), got a mask of shape \(4, 3\)"):
+    with pytest.raises(
+        ValueError, match=r"mask must broadcast to input's shape \(2, 3\), got a mask of shape \(4, 3\)"
+    ):
         mt.sum(x.to_sparse_coo(), mask=torch.ones(4, 3, dtype=torch.bool).to_sparse_coo())
     with pytest.raises(ValueError, match="got mask on meta, input on cpu"):
         mt.sum(x, mask=torch.ones(2, 3, dtype=torch.bool, device="meta"))

@@ -20,10 +20,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
 ]
 
+
+def along_last(name: str, keywords: dict[str, Any]) -> Callable[..., Tensor]:
+    form = getattr(masked, name.split()[0])
+    return lambda x, mask: form(x, dim=-1, mask=mask, **keywords)
+
+
 FORMS: dict[str, Callable[..., Tensor]] = {
-    name: (
-        lambda x, mask, form=getattr(masked, name.split()[0]), keywords=keywords: form(x, dim=-1, mask=mask, **keywords)
-    )
+    name: along_last(name, keywords)
     for name, (_, _, keywords) in REDUCTIONS.items()
     if name not in ("any", "all", "count_nonzero", "norm 0")
 }

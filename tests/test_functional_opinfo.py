@@ -2,9 +2,9 @@
 
 Deviations from torch.masked, each deliberate:
 
-* argmax and argmin give int64 (the peer: the input's dtype, which cannot hold large positions), and never name a masked-out
-  element (the peer does when the extreme equals its fill value);
-* logsumexp of integers is a float (the peer truncates), cumsum and cumprod of integers and prod of bool promote as torch does;
+* argmax and argmin give int64 (the peer: the input's dtype, which cannot hold large positions), and never name a
+  masked-out element (the peer does when the extreme equals its fill value);
+* logsumexp of integers is a float (the peer truncates), cumsum, cumprod of integers and prod of bool promote;
 * var and std of complex numbers are real, as torch's;
 * median(mask=None) is torch.median (the peer: nanmedian);
 * what the functions leave at masked-out elements differs (0 or -inf here), so only valid outputs are compared.

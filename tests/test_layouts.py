@@ -88,7 +88,9 @@ def test_a_million_by_a_million_stays_small() -> None:
     x, mask = huge(generator), huge(generator, torch.bool)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     column = mask.to_sparse_coo().coalesce()
-    rows = torch.sparse_coo_tensor(column.indices()[:1, ::10], column.values()[::10], (1_000_000,), check_invariants=True)
+    rows = torch.sparse_coo_tensor(
+        column.indices()[:1, ::10], column.values()[::10], (1_000_000,), check_invariants=True
+    )
     broadcast = rows.coalesce()
     for given in (None, mask, mt.specified_mask(x), broadcast):
         for dim in (0, 1, None):
@@ -105,7 +107,10 @@ def test_a_million_by_a_million_stays_small() -> None:
 def test_no_dense_output_where_few_outputs_speak() -> None:
     """A three-dimensional tensor with 1e18 elements and 1e12 outputs."""
     x = torch.sparse_coo_tensor(
-        torch.tensor([[5, 5, 999_999], [7, 7, 0], [1, 2, 3]]), torch.tensor([1.0, 2.0, 3.0]), (10**6,) * 3, check_invariants=True
+        torch.tensor([[5, 5, 999_999], [7, 7, 0], [1, 2, 3]]),
+        torch.tensor([1.0, 2.0, 3.0]),
+        (10**6,) * 3,
+        check_invariants=True,
     ).coalesce()
     out = mt.sum(x, 2)
     assert out.shape == (10**6, 10**6)

@@ -66,7 +66,9 @@ def test_the_predecessors_sparse_tutorial() -> None:
     x = mt.masked_tensor(values.float(), mask)
     for sparse in (x.to_sparse_coo(), x.to_sparse_csr()):
         assert layouts.values(pair_of(sparse).data).tolist() == [3, 5]
-        torch.testing.assert_close(sparse.sin().to_dense().filled(0)[:, 2], torch.tensor([0.1411, -0.9589]), atol=1e-4, rtol=0)
+        torch.testing.assert_close(
+            sparse.sin().to_dense().filled(0)[:, 2], torch.tensor([0.1411, -0.9589]), atol=1e-4, rtol=0
+        )
         other = mt.masked_tensor(values.float() * 20 / values.clamp(min=1), mask)
         other = other.to_sparse_coo() if sparse.layout is torch.sparse_coo else other.to_sparse_csr()
         same(torch.mul(sparse, other), torch.mul(x, other.to_dense()))
@@ -106,8 +108,8 @@ def test_elementwise(function: Callable[[Any], Any], layout: str) -> None:
 @pytest.mark.parametrize("layout", CONVERT)
 @pytest.mark.parametrize(
     "function",
-    [torch.sum, torch.mean, torch.amax, torch.amin, torch.prod, torch.any, torch.all, torch.logsumexp, torch.var, torch.std,
-     torch.argmax, torch.linalg.vector_norm, torch.nansum],
+    [torch.sum, torch.mean, torch.amax, torch.amin, torch.prod, torch.any, torch.all, torch.logsumexp, torch.nansum,
+     torch.var, torch.std, torch.argmax, torch.linalg.vector_norm],
 )  # fmt: skip
 def test_reductions(function: Callable[..., Any], layout: str) -> None:
     x = CONVERT[layout](dense())
@@ -133,6 +135,14 @@ def test_softmax(layout: str) -> None:
 
 
 @pytest.mark.parametrize("layout", CONVERT)
+@pytest.mark.parametrize("function", [torch.cumsum, torch.cumprod, torch.logcumsumexp])
+def test_scans(function: Callable[..., Any], layout: str) -> None:
+    x = CONVERT[layout](dense())
+    for dim in (0, 1):
+        same(function(x, dim), function(dense(), dim))
+
+
+@pytest.mark.parametrize("layout", CONVERT)
 def test_functional_forms_keep_masked_tensors_masked(layout: str) -> None:
     x = CONVERT[layout](dense())
     more = torch.tensor([[True, False, True, True], [True] * 4])
@@ -149,7 +159,10 @@ def test_products_with_dense_matrices(layout: str, payload: float) -> None:
     x = CONVERT[layout](mt.as_masked_tensor(data, MASK))
     generator = torch.Generator().manual_seed(0)
     right, left = torch.randn(4, 3, generator=generator), torch.randn(3, 2, generator=generator)
-    vector, masked = torch.randn(4, generator=generator), mt.masked_tensor(right, torch.rand(4, 3, generator=generator) < 0.5)
+    vector, masked = (
+        torch.randn(4, generator=generator),
+        mt.masked_tensor(right, torch.rand(4, 3, generator=generator) < 0.5),
+    )
     for other in (right, vector, masked):
         same(x @ other, dense() @ other)
     same(left @ x, left @ dense())
@@ -164,7 +177,11 @@ def test_gradients() -> None:
         strided = dense().requires_grad_()
         for x in (leaf, strided):
             weight.grad = None
-            loss = ((x * x).sin() @ weight).sum() + x.softmax(1).square().sum(0).to_dense().sum() + x.amax(1).to_dense().sum()
+            loss = (
+                ((x * x).sin() @ weight).sum()
+                + x.softmax(1).square().sum(0).to_dense().sum()
+                + x.amax(1).to_dense().sum()
+            )
             loss.backward()
         assert type(leaf.grad) is MaskedTensor
         assert leaf.grad.layout is leaf.layout
@@ -197,10 +214,12 @@ def test_in_place_within_the_pattern() -> None:
 
 def test_no_silent_densification() -> None:
     x = dense().to_sparse()
-    for call in (lambda: torch.fft.fft(x), lambda: x.cumsum(0), lambda: torch.linalg.inv(x)):
+    for call in (lambda: torch.fft.fft(x), lambda: x.cummax(0), lambda: torch.linalg.inv(x)):
         with pytest.raises((UnsupportedOpError, NotImplementedError)):
             call()
-    with pytest.raises(UnsupportedOpError, match=r"aten::sort.* has no form for masked tensors of layout torch.sparse_coo"):
+    with pytest.raises(
+        UnsupportedOpError, match=r"aten::sort.* has no form for masked tensors of layout torch.sparse_coo"
+    ):
         x.sort(1)
 
 

@@ -1,7 +1,7 @@
-"""The entrance of every functional form: (input, mask) becomes a Pair, the family's rule runs, a plain result comes out.
+"""The entrance of every functional form: (input, mask) becomes a Pair, the rule runs, a plain result comes out.
 
-A MaskedTensor input brings its own mask, which is AND-ed with ``mask=``; its result is a MaskedTensor.  A plain input gives
-a plain result, with a constant where nothing is valid.
+A MaskedTensor input brings its own mask, which is AND-ed with ``mask=``; its result is a MaskedTensor.  A plain input
+gives a plain result, with a constant where nothing is valid.
 """
 
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def enough(x: Given, dims: Sequence[int], keepdim: bool, min_count: int | None) 
 def finished(
     result: Any, masked: bool, empty: Number, fill_value: Number | None = None, valid: Tensor | None = None
 ) -> Any:
-    """What the caller gets: a MaskedTensor, or plain data with ``fill_value`` (else ``empty``) where nothing is valid."""
+    """What the caller gets: a MaskedTensor, or plain data, ``fill_value`` (else ``empty``) where nothing is valid."""
     if type(result) is not Pair:
         if valid is None:
             return leave(Pair(result, masks.full(result.shape, result.device), Payload.ZERO)) if masked else result
@@ -113,7 +113,8 @@ def finished(
     mask = result.mask if valid is None else valid
     if masked and fill_value is None:
         return leave(Pair(result.data, mask, result.payload if valid is None else Payload.ANY))
-    data = select(result.data, mask, _held(empty if fill_value is None else fill_value, result.data.dtype))  # type: ignore[arg-type]
+    fill: Any = _held(empty if fill_value is None else fill_value, result.data.dtype)
+    data = select(result.data, mask, fill)
     return leave(Pair(data, masks.full(data.shape, data.device), Payload.ZERO)) if masked else data
 
 

@@ -1,26 +1,27 @@
 """Functional losses over valid elements: ``mask`` masks the input, ``target_mask`` the target.
 
-``reduction="mean"`` divides by the number (or summed weights) of elements valid in both; nothing valid gives NaN for a
-plain input unless ``fill_value`` is given, and a masked scalar for a MaskedTensor.  ``"none"`` gives 0 at masked-out elements.
+``reduction="mean"`` divides by the number (or summed weights) of elements valid in both; nothing valid gives NaN for
+a plain input unless ``fill_value`` is given, and a masked scalar for a MaskedTensor.  ``"none"`` gives 0 at
+masked-out elements.
 """
 
 from typing import Any
 
 from torch import Tensor
-from torch.nn import functional as F
 
 from .. import masks
 from .entrance import Given, Number, entered, finished, refuse, run
 from .reduce import aten
 
 _NAN = float("nan")
+_REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 
 
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
     """``(input - target) ** 2`` over the valid elements.
 
-    Keywords common to every loss here: ``mask`` (of the input) and ``target_mask``, broadcastable bool tensors of any layout;
-    ``fill_value``, the value of a loss of which nothing is valid.
+    Keywords common to every loss here: ``mask`` (of the input) and ``target_mask``, broadcastable bool tensors of any
+    layout; ``fill_value``, the value of a loss of which nothing is valid.
 
     Example::
 
@@ -87,7 +88,7 @@ def poisson_nll_loss(
 def kl_div(
     input: Tensor, target: Tensor, *, log_target: bool = False, reduction: str = "mean", **masking: Any
 ) -> Tensor:
-    """The Kullback-Leibler divergence over the valid elements; ``"batchmean"`` divides by the rows with a valid element."""
+    """Kullback-Leibler divergence over the valid elements; ``"batchmean"`` divides by the rows that have one."""
     if reduction != "batchmean":
         return _loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
     masks_of = {k: v for k, v in masking.items() if k != "fill_value"}
@@ -151,6 +152,12 @@ def _sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Give
     return first, second, fill_value
 
 
+def _reduction(name: str) -> int:
+    if name not in _REDUCTIONS:
+        raise ValueError(f"reduction must be one of {sorted(_REDUCTIONS)}, got {name!r}")
+    return _REDUCTIONS[name]
+
+
 def _loss(
     op: Any,
     input: Tensor,
@@ -163,7 +170,7 @@ def _loss(
 ) -> Tensor:
     """``op(input, target, *before, reduction, *after)`` on pairs."""
     first, second, fill_value = _sides(input, target, masking)
-    result = run(op, first.x, second.x, *before, F._Reduction.get_enum(reduction), *after, **keywords)
+    result = run(op, first.x, second.x, *before, _reduction(reduction), *after, **keywords)
     empty = 0.0 if reduction == "none" else _NAN if reduction == "mean" else 0.0
     masked = first.masked or second.masked
     return finished(result, masked, empty, fill_value)  # type: ignore[no-any-return]

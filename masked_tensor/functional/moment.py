@@ -101,9 +101,10 @@ def norm(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` of the valid elements; 0 (inf for ``ord < 0``) if none is valid.
+    """The vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` of the valid elements; 0 (``ord < 0``: inf) if none is.
 
-    ``ord`` 0 counts the nonzero elements, inf and -inf take the greatest and least ``abs(x)``.  Other arguments as :func:`sum`.
+    ``ord`` 0 counts the nonzero elements, inf and -inf take the greatest and least ``abs(x)``.  Other arguments as
+    :func:`sum`.
     """
     ord = 2.0 if ord is None else float(ord)
     form = Form(

@@ -1,4 +1,4 @@
-"""Functional normalizations: normalize, layer_norm, rms_norm, group_norm, instance_norm, batch_norm, local_response_norm."""
+"""Functional normalizations: normalize and the norm layers' functions, with the statistics of the valid elements."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -40,7 +40,7 @@ def normalize(
     dims = masks.canonical_dims(int(dim), given.data.dim())
     if layouts.is_sparse(given.data):
         data = layouts.normalize(given.data, given.mask, dims[0], ord, eps)
-        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
+        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]
     size = run(aten.linalg_vector_norm.default, given.x, ord, list(dims), True)
     divisor = (size.data if type(size) is Pair else size).clamp_min(eps)
     if type(given.x) is not Pair:
@@ -129,7 +129,7 @@ def local_response_norm(
     refuse("local_response_norm", given)
     x = Given(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
     data = F.local_response_norm(x.data, size, alpha, beta, k)
-    return finished(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data  # type: ignore[no-any-return]
+    return finished(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
 
 
 def _normed(name: str, op: Any, input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:

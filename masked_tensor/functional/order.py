@@ -1,4 +1,4 @@
-"""Functional order statistics: argmax, argmin, max, min, median, quantile, mode, unique and their sisters."""
+"""Functional order statistics: median, quantile, mode, unique and their sisters."""
 
 from typing import Any
 
@@ -8,56 +8,10 @@ from torch import Tensor
 from .. import layouts, masks
 from ..pair import Pair
 from .entrance import Given, Number, enough, entered, finished, refuse, run
+from .extremes import one_dim
 from .reduce import aten, sparse_result
 
 _NAN = float("nan")
-
-
-def argmax(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool = False,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
-    """The position (int64) of the greatest valid element along ``dim``, or in the flattened input for None.
-
-    Never the position of a masked-out element; 0 where nothing is valid.  Other arguments as :func:`sum`.
-
-    Example::
-
-        >>> import torch, masked_tensor as mt
-        >>> mt.argmax(torch.tensor([5.0, -float("inf")]), 0, mask=torch.tensor([False, True]))
-        tensor(1)
-    """
-    return _position("argmax", aten.argmax.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
-
-
-def argmin(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool = False,
-    dtype: torch.dtype | None = None,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
-    """The position (int64) of the least valid element.  Arguments as :func:`argmax`."""
-    return _position("argmin", aten.argmin.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
-
-
-def max(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
-    """The greatest valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``."""
-    return _extreme("max", aten.max, input, dim, keepdim, mask, -float("inf"))
-
-
-def min(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
-    """The least valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``."""
-    return _extreme("min", aten.min, input, dim, keepdim, mask, float("inf"))
 
 
 def median(
@@ -96,7 +50,7 @@ def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | 
     given = entered(input, mask)
     refuse("mode", given)
     values, indices = run(aten.mode.default, given.x, dim, keepdim)
-    return torch.return_types.mode((finished(values, given.masked, _NAN), finished(indices, given.masked, 0)))  # type: ignore[arg-type]
+    return torch.return_types.mode((finished(values, given.masked, _NAN), finished(indices, given.masked, 0)))
 
 
 def quantile(
@@ -109,7 +63,7 @@ def quantile(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The ``q``-quantile of the valid elements, NaN if one of them is NaN or none is valid.  Arguments as torch.quantile."""
+    """The ``q``-quantile of the valid elements, NaN if one is NaN or none is valid.  Arguments as torch.quantile."""
     return _quantile("quantile", aten.quantile, input, q, dim, keepdim, interpolation, mask, fill_value)
 
 
@@ -168,47 +122,10 @@ def _unique_results(given: Given, results: Any, return_inverse: bool, return_cou
     return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
-def _one_dim(name: str, dim: Any) -> None:
-    if dim is not None and not isinstance(dim, int):
-        raise TypeError(f"{name}(): dim must be an int or None, got {dim!r}")
-
-
-def _position(
-    name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
-) -> Tensor:
-    _one_dim(name, dim)
-    given = entered(input, mask).to(dtype)
-    dims = masks.canonical_dims(dim, given.data.dim())
-    if layouts.is_sparse(given.data):
-        data, valid = layouts.position(
-            given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
-        )
-        return sparse_result(data, valid, given.masked, 0)  # type: ignore[no-any-return]
-    result = run(op, given.x, dim, keepdim)
-    return finished(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count))  # type: ignore[no-any-return]
-
-
-def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:
-    _one_dim(name, dim)
-    given = entered(input, mask)
-    if dim is None and keepdim:
-        raise TypeError(f"{name}(): keepdim needs a dim")
-    kind = getattr(torch.return_types, name)
-    if layouts.is_sparse(given.data):
-        dims = masks.canonical_dims(dim, given.data.dim())
-        results = layouts.extreme(given.data, given.mask, dims, keepdim, largest=name == "max")
-        values, indices = (sparse_result(*r, given.masked, e) for r, e in zip(results, (empty, 0), strict=True))
-        return values if dim is None else kind((values, indices))
-    if dim is None:
-        return finished(run(op.default, given.x), given.masked, empty)
-    values, indices = run(op.dim, given.x, dim, keepdim)
-    return kind((finished(values, given.masked, empty), finished(indices, given.masked, 0)))
-
-
 def _median(
     name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor:
-    _one_dim(name, dim)
+    one_dim(name, dim)
     given = entered(input, mask).to(dtype)
     dims = masks.canonical_dims(dim, given.data.dim())
     if given.data.is_complex():
@@ -243,7 +160,7 @@ def _shaped(result: Any, shape: list[int]) -> Any:
 def _quantile(
     name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, mask: Any, fill_value: Any
 ) -> Tensor:
-    _one_dim(name, dim)
+    one_dim(name, dim)
     given = entered(input, mask)
     refuse(name, given)
     overload = op.default if isinstance(q, Tensor) else op.scalar

@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 from .. import layouts, masks
 from ..pair import Pair
 from ..ports import leave
-from .entrance import Dim, Given, Number, enough, entered, finished, refuse, run
+from .entrance import Dim, Given, Number, enough, entered, finished, run
 
 aten = torch.ops.aten
 
@@ -22,7 +22,7 @@ class Form:
 
     name: str
     call: Callable[..., Any]  #: (pair or tensor, dims, keepdim, **params)
-    law: Callable[..., Tensor] | None
+    law: Callable[..., Tensor]
     empty: Number
     everywhere: bool = False  #: the law may give something else than 0 for a slice of zeros
 
@@ -75,8 +75,6 @@ def _sparse(
     min_count: int | None,
     **params: Any,
 ) -> Any:
-    if form.law is None:
-        refuse(form.name, given)
     data, valid = layouts.reduce(
         form.law,
         given.data,

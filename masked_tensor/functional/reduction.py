@@ -173,8 +173,8 @@ def logsumexp(
 ) -> Tensor:
     """``log(sum(exp(x)))`` over the valid elements, integers in the default dtype; -inf where none is valid.
 
-    Arguments as :func:`sum`.  The result of a sparse input stores every output that has a valid element, because a slice
-    of ``n`` zeros gives ``log(n)``.
+    Arguments as :func:`sum`.  The result of a sparse input stores every output that has a valid element, because a
+    slice of ``n`` zeros gives ``log(n)``.
     """
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
         dtype = torch.get_default_dtype()

@@ -31,12 +31,12 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
 
 
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
-    """The running maximum of the valid elements along ``dim``, a named tuple ``(values, indices)``.  Strided inputs only."""
+    """The running maximum of the valid elements, a named tuple ``(values, indices)``.  Strided inputs only."""
     return _extreme("cummax", aten.cummax.default, input, dim, mask)
 
 
 def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
-    """The running minimum of the valid elements along ``dim``, a named tuple ``(values, indices)``.  Strided inputs only."""
+    """The running minimum of the valid elements, a named tuple ``(values, indices)``.  Strided inputs only."""
     return _extreme("cummin", aten.cummin.default, input, dim, mask)
 
 
@@ -45,7 +45,7 @@ def _scan(name: str, op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Te
     if layouts.is_sparse(given.data):
         (dim,) = masks.canonical_dims(int(dim), given.data.dim())
         data = layouts.scan(lambda x: run(op, x, 1), given.data, given.mask, dim)
-        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
+        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]
     return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]
 
 

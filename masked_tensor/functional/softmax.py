@@ -25,10 +25,10 @@ def softmax(
         dim: the dimension along which the result sums to 1.
         dtype: converts the input first.
         mask: True = valid; any layout, broadcastable.  None on a sparse input: the stored elements.
-        mode: ``"safe"``: a slice with nothing valid gives zeros and zero gradients, because of its *mask*; a valid slice
-            of only -inf gives NaN, as torch.softmax does.  ``"inf_as_zero"``: a slice of only -inf gives zeros wherever the
-            -inf came from (oneDNN's attribute of that name, torch's ``_safe_softmax``).  ``"none"``: the plain formula,
-            NaN where nothing is valid.
+        mode: ``"safe"``: a slice with nothing valid gives zeros and zero gradients, because of its *mask*; a valid
+            slice of only -inf gives NaN, as torch.softmax does.  ``"inf_as_zero"``: a slice of only -inf gives zeros
+            wherever the -inf came from (oneDNN's attribute of that name, torch's ``_safe_softmax``).  ``"none"``: the
+            plain formula, NaN where nothing is valid.
 
     A sparse input keeps its pattern: unspecified elements never take part.
 
@@ -47,7 +47,7 @@ def softmax(
 def log_softmax(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
-    """``x - logsumexp(x)`` over the valid elements along ``dim``; -inf at masked-out ones, so that exp gives softmax's 0.
+    """``x - logsumexp(x)`` over the valid elements along ``dim``; -inf at masked-out ones, whose exp is softmax's 0.
 
     Arguments as :func:`softmax`.
     """
@@ -102,7 +102,7 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: boo
     empty = -float("inf") if log else 0.0
     if layouts.is_sparse(given.data):
         data = layouts.softmax(given.data, given.mask, dim, log=log, mode=mode)
-        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[no-any-return, union-attr]
+        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]
     if mode != "inf_as_zero" and type(given.x) is not Pair:
         return torch.log_softmax(given.data, dim) if log else torch.softmax(given.data, dim)
     result = rules.softmax(whole(given), dim, log=log, mode=mode)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Layouts: strided, COO and compressed (CSR, CSC, BSR, BSC) are siblings with the same verbs; nothing else tests a layout.
+"""Layouts: strided, COO and compressed (CSR, CSC, BSR, BSC) are siblings with the same verbs.
 
 What an element of a sparse input means under a mask
 ----------------------------------------------------
@@ -14,8 +14,9 @@ hidden.  ``mask=None`` shows everything (reductions) or the stored elements (sof
 
 The six constructions of ``input_mask``
 ---------------------------------------
-A masked reduction is the plain reduction of an ``input_mask`` whose hidden elements hold the reduction's identity ``I``.
-Take ``input = [*, *, *, x, y, z]`` and ``mask = [*, F, T, *, F, T]``, with ``*`` unspecified.  Six patterns are possible:
+A masked reduction is the plain
+reduction of an ``input_mask`` whose hidden elements hold the reduction's identity ``I``. Take ``input = [*, *, *, x,
+y, z]`` and ``mask = [*, F, T, *, F, T]``, with ``*`` unspecified.  Six patterns are possible:
 
 == ==========================  ==================================================================================
 1  ``[*, *, 0, *, *, z]``      what the mask shows, and nothing else
@@ -41,10 +42,11 @@ mask; a strided mask costs its own number of elements before broadcasting.
 
 Which outputs are stored
 ------------------------
-A result has the input's layout if that can hold it (CSR, CSC, BSR and BSC: two dimensions, so ``keepdim=True``), is COO
-otherwise, and strided when no dimension is left.  It stores the outputs that have a stored-and-valid element; the others
-are 0 or have nothing valid.  logsumexp, argmax, argmin, var and std also store outputs of zeros alone where those do not
-give 0.  Everywhere a valid element exists, ``result.to_dense()`` equals the strided result.
+A result has the input's layout if that can hold it (CSR, CSC, BSR
+and BSC: two dimensions, so ``keepdim=True``), is COO otherwise, and strided when no dimension is left.  It stores the
+outputs that have a stored-and-valid element; the others are 0 or have nothing valid.  logsumexp, argmax, argmin, var
+and std also store outputs of zeros alone where those do not give 0.  Everywhere a valid element exists,
+``result.to_dense()`` equals the strided result.
 """
 
 from .along import normalize, scan, softmax

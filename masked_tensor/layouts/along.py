@@ -1,7 +1,7 @@
 """Softmax, normalize and scans of sparse tensors: over the stored-and-valid values, in the input's own pattern.
 
-Unspecified elements never take part, as in torch.sparse.softmax: the pattern is the default mask.  A stored value that the
-mask hides stays stored, as 0 (-inf in log_softmax).
+Unspecified elements never take part, as in torch.sparse.softmax: the pattern is the default mask.  A stored value
+that the mask hides stays stored, as 0 (-inf in log_softmax).
 """
 
 from collections.abc import Callable

@@ -29,7 +29,10 @@ def indices(x: Tensor) -> tuple[Tensor, ...]:
 
 def assemble(x: Tensor, values: Tensor) -> Tensor:
     """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored(x)``."""
-    return torch.sparse_compressed_tensor(*indices(x), values, tuple(x.shape), layout=x.layout, check_invariants=False)
+    offsets, plain = indices(x)
+    return torch.sparse_compressed_tensor(
+        offsets, plain, values, tuple(x.shape), layout=x.layout, check_invariants=False
+    )
 
 
 def coordinate(x: Tensor, dim: int) -> Tensor:

@@ -1,7 +1,8 @@
 """Stored values out of a tensor of any layout and back into its pattern, differentiably.
 
-No rule differentiates through a torch sparse tensor: the values cross as a strided tensor, by two small autograd Functions,
-and each one's backward is the other.  A gradient therefore comes back in the tensor's own layout and pattern.
+No rule differentiates through a torch sparse tensor: the values cross as a strided tensor, by two small autograd
+Functions, and each one's backward is the other.  A gradient therefore comes back in the tensor's own layout and
+pattern.
 """
 
 from collections.abc import Sequence
@@ -93,24 +94,24 @@ def _assembled(x: Tensor, new: Tensor) -> Tensor:
 
 class _Values(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.pattern = x.detach()
         return of(x).stored(ctx.pattern).detach().reshape(-1).clone()  # type: ignore[no-any-return]
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
         return with_values(ctx.pattern, grad)
 
 
 class _WithValues(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, new: Tensor, pattern: Tensor, key: Tensor | None) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, new: Tensor, pattern: Tensor, key: Tensor | None) -> Tensor:
         ctx.pattern, ctx.key = pattern, key
         # With a key the pattern was built from these values and may hold them in another order.
         return _assembled(pattern, new.detach()) if key is None else pattern.detach()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         key = ctx.key
         if key is None and same_pattern(grad, ctx.pattern):
             return values(grad), None, None
@@ -118,7 +119,7 @@ class _WithValues(torch.autograd.Function):
 
 
 def same_pattern(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors store the same positions in the same order (compares indices: never on a strided hot path)."""
+    """Whether two tensors store the same positions in the same order (this compares indices)."""
     if a.layout is not b.layout or a.shape != b.shape or of(a).stored(a).shape != of(b).stored(b).shape:
         return False
     return all(i is j or torch.equal(i, j) for i, j in zip(of(a).indices(a), of(b).indices(b), strict=True))

@@ -1,8 +1,8 @@
 """Ops on pairs with sparse data: values are stored where something is specified, and only those can be valid.
 
-The mask of such a pair has the data's layout and indices.  Elementwise ops run the family's own rule on the stored values
-(so ``cos`` needs no dense result: what is unspecified is masked out), binary ones on the common pattern; reductions,
-softmax and scans use the verbs that the functional forms use; views are the plain op on data and mask.
+The mask of such a pair has the data's layout and indices.  Elementwise ops run the family's own rule on the stored
+values (so ``cos`` needs no dense result: what is unspecified is masked out), binary ones on the common pattern;
+reductions, softmax and scans use the verbs that the functional forms use; views are the plain op on data and mask.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,17 +15,18 @@ from .. import errors
 from ..pair import Pair
 from . import along, laws, order, validity
 from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, values, with_values
-from .keys import unravel
+from .product import matmul
 from .reduction import reduce
 
 ELEMENTWISE = ("pointwise", "activation", "special", "cast", "like", "choose", "random")
+SCANS = ("cumsum", "cumprod", "logcumsumexp")
 VIEWS = ("shape", "layout")
 Dim = int | Sequence[int] | None
 
 
 def involved(args: Sequence[Any]) -> bool:
     """Whether an argument is a pair with sparse data."""
-    for a in args:  # on every op's way: a plain loop
+    for a in args:  # noqa: SIM110 (on every op's way: a generator costs three times as much)
         if type(a) is Pair and a.data.layout is not torch.strided:
             return True
     return False
@@ -50,6 +51,8 @@ def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     family = entry.op.rule.__module__.rpartition(".")[2]
     if entry.kind == "functional" and name in OPS:
         return OPS[name](*args, **kwargs)
+    if entry.kind == "functional" and name in SCANS:
+        return _scan(entry.rule, *args, **kwargs)
     if entry.kind != "out" and family in ELEMENTWISE:
         return elementwise(entry.rule, args, kwargs)
     if entry.kind == "functional" and family in VIEWS:
@@ -64,7 +67,9 @@ def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 def overwrite(old: Pair, new: Pair) -> Pair:
     """``old`` with the values and validity of ``new`` written into its memory; the patterns must be one."""
     if not same_pattern(old.mask, new.mask):
-        raise RuntimeError("an in-place op would change which entries a sparse masked tensor stores; use x = op(x, ...)")
+        raise RuntimeError(
+            "an in-place op would change which entries a sparse masked tensor stores; use x = op(x, ...)"
+        )
     of(old.data).stored(old.data).copy_(of(new.data).stored(new.data))
     return Pair(old.data, new.mask)
 
@@ -120,7 +125,7 @@ def _back(result: Any, pattern: Tensor) -> Any:
     return Pair(with_values(pattern, result.data), with_values(pattern, result.mask))
 
 
-# ------------------------------------------------------------------------------------------ reductions and normalizations
+# ---------------------------------------------------------------------------------------- reductions and normalizations
 
 
 def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
@@ -185,50 +190,9 @@ def _softmax(log: bool) -> Callable[..., Pair]:
     return rule
 
 
-# --------------------------------------------------------------------------------------------------------------- products
-
-
-def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
-    """sparse @ dense or dense @ sparse: valid where at least one stored pair is; cost is nnz times the columns."""
-    if type(x) is not Pair or not is_sparse(x.data):
-        if type(y) is not Pair or y.data.dim() != 2:
-            raise ValueError("a sparse factor on the right must be a masked matrix")
-        out = matmul(_transposed(y), _turned(x))
-        return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))
-    mask = y.mask if type(y) is Pair else None
-    dense: Tensor = y.data if type(y) is Pair else y
-    if x.data.dim() != 2 or is_sparse(dense) or dense.dim() not in (1, 2) or dense.shape[0] != x.data.shape[1]:
-        raise ValueError(
-            f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
-            f"({x.data.layout}) @ {tuple(dense.shape)} ({dense.layout})"
-        )
-    valid = values(x.mask).nonzero().view(-1)
-    rows, columns = (of(x.mask).coordinate(x.mask, d)[valid] for d in (0, 1))
-    factor = values(x.data)[valid]
-    taken = dense[columns]
-    pairs = torch.ones_like(taken, dtype=torch.bool) if mask is None else mask[columns]
-    if mask is not None:
-        taken = torch.where(pairs, taken, 0)
-    products = (factor if dense.dim() == 1 else factor.unsqueeze(1)) * taken
-    shape = (x.data.shape[0], *dense.shape[1:])
-    data = products.new_zeros(shape).index_add(0, rows, products)
-    hits = torch.zeros(shape, dtype=torch.int64, device=data.device).index_add(0, rows, pairs.to(torch.int64))
-    return Pair(data, hits > 0)
-
-
-def _transposed(x: Pair) -> Pair:
-    key = unravel(keys(x.mask), x.mask.shape)
-    turned = key[1] * x.mask.shape[0] + key[0]
-    turned, order_ = turned.sort()
-    shape = (x.mask.shape[1], x.mask.shape[0])
-    like = x.mask if x.mask.layout is torch.sparse_coo else x.mask.to_sparse_coo()
-    return Pair(built(turned, values(x.data)[order_], shape, like), built(turned, values(x.mask)[order_], shape, like))
-
-
-def _turned(x: Pair | Tensor) -> Pair | Tensor:
-    if type(x) is Pair:
-        return Pair(x.data.movedim(-1, 0), x.mask.movedim(-1, 0))
-    return x.movedim(-1, 0)  # type: ignore[union-attr]
+def _scan(rule: Callable[..., Any], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
+    data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
+    return Pair(along.scan(lambda row: rule(row, 1), data, x.mask, dim % x.data.dim()), x.mask)
 
 
 OPS: dict[str, Callable[..., Any]] = {
@@ -243,5 +207,5 @@ OPS: dict[str, Callable[..., Any]] = {
     "min": _extreme(False),
     **{name: _softmax(False) for name in ("softmax", "_softmax", "_sparse_softmax")},
     **{name: _softmax(True) for name in ("log_softmax", "_log_softmax", "_sparse_log_softmax")},
-    **{name: matmul for name in ("matmul", "mm", "mv", "_sparse_mm")},
+    **dict.fromkeys(("matmul", "mm", "mv", "_sparse_mm"), matmul),
 }

@@ -1,7 +1,7 @@
 """Reductions of sparse tensors: one scatter over the stored values, whatever the layout and the mask's layout.
 
-Of the six constructions of ``input_mask`` (see the package's docstring) none is ever built: the stored-and-valid values take
-part as they are, and every other valid element is a zero that is only counted.
+Of the six constructions of ``input_mask`` (see the package's docstring) none is ever built: the stored-and-valid
+values take part as they are, and every other valid element is a zero that is only counted.
 """
 
 from collections.abc import Callable, Sequence
@@ -90,7 +90,8 @@ def reduce(
 ) -> tuple[Tensor, Tensor | None]:
     """The reduction of ``x`` over ``dims``, which stores valid outputs only; a 0-d result comes with its validity.
 
-    ``everywhere``: the law may give something else than 0 for a slice of zeros, so outputs without a stored value count too.
+    ``everywhere``: the law may give something else than 0 for a slice of zeros, so outputs without a stored value
+    count too.
     """
     t = taken(x, mask)
     o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)

@@ -1,7 +1,7 @@
 """Stored values sorted into slices, and one scatter over them per reduction.
 
-A *slice* holds the stored-and-valid values of one output, and ``zeros`` counts what else is valid there: positions that the
-mask shows and the input does not store.  Nothing here knows a layout, and the cost is that of the values.
+A *slice* holds the stored-and-valid values of one output, and ``zeros`` counts what else is valid there: positions
+that the mask shows and the input does not store.  Nothing here knows a layout, and the cost is that of the values.
 """
 
 from dataclasses import dataclass

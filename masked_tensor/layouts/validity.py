@@ -1,7 +1,7 @@
 """Masks of any layout, broadcast to an input of any layout, asked only where somebody stores something.
 
-A mask is True where it says so: a strided mask at its True elements, a sparse one where it *specifies* True.  The cost is
-the number of stored mask entries, or the number of elements of a strided mask before broadcasting.
+A mask is True where it says so: a strided mask at its True elements, a sparse one where it *specifies* True.  The
+cost is the number of stored mask entries, or the number of elements of a strided mask before broadcasting.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,8 @@ from .keys import Coordinate, find, ordered, ravel, unravel
 def specified_mask(x: Tensor) -> Tensor:
     """The mask of what ``x`` specifies: True at every stored entry, in ``x``'s layout and with its indices.
 
-    As ``mask=`` it makes a function see the stored entries alone, at the least cost.  A strided ``x`` specifies everything.
+    As ``mask=`` it makes a function see the stored entries alone, at the least cost.  A strided ``x`` specifies
+    everything.
     """
     x = canonical(x.detach())
     return with_values(x, torch.ones_like(values(x), dtype=torch.bool))

@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import chunks, masks
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import cleared, guard, select, tracked, transforming
+from ..select import cleared, guard, select, tracked, transforming, zeroed
 
 Dim = int | Sequence[int] | None
 Kernel = chunks.Kernel
@@ -45,9 +45,11 @@ def reduce(
 
 def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Sum of the valid entries; 0 where nothing is valid."""
+    if dim is None and not keepdim and masks.few(x.mask):
+        return Pair(torch.sum(zeroed(x), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = masks.canonical_dims(dim, x.data.dim())
     data = total(x, dims, keepdim, dtype)
-    return Pair(data, masks.any(x.mask, dims, keepdim), sum_payload(x, dims))
+    return Pair(data, masks.any(x.mask, dim, keepdim), sum_payload(x, dims))
 
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:

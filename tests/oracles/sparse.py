@@ -1,7 +1,7 @@
 """The sparse note's pseudo-code, element by element: what every functional form means, whatever the layouts.
 
-Slow on purpose: for every output a Python loop collects the elements the mask shows (unspecified ones are 0), and the plain
-op runs on that short list.
+Slow on purpose: for every output a Python loop collects the elements the mask shows (unspecified ones are 0), and the
+plain op runs on that short list.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from torch import Tensor
 def shown(mask: Tensor | None, shape: tuple[int, ...]) -> dict[tuple[int, ...], bool]:
     """For every index: whether the mask shows it."""
     if mask is None:
-        return {index: True for index in itertools.product(*map(range, shape))}
+        return dict.fromkeys(itertools.product(*map(range, shape)), True)
     if mask.layout is not torch.strided:
         indices, values = pattern(mask)
         true = {i for i, v in zip(indices, values, strict=True) if v}

@@ -1,0 +1,94 @@
+"""Functional extremes: argmax, argmin, max and min with their positions."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import layouts, masks
+from .entrance import Number, enough, entered, finished, run
+from .reduce import aten, sparse_result
+
+
+def argmax(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The position (int64) of the greatest valid element along ``dim``, or in the flattened input for None.
+
+    Never the position of a masked-out element; 0 where nothing is valid.  Other arguments as :func:`sum`.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> mt.argmax(torch.tensor([5.0, -float("inf")]), 0, mask=torch.tensor([False, True]))
+        tensor(1)
+    """
+    return _position("argmax", aten.argmax.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
+
+
+def argmin(
+    input: Tensor,
+    dim: int | None = None,
+    *,
+    keepdim: bool = False,
+    dtype: torch.dtype | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The position (int64) of the least valid element.  Arguments as :func:`argmax`."""
+    return _position("argmin", aten.argmin.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
+
+
+def max(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
+    """The greatest valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``."""
+    return _extreme("max", aten.max, input, dim, keepdim, mask, -float("inf"))
+
+
+def min(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
+    """The least valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``."""
+    return _extreme("min", aten.min, input, dim, keepdim, mask, float("inf"))
+
+
+def one_dim(name: str, dim: Any) -> None:
+    if dim is not None and not isinstance(dim, int):
+        raise TypeError(f"{name}(): dim must be an int or None, got {dim!r}")
+
+
+def _position(
+    name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
+) -> Tensor:
+    one_dim(name, dim)
+    given = entered(input, mask).to(dtype)
+    dims = masks.canonical_dims(dim, given.data.dim())
+    if layouts.is_sparse(given.data):
+        data, valid = layouts.position(
+            given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
+        )
+        return sparse_result(data, valid, given.masked, 0)  # type: ignore[no-any-return]
+    result = run(op, given.x, dim, keepdim)
+    return finished(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count))  # type: ignore[no-any-return]
+
+
+def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:
+    one_dim(name, dim)
+    given = entered(input, mask)
+    if dim is None and keepdim:
+        raise TypeError(f"{name}(): keepdim needs a dim")
+    kind = getattr(torch.return_types, name)
+    if layouts.is_sparse(given.data):
+        dims = masks.canonical_dims(dim, given.data.dim())
+        results = layouts.extreme(given.data, given.mask, dims, keepdim, largest=name == "max")
+        values, indices = (sparse_result(*r, given.masked, e) for r, e in zip(results, (empty, 0), strict=True))
+        return values if dim is None else kind((values, indices))
+    if dim is None:
+        return finished(run(op.default, given.x), given.masked, empty)
+    values, indices = run(op.dim, given.x, dim, keepdim)
+    return kind((finished(values, given.masked, empty), finished(indices, given.masked, 0)))
