@@ -63,10 +63,12 @@ def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = Tru
     """The indices that sort ``x`` along ``dim``, masked entries last."""
     if has_keys(x.data.dtype):
         return _argsort(keys(x, not descending), dim, descending, stable)
+    if x.data.dtype.is_complex:
+        return _argsort(x.data, dim, descending, stable)  # torch's own error: there is no order
     front = _argsort((~x.mask).view(torch.uint8), dim, False, True)
     data = x.data.detach().gather(dim, front)
     count = masks.count(x.mask, dim, keepdim=True)
-    info = torch.iinfo(data.dtype)  # complex and the like: torch has no order for them, and says so
+    info = torch.iinfo(data.dtype)
     data = select(data, _positions(data, dim) < count, info.min if descending else info.max)
     return front.gather(dim, _argsort(data, dim, descending, True))
 
