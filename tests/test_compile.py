@@ -1,11 +1,13 @@
 """``torch.compile(fullgraph=True)``: masked tensors as inputs and made inside, forward and training, any shape."""
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import nn
+from torch._dynamo.testing import CompileCounterWithBackend
 
 import masked_tensor as mt
 
@@ -90,7 +92,7 @@ def test_gradients_of_masked_inputs() -> None:
 
 
 def test_dynamic_shapes() -> None:
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    counter = CompileCounterWithBackend("aot_eager")
     function = torch.compile(lambda x: (x * 2).relu().sum(), fullgraph=True, dynamic=True, backend=counter)
     for rows in (3, 5, 9):
         x = mt.masked_tensor(torch.ones(rows, 4), torch.arange(rows * 4).view(rows, 4) % 2 == 0)
@@ -98,11 +100,67 @@ def test_dynamic_shapes() -> None:
     assert counter.frame_count == 1
 
 
+def test_dynamic_shapes_in_training() -> None:
+    counter = CompileCounterWithBackend("aot_eager")
+    layer = nn.Sequential(nn.Linear(4, 3), nn.LayerNorm(3), nn.ReLU())
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        return layer(x).square().mean()
+
+    step = torch.compile(loss, fullgraph=True, dynamic=True, backend=counter)
+    compilations = []
+    for rows in (3, 5, 9):
+        x = mt.masked_tensor(torch.randn(rows, 2, 4), torch.arange(rows * 2).view(rows, 2, 1) % 3 > 0)
+        grads = []
+        for run in (step, loss):
+            layer.zero_grad()
+            run(x).backward()
+            grads.append([p.grad.clone() for p in layer.parameters()])
+        torch.testing.assert_close(grads[0], grads[1])
+        compilations.append(counter.frame_count)
+    assert len(set(compilations)) == 1
+
+
 def test_broadcast_masks_and_payloads_compile_once_each() -> None:
-    counter = torch._dynamo.testing.CompileCounterWithBackend("aot_eager")
+    counter = CompileCounterWithBackend("aot_eager")
     function = torch.compile(lambda x: (x * 2).sum(), fullgraph=True, backend=counter)
     rows = torch.tensor([[True], [False], [True]])
     for _ in range(3):
         assert function(mt.masked_tensor(torch.ones(3, 2), rows)).item() == 8
         assert function(mt.as_masked_tensor(torch.ones(3, 2), rows)).item() == 8
     assert counter.frame_count == 2
+
+
+def mlp() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 16), nn.LayerNorm(16), nn.GELU(), nn.BatchNorm1d(5), nn.Linear(16, 2))
+
+
+def encoder() -> nn.Module:
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True)
+    return nn.Sequential(
+        nn.Linear(6, 16), nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), nn.Linear(16, 2)
+    )
+
+
+def convolutions() -> nn.Module:
+    return nn.Sequential(nn.Conv1d(5, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.AdaptiveAvgPool1d(1))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+@pytest.mark.parametrize("make", [mlp, encoder, convolutions])
+def test_unmodified_networks_train_compiled(make: Callable[[], nn.Module], backend: str) -> None:
+    torch.manual_seed(0)
+    net = make()
+    twin = copy.deepcopy(net)
+    known = torch.rand(8, 1, 6) < 0.7 if make is convolutions else torch.rand(8, 5, 1) < 0.7
+    data = torch.where(known, torch.randn(8, 5, 6), NAN)
+
+    def loss(model: nn.Module) -> torch.Tensor:
+        return (model(mt.as_masked_tensor(data, known)) - 1).square().mean()
+
+    expected, got = loss(twin), compiled(lambda: loss(net), backend)()
+    expected.backward()
+    got.backward()
+    torch.testing.assert_close(got.item(), expected.item(), rtol=1e-5, atol=1e-6)
+    for a, b in zip(net.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
