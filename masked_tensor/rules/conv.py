@@ -137,6 +137,7 @@ def _convolved(
     groups: int,
     transposed: bool,
 ) -> Pair:
+    parameters = (weight, bias)
     x, weight = pair.of(x), pair.of(weight)
     ratio = _ratio(apply, x, weight, groups, transposed) if CONVOLUTION.get().renormalize else None
     addend = bias.data if isinstance(bias, Pair) else bias
@@ -151,7 +152,7 @@ def _convolved(
     if mask.shape[1] > 1:
         mask = mask.repeat_interleave(data.shape[-dims - 1] // groups, 1)
     mask = mask if data.dim() == dims + 2 else mask.squeeze(0)
-    mask = _with_parameters(masks.fit(mask, data.shape), weight.mask, bias, dims, groups, transposed)
+    mask = _with_parameters(masks.fit(mask, data.shape), *parameters, dims, groups, transposed)
     return Pair(cleared(data, mask), mask, pair.Payload.ZERO) if tracked(data) else Pair(data, mask)
 
 
@@ -168,15 +169,16 @@ def _positions(mask: Tensor, groups: int) -> Tensor:
 
 
 def _with_parameters(
-    mask: Tensor, weight: Tensor, bias: Operand | None, dims: int, groups: int, transposed: bool
+    mask: Tensor, weight: Operand, bias: Operand | None, dims: int, groups: int, transposed: bool
 ) -> Tensor:
     """An output channel needs a valid weight and, if it has a bias, that too."""
     shape = (-1, *[1] * dims)
-    if masks.compact(weight).numel() > 1:
+    if isinstance(weight, Pair):
+        known = weight.mask
         if transposed:  # (C_in, C_out / groups, *kernel)
-            split = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
-            weight = split.transpose(1, 2).flatten(0, 1)
-        mask = masks.both(mask, masks.any(weight, tuple(range(1, weight.dim()))).view(shape))
+            split = known.reshape(groups, known.shape[0] // groups, *known.shape[1:])
+            known = split.transpose(1, 2).flatten(0, 1)
+        mask = masks.both(mask, masks.any(known, tuple(range(1, known.dim()))).reshape(shape))
     if isinstance(bias, Pair):
         mask = masks.both(mask, bias.mask.reshape(shape))
     return mask

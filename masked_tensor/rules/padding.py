@@ -31,7 +31,9 @@ def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) 
     data = op(x.data if whole else filled(x, value), pad, value)
     mask = masks.compact(x.mask)
     for dim, left, right in sides:
-        if not masks.constant(x.mask, dim):
+        if mask.shape[dim] == 0:  # nothing but padding
+            mask = masks.full((*mask.shape[:dim], 1, *mask.shape[dim + 1 :]), mask.device)
+        elif not masks.constant(x.mask, dim):
             mask = _lengthened(mask, dim, left, right)
     return Pair(data, masks.fit(mask, data.shape), x.payload if value == 0 and whole else Payload.ANY)
 
