@@ -4,6 +4,7 @@ The names and signatures are those of ``torch.masked`` (``import masked_tensor a
 """
 
 from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
+from .extremes import argmax, argmin, max, min
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -28,7 +29,7 @@ from .normalize import (
     normalize,
     rms_norm,
 )
-from .order import argmax, argmin, max, median, min, mode, nanmedian, nanquantile, quantile, unique, unique_consecutive
+from .order import median, mode, nanmedian, nanquantile, quantile, unique, unique_consecutive
 from .reduction import all, amax, amin, aminmax, any, count_nonzero, logsumexp, mean, nanmean, nansum, prod, sum
 from .scan import cummax, cummin, cumprod, cumsum, logcumsumexp
 from .softmax import log_softmax, logaddexp, softmax, softmin
