@@ -1,0 +1,64 @@
+"""Order, gather and fill of a (4096, 4096) float32 tensor, half of it masked at random, as ratios to the unmasked op.
+
+``python -m benchmarks.order [rows]``: all candidates run in turn in one process; medians.  The target is 1.5 times the
+plain op plus one pass over the mask (printed).
+"""
+
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+import torch
+
+import masked_tensor as mt
+
+SIZE = 4096
+
+
+def medians(candidates: dict[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
+    """Median seconds of each candidate, interleaved."""
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(rounds + 1):
+        for name, candidate in candidates.items():
+            start = time.perf_counter()
+            candidate()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values[1:]) for name, values in times.items()}
+
+
+def main(rows: int = SIZE) -> None:
+    """Prints the table."""
+    torch.set_num_threads(1)
+    data, mask = torch.randn(rows, SIZE), torch.rand(rows, SIZE) < 0.5
+    x = mt.masked_tensor(data, mask)
+    padded = mt.masked_tensor(data, torch.rand(rows, 1) < 0.5)
+    index, where = torch.randint(0, SIZE, (rows, SIZE)), torch.rand(rows, SIZE) < 0.5
+    ops: dict[str, Callable[[torch.Tensor], object]] = {
+        "sort": lambda t: torch.sort(t, -1),
+        "topk 10": lambda t: torch.topk(t, 10),
+        "topk 500": lambda t: torch.topk(t, 500),
+        "median": lambda t: torch.median(t, -1),
+        "kthvalue": lambda t: torch.kthvalue(t, 1000),
+        "quantile": lambda t: torch.quantile(t, 0.3, -1),
+        "gather": lambda t: torch.gather(t, 1, index),
+        "masked_fill": lambda t: t.masked_fill(where, 1.0),
+        "mt.masked_fill": lambda t: mt.masked_fill(t, where, 1.0),
+        "assign columns": lambda t: t.clone().__setitem__((slice(None), slice(0, None, 2)), 1.0),
+    }
+    for name, op in ops.items():
+        times = medians(
+            {
+                "plain": lambda op=op: op(data),
+                "mask pass": lambda: mask.clone(),
+                "random": lambda op=op: op(x),
+                "rows": lambda op=op: op(padded),
+            }
+        )
+        plain, target = times["plain"], 1.5 + times["mask pass"] / times["plain"]
+        ratios = f"random mask {times['random'] / plain:5.2f}x   row mask {times['rows'] / plain:5.2f}x"
+        print(f"{name:16}{plain * 1e3:8.1f} ms   {ratios}   target {target:.2f}x", flush=True)
+
+
+if __name__ == "__main__":
+    main(*(int(a) for a in sys.argv[1:]))
