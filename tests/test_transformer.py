@@ -48,10 +48,10 @@ def assert_same_training(model, plain, masked, valid, tolerance=1e-6):
     model.zero_grad()
 
 
-def encoder(**keywords) -> nn.TransformerEncoder:
+def encoder(layers=2, **keywords) -> nn.TransformerEncoder:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(WIDTH, 2, 16, dropout=0.0, dtype=torch.float64, **keywords)
-    return nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+    return nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +206,7 @@ def test_optimizer_step_with_embedded_tokens_and_dropout():
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_compiled_encoder(dynamic):
     zero, valid, x = batch()
-    model = encoder(batch_first=True)
+    model = encoder(layers=1, batch_first=True)
     torch._dynamo.reset()
     run = torch.compile(lambda t: model(t), fullgraph=True, backend="aot_eager", dynamic=dynamic)
     assert_same_training(model, lambda: model(zero, src_key_padding_mask=~valid), lambda: run(x), valid)
