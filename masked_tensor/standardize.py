@@ -15,11 +15,13 @@ from . import masks
 from .pair import Pair
 from .select import cleared, select, zeroed
 
+Parameter = Pair | Tensor | None
+
 
 class Standard(NamedTuple):
-    """Standardized data and the statistics of its groups (of size 1 along the reduced dimensions)."""
+    """Centred data, 0 under the mask, and the statistics of its groups (of size 1 along the reduced dimensions)."""
 
-    data: Tensor
+    centre: Tensor
     mean: Tensor
     variance: Tensor  #: divided by n
     rstd: Tensor  #: 1 / sqrt(variance + eps)
@@ -27,7 +29,7 @@ class Standard(NamedTuple):
 
 
 def standardize(x: Pair, dims: tuple[int, ...], eps: float, centred: bool = True) -> Standard:
-    """``(x - mean) / sqrt(variance + eps)`` over ``dims``; half precision is computed in float32.
+    """``(x - mean) / sqrt(variance + eps)`` over ``dims``, see :func:`scaled`; half precision is computed in float32.
 
     ``centred=False`` leaves the mean out: the root mean square.
     """
@@ -40,24 +42,28 @@ def standardize(x: Pair, dims: tuple[int, ...], eps: float, centred: bool = True
     centre = select(data - mean, x.mask, 0) if centred else data
     variance = (centre * centre).sum(dims, True) / divisor
     rstd = torch.where(count == 0, 1, variance + eps).rsqrt()
-    return Standard(cleared(centre * rstd, x.mask), mean, variance, rstd, count)
+    return Standard(centre, mean, variance, rstd, count)
 
 
-def scaled(
-    data: Tensor, mask: Tensor, weight: Pair | Tensor | None, bias: Pair | Tensor | None, dtype: torch.dtype
-) -> Pair:
-    """``data * weight + bias`` in ``dtype``; a masked weight or bias masks what it would have scaled."""
+def scaled(s: Standard, mask: Tensor, weight: Parameter, bias: Parameter, dtype: torch.dtype) -> Pair:
+    """``centre * rstd * weight + bias`` in ``dtype``; a masked weight or bias masks what it would have scaled."""
+    w, b = _values(weight), _values(bias)
+    valid = mask
     for parameter in (weight, bias):
         if type(parameter) is Pair:
-            mask = masks.both(mask, parameter.mask)
-    if weight is not None:
-        data = data * (zeroed(weight) if type(weight) is Pair else weight)  # type: ignore[operator]
-    if bias is not None:
-        data = data + (zeroed(bias) if type(bias) is Pair else bias)  # type: ignore[operator]
-    return Pair(data.to(dtype), masks.fit(mask, data.shape))
+            valid = masks.both(valid, parameter.mask)
+    factor = s.rstd if w is None else s.rstd * w
+    centre = s.centre
+    if factor.numel() * 2 <= centre.numel():
+        data = centre * factor if b is None else torch.addcmul(b, centre, factor)
+    else:  # a NaN of a group must not reach the weights of its masked entries
+        data = cleared(centre * s.rstd, mask)
+        data = data if w is None else data * w
+        data = data if b is None else data + b
+    return Pair(data.to(dtype), masks.fit(valid, data.shape))
 
 
-def along(parameter: Pair | Tensor | None, shape: Sequence[int]) -> Pair | Tensor | None:
+def along(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     """A parameter reshaped to broadcast against the data."""
     if type(parameter) is Pair:
         return Pair(parameter.data.reshape(shape), parameter.mask.reshape(shape), parameter.payload)
@@ -67,3 +73,7 @@ def along(parameter: Pair | Tensor | None, shape: Sequence[int]) -> Pair | Tenso
 def whole(mask: Tensor, dims: Sequence[int]) -> bool:
     """Whether every group along ``dims`` is valid or masked as a whole (a static fact)."""
     return all(masks.constant(mask, dim) for dim in dims)
+
+
+def _values(parameter: Parameter) -> Tensor | None:
+    return zeroed(parameter) if type(parameter) is Pair else parameter  # type: ignore[return-value]

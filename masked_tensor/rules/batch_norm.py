@@ -16,10 +16,9 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, tracked, transforming, zeroed
-from ..standardize import Standard, along, scaled, standardize
+from ..standardize import Parameter, Standard, along, scaled, standardize
 
 Operand = Pair | Tensor
-Parameter = Pair | Tensor | None
 
 
 def batch_norm(
@@ -60,7 +59,7 @@ def native_batch_norm(
     dims = tuple(d for d in range(x.data.dim()) if d != 1)
     s = standardize(x, dims, eps)
     channels = _channels(x)
-    result = scaled(s.data, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    result = scaled(s, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
     _track(running_mean, running_var, momentum, s)
     some = masks.any(x.mask, dims)
     mean, rstd = (Pair(t.reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))
@@ -85,7 +84,7 @@ def instance_norm(
     s = standardize(x, tuple(range(2, x.data.dim())), eps)
     channels = _channels(x)
     _track(running_mean, running_var, momentum, s)
-    return scaled(s.data, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    return scaled(s, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
 
 
 def _evaluated(
@@ -104,8 +103,9 @@ def _evaluated(
     w, b, mean, var = values
     if any(p is not None and tracked(p) for p in (mean, var)):  # torch's kernel takes them for constants
         channels = _channels(x)
-        data = (data - mean.reshape(channels)) * (var.reshape(channels) + eps).rsqrt()
-        return scaled(data, mask, along(w, channels), along(b, channels), x.data.dtype)
+        mean, var = mean.reshape(channels), var.reshape(channels)
+        s = Standard(data - mean, mean, var, (var + eps).rsqrt(), torch.ones_like(mean))
+        return scaled(s, mask, along(w, channels), along(b, channels), x.data.dtype)
     return Pair(torch.batch_norm(data, w, b, mean, var, False, 0.0, eps, False), mask)
 
 

@@ -14,10 +14,9 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import finished, guard, tracked, transforming, zeroed
-from ..standardize import along, scaled, standardize, whole
+from ..standardize import Parameter, along, scaled, standardize, whole
 
 Operand = Pair | Tensor
-Parameter = Pair | Tensor | None
 
 
 def layer_norm(
@@ -44,7 +43,7 @@ def native_layer_norm(
         return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, bias)
     s = standardize(x, dims, eps)
-    result = scaled(s.data, x.mask, weight, bias, x.data.dtype)
+    result = scaled(s, x.mask, weight, bias, x.data.dtype)
     return result, _statistic(s.mean.to(x.data.dtype), groups), _statistic(s.rstd.to(x.data.dtype), groups)
 
 
@@ -67,7 +66,7 @@ def fused_rms_norm(
     if eps is None:
         eps = torch.finfo(torch.float32 if half else x.data.dtype).eps
     s = standardize(x, dims, eps, centred=False)
-    return scaled(s.data, x.mask, weight, None, x.data.dtype), _statistic(s.rstd, groups)
+    return scaled(s, x.mask, weight, None, x.data.dtype), _statistic(s.rstd, groups)
 
 
 def group_norm(
@@ -104,9 +103,10 @@ def _grouped(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: floa
     parts = Pair(x.data.reshape(split), masks.reshape(x.mask, split), x.payload)
     dims = tuple(range(2, len(split)))
     s = standardize(parts, dims, eps)
-    channels = (shape[1], *(1 for _ in shape[2:]))
-    data = s.data.reshape(shape)
-    result = scaled(data, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    channels = (1, *split[1:3], *(1 for _ in shape[2:]))
+    wide = scaled(s, parts.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    valid = x.mask if masks.same(wide.mask, parts.mask) else masks.reshape(wide.mask, shape)
+    result = Pair(wide.data.reshape(shape), valid)
     some = masks.any(parts.mask, dims)
     mean, rstd = (t.reshape(some.shape).to(x.data.dtype) for t in (s.mean, s.rstd))
     return result, _statistic(mean, some), _statistic(rstd, some)

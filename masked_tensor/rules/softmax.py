@@ -13,13 +13,14 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import cleared, fill_into, guard, select, tracked, transforming
+from ..select import cleared, fill_bits, guard, select, tracked, transforming
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 INFINITY = float("inf")
 # Elements per step of the fused loop: fill, softmax and clearing run in cache.  Below FUSED the plain calls are fewer.
 CHUNK = 1 << 16
 FUSED = 2048
+INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 CONSTANTS = {
     dtype: (torch.tensor(0.0, dtype=dtype, device="cpu"), torch.tensor(-INFINITY, dtype=dtype, device="cpu"))
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -83,23 +84,28 @@ def _inf_as_zero(data: Tensor, dim: int, log: bool) -> Tensor:
 
 
 def _fused(data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
-    """Fill with -inf, softmax and clearing, step by step on one buffer: the result."""
+    """Filled with -inf, normalized and cleared, step by step.  The fills work on bits: ``(bits - f) * flag + f``."""
     if data.numel() < FUSED or data.dtype not in CONSTANTS or data.is_neg():
         zero, infinity = CONSTANTS.get(data.dtype, (0, -INFINITY))
         result = _plain(torch.where(mask, data, infinity), dim, log)
         return result if log else torch.where(mask, result, zero)
-    shape, dim = data.shape, dim % data.dim()
-    out = torch.empty(shape, dtype=data.dtype)
-    result = out
+    result = out = torch.empty(data.shape, dtype=data.dtype)
+    dim = dim % data.dim()
     if dim > 1 and data.is_contiguous() and mask.is_contiguous():
         data, mask, out = (t.flatten(0, dim - 1) for t in (data, mask, out))
         dim = 1
-    rows = shape[0] if dim == 0 else max(1, CHUNK * data.shape[0] // data.numel())
+    rows = data.shape[0] if dim == 0 else max(1, CHUNK * data.shape[0] // data.numel())
+    mask = masks.compact(mask).view(torch.uint8).expand(data.shape[0], *(-1 for _ in data.shape[1:]))
+    integer = INTEGERS[data.dtype.itemsize]
+    infinity = torch.tensor(fill_bits(-INFINITY, data.dtype), dtype=integer)
+    buffer = torch.empty((min(rows, data.shape[0]), *mask.shape[1:]), dtype=integer)
     for some, valid, target in zip(data.split(rows), mask.split(rows), out.split(rows), strict=True):
-        fill_into(target, some, valid, -INFINITY)
+        flags, bits = buffer[: valid.shape[0]].copy_(valid), target.view(integer)
+        torch.sub(some.view(integer), infinity, out=bits)
+        torch.addcmul(infinity, bits, flags, out=bits)
         (torch.log_softmax if log else torch.softmax)(target, dim, out=target)
         if not log:
-            cleared(target, valid)
+            bits.mul_(flags)
     return result
 
 
