@@ -136,6 +136,11 @@ def tolist(x: MaskedTensor) -> Any:
     return holes(pair.data.detach().tolist(), pair.mask.tolist())
 
 
+def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
+    """A plain tensor of ``data``, with dtype and device of ``x`` (torch's own cannot name a wrapper's device)."""
+    return pair_of(x).data.new_tensor(data, **kwargs)
+
+
 def contains(x: MaskedTensor, element: Any) -> bool:
     """Whether ``element`` equals a valid entry."""
     if isinstance(element, Tensor | int | float | complex | bool):
@@ -202,6 +207,7 @@ def hang() -> None:
         "data": property(Tensor.detach, set_data, doc="``x.detach()``; assigning takes over values and validity."),
         "item": item,
         "tolist": tolist,
+        "new_tensor": new_tensor,
         "__bool__": _number(bool),
         "__int__": _number(int),
         "__float__": _number(float),

@@ -1,4 +1,4 @@
-"""Elementwise ops on the valid elements alone: broadcast, keep the places where all operands are valid, run, put back."""
+"""Elementwise ops on the valid elements alone: broadcast, keep what is jointly valid, run, put back."""
 
 import itertools
 from typing import Any
@@ -85,14 +85,18 @@ def prelu(op: Any, x: Any, weight: Any) -> Any:
 
 
 TYPES = ("UnaryUfuncInfo", "BinaryUfuncInfo")
-CASTS = "bfloat16 bool byte cdouble cfloat chalf char double float half int long short".split()
+CASTS = [
+    *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"),
+    *("chalf", "cfloat", "cdouble"),
+]
 ELSEWHERE = {  # views, assignment, randomness, cuda, casts
     *("conj", "real", "imag", "fill", "nn.functional.rrelu", "jiterator_unary", "jiterator_binary"),
     *("jiterator_binary_return_by_ref", *CASTS),
 }
-UNTAGGED = (
-    "addcmul addcdiv clamp lerp logaddexp2 nn.functional.hardswish nn.functional.gelu nn.functional.leaky_relu"
-).split()
+UNTAGGED = [
+    *("addcmul", "addcdiv", "clamp", "lerp", "logaddexp2"),
+    *("nn.functional.hardswish", "nn.functional.gelu", "nn.functional.leaky_relu"),
+]
 
 ORACLES: dict[str, Any] = {
     name: elementwise
