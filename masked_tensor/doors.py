@@ -46,7 +46,7 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
 
 def _join_views(result: Any, base: MaskedTensor, detached: bool) -> None:
     for view in result if isinstance(result, (list, tuple)) else (result,):
-        if type(view) is MaskedTensor and view is not base and torch._C._is_alias_of(view._pair.data, base._pair.data):
+        if type(view) is MaskedTensor and view is not base and torch._C._is_alias_of(view._pair.data, base._pair.data):  # type: ignore[attr-defined]
             join(view, base, detached)
 
 
@@ -70,7 +70,9 @@ def _write_sparse(
 ) -> MaskedTensor:
     """An in-place op on sparse data: untracked, and within the pattern (autograd's gradient adds are of this kind)."""
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
-        raise RuntimeError(f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)")
+        raise RuntimeError(
+            f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)"
+        )
     new = layouts.run(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
     target._pair = layouts.overwrite(target._pair, new)
     return target
@@ -163,15 +165,16 @@ def hang(entry: Entry) -> None:
     """Registers the entry's kernel at the autograd door."""
     namespace = entry.overload.namespace
     if namespace not in _LIBRARIES:
-        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # noqa: TOR901 (lives as long as the process)
+        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
     _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), "AutogradPrivateUse3")
 
 
 def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the function is the masked meaning of operator ``name`` (``"namespace::op"`` or ``"namespace::op.overload"``).
+    """Decorator: the function is the masked meaning of operator ``name``.
 
-    The function receives the operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair (or a tuple
-    of them).  Ops on the pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
+    ``name`` is ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.  The function receives the
+    operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair (or a tuple of them).  Ops on the
+    pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
 
     Raises ValueError if the operator does not exist or already has a row.
 
@@ -199,7 +202,7 @@ def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Ca
 
 for _entry in table.ENTRIES.values():
     hang(_entry)
-_FALLBACK = torch.library.Library("_", "IMPL")  # noqa: TOR901 (lives as long as the process)
+_FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
 _FALLBACK.fallback(torch.library.fallthrough_kernel, "AutogradPrivateUse3")  # no row, no autograd kernel: to the net
 MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]
 

@@ -102,7 +102,7 @@ def written_through(base: MaskedTensor, view: MaskedTensor, data: Tensor) -> Ten
     if copy.stride() != old.stride():
         raise _unconnected("its base does not own a dense memory")
     _seen_through(copy, view, base, 0).copy_(data)
-    return copy
+    return copy  # type: ignore[no-any-return]
 
 
 def renew(view: MaskedTensor) -> None:
@@ -154,32 +154,32 @@ def plain_gradient(grad: Tensor, mask: Tensor) -> Tensor:
 
 class _Enter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: MaskedTensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, x: MaskedTensor) -> Tensor:
         pair = pair_of(x)
         ctx.save_for_backward(pair.mask)
         return pair.data.detach()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> Any:
         (mask,) = ctx.saved_tensors
         return leave(Pair(grad, mask, Payload.ZERO))  # the rules' gradient contract: already 0 outside the mask
 
 
 class _Leave(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:  # type: ignore[override]
+    def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:
         ctx.save_for_backward(mask)
         return wrap(Pair(data.detach(), mask, payload))
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (mask,) = ctx.saved_tensors
         return plain_gradient(grad, mask), None, None
 
 
 class _Assign(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:  # type: ignore[override]
+    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:
         ctx.save_for_backward(mask)
         ctx.mark_dirty(target)
         ctx.dtype = data.dtype
@@ -187,19 +187,19 @@ class _Assign(torch.autograd.Function):
         return target
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
         (mask,) = ctx.saved_tensors
         return None, plain_gradient(grad, mask).to(ctx.dtype), None, None
 
 
 class _Rebase(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor) -> MaskedTensor:  # type: ignore[override]
+    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor) -> MaskedTensor:
         ctx.save_for_backward(mask)
         ctx.mark_dirty(target)  # its memory was written by another member of its family
         return target
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
         (mask,) = ctx.saved_tensors
         return None, plain_gradient(grad, mask), None

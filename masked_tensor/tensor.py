@@ -37,7 +37,7 @@ class MaskedTensor(Tensor):
     _given = False  # while compiling: an input of the graph
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "MaskedTensor":
         raise TypeError(
@@ -148,7 +148,7 @@ def wrap(pair: Pair) -> MaskedTensor:
     )
     # fmt: on
     _hold(result, pair)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _hold(x: MaskedTensor, pair: Pair) -> None:
@@ -169,7 +169,7 @@ def _wrap_sparse(pair: Pair) -> MaskedTensor:
         _extra_dispatch_keys=_KEYS,
     )
     result._pair = pair
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def pair_of(x: MaskedTensor) -> Pair:

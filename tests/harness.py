@@ -79,8 +79,10 @@ def build(tree: Any, payload: float | None = None, requires_grad: bool = False) 
     def make(value: Any) -> Any:
         if isinstance(value, Masked):
             data = value.data.clone()
-            x = mt.masked_tensor(data, value.mask) if payload is None else mt.as_masked_tensor(
-                poisoned(data, value.mask, payload), value.mask
+            x = (
+                mt.masked_tensor(data, value.mask)
+                if payload is None
+                else mt.as_masked_tensor(poisoned(data, value.mask, payload), value.mask)
             )
             return x.requires_grad_() if requires_grad and differentiable(data) else x
         if isinstance(value, Tensor):
@@ -121,7 +123,8 @@ def assert_same(actual: Any, expected: Any, what: str, exact: bool = False) -> N
         return
     assert isinstance(actual, Masked), f"{what}: no tensor came out"
     assert actual.data.shape == expected.data.shape, f"{what}: shape {actual.data.shape}, not {expected.data.shape}"
-    assert torch.equal(actual.mask, expected.mask.expand(actual.mask.shape)), f"{what}: mask\n{actual.mask}\nexpected\n{expected.mask}"
+    same = torch.equal(actual.mask, expected.mask.expand(actual.mask.shape))
+    assert same, f"{what}: mask {actual.mask} expected {expected.mask}"
     assert actual.data.dtype == expected.data.dtype, f"{what}: {actual.data.dtype}, not {expected.data.dtype}"
     tolerance = {"rtol": 0, "atol": 0} if exact else {}
     torch.testing.assert_close(
