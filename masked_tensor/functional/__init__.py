@@ -19,6 +19,15 @@ from .loss import (
     smooth_l1_loss,
     soft_margin_loss,
 )
+from .margin import (
+    cosine_embedding_loss,
+    gaussian_nll_loss,
+    margin_ranking_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    triplet_margin_loss,
+)
 from .moment import dist, norm, std, std_mean, var, var_mean
 from .normalize import (
     batch_norm,
@@ -45,6 +54,7 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
     "count_nonzero",
     "cross_entropy",
     "cummax",
@@ -52,6 +62,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "dist",
+    "gaussian_nll_loss",
     "group_norm",
     "hinge_embedding_loss",
     "huber_loss",
@@ -64,6 +75,7 @@ __all__ = [
     "logaddexp",
     "logcumsumexp",
     "logsumexp",
+    "margin_ranking_loss",
     "masked_fill",
     "masked_fill_",
     "masked_scatter",
@@ -75,6 +87,9 @@ __all__ = [
     "min",
     "mode",
     "mse_loss",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
     "nanmean",
     "nanmedian",
     "nanquantile",
@@ -93,6 +108,7 @@ __all__ = [
     "std",
     "std_mean",
     "sum",
+    "triplet_margin_loss",
     "unique",
     "unique_consecutive",
     "var",

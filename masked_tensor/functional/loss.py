@@ -13,7 +13,7 @@ from .. import masks
 from .entrance import Given, Number, entered, finished, refuse, run
 from .reduce import aten
 
-_NAN = float("nan")
+NAN = float("nan")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 
 
@@ -30,31 +30,31 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **maskin
         >>> mt.mse_loss(torch.zeros(2), target, target_mask=~target.isnan())
         tensor(1.)
     """
-    return _loss(aten.mse_loss.default, input, target, reduction, masking)
+    return loss(aten.mse_loss.default, input, target, reduction, masking)
 
 
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
     """``abs(input - target)`` over the valid elements."""
-    return _loss(aten.l1_loss.default, input, target, reduction, masking)
+    return loss(aten.l1_loss.default, input, target, reduction, masking)
 
 
 def smooth_l1_loss(
     input: Tensor, target: Tensor, *, beta: float = 1.0, reduction: str = "mean", **masking: Any
 ) -> Tensor:
     """Squared below ``beta``, linear above, over the valid elements."""
-    return _loss(aten.smooth_l1_loss.default, input, target, reduction, masking, after=(beta,))
+    return loss(aten.smooth_l1_loss.default, input, target, reduction, masking, after=(beta,))
 
 
 def huber_loss(input: Tensor, target: Tensor, *, delta: float = 1.0, reduction: str = "mean", **masking: Any) -> Tensor:
     """Huber's loss over the valid elements."""
-    return _loss(aten.huber_loss.default, input, target, reduction, masking, after=(delta,))
+    return loss(aten.huber_loss.default, input, target, reduction, masking, after=(delta,))
 
 
 def binary_cross_entropy(
     input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
 ) -> Tensor:
     """Binary cross entropy of probabilities over the valid elements."""
-    return _loss(aten.binary_cross_entropy.default, input, target, reduction, masking, (weight,))
+    return loss(aten.binary_cross_entropy.default, input, target, reduction, masking, (weight,))
 
 
 def binary_cross_entropy_with_logits(
@@ -68,7 +68,7 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Binary cross entropy of logits over the valid elements."""
     op = aten.binary_cross_entropy_with_logits.default
-    return _loss(op, input, target, reduction, masking, (weight, pos_weight))
+    return loss(op, input, target, reduction, masking, (weight, pos_weight))
 
 
 def poisson_nll_loss(
@@ -82,7 +82,7 @@ def poisson_nll_loss(
     **masking: Any,
 ) -> Tensor:
     """The Poisson negative log likelihood over the valid elements."""
-    return _loss(aten.poisson_nll_loss.default, input, target, reduction, masking, (log_input, full, eps))
+    return loss(aten.poisson_nll_loss.default, input, target, reduction, masking, (log_input, full, eps))
 
 
 def kl_div(
@@ -90,10 +90,10 @@ def kl_div(
 ) -> Tensor:
     """Kullback-Leibler divergence over the valid elements; ``"batchmean"`` divides by the rows that have one."""
     if reduction != "batchmean":
-        return _loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
+        return loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
     masks_of = {k: v for k, v in masking.items() if k != "fill_value"}
-    first, second, _ = _sides(input, target, dict(masks_of))
-    total = _loss(aten.kl_div.default, input, target, "sum", dict(masking), log_target=log_target)
+    first, second, _ = sides(input, target, dict(masks_of))
+    total = loss(aten.kl_div.default, input, target, "sum", dict(masking), log_target=log_target)
     valid = [side.mask for side in (first, second) if side.mask is not None]
     if not valid:
         return total / first.data.shape[0]
@@ -105,12 +105,12 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, *, margin: float = 1.0, reduction: str = "mean", **masking: Any
 ) -> Tensor:
     """The hinge embedding loss over the valid elements."""
-    return _loss(aten.hinge_embedding_loss.default, input, target, reduction, masking, (margin,))
+    return loss(aten.hinge_embedding_loss.default, input, target, reduction, masking, (margin,))
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
     """``log(1 + exp(-target * input))`` over the valid elements."""
-    return _loss(aten.soft_margin_loss.default, input, target, reduction, masking)
+    return loss(aten.soft_margin_loss.default, input, target, reduction, masking)
 
 
 def nll_loss(
@@ -123,7 +123,7 @@ def nll_loss(
     **masking: Any,
 ) -> Tensor:
     """The negative log likelihood; masked targets, and targets whose own entry of ``input`` is masked, do not count."""
-    return _loss(aten.nll_loss_nd.default, input, target, reduction, masking, (weight,), (ignore_index,))
+    return loss(aten.nll_loss_nd.default, input, target, reduction, masking, (weight,), (ignore_index,))
 
 
 def cross_entropy(
@@ -138,10 +138,10 @@ def cross_entropy(
 ) -> Tensor:
     """Cross entropy of logits; masked targets do not count, masked classes leave the denominator."""
     op = aten.cross_entropy_loss.default
-    return _loss(op, input, target, reduction, masking, (weight,), (ignore_index, label_smoothing))
+    return loss(op, input, target, reduction, masking, (weight,), (ignore_index, label_smoothing))
 
 
-def _sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Given, Given, Number]:
+def sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Given, Given, Number]:
     first = entered(input, masking.pop("mask", None))
     second = entered(target, masking.pop("target_mask", None), "target")
     fill_value = masking.pop("fill_value", None)
@@ -152,13 +152,13 @@ def _sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Give
     return first, second, fill_value
 
 
-def _reduction(name: str) -> int:
+def reduction_number(name: str) -> int:
     if name not in _REDUCTIONS:
         raise ValueError(f"reduction must be one of {sorted(_REDUCTIONS)}, got {name!r}")
     return _REDUCTIONS[name]
 
 
-def _loss(
+def loss(
     op: Any,
     input: Tensor,
     target: Tensor,
@@ -169,24 +169,8 @@ def _loss(
     **keywords: Any,
 ) -> Tensor:
     """``op(input, target, *before, reduction, *after)`` on pairs."""
-    first, second, fill_value = _sides(input, target, masking)
-    result = run(op, first.x, second.x, *before, _reduction(reduction), *after, **keywords)
-    empty = 0.0 if reduction == "none" else _NAN if reduction == "mean" else 0.0
+    first, second, fill_value = sides(input, target, masking)
+    result = run(op, first.x, second.x, *before, reduction_number(reduction), *after, **keywords)
+    empty = 0.0 if reduction == "none" else NAN if reduction == "mean" else 0.0
     masked = first.masked or second.masked
     return finished(result, masked, empty, fill_value)  # type: ignore[no-any-return]
-
-
-__all__ = [
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "cross_entropy",
-    "hinge_embedding_loss",
-    "huber_loss",
-    "kl_div",
-    "l1_loss",
-    "mse_loss",
-    "nll_loss",
-    "poisson_nll_loss",
-    "smooth_l1_loss",
-    "soft_margin_loss",
-]
