@@ -2,8 +2,8 @@
 
 With a scale factor a row gets the size it would have by itself.  An interpolated output is valid iff its nearest
 neighbour is.  Cubic kernels reach beyond a row's end, where torch repeats the border: a row's border is its last valid
-entry.  ``grid_sample``: a masked coordinate gives a masked output, and what ``padding_mode="zeros"`` reads outside the
-input is valid.
+entry.  ``grid_sample``: a masked coordinate gives a masked output, and what ``padding_mode="zeros"`` reads outside an
+image with any valid entry is valid.
 """
 
 import math
@@ -110,7 +110,8 @@ def grid_sample(
     holes = hidden.to(at.dtype)
     missing = op(holes, at, interpolation_mode, *settings)
     whole = op(torch.ones_like(holes[:, :1]), at, interpolation_mode, *settings)
-    valid = op(holes, at.detach(), 1, *settings) < 0.5
+    some = masks.any(windows.leading(x.mask, dims), tuple(range(2, 2 + dims)), True)
+    valid = (op(holes, at.detach(), 1, *settings) < 0.5) & some
     present = whole - missing
     # Where nothing is missing the ratio is 1, outside the input (whole = 0), too.
     touched = (missing != 0) & (present.abs() > (0.1 if interpolation_mode == 2 else 0.0))
