@@ -5,7 +5,7 @@ fill.  Here a buffer of a few hundred kilobytes is filled, reduced and used agai
 gradients, torch.func, compilation, other devices) takes the two plain steps.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import torch
 from torch import Tensor
@@ -16,7 +16,7 @@ from .select import CHUNK, bitwise, fill_into, filled, tracked
 LARGE = 1 << 19  # elements: below this the filled copy stays in cache by itself
 
 Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
-InPlace = Callable[[Tensor, Tensor, Sequence[int]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
+InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
 
 
 def rounds(dtype: torch.dtype) -> bool:
@@ -27,7 +27,7 @@ def rounds(dtype: torch.dtype) -> bool:
 def reduce(
     kernel: Kernel,
     x: Pair,
-    dims: Sequence[int],
+    dims: tuple[int, ...],
     keepdim: bool,
     identity: float,
     inplace: InPlace | None = None,
@@ -49,10 +49,10 @@ def reduce(
         result = torch.cat([inplace(part, mask, dims) for part, mask, _ in parts], along)
     if along in dims:
         result = kernel(result, [along], True)
-    return result if keepdim else result.squeeze(tuple(dims))
+    return result if keepdim else result.squeeze(dims)
 
 
-def walk_dim(data: Tensor, dims: Sequence[int]) -> int | None:
+def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
     """The dimension to walk along: the outermost that is long enough.  None: do not walk."""
     if data.numel() < LARGE or tracked(data) or not bitwise(data):
         return None

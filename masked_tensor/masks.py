@@ -36,7 +36,7 @@ def from_bytes(mask: Tensor) -> Tensor:
 def same(a: Tensor, b: Tensor) -> bool:
     """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
     return a is b or (
-        torch._C._is_alias_of(a, b)
+        torch._C._is_alias_of(a, b)  # type: ignore[attr-defined]
         and a.shape == b.shape
         and a.stride() == b.stride()
         and a.storage_offset() == b.storage_offset()
@@ -191,7 +191,8 @@ def _packed_count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor
         group = next(n for n in range(255, 0, -1) if width % n == 0)
         part = words.unflatten(-1, (width // group, group)).sum(-1)
         pairs = (part & _LOW_BYTES) + ((part >> 8) & _LOW_BYTES)
-        return ((pairs * _FOUR_ONES) >> 48).bitwise_and_(0xFFFF).sum(dims, keepdim)
+        total = torch.bitwise_and(pairs * _FOUR_ONES >> 48, 0xFFFF)
+        return total.sum(dims, keepdim)
     # Rows are added 255 at a time, so no byte overflows.
     longest = max(dims, key=lambda d: small.shape[d])
     whole, rest = divmod(small.shape[longest], 255)

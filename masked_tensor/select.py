@@ -109,31 +109,31 @@ def finished(data: Tensor, mask: Tensor) -> Pair:
 
 class _Select(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float, owned: bool) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float, owned: bool) -> Tensor:
         ctx.save_for_backward(mask)
         ctx.owned = owned
         return _fill_outside(data, mask, fill)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         (mask,) = ctx.saved_tensors
         return _outside(grad, mask, ctx.owned), None, None, None
 
     @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:  # type: ignore[override]
+    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
         (mask,) = ctx.saved_tensors
         return select(tangent, mask, 0)
 
 
 class _Guard(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, owned: bool) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, data: Tensor, mask: Tensor, owned: bool) -> Tensor:
         ctx.save_for_backward(mask)
         ctx.owned = owned
         return data.view_as(data)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         (mask,) = ctx.saved_tensors
         return _outside(grad, mask, ctx.owned), None, None
 

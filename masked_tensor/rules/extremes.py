@@ -3,7 +3,7 @@
 The gradient of a value goes to the entries that attain it: in equal parts without indices, to the one named with them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -45,7 +45,7 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
     return Pair(data, masks.any(x.mask, dims, keepdim))
 
 
-def greatest(x: Pair, dims: Sequence[int], keepdim: bool, which: str) -> Tensor:
+def greatest(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
     return reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
 
 
@@ -53,21 +53,21 @@ class _Extreme(torch.autograd.Function):
     """Ties are counted among the valid entries alone; torch's own derivative would count the fill."""
 
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, data: Tensor, mask: Tensor, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
         result = greatest(Pair(data, mask), dims, keepdim, which)
         ctx.save_for_backward(data, mask, result)
         ctx.dims, ctx.keepdim = dims, keepdim
         return result
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         data, mask, result = ctx.saved_tensors
         ties = attained(data.detach(), mask, restored(result.detach(), ctx.dims, ctx.keepdim), ctx.dims)
         share = restored(grad, ctx.dims, ctx.keepdim) / masks.count(ties, ctx.dims, True).clamp(min=1)
         return select(share.expand(data.shape).to(data.dtype), ties, 0), None, None, None, None
 
 
-def attained(data: Tensor, mask: Tensor, value: Tensor, dims: Sequence[int]) -> Tensor:
+def attained(data: Tensor, mask: Tensor, value: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The valid entries equal to their slice's extreme; a NaN extreme is attained by every NaN."""
     return masks.both((data == value) | (data.isnan() & value.isnan()), mask)
 
@@ -89,10 +89,10 @@ def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: s
 def find(x: Pair, dim: int, keepdim: bool, which: str) -> Tensor:
     """Indices along ``dim``, in pieces if the data is large."""
 
-    def whole(filled: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+    def whole(filled: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return located(filled, x.mask, dim, keepdim, which)
 
-    def piece(filled: Tensor, mask: Tensor, dims: Sequence[int]) -> Tensor:
+    def piece(filled: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
         return located(filled, mask, dim, True, which)
 
     dims = masks.canonical_dims(dim, x.data.dim())
@@ -101,7 +101,7 @@ def find(x: Pair, dim: int, keepdim: bool, which: str) -> Tensor:
 
 def located(filled: Tensor, mask: Tensor, dim: int, keepdim: bool, which: str) -> Tensor:
     """The first valid place of the extreme of data already filled."""
-    index = SEARCHES[which](filled, dim, True).indices  # much faster than argmax
+    index: Tensor = SEARCHES[which](filled, dim, True).indices  # much faster than argmax
     if filled.dim() and not masks.constant(mask, dim):
         # Where the fill won, every valid entry equals it: the first of them is right.
         index = torch.where(mask.gather(dim, index), index, mask.view(torch.uint8).max(dim, True).indices)

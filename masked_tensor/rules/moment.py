@@ -57,13 +57,11 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
             x = Pair(zeroed(x), x.mask, Payload.ZERO)
         average = total(x, dims, True) / number
         return _squared(select(x.data - average, x.mask, 0)).sum(dims, True)
-    average = total(x, dims, True) / number if along in dims else None
+    whole = total(x, dims, True) / number if along in dims else None
     sums = []
     for part, mask, start in chunks.pieces(x, along, 0):
-        centre = average
-        if centre is None:
-            centre = part.sum(dims, True) / number.narrow(along, start, part.shape[along])
-        cleared(part.sub_(centre), mask)
+        own = part.sum(dims, True) / number.narrow(along, start, part.shape[along]) if whole is None else whole
+        cleared(part.sub_(own), mask)
         sums.append((_squared(part) if part.is_complex() else part.square_()).sum(dims, True))
     result = torch.cat(sums, along)
     return result.sum(along, True) if along in dims else result

@@ -55,7 +55,7 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
     if x.data.numel() >= chunks.LARGE and tracked(x.data) and not transforming():
-        return _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)  # type: ignore[no-any-return, no-untyped-call]
+        return _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)  # type: ignore[no-any-return]
     kernel = torch.sum if dtype is None else partial(torch.sum, dtype=dtype)
     return reduce(x, dims, keepdim, kernel, 0, linear=True)
 
@@ -77,7 +77,7 @@ class _Total(torch.autograd.Function):
         return grad if constant else select(grad, mask, 0), None, None, None, None, None
 
 
-def restored(reduced: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+def restored(reduced: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """A result with the dimensions it lost at size 1."""
     if not keepdim:
         for d in dims:
@@ -85,7 +85,7 @@ def restored(reduced: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
     return reduced
 
 
-def sum_payload(x: Pair, dims: Sequence[int]) -> Payload:
+def sum_payload(x: Pair, dims: tuple[int, ...]) -> Payload:
     """A slice with nothing valid sums to 0, unless its payload was added up."""
     clean = x.payload is Payload.ZERO or 0 not in x.mask.stride() or not masks.constant(x.mask, dims)
     return Payload.ZERO if clean else Payload.ANY
@@ -112,7 +112,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
 def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Product of the valid entries; 1 where nothing is valid."""
 
-    def kernel(data: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+    def kernel(data: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         if len(dims) == data.dim() and not keepdim:
             return torch.prod(data, dtype=dtype)
         for d in sorted(dims, reverse=True):
@@ -126,7 +126,7 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
 def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Sum of the valid entries that are not NaN; 0, and valid, where every valid entry is NaN."""
 
-    def kernel(data: Tensor, dims: Sequence[int], keepdim: bool) -> Tensor:
+    def kernel(data: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return torch.nansum(data, dims, keepdim, dtype=dtype)
 
     dims = masks.canonical_dims(dim, x.data.dim())
@@ -144,12 +144,12 @@ def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
     return Pair(result, masks.any(x.mask, dims, keepdim))
 
 
-def _log_sum_exp(part: Tensor, mask: Tensor, dims: Sequence[int]) -> Tensor:
+def _log_sum_exp(part: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
     # exp(-inf) is 40 times slower than exp: the masked entries are 0 in the exponent and cleared after it.
     top = part.amax(dims, True)
     top = torch.where(top.isinf(), 0, top)
     terms = cleared(cleared(part, mask).sub_(top).exp_(), mask)
-    return terms.sum(dims, True).log_().add_(top)
+    return torch.sum(terms, dims, True).log_().add_(top)
 
 
 def any(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
