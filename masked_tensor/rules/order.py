@@ -4,6 +4,8 @@ The values are mapped to integers that sort as they do (NaN greatest) and leave 
 masked out.  64-bit integers leave none: there the valid entries are moved to the front before a stable sort.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -31,27 +33,30 @@ def has_keys(dtype: torch.dtype) -> bool:
 def keys(x: Pair, highest: bool) -> Tensor:
     """Integers in the order of the values; what is masked out gets the highest of all, or the lowest."""
     data = x.data.detach()
-    if type(data) is not Tensor or data.numel() <= CHUNK or not data.is_contiguous() or transforming():
-        return _keys(data, x.mask, highest)
-    rows = max(1, CHUNK * data.shape[0] // data.numel())  # a step's working set stays in cache
-    parts = zip(data.split(rows), x.mask.split(rows), strict=True)
-    out = torch.empty(data.shape, dtype=_WIDER.get(data.dtype) or _BITS[data.dtype.itemsize], device=data.device)
-    for target, (part, mask) in zip(out.split(rows), parts, strict=True):
-        target.copy_(_keys(part, mask, highest))
-    return out
-
-
-def _keys(data: Tensor, mask: Tensor, highest: bool) -> Tensor:
     if data.dtype in _WIDER:
         wide = data.to(_WIDER[data.dtype])
         info = torch.iinfo(wide.dtype)
-        return select(wide, mask, info.max if highest else info.min)
+        return select(wide, x.mask, info.max if highest else info.min)
     dtype = _BITS[data.dtype.itemsize]
-    info, bits = torch.iinfo(dtype), (data + 0.0).view(dtype)  # + 0.0: -0 and 0 are one value
-    bits = bits ^ ((bits >> (info.bits - 1)) & info.max)
-    # Negative NaN now lies below -inf: turn the circle until -inf is the lowest, so that every NaN is above +inf.
-    bits = (bits + (_INFINITY[data.dtype] + 1 + info.min)).clamp(max=nan_key(data.dtype) - 1) + 1
-    return select(bits, mask, info.max if highest else info.min)
+    info, bits = torch.iinfo(dtype), (data + 0.0).view(dtype)  # + 0.0: -0 and 0 are one value, every NaN is quiet
+    # Negative NaN lies below -inf: turn the circle until -inf is the second lowest; then every NaN is above +inf.
+    turn = _INFINITY[data.dtype] + 2 + info.min
+    sign = bits >> (info.bits - 1)
+    if type(data) is Tensor and not transforming():  # in place: the values are ours
+        bits.bitwise_xor_(sign.bitwise_and_(info.max)).add_(turn).clamp_(max=nan_key(data.dtype))
+    else:
+        bits = ((bits ^ (sign & info.max)) + turn).clamp(max=nan_key(data.dtype))
+    return select(bits, x.mask, info.max if highest else info.min)
+
+
+def in_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
+    """``choose(x)``, indices along ``dim``, a few rows at a time: the working set of a step stays in cache."""
+    data, last = x.data.detach(), dim % x.data.dim() == x.data.dim() - 1
+    if type(data) is not Tensor or data.numel() <= CHUNK or data.dim() < 2 or not last or data.device.type != "cpu":
+        return choose(x)
+    rows = max(1, CHUNK * data.shape[0] // data.numel())
+    parts = zip(data.split(rows), x.mask.split(rows), strict=True)
+    return torch.cat([choose(Pair(part, mask)) for part, mask in parts])
 
 
 def nan_key(dtype: torch.dtype) -> int:
@@ -62,7 +67,7 @@ def nan_key(dtype: torch.dtype) -> int:
 def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = True) -> Tensor:
     """The indices that sort ``x`` along ``dim``, masked entries last."""
     if has_keys(x.data.dtype):
-        return _argsort(keys(x, not descending), dim, descending, stable)
+        return in_pieces(lambda part: _argsort(keys(part, not descending), dim, descending, stable), x, dim)
     if x.data.dtype.is_complex:
         return _argsort(x.data, dim, descending, stable)  # torch's own error: there is no order
     front = _argsort((~x.mask).view(torch.uint8), dim, False, True)
@@ -101,7 +106,7 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
         mask = masks.fit(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask
         return Pair(values, masks.fit(mask, values.shape), x.payload), Pair(indices, masks.fit(mask, values.shape))
     if has_keys(x.data.dtype):
-        indices = torch.topk(keys(x, not largest), k, dim, largest, sorted)[1]
+        indices = in_pieces(lambda part: torch.topk(keys(part, not largest), k, dim, largest, sorted)[1], x, dim)
     else:
         if not 0 <= k <= x.data.shape[dim]:
             raise RuntimeError("selected index k out of range")
@@ -117,7 +122,7 @@ def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pai
     if not 1 <= k <= x.data.shape[dim]:
         raise RuntimeError(f"selected number k out of range for dimension {dim}")
     if has_keys(x.data.dtype):
-        indices = torch.kthvalue(keys(x, True), k, dim, True)[1]
+        indices = in_pieces(lambda part: torch.kthvalue(keys(part, True), k, dim, True)[1], x, dim)
     else:
         indices = order(x, dim).narrow(dim, k - 1, 1)
     return chosen(x, dim, indices, masks.count(x.mask, dim, keepdim=True) >= k, keepdim)
@@ -159,7 +164,7 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
     n = masks.count(x.mask, dim, keepdim=True)
     if not has_keys(x.data.dtype):
         return chosen(x, dim, order(x, dim).gather(dim, middle(n)), n > 0, keepdim)
-    indices = _central(x, keys(x, True), dim, skip_nan)
+    indices = in_pieces(lambda part: _central(part, keys(part, True), dim, skip_nan), x, dim)
     return chosen(x, dim, indices, n > 0, keepdim)
 
 
@@ -183,18 +188,16 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
     total = gone.narrow(dim, size - 1, 1)
     low = gone <= (size - 1) // 2 - middle(size - total)
     info = torch.iinfo(key.dtype)
-    spread = (
-        select(select(key, valid, info.max), valid | ~low, info.min)
-        if floating and skip_nan
-        else select(key, valid | ~low, info.min)
-    )
+    spread = key if valid is x.mask else select(key, valid, info.max)
+    spread = select(spread, valid | ~low, info.min)
     indices = torch.kthvalue(spread, (size - 1) // 2 + 1, dim, True)[1]
     if not floating:
         return indices
-    greatest = select(key, x.mask, info.min).max(dim, True)
     if skip_nan:
-        return torch.where(total == size, greatest.indices, indices)
-    return torch.where(greatest.values == nan_key(x.data.dtype), greatest.indices, indices)
+        return torch.where(total == size, x.mask.view(torch.uint8).argmax(dim, True), indices)
+    nan = select(key, x.mask, info.min)
+    spoiled = nan.amax(dim, True) == nan_key(x.data.dtype)
+    return torch.where(spoiled, nan.argmax(dim, True), indices)
 
 
 ROWS = [
