@@ -28,10 +28,24 @@ def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Key]) -> Pair:
     x = pair.of(x)
     keys, valid = plain_keys(indices)
     data = op(x.data, keys)
-    mask = masks.fit(op(narrowed(x.mask, keys), keys), data.shape)
+    mask = _mask_at(op, x.mask, keys, data)
     if valid is None:
         return Pair(data, mask, x.payload)
     return Pair(data, masks.both(mask, masks.fit(aligned(valid, x.data, keys), data.shape)))
+
+
+def _mask_at(op: OpOverload, mask: Tensor, keys: Sequence[Tensor | None], data: Tensor) -> Tensor:
+    """The mask of ``data``, the result: nothing is looked up where the mask is constant in all dimensions indexed."""
+    where = [d for d, covered in enumerate(_covered(keys)) if covered]
+    if not all(mask.stride(d) == 0 and mask.shape[d] > 0 for d in where):
+        return masks.fit(op(narrowed(mask, keys), keys), data.shape)
+    rest = mask
+    for d in reversed(where):
+        rest = rest.select(d, 0)
+    place = rest.dim() - _trailing(mask, keys)
+    for _ in range(data.dim() - rest.dim()):
+        rest = rest.unsqueeze(place)
+    return masks.fit(rest, data.shape)
 
 
 def aligned(valid: Tensor, data: Tensor, keys: Sequence[Tensor | None]) -> Tensor:

@@ -1,0 +1,73 @@
+"""Shape ops beyond the generated laws: made zeros, reinterpretation, masks reshaped without being spelled out."""
+
+import itertools
+
+import pytest
+import torch
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor, masks
+
+MASK = torch.tensor([[True, False, True], [False, True, True]])
+
+
+def example() -> MaskedTensor:
+    return mt.masked_tensor(torch.arange(6.0).view(2, 3), MASK)
+
+
+def test_zeros_that_an_op_makes_are_valid() -> None:
+    x = example()
+    assert x.tril().tolist() == [[0, 0, 0], [None, 4, 0]]
+    assert x.triu().tolist() == [[0, None, 2], [0, 4, 5]]
+    assert torch.diag(x[0]).tolist() == [[0, 0, 0], [0, None, 0], [0, 0, 2]]
+
+
+def test_views_as_another_dtype() -> None:
+    x = example()
+    assert x.view(torch.int32).get_mask().tolist() == MASK.tolist()
+    x.view(torch.int32)[0] = 0
+    assert x.tolist() == [[0, 0, 0], [None, 4, 5]]
+    with pytest.raises(NotImplementedError, match="an element would be valid in part"):
+        x.view(torch.int16)
+
+
+def test_sizes_that_do_not_fit_raise_as_in_torch() -> None:
+    x = example()
+    for call in (
+        lambda t: t.view(4),
+        lambda t: t.expand(3, 3),
+        lambda t: t.squeeze(7),
+        lambda t: t.as_strided((9,), (1,)),
+    ):
+        with pytest.raises((RuntimeError, IndexError)) as plain:
+            call(torch.zeros(2, 3))
+        with pytest.raises(type(plain.value)):
+            call(x)
+    assert x.tolist() == example().tolist()
+
+
+SHAPES = [((2, 3, 4), [(6, 4), (2, 12), (24,), (2, 3, 2, 2), (1, 2, 3, 4), (4, 6), (3, 8), (2, 1, 12), (-1,)])]
+SHAPES += [((2, 1, 3), [(6,), (2, 3), (3, 2), (1, 6)]), ((1,), [(), (1, 1)]), ((), [(1,)]), ((2, 0, 3), [(0,), (3, 0)])]
+
+
+@pytest.mark.parametrize(("shape", "news"), SHAPES, ids=str)
+def test_masks_are_reshaped_without_being_spelled_out(shape, news) -> None:
+    for constant in itertools.product([False, True], repeat=len(shape)):
+        small = [1 if c else n for c, n in zip(constant, shape, strict=True)]
+        mask = (torch.rand(small) < 0.5).expand(shape)
+        for new in news:
+            expected = mask.clone().reshape(new)
+            result = masks.reshape(mask, expected.shape)
+            assert torch.equal(result, expected)
+            if all(constant) and mask.numel():
+                assert masks.compact(result).numel() == 1
+
+
+def test_scalars_and_empty_tensors() -> None:
+    hole, empty = mt.masked_tensor(1.0, False), mt.masked_tensor(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.bool))
+    assert hole.view(1).tolist() == [None]
+    assert hole.expand(2, 2).tolist() == [[None, None], [None, None]]
+    assert empty.reshape(3, 0).shape == (3, 0)
+    assert [p.shape for p in empty.unbind(1)] == [(0,)] * 3
+    assert torch.cat([empty, example()]).tolist() == example().tolist()
+    assert empty.t().flip(0).repeat(2, 1).shape == (6, 0)
