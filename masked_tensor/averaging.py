@@ -17,10 +17,14 @@ def reduced(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = 
     """The entries themselves, their sum or their mean; masked, with value and gradient 0, if none is valid."""
     if reduction == NONE:
         return Pair(loss, mask)
-    total = numerator(loss, mask)
+    return averaged(numerator(loss, mask), mask, reduction, weight, loss.dtype)
+
+
+def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype) -> Pair:
+    """The sum, or the mean that it is the numerator of."""
     if reduction != SUM:
         total = total / denominator(mask, weight, total.dtype)
-    return Pair(total.to(loss.dtype), masks.any(mask), Payload.ZERO)
+    return Pair(total.to(dtype), masks.any(mask), Payload.ZERO)
 
 
 def numerator(loss: Tensor, mask: Tensor) -> Tensor:

@@ -10,22 +10,31 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..averaging import MEAN, NONE, reduced
+from ..averaging import MEAN, NONE, SUM, averaged, reduced
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, select, zeroed
 
+HALF = (torch.float16, torch.bfloat16)  # their sums are made in float32, by ``reduced``
 
-def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keywords: Any) -> Pair:
+
+def elementwise(
+    op: OpOverload, *arguments: Any, ranged: bool = False, vanishing: bool = False, **keywords: Any
+) -> Pair:
     """A loss whose entries depend on one entry of each operand.
 
     Every operand's gradient is guarded with the common mask, plain operands included.  ``ranged``: the op checks the
-    range of its operands, so nothing but 0 may reach it from under the mask.
+    range of its operands, so nothing but 0 may reach it from under the mask.  ``vanishing``: the loss of zeros is 0, with
+    derivative 0, so that the op may add up zeroed operands by itself.
     """
     given = dict(zip((a.name for a in op._schema.arguments), arguments, strict=False)) | keywords
     reduction = given.pop("reduction", MEAN)
     operands = {name: pair.of(value) for name, value in given.items() if isinstance(value, Pair | Tensor)}
     mask = common([x.mask for x in operands.values()])
+    if vanishing and reduction != NONE and all(x.data.dtype not in HALF for x in operands.values()):
+        data = {name: within(x, mask) for name, x in operands.items()}
+        total = op(**{**given, **data}, reduction=SUM)
+        return averaged(total, mask, reduction, None, total.dtype)
     data = {name: within(x, mask) if ranged else guard(x.data, mask) for name, x in operands.items()}
     entries = op(**{**given, **data}, reduction=NONE)
     return reduced(entries, masks.fit(mask, entries.shape), reduction)
@@ -57,11 +66,12 @@ def cosine_embedding_loss(
     return reduced(entries, masks.fit(mask, entries.shape), reduction)
 
 
+DISTANCES = "mse_loss l1_loss smooth_l1_loss huber_loss"
 NAMES = """
-    mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy_with_logits kl_div
-    poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss
+    binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss
 """
 ROWS = [
+    *(Op(name, elementwise, {"vanishing": True}, generic=True) for name in DISTANCES.split()),
     *(Op(name, elementwise, generic=True) for name in NAMES.split()),
     Op("binary_cross_entropy", elementwise, {"ranged": True}, generic=True),
     Op("cosine_embedding_loss", cosine_embedding_loss),
