@@ -7,9 +7,11 @@ Nothing here reads a value on the host.
 
 import builtins
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -272,6 +274,13 @@ def first(mask: Tensor, dims: Sequence[int]) -> Tensor:
     return mask
 
 
+def exactly(device: torch.device) -> AbstractContextManager[Any]:
+    """For mask arithmetic: no autocast, or a count of 1001 would be rounded to 1000."""
+    if torch.amp.is_autocast_available(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
 def paired(a: Tensor, b: Tensor) -> Tensor:
     """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` adds up at least one valid pair."""
     shape = (*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
@@ -281,7 +290,7 @@ def paired(a: Tensor, b: Tensor) -> Tensor:
         return fit(both(a.narrow(-1, 0, 1), any(b, -2, True)), shape)
     if constant(b, -2):
         return fit(both(any(a, -1, True), b.narrow(-2, 0, 1)), shape)
-    with torch.autocast(a.device.type, enabled=False):  # a count must not be rounded to half precision
+    with exactly(a.device):
         return fit(compact(a).float() @ compact(b).float() > 0, shape)
 
 

@@ -92,7 +92,7 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None) -> Moments:
 
 def _common(mask: Tensor, w: Tensor) -> Tensor:
     """The sum of the weights of the common observations of every two variables."""
-    with torch.autocast(w.device.type, enabled=False):  # a count must not be rounded to half precision
+    with masks.exactly(w.device):
         return select(w.expand(mask.shape), mask, 0) @ mask.to(w.dtype).mT
 
 

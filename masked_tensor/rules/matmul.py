@@ -107,7 +107,7 @@ def addr(summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: fl
 def multilinear(op: OpOverload, *arguments: Any) -> Pair:
     """_trilinear, and any sum of products: an output is valid iff at least one product has valid factors only."""
     data = op(*(zeroed(x) if type(x) is Pair else x for x in arguments))
-    with torch.autocast(data.device.type, enabled=False), torch.no_grad():
+    with masks.exactly(data.device), torch.no_grad():
         present = op(*(pair.of(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments))
     return finished(data, present > 0)
 
