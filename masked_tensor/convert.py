@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import errors, masks, select
+from . import errors, layouts, masks, select
 from .pair import Pair
 from .ports import enter
 from .tensor import MaskedTensor, pair_of
@@ -49,14 +49,14 @@ def get_mask(x: MaskedTensor) -> Tensor:
 
 
 def filled(x: MaskedTensor, value: float | bool | complex) -> Tensor:
-    """A plain tensor with ``value`` in the holes, and gradient 0 there.
+    """A plain tensor with ``value`` in the holes, and gradient 0 there.  Always strided: what is not stored is a hole.
 
     >>> masked_tensor([1.0, 2.0], [True, False]).filled(-1)
     tensor([ 1., -1.])
     """
-    pair = _entered(x, "filled")
     if isinstance(value, Tensor):
         raise TypeError("filled() takes a Python number; to fill from a tensor use torch.where(x.get_mask(), x, other)")
+    pair = _entered(dense(x), "filled")
     return select.select(pair.data, pair.mask, value)  # type: ignore[arg-type]
 
 
@@ -66,12 +66,14 @@ def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
 
 
 def compressed(x: MaskedTensor) -> Tensor:
-    """The valid values alone, in order: a plain 1-D tensor whose length depends on the mask.
+    """The valid values alone, in (stored) order: a plain 1-D tensor whose length depends on the mask.
 
     >>> masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
     tensor([1., 3.])
     """
     pair = _entered(x, "compressed")
+    if layouts.is_sparse(pair.data):
+        return layouts.values(pair.data)[layouts.values(pair.mask)]
     return pair.data[pair.mask]
 
 
@@ -81,7 +83,10 @@ def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool
     >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
     tensor([2, 1])
     """
-    return masks.count(get_mask(x), dim, keepdim)
+    mask = get_mask(x)
+    if layouts.is_sparse(mask):
+        mask = layouts.values(mask) if dim is None and not keepdim else layouts.dense_mask(mask)
+    return masks.count(mask, dim, keepdim)
 
 
 def to_numpy_ma(x: MaskedTensor) -> Any:
@@ -92,8 +97,16 @@ def to_numpy_ma(x: MaskedTensor) -> Any:
     """
     if numpy is None:
         raise ImportError("to_numpy_ma() needs numpy")
-    pair = pair_of(x)
+    pair = pair_of(dense(x))
     return numpy.ma.MaskedArray(pair.data.detach().cpu().numpy(), ~pair.mask.cpu().numpy(), copy=True)
+
+
+def dense(x: MaskedTensor) -> MaskedTensor:
+    """``x`` itself, or its strided form if it is sparse: what is not stored is a hole."""
+    if type(x) is MaskedTensor and layouts.is_sparse(x):
+        strided: Any = x.to_dense()
+        return strided  # type: ignore[no-any-return]
+    return x
 
 
 def _entered(x: MaskedTensor, action: str) -> Pair:

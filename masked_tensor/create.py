@@ -4,7 +4,7 @@
 given, and zeroes what it masks out.  Only here are values looked at, to refuse what cannot be meant.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -50,11 +50,12 @@ def masked_tensor(
     return copy
 
 
-def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
+def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     """A masked tensor around ``data``: nothing is copied, and gradients flow back into ``data``.
 
     What lies under the mask stays as it is; no result depends on it.  Of a masked tensor, it is the same tensor with
-    more holes.  Raises TypeError if ``data`` is no tensor, and as :func:`masked_tensor` for the mask.
+    more holes.  Of a sparse tensor, what is stored is valid unless the mask says otherwise.  Raises TypeError if
+    ``data`` is no tensor, and as :func:`masked_tensor` for the mask.
 
         >>> x = torch.tensor([1.0, 0.0], requires_grad=True)
         >>> y = as_masked_tensor(x, x != 0)
@@ -69,6 +70,8 @@ def as_masked_tensor(data: Tensor, mask: Any) -> MaskedTensor:
             f"as_masked_tensor wraps a tensor without a copy, got {type(data).__name__}; use masked_tensor(data, mask)"
         )
     pair = _pair(data)
+    if mask is None and (type(data) is MaskedTensor or layouts.is_sparse(data)):
+        return _out(pair)
     mask = _mask(mask, pair.data)
     if layouts.is_sparse(pair.data):
         return _out(layouts.paired(pair.data, mask))
@@ -81,8 +84,7 @@ def masked_invalid(data: Any) -> MaskedTensor:
     >>> masked_invalid([1.0, float("nan"), 3.0])
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
-    pair = _pair(data)
-    return _masked(pair, pair.data.isfinite())
+    return _without(_pair(data), lambda values: ~values.isfinite())
 
 
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
@@ -91,8 +93,7 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     >>> masked_equal([3, -999, 5], -999)
     masked_tensor([3, --, 5], valid=2/3)
     """
-    pair = _pair(data)
-    return _masked(pair, pair.data != value)
+    return _without(_pair(data), lambda values: values == value)
 
 
 def masked_where(condition: Any, data: Any) -> MaskedTensor:
@@ -224,6 +225,8 @@ def _mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
     if type(mask) is MaskedTensor:
         pair = enter(mask, False)
         mask = pair.data & pair.mask if pair.data.dtype is torch.bool else pair.data
+    elif mask is None:
+        raise TypeError("a strided tensor does not say what is valid; give it a mask")
     elif not isinstance(mask, Tensor):
         mask = _tensor(mask, None, data.device)
     mask = mask.detach()
@@ -254,6 +257,14 @@ def _cut(pair: Pair) -> Pair:
     if layouts.is_sparse(pair.data):
         return Pair(layouts.zeroed(pair.data, pair.mask), pair.mask, Payload.ZERO)
     return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
+
+
+def _without(pair: Pair, hole: Callable[[Tensor], Tensor]) -> MaskedTensor:
+    """``pair`` with more holes where its values are such."""
+    if layouts.is_sparse(pair.data):
+        valid = layouts.values(pair.mask) & ~hole(layouts.values(pair.data.detach()))
+        return _out(_cut(Pair(pair.data, layouts.with_values(pair.mask, valid))))
+    return _masked(pair, ~hole(pair.data))
 
 
 def _masked(pair: Pair, mask: Tensor) -> MaskedTensor:

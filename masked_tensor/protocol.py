@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import convert, errors, masks
+from . import convert, errors, layouts, masks
 from .pair import Pair, Payload
 from .show import HOLE
 from .tensor import MaskedTensor, pair_of, wrap
@@ -30,6 +30,10 @@ def rebuild(data: Tensor, mask: Tensor, payload: str, requires_grad: bool, attri
     return x
 
 
+def _small(mask: Tensor) -> Tensor:
+    return mask if layouts.is_sparse(mask) else masks.compact(mask)
+
+
 def _attributes(x: MaskedTensor) -> dict[str, Any]:
     return {name: value for name, value in x.__dict__.items() if name not in ENGINE}
 
@@ -38,8 +42,7 @@ def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
     """Pickles data and compact mask; a tensor inside a graph cannot be pickled, as in torch."""
     _leaf_only(x, "pickle")
     pair = pair_of(x)
-    small = masks.compact(pair.mask)
-    return rebuild, (pair.data, small, pair.payload.value, x.requires_grad, _attributes(x))
+    return rebuild, (pair.data, _small(pair.mask), pair.payload.value, x.requires_grad, _attributes(x))
 
 
 def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
@@ -48,8 +51,9 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
         return memo[id(x)]  # type: ignore[no-any-return]
     _leaf_only(x, "deepcopy")
     pair = pair_of(x)
-    data = copy.deepcopy(pair.data, memo)  # torch keeps shared memory shared within one deepcopy
-    small = masks.compact(pair.mask).clone()
+    # Memory that is shared stays shared within one deepcopy; torch cannot deepcopy every sparse layout.
+    data = pair.data.clone() if layouts.is_sparse(pair.data) else copy.deepcopy(pair.data, memo)
+    small = _small(pair.mask).clone()
     result = rebuild(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(_attributes(x), memo))
     if x.grad is not None:
         result.grad = copy.deepcopy(x.grad, memo)
@@ -126,7 +130,7 @@ def index(x: MaskedTensor) -> int:
 
 def tolist(x: MaskedTensor) -> Any:
     """Nested lists, with None at the holes."""
-    pair = pair_of(x)
+    pair = pair_of(convert.dense(x))
 
     def holes(values: Any, valid: Any) -> Any:
         if isinstance(valid, list):
@@ -160,7 +164,7 @@ def formatted(x: MaskedTensor, spec: str) -> str:
 
 
 def _whole(x: MaskedTensor, action: str, way_out: str) -> Tensor:
-    pair = pair_of(x)
+    pair = pair_of(convert.dense(x))
     if not pair.mask.all():
         raise errors.leaves_silently(action, way_out)
     return pair.data if not x.requires_grad else pair.data.detach().requires_grad_()

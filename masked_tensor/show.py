@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch._tensor_str import PRINT_OPTS, _Formatter
 
-from . import errors
+from . import layouts
 from .pair import Pair
 from .tensor import MaskedTensor, pair_of
 
@@ -52,10 +52,10 @@ def can_read(pair: Pair) -> bool:
 
 def _facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
     facts = []
-    if not readable or x.numel() == 0:
+    if not readable or x.numel() == 0 or layouts.is_sparse(x):
         facts.append(f"size={tuple(x.shape)}")
-    if readable and pair.mask.layout is torch.strided:
-        facts.append(f"valid={int(pair.mask.sum())}/{x.numel()}")
+    if readable:
+        facts.append(f"valid={int(layouts.values(pair.mask).sum())}/{x.numel()}")
     default = x.dtype in (torch.get_default_dtype(), torch.int64, torch.bool) and x.numel() > 0
     if not default or not readable:
         facts.append(f"dtype={x.dtype}")
@@ -71,8 +71,8 @@ def _facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
 
 
 def _body(pair: Pair, indent: int) -> str:
-    if pair.data.layout is not torch.strided:
-        return f"{errors.dtype_name(pair.data.dtype)} values {pair.data.values().tolist()}"
+    if layouts.is_sparse(pair.data):  # the stored values; what is not stored is a hole
+        return _body(Pair(layouts.values(pair.data.detach()), layouts.values(pair.mask)), indent)
     pair = Pair(pair.data.detach().cpu(), pair.mask.cpu())
     if pair.data.numel() == 0:
         return "[]"

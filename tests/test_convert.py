@@ -1,5 +1,8 @@
 """The named exits."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -74,3 +77,27 @@ def test_numpy_ma_and_back(dtype: torch.dtype) -> None:
 def test_statistics_agree_with_numpy_ma() -> None:
     x = mt.masked_tensor(torch.randn(5, 6, dtype=torch.float64), torch.rand(5, 6) < 0.6)
     assert np.ma.allclose(x.to_numpy_ma().sum(0), x.sum(0).to_numpy_ma())
+
+
+LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
+
+
+@pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
+@pytest.mark.parametrize("layout", LAYOUTS, ids=str)
+def test_sparse_tensors_come_and_go(layout: torch.layout) -> None:
+    sparse = torch.tensor([[0.0, NAN, 3.0], [4.0, 0.0, 5.0]]).to_sparse(layout=layout)
+    x = mt.masked_invalid(sparse)
+    holes = [[None, None, 3.0], [4.0, None, 5.0]]
+    assert mt.as_masked_tensor(sparse).count().item() == 4
+    assert x.layout is layout
+    assert x.tolist() == holes
+    assert x.filled(-1.0).tolist() == [[-1.0, -1.0, 3.0], [4.0, -1.0, 5.0]]
+    assert sorted(x.compressed().tolist()) == [3.0, 4.0, 5.0]
+    assert (x.count().item(), x.count(0).tolist()) == (3, [1, 0, 2])
+    assert x.to_numpy_ma().tolist() == holes
+    for again in (copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))):
+        assert again(x).tolist() == holes
+        assert again(x).layout is layout
+    assert "nan" not in repr(x)
+    assert "valid=3/6" in repr(x)
+    assert mt.masked_equal(x, 4.0).tolist() == [[None, None, 3.0], [None, None, 5.0]]

@@ -63,6 +63,10 @@ def test_data() -> None:
         """as_masked_tensor wraps a tensor without a copy, got list; use masked_tensor(data, mask)""",
     )
     assert_expected_inline(
+        message(TypeError, lambda: mt.as_masked_tensor(ones(2))),
+        """a strided tensor does not say what is valid; give it a mask""",
+    )
+    assert_expected_inline(
         message(TypeError, lambda: mt.MaskedTensor(ones(2), ones(2).bool())),
         """MaskedTensor is not called directly: use masked_tensor(data, mask) to copy the data, or as_masked_tensor(data, mask) to wrap it""",
     )

@@ -1,0 +1,59 @@
+"""
+How do I take the maximum, mean or softmax of what a sparse matrix stores?
+==========================================================================
+
+Decide first whether an element that is not stored is a zero or nothing at all: that is the only difference between the
+answers.  A mask says it, and both are one call, for every layout, with gradients, without a dense copy.
+"""
+
+import time
+import warnings
+
+import torch
+
+import masked_tensor as mt
+
+warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+
+# Ratings of four films by three people: what is not stored was not rated.
+dense = torch.tensor([[5.0, 0.0, 0.0, 3.0], [0.0, 0.0, 1.0, 0.0], [4.0, 2.0, 0.0, 0.0]])
+for ratings in (dense.to_sparse(), dense.to_sparse_csr()):
+    rated = mt.specified_mask(ratings)
+    # Without a mask, what is not stored is a zero: the result is that of the dense matrix.
+    assert mt.amin(ratings, 1).to_dense().tolist() == [0.0, 0.0, 0.0]
+    torch.testing.assert_close(mt.mean(ratings, 1).to_dense(), dense.mean(1))
+    # With the stored elements as the mask, only ratings count.
+    assert mt.amin(ratings, 1, mask=rated).to_dense().tolist() == [3.0, 1.0, 2.0]
+    assert mt.amax(ratings, 0, mask=rated).to_dense().tolist() == [5.0, 2.0, 1.0, 3.0]
+    assert mt.mean(ratings, 1, mask=rated).to_dense().tolist() == [4.0, 1.0, 3.0]
+    weights = mt.softmax(ratings, 1)  # over what is stored, as torch.sparse.softmax
+    torch.testing.assert_close(weights.to_dense().sum(1), torch.ones(3))
+    assert weights.layout is ratings.layout
+
+# The same as a masked tensor: then reductions need no mask, and holes print as holes.
+m = mt.as_masked_tensor(dense.to_sparse())
+print(m.to_dense())
+assert m.mean(1).tolist() == [4.0, 1.0, 3.0]
+assert m.amin(0).tolist() == [4.0, 2.0, 1.0, 3.0]
+
+# A stored zero is a value, and an element that is masked out is not even a zero.
+stored_zero = torch.sparse_coo_tensor([[0, 0], [0, 1]], [0.0, -2.0], (1, 3))
+assert mt.amax(stored_zero, 1, mask=mt.specified_mask(stored_zero)).to_dense().tolist() == [0.0]
+assert mt.as_masked_tensor(stored_zero).tolist() == [[0.0, -2.0, None]]
+
+# Gradients come back in the pattern of the input.
+leaf = dense.to_sparse().requires_grad_()
+mt.amax(leaf, 1, mask=mt.specified_mask(dense.to_sparse())).to_dense().sum().backward()
+assert leaf.grad.layout is torch.sparse_coo
+assert leaf.grad.to_dense().tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
+
+# The cost follows what is stored, not the size: 40 GB if it were dense.
+size, stored = 100_000, 200_000
+torch.manual_seed(0)
+large = torch.sparse_coo_tensor(torch.randint(size, (2, stored)), torch.randn(stored), (size, size)).coalesce()
+mask = mt.specified_mask(large)
+print(f"\n{size:,} x {size:,} with {large.values().numel():,} stored entries, along the rows")
+for name in ("sum", "mean", "amax", "prod", "var"):
+    start = time.perf_counter()
+    result = getattr(mt, name)(large, 1, mask=mask)
+    print(f"{name:6}{1e3 * (time.perf_counter() - start):8.1f} ms   {result.values().numel():,} rows have a result")
