@@ -24,8 +24,8 @@ def elementwise(
     """A loss whose entries depend on one entry of each operand.
 
     Every operand's gradient is guarded with the common mask, plain operands included.  ``ranged``: the op checks the
-    range of its operands, so nothing but 0 may reach it from under the mask.  ``vanishing``: the loss of zeros is 0, with
-    derivative 0, so that the op may add up zeroed operands by itself.
+    range of its operands, so nothing but 0 may reach it from under the mask.  ``vanishing``: the loss of zeros is 0
+    and so is its derivative, so the op may add up zeroed operands by itself.
     """
     given = dict(zip((a.name for a in op._schema.arguments), arguments, strict=False)) | keywords
     reduction = given.pop("reduction", MEAN)
