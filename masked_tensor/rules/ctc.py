@@ -63,13 +63,9 @@ def _without_masked_steps(data: Tensor, mask: Tensor, lengths: Tensor) -> tuple[
 
 def _without_masked_labels(targets: Pair, lengths: Tensor) -> tuple[Tensor, Tensor]:
     data, mask = targets.data, targets.mask
-    if data.dim() == 1 and lengths.numel() != 1:  # one after the other
-        ends = lengths.cumsum(0)
-        position = torch.arange(data.shape[0], device=data.device)
-        owned = (position >= (ends - lengths).unsqueeze(1)) & (position < ends.unsqueeze(1))
-        return torch.where(mask, data, 0)[torch.argsort(mask.to(torch.uint8), descending=True, stable=True)], (
-            (owned & mask).sum(1)
-        )
+    if data.dim() == 1 and lengths.numel() != 1:  # one after the other: to a row each
+        place = (lengths.cumsum(0) - lengths).unsqueeze(1) + torch.arange(data.shape[0], device=data.device)
+        data, mask = (v[place.clamp(max=data.shape[0] - 1)] for v in (data, mask))
     rows, valid = (v.reshape(lengths.numel(), -1) for v in (data, mask))
     valid = valid & (torch.arange(rows.shape[1], device=data.device) < lengths.unsqueeze(1))
     order = torch.argsort(valid.to(torch.uint8), dim=1, descending=True, stable=True)
