@@ -37,7 +37,7 @@ assert m.mean(1).tolist() == [4.0, 1.0, 3.0]
 assert m.amin(0).tolist() == [4.0, 2.0, 1.0, 3.0]
 
 # A stored zero is a value, and an element that is masked out is not even a zero.
-stored_zero = torch.sparse_coo_tensor([[0, 0], [0, 1]], [0.0, -2.0], (1, 3))
+stored_zero = torch.sparse_coo_tensor([[0, 0], [0, 1]], [0.0, -2.0], (1, 3), check_invariants=True)
 assert mt.amax(stored_zero, 1, mask=mt.specified_mask(stored_zero)).to_dense().tolist() == [0.0]
 assert mt.as_masked_tensor(stored_zero).tolist() == [[0.0, -2.0, None]]
 
@@ -50,7 +50,9 @@ assert leaf.grad.to_dense().tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0
 # The cost follows what is stored, not the size: 40 GB if it were dense.
 size, stored = 100_000, 200_000
 torch.manual_seed(0)
-large = torch.sparse_coo_tensor(torch.randint(size, (2, stored)), torch.randn(stored), (size, size)).coalesce()
+large = torch.sparse_coo_tensor(
+    torch.randint(size, (2, stored)), torch.randn(stored), (size, size), check_invariants=True
+).coalesce()
 mask = mt.specified_mask(large)
 print(f"\n{size:,} x {size:,} with {large.values().numel():,} stored entries, along the rows")
 for name in ("sum", "mean", "amax", "prod", "var"):
