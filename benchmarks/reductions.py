@@ -1,7 +1,7 @@
 """Reductions of a (4096, 4096) float32 tensor with half of it masked at random, as ratios to the unmasked op.
 
-``python -m benchmarks.reductions [compiled]`` prints the table: the unmasked op is 1, ``torch.masked`` is the peer.  Every
-round runs all candidates once, in one process; medians over the rounds.
+``python -m benchmarks.reductions [compiled]`` prints the table: the unmasked op is 1, ``torch.masked`` is the peer.
+Every round runs all candidates once, in one process; medians over the rounds.
 """
 
 import statistics
@@ -94,7 +94,7 @@ def training() -> None:
         def step(tensor: torch.Tensor, op: Callable[..., torch.Tensor] = op) -> None:
             torch.autograd.grad(op(tensor, -1).sum(), tensor)
 
-        row(f"{name}(-1) and gradient", {"plain": lambda: step(data), "masked": lambda: step(x)})  # noqa: B023
+        row(f"{name}(-1) and gradient", {"plain": lambda: step(data), "masked": lambda: step(x)})
 
 
 def tiny() -> None:

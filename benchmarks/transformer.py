@@ -1,7 +1,7 @@
 """A padded TransformerEncoder training step: MaskedTensor against ``src_key_padding_mask``, eager and compiled.
 
-``python -m benchmarks.transformer [--layers 4] [--rounds 5] [--dropout 0] [--compile]``.  Both steps run in one process,
-interleaved; the ratio is that of the medians.
+``python -m benchmarks.transformer [--layers 4] [--rounds 5] [--dropout 0] [--compile]``.  Both steps run in one
+process, interleaved; the ratio is that of the medians.
 """
 
 import argparse

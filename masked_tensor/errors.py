@@ -83,9 +83,7 @@ def forward_mode() -> RuntimeError:
 def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
     if isinstance(x, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(x):
-        return TypeError(
-            f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}"
-        )
+        return TypeError(f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}")
     return TypeError(f"{action}() takes a masked tensor, got {type(x).__name__}")
 
 

@@ -1,4 +1,4 @@
-"""Reductions where the generated laws do not look: dtypes, sentinels, ties, special values, large tensors, transforms."""
+"""Reductions where the generated laws do not look: dtypes, sentinels, ties, special values, size, transforms."""
 
 import itertools
 

@@ -16,7 +16,9 @@ def moved(op: Any, *args: Any, **kwargs: Any) -> Any:
     numbers = iter(torch.arange(1, sum(v.data.numel() for v in tensors) + 1).split([v.data.numel() for v in tensors]))
 
     def numbered(value: Any) -> Any:
-        return next(numbers).reshape(_masked(value).data.shape).double() if isinstance(value, Masked | Tensor) else value
+        return (
+            next(numbers).reshape(_masked(value).data.shape).double() if isinstance(value, Masked | Tensor) else value
+        )
 
     args, kwargs = tree_map(numbered, (args, kwargs), is_leaf=_is_masked)
     dtype = tensors[0].data.dtype
