@@ -24,6 +24,7 @@ from .create import (
 from .doors import register_rule
 from .errors import MaskedValueError, MaskedWriteError, MaskMismatchError, UnsupportedOpError
 from .functional import *  # noqa: F403 (its names are listed there)
+from .inspect import explain
 from .layouts import specified_mask
 from .modes import convolution_validity, mask_mismatch
 from .pair import Pair, Payload
@@ -41,6 +42,7 @@ __all__ = [
     "compressed",
     "convolution_validity",
     "count",
+    "explain",
     "filled",
     "from_lengths",
     "get_data",

@@ -142,6 +142,8 @@ def safety_net(
     """``__torch_dispatch__``: the same table, below autograd."""
     kwargs = kwargs or {}
     entry = table.ENTRIES.get(func)
+    if entry is not None and not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+        return call(entry, args, kwargs, recording=False)  # the engine's own calls: no context to enter
     if func is torch.ops.prim.layout.default:  # a wrapper around a compressed layout asks for it
         return args[0]._pair.data.layout
     with torch.no_grad():

@@ -23,7 +23,8 @@ def where(condition: Pair | Tensor, x: Operand, other: Operand) -> Pair:
     if type(x) is Pair and type(other) is Pair and masks.same(x.mask, other.mask):
         chosen = x.mask
     elif type(x) is Pair and type(other) is Pair:
-        chosen = (c.data & masks.compact(x.mask)) | (~c.data & masks.compact(other.mask))
+        taken, left = masks.compact(x.mask), masks.compact(other.mask)
+        chosen = left ^ (c.data & (taken ^ left))
     elif type(x) is Pair:
         chosen = ~c.data | masks.compact(x.mask)
     elif type(other) is Pair:

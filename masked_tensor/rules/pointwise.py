@@ -110,7 +110,7 @@ def guarded(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
         if isinstance(x, Tensor) and fractional(x):
             if x.dim() == 0 and wide:
                 x = x.to(torch.result_type(wide[0], x))  # a 0-d operand does not promote; expanded it would
-            x = guard(x, mask)
+            x = guard(x, mask, owned=scales)  # products and quotients make their gradients afresh
         result.append(x)
     return result
 
