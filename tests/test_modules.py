@@ -92,7 +92,7 @@ def outcome(module, args, kwargs):
 
 def check_garbage(sample):
     count = 0
-    for which, pattern in itertools.product(("first", "all"), ("random", "rows")):
+    for which, pattern in (("first", "random"), ("all", "random"), ("all", "rows")):
         generator = torch.Generator().manual_seed(count)
         patterns = {}
 
