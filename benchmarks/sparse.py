@@ -1,7 +1,8 @@
 """Sparse reductions and softmax against one scatter over the stored values, and against torch.masked.
 
     python -m benchmarks.sparse            # 4096 x 4096 at 1 %, and 100,000 x 100,000 with 5e6 entries
-    python -m benchmarks.sparse --peer     # with torch.masked (slow)
+    python -m benchmarks.sparse --peer     # with torch.masked (slow: tens of seconds per line at the second size)
+    python -m benchmarks.sparse --small    # the first size only
 
 "floor" is the best single scatter or segment reduction over the values that this kind of result allows.
 """
@@ -65,14 +66,27 @@ def floor(x: Tensor, name: str, dim: int) -> Callable[[], Tensor]:
     return softmax
 
 
+def against_the_peer(name: str, x: Tensor, dim: int) -> str:
+    """Both with the pattern of the input as the mask: torch.masked has few sparse forms without one."""
+    mask = mt.specified_mask(x)
+    here = best(lambda: getattr(mt, name)(x, dim, keepdim=True, mask=mask), 3)
+    try:
+        theirs = best(lambda: getattr(torch.masked, name)(x, dim, keepdim=True, mask=mask), 1)
+    except Exception as reason:
+        return f"{here:10.2f}   {type(reason).__name__}"
+    return f"{here:10.2f}{theirs:10.1f}{theirs / here:8.1f}"
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--peer", action="store_true")
-    peer = arguments.parse_args().peer
+    arguments.add_argument("--small", action="store_true", help="4096 x 4096 only")
+    given = arguments.parse_args()
+    peer = given.peer
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    print(f"{'':40}{'floor':>10}{'here':>10}{'ratio':>8}" + (f"{'peer':>10}{'ratio':>8}" if peer else ""))
-    for size, entries in ((4096, 167772), (100_000, 5_000_000)):
+    print(f"{'':40}{'floor':>10}{'here':>10}{'ratio':>8}" + (f"{'masked':>10}{'peer':>10}{'ratio':>8}" if peer else ""))
+    for size, entries in ((4096, 167772), (100_000, 5_000_000))[: 1 if given.small else 2]:
         for layout in ("coo", "csr"):
             x = example(size, entries, layout)
             for name in ("sum", "mean", "amax", "softmax"):
@@ -85,11 +99,7 @@ def main() -> None:
                     line = f"{name} {layout} {size} dim {dim}"
                     print(f"{line:40}{least:10.2f}{here:10.2f}{here / least:8.2f}", end="")
                     if peer and name != "softmax":
-                        try:
-                            theirs = best(lambda: getattr(torch.masked, name)(x, dim, **keywords, mask=None), 1)  # noqa: B023
-                            print(f"{theirs:10.1f}{theirs / here:8.1f}", end="")
-                        except Exception as reason:
-                            print(f"   {type(reason).__name__}", end="")
+                        print(against_the_peer(name, x, dim), end="")
                     print(flush=True)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
 

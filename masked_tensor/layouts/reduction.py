@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from . import validity
-from .elements import built, canonical, of, values
+from .elements import built, canonical, of, same_pattern, values
 from .keys import ravel
 from .slices import Slices
 
@@ -28,6 +28,7 @@ class Taken:
     mask: Tensor | None
     values: Tensor
     kept: Tensor | None  #: which stored values take part; None: all
+    inside: bool = False  #: the mask shows nothing but stored values
 
     def coordinate(self, dim: int) -> Tensor:
         position: Tensor = of(self.x).coordinate(self.x, dim)
@@ -40,8 +41,12 @@ def taken(x: Tensor, mask: Tensor | None) -> Taken:
     stored = values(x)
     if mask is None:
         return Taken(x, None, stored, None)
-    kept = validity.at(mask, x).nonzero().view(-1)
-    return Taken(x, mask, stored[kept], kept)
+    inside = same_pattern(mask, x)
+    shown = values(mask) if inside else validity.at(mask, x)
+    if bool(shown.all()):
+        return Taken(x, mask, stored, None, inside)
+    kept = shown.nonzero().view(-1)
+    return Taken(x, mask, stored[kept], kept, inside)
 
 
 @dataclass(eq=False)
@@ -60,8 +65,8 @@ def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) 
     full = prod(sizes)
     offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
     if offsets is not None and full <= 4 * t.values.shape[0] + 1024:
-        slices = Slices(full, None, offsets, validity.counts(t.mask, shape, dims, offsets[1:]))
-        return Outputs(slices, torch.arange(full, device=offsets.device), sizes)
+        slices = Slices(full, None, offsets, None)
+        return _counted(Outputs(slices, torch.arange(full, device=offsets.device), sizes), t, dims)
     key = ravel(t.coordinate, shape, kept)
     if key is None:
         key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
@@ -69,11 +74,16 @@ def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) 
         position = torch.arange(full, device=key.device)
         slices = Slices(full, key, None, None)
     else:
-        more = validity.outputs(t.mask, shape, dims, key.device) if everywhere else key[:0]
+        more = validity.outputs(t.mask, shape, dims, key.device) if everywhere and not t.inside else key[:0]
         position, ids = torch.cat((key, more)).unique(return_inverse=True)
         slices = Slices(position.shape[0], ids[: key.shape[0]], None, None)
-    slices.valid = validity.counts(t.mask, shape, dims, position)
-    return Outputs(slices, position, sizes)
+    return _counted(Outputs(slices, position, sizes), t, dims)
+
+
+def _counted(o: Outputs, t: Taken, dims: Sequence[int]) -> Outputs:
+    if not t.inside:
+        o.slices.valid = validity.counts(t.mask, t.x.shape, dims, o.keys)
+    return o
 
 
 def reduce(
