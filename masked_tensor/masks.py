@@ -32,7 +32,7 @@ def from_bytes(mask: Tensor) -> Tensor:
     """The mask with these bytes (0 or 1): the same memory; traced, a comparison (inductor has no such view)."""
     if type(mask) is Tensor:
         return mask.view(torch.bool)
-    return (compact(mask) != 0).expand(mask.shape)
+    return (compact(mask).to(torch.float32) != 0).expand(mask.shape)  # inductor vectorises this, not byte != 0
 
 
 def same(a: Tensor, b: Tensor) -> bool:
@@ -168,9 +168,11 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         total = small.view(torch.uint8).to(torch.int64)
     elif small.numel() >= PACKED and real(small):
         total = _packed_count(small.view(torch.uint8), dims, keepdim)
-    else:
-        small = small.view(torch.uint8)  # inductor cannot compile an int64 sum of a bool view
-        total = small.sum(dims, keepdim=keepdim, dtype=torch.int64)
+    elif type(small) is Tensor:
+        total = small.view(torch.uint8).sum(dims, keepdim=keepdim, dtype=torch.int64)
+    else:  # inductor vectorises 32 bits
+        wide = torch.int32 if small.numel() < 2**31 else torch.int64
+        total = small.to(wide).sum(dims, keepdim=keepdim, dtype=wide).to(torch.int64)
     total = total if repeats == 1 else total * repeats
     return total if small is mask else fit(total, reduced_shape(mask.shape, dims, keepdim))
 
@@ -254,10 +256,11 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
         return fit(small.new_empty(reduced_shape(small.shape, dims, keepdim)), shape)
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
         return fit(small if keepdim else small.squeeze(dims), shape)
-    # amax and amin over bytes are vectorised, any() and all() over bool are not (45 times slower).
-    bytes_ = small.view(torch.uint8)
-    result = torch.amin(bytes_, dims, keepdim) if every else torch.amax(bytes_, dims, keepdim)
-    return fit(from_bytes(result), shape)
+    # amax and amin over bytes are vectorised (inductor: over floats), any() and all() over bool are not: 45 times slower.
+    reduce = torch.amin if every else torch.amax
+    if type(small) is Tensor:
+        return fit(reduce(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
+    return fit(reduce(small.to(torch.float32), dims, keepdim) != 0, shape)
 
 
 def constant(mask: Tensor, dim: int | Sequence[int]) -> bool:

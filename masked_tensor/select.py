@@ -150,8 +150,6 @@ def _where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
         constant = _READY.get((type(fill), fill, data.dtype))
         if constant is not None:
             return torch.where(mask, data, constant)
-    elif mask.dtype is torch.bool:
-        mask = mask.view(torch.uint8) != 0  # traced: inductor vectorises bytes, not bool
     return torch.where(mask, data, _constant(fill, data.dtype, data.device))
 
 
