@@ -26,8 +26,8 @@ def explain(op: str) -> str:
     if not found:
         raise KeyError(f"no row for {op!r}; composite operators follow from the rows of their parts")
     lines = [str(e.overload._schema) for e in found]
-    for row in dict.fromkeys(e.op for e in found):
-        rule = inspect.unwrap(row.rule)
+    for row in {(e.op.rule, tuple(e.op.params.items())): e.op for e in found}.values():
+        rule = row.rule
         lines += ["", f"law   {row.law}", f"rule  {rule.__module__}.{rule.__qualname__}"]
         lines += [f"      {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
         if row.params:
