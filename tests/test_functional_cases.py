@@ -171,6 +171,28 @@ def test_sparse_softmax_agrees_with_torch() -> None:
         torch.testing.assert_close(mt.softmax(x, dim).to_dense(), torch.sparse.softmax(x, dim).to_dense())
 
 
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse_coo, torch.Tensor.to_sparse_csr])
+def test_nothing_stored_and_no_size(convert: Any) -> None:
+    empty, nothing = convert(torch.zeros(3, 4)), convert(torch.zeros(0, 4))
+    for name in ("sum", "prod", "mean", "any", "all", "logsumexp", "std", "norm", "argmax", "median", "amin"):
+        arguments: dict[str, Any] = {"dim": 0}
+        for x in (empty, nothing):
+            if x is nothing and name in ("argmax", "median", "amin", "std"):
+                continue  # torch refuses, or warns
+            for mask in (None, mt.specified_mask(x)):
+                out = getattr(mt, name)(x, mask=mask, **arguments)
+                assert out.shape == (4,)
+                if mask is None:
+                    want = getattr(mt, name)(x.to_dense(), **arguments)
+                    torch.testing.assert_close(out.to_dense(), want, equal_nan=True)
+                else:
+                    assert out._nnz() == 0
+    for function in (mt.softmax, mt.cumsum, mt.log_softmax):
+        assert function(empty, 1)._nnz() == 0
+        scalar = function(torch.tensor(2.0).to_sparse_coo(), 0)
+        torch.testing.assert_close(scalar.to_dense(), function(torch.tensor(2.0), 0))
+
+
 # ------------------------------------------------------------------------------------------------------------- options
 
 

@@ -39,7 +39,7 @@ def normalize(
     ord = float(ord)
     dims = masks.canonical_dims(int(dim), given.data.dim())
     if layouts.is_sparse(given.data):
-        data = layouts.normalize(given.data, given.mask, dims[0], ord, eps)
+        data = layouts.normalize(given.data, given.mask, dims[0] if dims else 0, ord, eps)
         return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]
     size = run(aten.linalg_vector_norm.default, given.x, ord, list(dims), True)
     divisor = (size.data if type(size) is Pair else size).clamp_min(eps)

@@ -49,8 +49,8 @@ def normalize(x: Tensor, mask: Tensor | None, dim: int, ord: float, eps: float) 
 def scan(rule: Callable[[Pair], Any], x: Tensor, mask: Tensor | None, dim: int) -> Tensor:
     """A family's scan along ``dim``, run on rows of stored values of similar length (at most twice their number)."""
     t = taken(x, mask)
-    s, along = _slices(t, dim), t.coordinate(dim)
-    order = torch.argsort(along, stable=True)
+    s = _slices(t, dim)
+    order = torch.argsort(t.coordinate(dim), stable=True) if x.dim() else torch.zeros_like(s.ids)
     order = order[torch.argsort(s.ids[order], stable=True)]
     start = s.stored.cumsum(0) - s.stored
     parts, places = [], []

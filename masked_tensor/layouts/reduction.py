@@ -62,6 +62,7 @@ def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) 
     """Numbers the outputs: those with a stored value, with ``everywhere`` those with any valid element, or all."""
     shape, kept = t.x.shape, [d for d in range(t.x.dim()) if d not in dims]
     sizes = tuple(shape[d] for d in kept)
+    all_of_them |= t.mask is None and prod(shape[d] for d in dims) == 0  # the plain op gives every empty slice a value
     full = prod(sizes)
     offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
     if offsets is not None and full <= 4 * t.values.shape[0] + 1024:
@@ -119,7 +120,7 @@ def finished(
     if fill_value is not None:
         enough = o.slices.count >= (1 if min_count is None else min_count)
         result = torch.where(enough, result, fill_value)
-    elif min_count is not None or not isinstance(valid, int) or valid == 0:
+    elif min_count is not None or not isinstance(valid, int):
         present = (o.slices.count >= (1 if min_count is None else min_count)).nonzero().view(-1)
         if o.shape:
             result, key = result[present], key[present]
