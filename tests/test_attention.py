@@ -12,27 +12,10 @@ import masked_tensor as mt
 from masked_tensor.tensor import pair_of
 
 from .harness import PAYLOADS, Masked, assert_same
+from .oracles.attention import attend
 
 NAN = float("nan")
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 3, 2, 4, 5, 4
-
-
-def attend(q: Masked, k: Masked, v: Masked, visible: torch.Tensor, added: torch.Tensor) -> Masked:
-    """By definition, one query after the other, plain torch on what it sees."""
-    data = torch.zeros(*q.data.shape[:-1], v.data.shape[-1], dtype=q.data.dtype)
-    valid = torch.zeros(data.shape, dtype=torch.bool)
-    zeros = [torch.where(x.mask, x.data, 0) for x in (q, k, v)]
-    for place in itertools.product(*(range(size) for size in data.shape[:-1])):
-        head = place[:-1]
-        pairs = (q.mask[place] & k.mask[head]).any(-1) & v.mask[head].any(-1)
-        seen = pairs & visible.expand(*data.shape[:-1], k.data.shape[-2])[place]
-        if not seen.any():
-            continue
-        scores = zeros[1][head][seen] @ zeros[0][place] / q.data.shape[-1] ** 0.5
-        scores = scores + added.expand(*data.shape[:-1], k.data.shape[-2])[place][seen]
-        data[place] = scores.softmax(0) @ zeros[2][head][seen]
-        valid[place] = v.mask[head][seen].any(0)
-    return Masked(data, valid)
 
 
 def inputs(pattern: str, dtype=torch.float64, heads: tuple[int, int] = (HEADS, HEADS)) -> list[Masked]:

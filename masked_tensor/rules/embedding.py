@@ -31,6 +31,7 @@ def embedding(
     mask = ids.mask.unsqueeze(-1)
     if type(weight) is Pair:
         mask = masks.both(mask, _looked_up(table.mask, safe))
+        sparse = False  # the gradient of a masked tensor has the tensor's own layout
     shape = (*ids.data.shape, *table.data.shape[1:])
     if table.data.shape[0] == 0:  # nothing to look up: every id must be masked, else torch's own error
         safe = safe if type(indices) is not Pair else safe[:0]
@@ -121,6 +122,7 @@ def embedding_bag(
     if per_sample_weights is not None:
         samples = pair.of(per_sample_weights)
         mask = masks.both(mask, samples.mask)
+    sparse = sparse and type(weight) is not Pair  # the gradient of a masked tensor has the tensor's own layout
     starts = offsets[:-1] if include_last_offset else offsets
     order, begins = _regrouped(mask, starts, exact=sparse or scale_grad_by_freq)
     safe = select(ids.data, mask, 0)[order]
