@@ -39,18 +39,17 @@ def elementwise(op: Any, x: Masked) -> Masked:
     return Masked(op(x.data), x.mask)
 
 
-def tensor_split(op: Any, x: Masked, where: Any, dim: int = 0) -> Any:
-    if isinstance(where, Masked):
-        where = where.data
-    return moved(op, x, where, dim)
+def first_moved(op: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+    """Only the first argument is moved; the others say where to, and have no holes (they would have raised)."""
+    args = tuple(v.data if isinstance(v, Masked) else v for v in args)
+    return moved(lambda t: op(t, *args, **kwargs), _masked(x))
 
 
-def repeat_interleave(op: Any, x: Any, repeats: Any, dim: int | None = None, **kwargs: Any) -> Masked:
+def repeat_interleave(op: Any, x: Any, repeats: Any, *args: Any, **kwargs: Any) -> Masked:
     if isinstance(repeats, Masked):
         repeats = torch.where(repeats.mask, repeats.data, 0)
-    if not isinstance(x, Masked):
-        return Masked(op(x, repeats, dim), op(torch.ones(x.shape, dtype=torch.bool), repeats, dim))
-    return moved(op, x, repeats, dim, **kwargs)
+        kwargs.pop("output_size", None)
+    return first_moved(op, x, repeats, *args, **kwargs)
 
 
 def _masked(value: Masked | Tensor) -> Masked:
@@ -64,7 +63,7 @@ def _is_masked(value: Any) -> bool:
 MOVED = """
     view reshape view_as reshape_as t T mT H mH transpose transpose_copy permute permute_copy movedim unsqueeze
     unsqueeze_copy squeeze squeeze.multiple squeeze_copy expand expand_as expand_copy broadcast_to broadcast_tensors
-    select slice narrow narrow_copy diagonal diagonal_copy linalg.diagonal unfold unfold_copy unbind unbind_copy
+    select slice narrow_copy diagonal diagonal_copy linalg.diagonal unfold unfold_copy unbind unbind_copy
     split split.list_args chunk hsplit vsplit dsplit split_with_sizes split_with_sizes_copy as_strided
     as_strided_copy alias_copy flip fliplr flipud rot90 roll tile repeat tril triu diag diag_embed diagflat flatten
     unflatten contiguous ravel atleast_1d atleast_2d atleast_3d meshgrid.list_of_tensors meshgrid.variadic_tensors
@@ -76,6 +75,7 @@ ORACLES = {
     **dict.fromkeys(("real", "imag"), elementwise),
     "view_as_complex": view_as_complex,
     "view_as_real": view_as_real,
-    "tensor_split": tensor_split,
+    "tensor_split": first_moved,
+    "narrow": first_moved,
     "repeat_interleave": repeat_interleave,
 }
