@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data._utils.collate import default_collate_fn_map
 
 from . import convert, errors, layouts, masks
 from .pair import Pair, Payload
@@ -85,6 +86,11 @@ def share_memory(x: MaskedTensor) -> MaskedTensor:
 def is_shared(x: MaskedTensor) -> bool:
     """Whether the data lies in shared memory."""
     return bool(pair_of(x).data.is_shared())
+
+
+def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> MaskedTensor:
+    """A DataLoader's batch; its workers would otherwise stack into raw memory, past the mask."""
+    return torch.stack(batch)  # type: ignore[arg-type, return-value]
 
 
 def set_data(x: MaskedTensor, new: Tensor) -> None:
@@ -231,3 +237,4 @@ def hang() -> None:
 
 hang()
 torch.serialization.add_safe_globals([rebuild])
+default_collate_fn_map[MaskedTensor] = collate

@@ -203,9 +203,11 @@ def test_data_is_the_detached_tensor_and_can_be_replaced() -> None:
         x.data = torch.ones(2)
 
 
-def test_datasets_and_loaders() -> None:
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # the loader's own way
+@pytest.mark.parametrize("workers", [0, 1])
+def test_datasets_and_loaders(workers: int) -> None:
     x = mt.masked_tensor(torch.arange(8.0).view(4, 2), [True, False])
-    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=2)
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=2, num_workers=workers)
     assert [batch[0].tolist() for batch in loader] == [[[0.0, None], [2.0, None]], [[4.0, None], [6.0, None]]]
 
 
