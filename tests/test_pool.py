@@ -194,3 +194,15 @@ def test_unpool_padded_batch(dims):
         torch.testing.assert_close(got.data[cut], unpool(*pool(clean[cut])))
     y.square().sum().backward()
     assert torch.equal(pair_of(leaf.grad).data[~got.mask], torch.zeros(int((~got.mask).sum())))
+
+
+def test_the_derivative_as_an_op():
+    data, mask = random_case(2, 3, 6, 6)
+    x = mt.as_masked_tensor(data, mask).requires_grad_()
+    value, index = F.max_pool2d(x, 2, return_indices=True)
+    value.sin().sum().backward()
+    ahead = value.detach().cos()
+    settings = ([2, 2], [2, 2], [0, 0], [1, 1], False)
+    grad = torch.ops.aten.max_pool2d_with_indices_backward(ahead, x.detach(), *settings, index)
+    assert torch.equal(pair_of(grad).mask, mask)
+    torch.testing.assert_close(pair_of(grad).data, pair_of(x.grad).data)

@@ -85,6 +85,14 @@ def _named(mask: Tensor, index: Tensor, place: Tensor, dims: int) -> Tensor:
     return torch.where(named, index, place)
 
 
+def max_pool_backward(op: OpOverload, gradient: Pair | Tensor, x: Pair | Tensor, *settings: Any) -> Pair:
+    """The derivative of max_pool2d, for callers below autograd: 0 where the output or the input is masked."""
+    gradient, x, indices = pair.of(gradient), pair.of(x), pair.of(settings[-1])
+    known = masks.both(gradient.mask, indices.mask)
+    data = op(select(gradient.data, known), x.data, *settings[:-1], select(indices.data, known))
+    return Pair(select(data, x.mask), x.mask, Payload.ZERO)
+
+
 def max_unpool(x: Pair | Tensor, indices: Pair | Tensor, output_size: list[int], *rest: Any) -> Pair:
     """max_unpool2d, max_unpool3d (``rest``: its stride and padding, which its kernel does not use)."""
     x, indices = pair.of(x), pair.of(indices)
@@ -121,6 +129,7 @@ ROWS = [
     ),
     *(Op(f"adaptive_max_pool{dims}d", region_max_pool, {"dims": dims}, generic=True) for dims in (1, 2, 3)),
     *(Op(f"fractional_max_pool{dims}d", region_max_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
+    Op("max_pool2d_with_indices_backward", max_pool_backward, generic=True),
     Op("max_unpool2d", max_unpool),
     Op("max_unpool3d", max_unpool),
 ]
