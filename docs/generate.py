@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import masked_tensor
-from masked_tensor import table
+from masked_tensor import table, testing
 from masked_tensor.op import Op
 from masked_tensor.rules import FAMILIES
 
@@ -71,7 +71,7 @@ def _title(family: ModuleType) -> str:
 
 
 FIRST = ("create", "tensor", "convert")  # modules of the public names that everybody needs
-LAST = ("modes", "testing", "doors", "pair", "errors")
+LAST = ("modes", "doors", "pair", "errors")
 
 
 def api() -> str:
@@ -83,7 +83,15 @@ def api() -> str:
     for home in sorted(homes, key=_place):
         parts += [f"## {home.rpartition('.')[2]}", (inspect.getdoc(sys.modules[home]) or "").split("\n\n")[0]]
         parts += ["```{eval-rst}\n" + "\n".join(map(_directive, homes[home])) + "\n```"]
+    tools = [name for name, _ in inspect.getmembers(testing, _is_tool)]
+    parts += ["## testing", (inspect.getdoc(testing) or "").split("\n\n")[0]]
+    parts += ["```{eval-rst}\n" + "\n".join(f".. autofunction:: masked_tensor.testing.{n}\n" for n in tools) + "\n```"]
     return "\n\n".join(parts) + "\n"
+
+
+def _is_tool(thing: object) -> bool:
+    home, name = getattr(thing, "__module__", ""), getattr(thing, "__name__", "_")
+    return inspect.isfunction(thing) and home == testing.__name__ and not name.startswith("_")
 
 
 def _place(home: str) -> tuple[int, str]:
