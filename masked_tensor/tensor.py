@@ -1,7 +1,10 @@
 """``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
 
+import hashlib
 import weakref
 from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,7 +70,7 @@ class MaskedTensor(Tensor):
         return wrap(Pair(data, pair.mask, expected))
 
     def _stable_hash_for_caching(self) -> str:
-        return f"MaskedTensor({pair_of(self).payload})"
+        return f"MaskedTensor({pair_of(self).payload}, {_code()})"
 
     if TYPE_CHECKING:  # hung onto the class by convert.py, which needs the ports, which need this class
 
@@ -128,6 +131,15 @@ class MaskedTensor(Tensor):
         pair = pair_of(self)
         self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
         self._view = self._pair.mask, mask
+
+
+@cache
+def _code() -> str:
+    """A digest of this package's code: a compiled graph that was cached before the code changed is not reused."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def wrap(pair: Pair) -> MaskedTensor:
