@@ -1,5 +1,6 @@
-"""The pages that are made from the code: what each family means, the list of ops, and the reference of public names."""
+"""The pages that are made from the code: what families mean, the list of ops, the reference, and the tutorials."""
 
+import ast
 import inspect
 import sys
 from pathlib import Path
@@ -12,10 +13,24 @@ from masked_tensor.rules import FAMILIES
 
 
 def write(folder: Path) -> None:
-    """Writes ``semantics.md``, ``ops.md`` and ``api.md`` into ``folder``."""
+    """Writes ``semantics.md``, ``ops.md``, ``api.md`` and a page for every tutorial into ``folder``."""
     folder.mkdir(exist_ok=True)
     for page in (semantics, ops, api):
         (folder / f"{page.__name__}.md").write_text(page())
+    for script in sorted(SCRIPTS.glob("*.py")):
+        (folder / f"tutorial_{script.stem}.md").write_text(tutorial(script))
+
+
+SCRIPTS = Path(__file__).parent.parent / "tutorials"
+
+
+def tutorial(script: Path) -> str:
+    """The question a script answers, its introduction, and its code."""
+    source = script.read_text()
+    tree = ast.parse(source)
+    question, _, introduction = (ast.get_docstring(tree) or "").split("\n", 2)
+    code = "\n".join(source.splitlines()[tree.body[0].end_lineno or 0 :]).strip()
+    return f"# {question}\n\n{introduction.strip().replace('``', '`')}\n\n`tutorials/{script.name}`:\n\n```python\n{code}\n```\n"
 
 
 def semantics() -> str:
