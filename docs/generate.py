@@ -30,7 +30,8 @@ def tutorial(script: Path) -> str:
     tree = ast.parse(source)
     question, _, introduction = (ast.get_docstring(tree) or "").split("\n", 2)
     code = "\n".join(source.splitlines()[tree.body[0].end_lineno or 0 :]).strip()
-    return f"# {question}\n\n{introduction.strip().replace('``', '`')}\n\n`tutorials/{script.name}`:\n\n```python\n{code}\n```\n"
+    introduction = introduction.strip().replace("``", "`")
+    return f"# {question}\n\n{introduction}\n\n`tutorials/{script.name}`:\n\n```python\n{code}\n```\n"
 
 
 def semantics() -> str:
