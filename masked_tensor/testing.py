@@ -30,7 +30,7 @@ def poison(x: MaskedTensor, payload: float = float("nan")) -> MaskedTensor:
     if data.dtype is torch.bool:
         garbage = ~data
     elif data.is_floating_point() or data.is_complex():
-        garbage = torch.full_like(data, payload)
+        garbage = torch.full_like(data, payload, dtype=torch.float32).to(data.dtype)  # what is too large becomes inf
     else:
         garbage = torch.full_like(data, torch.iinfo(data.dtype).max)
     result = wrap(Pair(torch.where(mask, data, garbage), mask))

@@ -13,6 +13,7 @@ def test_poison_changes_nothing_visible():
     assert torch.isnan(poison(x)._pair.data[1])
     assert poison(x).requires_grad
     assert_close(x, poison(x, 1e30))
+    assert poison(mt.masked_tensor(torch.ones(2).half(), [True, False]), 1e30)._pair.data[1] == torch.inf
     assert poison(mt.masked_tensor([1, 2], [True, False]))._pair.data.tolist() == [1, 2**63 - 1]
 
 
