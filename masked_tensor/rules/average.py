@@ -75,7 +75,7 @@ def adaptive_avg_pool(op: OpOverload, x: Pair, output_size: Sequence[int], *, di
     if windows.constant(x.mask, dims):
         return finished(data, windows.first(x.mask, dims).expand(data.shape))
     exact = torch.promote_types(data.dtype, torch.float32)
-    with torch.autocast(data.device.type, enabled=False):
+    with masks.exactly(data.device):
         fraction = op(windows.leading(x.mask, dims).to(exact), output_size)
     mask = fraction > 0
     mean = data.to(exact) / torch.where(mask, fraction, 1)

@@ -186,7 +186,7 @@ def _with_parameters(
 
 def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Pair, groups: int, transposed: bool) -> Tensor:
     """Taps inside the input over valid taps, for each window; 1 where none is valid."""
-    with torch.autocast(x.data.device.type, enabled=False), torch.no_grad():
+    with masks.exactly(x.data.device), torch.no_grad():
         present = x.mask.to(torch.float32)  # exact up to 2**24 taps
         kernel = torch.ones_like(weight.data, dtype=torch.float32)
         inside = apply(torch.ones_like(present[:1] if x.data.dim() == weight.data.dim() else present), kernel)

@@ -76,7 +76,7 @@ def interpolate(
             centre = centre.index_select(i - dims, index)
             values, present = _continued(values, present, i + x.data.dim() - dims)
     exact = torch.promote_types(x.data.dtype, torch.float32)
-    with torch.autocast(x.data.device.type, enabled=False):
+    with masks.exactly(x.data.device):
         weight = op(present.to(exact), output_size, align_corners, *scales)
     # Cubic weights may be negative: what remains can vanish, then the nearest neighbour stands for all.
     safe = weight > (0.1 if cubic else 0.0)
