@@ -70,7 +70,12 @@ class MaskedTensor(Tensor):
         return wrap(Pair(data, pair.mask, expected))
 
     def _stable_hash_for_caching(self) -> str:
-        return f"MaskedTensor({pair_of(self).payload}, {_code()})"
+        pair = pair_of(self)
+        parts = [
+            f"{t.dtype} {t.device} {t.layout} {tuple(t.shape)} {t.stride() if t.layout is torch.strided else None}"
+            for t in (pair.data, pair.mask)
+        ]
+        return f"MaskedTensor({pair.payload}, {self.requires_grad}, {parts}, {_code()})"
 
     if TYPE_CHECKING:  # hung onto the class by convert.py, which needs the ports, which need this class
 
