@@ -185,6 +185,5 @@ ORACLES = {
     **dict.fromkeys(("select_scatter", "slice_scatter", "diagonal_scatter", "as_strided_scatter"), moved),
 }
 XFAIL = {
-    ("zero_", "compiled"): "a compiled function cannot change the validity of its input: the documented refusal",
     ("as_strided_scatter", "gradient"): "torch's own gradient of as_strided_scatter fails gradcheck on these samples",
 }
