@@ -131,7 +131,7 @@ def joined(rng: random.Random, t: Twin) -> Twin:
 
 def flipped(rng: random.Random, t: Twin) -> Twin:
     dims = [d for d in range(t.data.ndim) if rng.random() < 0.5]
-    return Twin(t.x.flip(dims), np.flip(t.data, dims).copy(), np.flip(t.mask, dims).copy())
+    return Twin(t.x.flip(dims), np.array(np.flip(t.data, dims)), np.array(np.flip(t.mask, dims)))
 
 
 def index(rng: random.Random, size: int, unique: bool) -> tuple[torch.Tensor, list[int | None]]:
