@@ -7,9 +7,13 @@ a gradient of zero.  With masked tensors the dense formula says so by itself, in
 exactly the valid entries.
 """
 
+import warnings
+
 import torch
 
 import masked_tensor as mt
+
+warnings.filterwarnings("ignore", "Sparse invariant checks")  # torch.optim.Adagrad, which is asked for comparison below
 
 rate, epsilon = 0.1, 1e-10
 parameter = torch.arange(8.0).reshape(2, 4)
