@@ -37,7 +37,9 @@ def from_bytes(mask: Tensor) -> Tensor:
 
 def same(a: Tensor, b: Tensor) -> bool:
     """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
-    return a is b or (
+    if a is b or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace the question below
+        return a is b
+    return (
         torch._C._is_alias_of(a, b)  # type: ignore[attr-defined]
         and a.shape == b.shape
         and a.stride() == b.stride()

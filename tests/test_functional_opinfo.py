@@ -113,7 +113,7 @@ NOT_DIFFERENTIABLE = ("masked.argmax", "masked.argmin")
 def test_gradcheck(name: str) -> None:
     for sample in database.samples(name, torch.float64, limit=25):
         x = sample.args[0].detach().clone().requires_grad_()
-        if x.numel() == 0 or x.isnan().any():  # the gradient of a valid NaN is NaN
+        if x.numel() == 0 or not x.isfinite().all():  # torch's own gradients are NaN there
             continue
 
         def function(x: Tensor, sample: database.Sample = sample) -> Tensor:

@@ -27,7 +27,7 @@ def elementwise(
     range of its operands, so nothing but 0 may reach it from under the mask.  ``vanishing``: the loss of zeros is 0
     and so is its derivative, so the op may add up zeroed operands by itself.
     """
-    given = dict(zip((a.name for a in op._schema.arguments), arguments, strict=False)) | keywords
+    given = dict(zip(PARAMETERS[op], arguments, strict=False)) | keywords
     reduction = given.pop("reduction", MEAN)
     operands = {name: pair.of(value) for name, value in given.items() if isinstance(value, Pair | Tensor)}
     mask = common([x.mask for x in operands.values()])
@@ -70,6 +70,11 @@ DISTANCES = "mse_loss l1_loss smooth_l1_loss huber_loss"
 NAMES = """
     binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss
 """
+# Read from the schemas at import: a compiler cannot trace through them.
+PARAMETERS = {
+    op: tuple(a.name for a in op._schema.arguments)
+    for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
+}
 ROWS = [
     *(Op(name, elementwise, {"vanishing": True}, generic=True) for name in DISTANCES.split()),
     *(Op(name, elementwise, generic=True) for name in NAMES.split()),

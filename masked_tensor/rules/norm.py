@@ -20,8 +20,7 @@ def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: A
     """``sum(abs(x) ** p) ** (1 / p)``, whatever the operator's name; ``rest`` holds ``keepdim``."""
     dims = masks.canonical_dims(dim, x.data.dim())
     keepdim = rest[0] if rest else keywords.get("keepdim", False)
-    names = {a.name for a in op._schema.arguments}
-    place = [dims] if "dim" in names else []
+    place = [dims] if TAKES_DIM[op] else []
     data = op(_filled(x, p), p, *place, *rest, **keywords)
     return Pair(data, masks.any(x.mask, dims, keepdim))
 
@@ -38,6 +37,12 @@ def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:
     return norm(torch.ops.aten.linalg_vector_norm.default, both, p)
 
 
+# Read from the schemas at import: a compiler cannot trace through them.
+TAKES_DIM = {
+    op: any(a.name == "dim" for a in op._schema.arguments)
+    for packet in (torch.ops.aten.linalg_vector_norm, torch.ops.aten.norm, torch.ops.aten.native_norm)
+    for op in (getattr(packet, name) for name in packet.overloads())
+}
 ROWS = [
     Op("linalg_vector_norm", norm, generic=True),
     Op("norm", norm, generic=True),

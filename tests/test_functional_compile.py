@@ -1,0 +1,64 @@
+"""The functional forms under torch.compile (one graph), on meta tensors, and twice differentiated."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import gradgradcheck
+
+import masked_tensor as mt
+
+GENERATOR = torch.Generator().manual_seed(0)
+X = torch.randn(4, 6, generator=GENERATOR, dtype=torch.float64)
+M = torch.rand(4, 6, generator=GENERATOR) < 0.6
+M[1] = False
+
+FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "sum": lambda x, m: mt.sum(x, 1, mask=m),
+    "mean": lambda x, m: mt.mean(x, 1, mask=m),
+    "prod": lambda x, m: mt.prod(x, (0, 1), mask=m),
+    "amax": lambda x, m: mt.amax(x, 1, mask=m),
+    "argmax": lambda x, m: mt.argmax(x, 1, mask=m),
+    "median": lambda x, m: mt.median(x, 1, mask=m),
+    "var": lambda x, m: mt.var(x, 1, mask=m),
+    "norm": lambda x, m: mt.norm(x, 2, 1, mask=m),
+    "logsumexp": lambda x, m: mt.logsumexp(x, 1, mask=m),
+    "softmax": lambda x, m: mt.softmax(x, 1, mask=m),
+    "cumsum": lambda x, m: mt.cumsum(x, 1, mask=m),
+    "normalize": lambda x, m: mt.normalize(x, 2, 1, mask=m),
+    "mse_loss": lambda x, m: mt.mse_loss(x, torch.ones_like(x), mask=m),
+    "min_count": lambda x, m: mt.sum(x, 1, mask=m, min_count=3, fill_value=0.0),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_compiles_into_one_graph(name: str) -> None:
+    form = FORMS[name]
+    torch._dynamo.reset()
+    results = []
+    for function in (form, torch.compile(form, fullgraph=True, backend="aot_eager")):
+        x = X.clone().requires_grad_()
+        out = function(x, M)
+        if out.requires_grad:
+            out.nan_to_num(0, 0, 0).sum().backward()
+        results.append((out.detach(), x.grad))
+    (eager, eager_grad), (compiled, compiled_grad) = results
+    torch.testing.assert_close(compiled, eager, equal_nan=True)
+    torch.testing.assert_close(compiled_grad, eager_grad)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_meta_tensors(name: str) -> None:
+    out = FORMS[name](X.to("meta"), M.to("meta"))
+    plain = FORMS[name](X, M)
+    assert out.is_meta
+    assert (out.shape, out.dtype) == (plain.shape, plain.dtype)
+
+
+@pytest.mark.parametrize("name", [n for n in FORMS if n not in ("argmax", "min_count")])
+def test_gradgradcheck(name: str) -> None:
+    x = X.clone().requires_grad_()
+    assert gradgradcheck(
+        lambda x: FORMS[name](x, M).nan_to_num(0, 0, 0), (x,), check_batched_grad=False, fast_mode=True
+    )
