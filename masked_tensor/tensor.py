@@ -57,6 +57,8 @@ class MaskedTensor(Tensor):
     @staticmethod
     def __tensor_unflatten__(inner: dict[str, Tensor], payload: Payload, size: Any, stride: Any) -> "MaskedTensor":
         mask = masks.from_bytes(inner["_bytes"])
+        if type(mask) is not Tensor:
+            mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
         result = wrap(Pair(inner["_data"], mask, payload))
         result._view = mask, inner["_bytes"]
         result._given = type(mask) is not Tensor
@@ -171,7 +173,8 @@ def wrap(pair: Pair) -> MaskedTensor:
 def _hold(x: MaskedTensor, pair: Pair) -> None:
     x._pair = pair
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
-        x._view = pair.mask, pair.mask.view(torch.uint8)
+        known = getattr(pair.mask, "_bytes", None)
+        x._view = pair.mask, pair.mask.view(torch.uint8) if known is None else known
 
 
 def _wrap_sparse(pair: Pair) -> MaskedTensor:
