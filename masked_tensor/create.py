@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import errors, layouts, masks
-from .pair import Pair, Payload, plain
-from .ports import enter, leave
+from . import errors, given, layouts, masks
+from .pair import Pair, Payload
+from .ports import leave
 from .select import select, transforming
 from .tensor import MaskedTensor
 
@@ -39,11 +39,11 @@ def masked_tensor(
         masked_tensor([[1.0000, 2.0000],
                        [    --,     --]], valid=2/4, requires_grad=True)
     """
-    pair = _pair(data, dtype, device)
+    pair = given.pair(data, dtype, device)
     if mask is not None and layouts.is_sparse(pair.data):
-        pair = layouts.paired(pair.data.detach(), _mask(mask, pair.data))
+        pair = layouts.paired(pair.data.detach(), given.mask(mask, pair.data))
     elif mask is not None:
-        pair = Pair(pair.data, masks.both(pair.mask, _mask(mask, pair.data)))
+        pair = Pair(pair.data, masks.both(pair.mask, given.mask(mask, pair.data)))
     copy = _out(_cut(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
         copy.requires_grad_()
@@ -69,10 +69,10 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         raise TypeError(
             f"as_masked_tensor wraps a tensor without a copy, got {type(data).__name__}; use masked_tensor(data, mask)"
         )
-    pair = _pair(data)
+    pair = given.pair(data)
     if mask is None and (type(data) is MaskedTensor or layouts.is_sparse(data)):
         return _out(pair)
-    mask = _mask(mask, pair.data)
+    mask = given.mask(mask, pair.data)
     if layouts.is_sparse(pair.data):
         return _out(layouts.paired(pair.data, mask))
     return _out(Pair(pair.data, masks.both(pair.mask, mask) if type(data) is MaskedTensor else mask))
@@ -84,7 +84,7 @@ def masked_invalid(data: Any) -> MaskedTensor:
     >>> masked_invalid([1.0, float("nan"), 3.0])
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
-    return _without(_pair(data), lambda values: ~values.isfinite())
+    return _without(given.pair(data), lambda values: ~values.isfinite())
 
 
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
@@ -93,7 +93,7 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     >>> masked_equal([3, -999, 5], -999)
     masked_tensor([3, --, 5], valid=2/3)
     """
-    return _without(_pair(data), lambda values: values == value)
+    return _without(given.pair(data), lambda values: values == value)
 
 
 def masked_where(condition: Any, data: Any) -> MaskedTensor:
@@ -103,9 +103,9 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     >>> masked_where(x < 0, x)
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
-    pair = _pair(data)
-    holes = _pair(condition)
-    fits = _mask(holes.data, pair.data, "condition")
+    pair = given.pair(data)
+    holes = given.pair(condition)
+    fits = given.mask(holes.data, pair.data, "condition")
     return _masked(pair, masks.both(~fits, masks.fit(holes.mask, fits.shape)))
 
 
@@ -119,7 +119,7 @@ def from_lengths(padded: Any, lengths: Any, batch_first: bool = True) -> MaskedT
         masked_tensor([[1.0000, 1.0000, 1.0000],
                        [1.0000,     --,     --]], valid=4/6)
     """
-    pair = _pair(padded)
+    pair = given.pair(padded)
     lengths = torch.as_tensor(lengths, device=pair.data.device)
     batch, time = (0, 1) if batch_first else (1, 0)
     if pair.data.dim() < 2 or tuple(lengths.shape) != (pair.data.shape[batch],):
@@ -164,7 +164,7 @@ def pad_sequence(
     """
     if not sequences:
         raise ValueError("pad_sequence needs at least one sequence")
-    pairs = [_pair(s) for s in sequences]
+    pairs = [given.pair(s) for s in sequences]
     pad = torch.nn.utils.rnn.pad_sequence
     data = pad([p.data for p in pairs], batch_first, padding_value, padding_side)
     if any(type(s) is MaskedTensor for s in sequences):
@@ -180,69 +180,6 @@ def _per_step(mask: Tensor, data: Tensor, batch_first: bool) -> Tensor:
     """A ``(B, T)`` mask over ``data``, constant along the features."""
     mask = mask if batch_first else mask.t()
     return mask.reshape(*mask.shape, *(1,) * (data.dim() - 2)).expand(data.shape)
-
-
-def _pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
-    """What ``data`` says of its own values and holes."""
-    if isinstance(data, Tensor):
-        data = enter(data, torch.is_grad_enabled())
-        if type(data) is not Pair and layouts.is_sparse(data):
-            data = layouts.paired(data, None)  # what is specified is valid
-        pair = data if type(data) is Pair else plain(data)
-        moved = pair.data.to(device=device, dtype=dtype)
-        return Pair(moved, pair.mask.to(moved.device), pair.payload)
-    if hasattr(data, "_mask") and hasattr(data, "filled"):  # a numpy masked array
-        holes = getattr(data, "mask", False)
-        values = _tensor(data.data, dtype, device)
-        return Pair(values, masks.fit(~torch.as_tensor(holes, device=values.device), values.shape))
-    if isinstance(data, list | tuple) and _has_hole(data):
-        values = _tensor(_replaced(data, lambda v: 0 if v is None else v), dtype, device)
-        return Pair(values, torch.tensor(_replaced(data, lambda v: v is not None), device=values.device))
-    return plain(_tensor(data, dtype, device))
-
-
-def _tensor(data: Any, dtype: torch.dtype | None, device: Any) -> Tensor:
-    if not isinstance(data, list | tuple | int | float | complex | bool) and hasattr(data, "__array__"):
-        data = data.__array__()
-    try:
-        return torch.tensor(data, dtype=dtype, device=device)
-    except (TypeError, ValueError, RuntimeError) as reason:
-        raise TypeError(
-            f"data must be a tensor, number, list, or numpy (masked) array, got {type(data).__name__}: {reason}"
-        ) from reason
-
-
-def _has_hole(data: Any) -> bool:
-    return any(_has_hole(v) for v in data) if isinstance(data, list | tuple) else data is None
-
-
-def _replaced(data: Any, by: Any) -> Any:
-    return [_replaced(v, by) for v in data] if isinstance(data, list | tuple) else by(data)
-
-
-def _mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
-    """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
-    if type(mask) is MaskedTensor:
-        pair = enter(mask, False)
-        mask = pair.data & pair.mask if pair.data.dtype is torch.bool else pair.data
-    elif mask is None:
-        raise TypeError("a strided tensor does not say what is valid; give it a mask")
-    elif not isinstance(mask, Tensor):
-        mask = _tensor(mask, None, data.device)
-    mask = mask.detach()
-    if mask.layout != data.layout:
-        raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
-    if mask.dtype is not torch.bool or not _broadcasts(mask.shape, data.shape):
-        raise errors.bad_mask(name, mask, data)
-    if mask.device != data.device:
-        raise ValueError(
-            f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
-        )
-    return masks.fit(mask, data.shape)
-
-
-def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
-    return len(shape) <= len(to) and all(s in (1, t) for s, t in zip(reversed(shape), reversed(to), strict=False))
 
 
 def _out(pair: Pair) -> MaskedTensor:

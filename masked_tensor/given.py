@@ -1,0 +1,75 @@
+"""What may be given as data and as a mask, and the errors for what may not."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import errors, layouts, masks
+from .pair import Pair, plain
+from .ports import enter
+from .tensor import MaskedTensor
+
+
+def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
+    """What ``data`` says of its own values and holes."""
+    if isinstance(data, Tensor):
+        data = enter(data, torch.is_grad_enabled())
+        if type(data) is not Pair and layouts.is_sparse(data):
+            data = layouts.paired(data, None)  # what is specified is valid
+        pair = data if type(data) is Pair else plain(data)
+        moved = pair.data.to(device=device, dtype=dtype)
+        return Pair(moved, pair.mask.to(moved.device), pair.payload)
+    if hasattr(data, "_mask") and hasattr(data, "filled"):  # a numpy masked array
+        holes = getattr(data, "mask", False)
+        values = _tensor(data.data, dtype, device)
+        return Pair(values, masks.fit(~torch.as_tensor(holes, device=values.device), values.shape))
+    if isinstance(data, list | tuple) and _has_hole(data):
+        values = _tensor(_replaced(data, lambda v: 0 if v is None else v), dtype, device)
+        return Pair(values, torch.tensor(_replaced(data, lambda v: v is not None), device=values.device))
+    return plain(_tensor(data, dtype, device))
+
+
+def _tensor(data: Any, dtype: torch.dtype | None, device: Any) -> Tensor:
+    if not isinstance(data, list | tuple | int | float | complex | bool) and hasattr(data, "__array__"):
+        data = data.__array__()
+    try:
+        return torch.tensor(data, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as reason:
+        raise TypeError(
+            f"data must be a tensor, number, list, or numpy (masked) array, got {type(data).__name__}: {reason}"
+        ) from reason
+
+
+def _has_hole(data: Any) -> bool:
+    return any(_has_hole(v) for v in data) if isinstance(data, list | tuple) else data is None
+
+
+def _replaced(data: Any, by: Any) -> Any:
+    return [_replaced(v, by) for v in data] if isinstance(data, list | tuple) else by(data)
+
+
+def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
+    """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
+    if type(mask) is MaskedTensor:
+        pair = enter(mask, False)
+        mask = pair.data & pair.mask if pair.data.dtype is torch.bool else pair.data
+    elif mask is None:
+        raise TypeError("a strided tensor does not say what is valid; give it a mask")
+    elif not isinstance(mask, Tensor):
+        mask = _tensor(mask, None, data.device)
+    mask = mask.detach()
+    if mask.layout != data.layout:
+        raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
+    if mask.dtype is not torch.bool or not _broadcasts(mask.shape, data.shape):
+        raise errors.bad_mask(name, mask, data)
+    if mask.device != data.device:
+        raise ValueError(
+            f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
+        )
+    return masks.fit(mask, data.shape)
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    return len(shape) <= len(to) and all(s in (1, t) for s, t in zip(reversed(shape), reversed(to), strict=False))
