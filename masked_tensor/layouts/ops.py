@@ -25,9 +25,13 @@ Dim = int | Sequence[int] | None
 
 
 def involved(args: Sequence[Any]) -> bool:
-    """Whether an argument is a pair with sparse data."""
-    for a in args:  # noqa: SIM110 (on every op's way: a generator costs three times as much)
-        if type(a) is Pair and a.data.layout is not torch.strided:
+    """Whether an argument, or an entry of a list argument, is a pair with sparse data."""
+    for a in args:  # on every op's way: a generator costs three times as much
+        kind = type(a)
+        if kind is Pair:
+            if a.data.layout is not torch.strided:
+                return True
+        elif (kind is list or kind is tuple) and involved(a):
             return True
     return False
 
@@ -57,7 +61,8 @@ def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         return elementwise(entry.rule, args, kwargs)
     if entry.kind == "functional" and family in VIEWS:
         return entry.rule(*args, **kwargs)
-    layout = next(a.data.layout for a in args if type(a) is Pair and is_sparse(a.data))
+    leaves = [b for a in args for b in (a if isinstance(a, list | tuple) else (a,))]
+    layout = next(a.data.layout for a in leaves if type(a) is Pair and is_sparse(a.data))
     raise errors.UnsupportedOpError(
         f"{entry.overload.name()} has no form for masked tensors of layout {layout}; convert first: x.to_dense() keeps "
         "validity"
@@ -161,8 +166,10 @@ def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callab
     return rule
 
 
-def norm(x: Pair, ord: float = 2, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
-    return valid_outputs(*reduce(laws.norm, x.data, x.mask, _dims(x, dim), keepdim, ord=ord))
+def norm(
+    x: Pair, ord: float | None = 2, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Pair:
+    return valid_outputs(*reduce(laws.norm, x.data, x.mask, _dims(x, dim), keepdim, ord=2 if ord is None else ord))
 
 
 def _arg(largest: bool) -> Callable[..., Pair]:
@@ -201,6 +208,7 @@ OPS: dict[str, Callable[..., Any]] = {
     "var": _moment(laws.var),
     "std": _moment(laws.std),
     "linalg_vector_norm": norm,
+    "norm": norm,
     "argmax": _arg(True),
     "argmin": _arg(False),
     "max": _extreme(True),
