@@ -119,7 +119,6 @@ def _entered(x: MaskedTensor, action: str) -> Pair:
 for _function in (get_data, get_mask, filled, count):
     torch.compiler.allow_in_graph(_function)
 
-mask = get_mask  # as the tutorials of the predecessor call it
 for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
     setattr(MaskedTensor, _exit.__name__, _exit)
 MaskedTensor.mask = get_mask  # type: ignore[method-assign, assignment]
