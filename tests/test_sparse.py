@@ -223,6 +223,13 @@ def test_no_silent_densification() -> None:
         x.sort(1)
 
 
+def test_lists_and_norm() -> None:
+    x = dense().to_sparse()
+    with pytest.raises(UnsupportedOpError, match=r"aten::cat has no form for masked tensors of layout torch.sparse_coo"):
+        torch.cat([x, x])
+    assert x.norm().item() == dense().norm().item()
+
+
 def test_inference_mode() -> None:
     with torch.inference_mode():
         x = dense().to_sparse_csr()
