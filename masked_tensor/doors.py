@@ -127,6 +127,7 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
                 sparse = sparse or a.data.layout is not torch.strided
             elif type(a) is list or type(a) is tuple:
                 a = enter(a, recording)
+                sparse = sparse or layouts.involved(a)
             pairs.append(a)
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
