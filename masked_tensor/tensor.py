@@ -12,6 +12,7 @@ from torch import Tensor
 from torch._C import DispatchKey, DispatchKeySet
 from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import aliasing, errors, masks
@@ -241,15 +242,16 @@ def write(x: MaskedTensor, new: Pair) -> None:
 
 def _written_to_input(pair: Pair, new: Pair) -> Pair:
     """While compiling: a graph may change the data of its input, but not its mask (others share it) or its payload."""
-    # Judged while the graph is made functional: later the mask of the result is computed anew from its bytes.
-    if type(pair.mask) is FunctionalTensor and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
+    # Judged while the graph's metadata is collected: later, when it is recorded, the tracer itself copies the result
+    # into the input, and the mask of the result was computed anew from its bytes.
+    collecting = type(pair.mask) is FunctionalTensor and get_proxy_mode() is None
+    if collecting and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
         raise RuntimeError(
             "a compiled function cannot change the validity of its input in place: assign to a clone (x = x.clone()) "
             "and return that"
         )
-    if new.payload is pair.payload:
-        return new
-    return Pair(select(new.data, new.mask, 0) if pair.payload is Payload.ZERO else new.data, new.mask, pair.payload)
+    zero = pair.payload is Payload.ZERO and new.payload is not Payload.ZERO
+    return Pair(select(new.data, pair.mask, 0) if zero else new.data, pair.mask, pair.payload)
 
 
 def restride(x: MaskedTensor, new: Pair) -> None:
