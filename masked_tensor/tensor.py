@@ -212,6 +212,8 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
     _attend(view)
     # The parts of a complex number may differ in validity: such a view reads the family's own record.
     view._seen = base._family.version if view.dtype == base.dtype else -1
+    if type(view._pair.data) is not Tensor:
+        pair_of(view)  # read now: a tracer may ask for it outside its modes
     if not detached:
         if base._history is None:
             base._history = aliasing.History(base)

@@ -79,3 +79,8 @@ ORACLES = {
     "narrow": first_moved,
     "repeat_interleave": repeat_interleave,
 }
+
+XFAIL = {
+    (name, "compiled"): "masked entries are counted, split or cut by values: a shape that depends on data has no guard"
+    for name in ("combinations", "narrow", "tensor_split")
+}
