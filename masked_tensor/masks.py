@@ -266,10 +266,10 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
 
 
 def constant(mask: Tensor, dim: int | Sequence[int]) -> bool:
-    """Whether ``mask`` cannot vary along ``dim`` (each of them): a static fact of its size and stride."""
+    """Whether ``mask`` cannot vary along ``dim`` (each of them), and has an entry: static, from size and stride."""
     if isinstance(dim, int):
-        return mask.shape[dim] == 1 or mask.stride(dim) == 0
-    return builtins.all(mask.shape[d] == 1 or mask.stride(d) == 0 for d in dim)
+        return mask.shape[dim] == 1 or (mask.stride(dim) == 0 and mask.shape[dim] > 0)
+    return builtins.all(constant(mask, d) for d in dim)
 
 
 def first(mask: Tensor, dims: Sequence[int]) -> Tensor:
