@@ -258,3 +258,25 @@ def test_plain_targets_of_the_in_place_functions() -> None:
     with pytest.raises(MaskedWriteError):
         mt.masked_scatter_(plain, torch.ones(3, dtype=torch.bool), hole(1, None, 2))
     assert plain.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda z, i, y: z.index_add(0, i, y),
+        lambda z, i, y: z.index_copy(0, i, y),
+        lambda z, i, y: z.index_put((i,), y),
+        lambda z, i, y: z.index_put((i,), y, accumulate=True),
+        lambda z, i, y: z.scatter(0, i[:, None].expand(3, 2), y),
+        lambda z, i, y: z.scatter_add(0, i[:, None].expand(3, 2), y),
+    ],
+)
+def test_a_masked_entry_that_shares_its_slot_gets_no_gradient(write) -> None:
+    # The masked row is written to the slot of a valid one; what reaches the bias is the number of valid rows.
+    torch.manual_seed(0)
+    net = torch.nn.Linear(4, 2)
+    mask = torch.tensor([[True], [False], [True]])
+    y = net(mt.masked_tensor(torch.randn(3, 4), mask.expand(3, 4)))
+    out = write(torch.zeros(2, 2), torch.tensor([0, 1, 1]), y)
+    out.sum().backward()
+    assert net.bias.grad.tolist() == [2.0, 2.0]

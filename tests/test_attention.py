@@ -296,3 +296,12 @@ def test_cross_attention_over_a_padded_memory(need_weights):
     expected, _ = module(query, key, value, key_padding_mask=~valid, need_weights=need_weights)
     out, _ = module(query, *made, need_weights=need_weights)
     assert_same(out, expected, "cross attention")
+
+
+def test_inf_in_a_plain_value_at_a_masked_key_stays_there() -> None:
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(1, 1, 3, 4) for _ in range(3))
+    v[..., 2, :] = float("inf")
+    valid = torch.tensor([True, True, False]).view(1, 1, 3, 1).expand(1, 1, 3, 4)
+    out = F.scaled_dot_product_attention(q, mt.as_masked_tensor(k, valid), v)
+    torch.testing.assert_close(out.filled(0), F.scaled_dot_product_attention(q, k[:, :, :2], v[:, :, :2]))

@@ -45,6 +45,8 @@ def index_put(
     keys, valid = plain_keys(indices)
     if accumulate:
         return accumulate_at(x, keys, valid, values)
+    # Where a valid entry overwrites a masked one, torch sends the slot's gradient to both.
+    values = Pair(guard(values.data, values.mask), values.mask, values.payload)
     if valid is None:
         data = torch.ops.aten.index_put(x.data, keys, values.data)
         return Pair(data, _mask_put(x.mask, keys, values.mask, data.shape), both_zero(x, values))
@@ -81,7 +83,7 @@ def put(x: Pair | Tensor, index: Pair | Tensor, source: Pair | Tensor, accumulat
 def index_copy(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor) -> Pair:
     """``x.index_copy(dim, index, source)``."""
     x, source = pair.of(x), pair.of(source)
-    return _along(torch.index_copy, x, dim, index, source.data, source.mask, both_zero(x, source))
+    return _along(torch.index_copy, x, dim, index, guard(source.data, source.mask), source.mask, both_zero(x, source))
 
 
 def index_fill(x: Pair | Tensor, dim: int, index: Pair | Tensor, value: Any) -> Pair:

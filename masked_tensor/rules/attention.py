@@ -93,6 +93,9 @@ def fused_choice(*args: Any, **kwargs: Any) -> int:
 
 def _look(query: Operand, key: Operand, value: Operand, attn_mask: Operand | None, is_causal: bool) -> Sight:
     q, k, v = pair.of(query), pair.of(key), pair.of(value)
+    rows = k.data.shape[:-1] == v.data.shape[:-1] and masks.constant(k.mask, -1)
+    if rows and type(key) is Pair and type(value) is not Pair:  # weight 0 is not enough: 0 times an inf is NaN
+        v = Pair(v.data, k.mask.narrow(-1, 0, 1).expand(v.data.shape))
     gradients = transforming() or any(tracked(x.data) for x in (q, k, v))
     needs_zero = gradients or not masks.constant(q.mask, -1)
     shape = (q.data.shape[-2], k.data.shape[-2])

@@ -25,7 +25,11 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
     count = masks.count(x.mask, dims, True)
     correction = 1 if correction is None else correction
     valid = count > max(correction, 0)
-    result = _squares(x, dims, count) / torch.where(valid, count - correction, 1)
+    squares = _squares(x, dims, count)
+    divisor = count - correction
+    if correction != int(correction):  # an int64 tensor less a Python float is float32
+        divisor = (count.double() - correction).to(squares.dtype)
+    result = squares / torch.where(valid, divisor, 1)
     result = result.to(_real(data.dtype))
     if not keepdim:
         result, valid = result.squeeze(dims), valid.squeeze(dims)

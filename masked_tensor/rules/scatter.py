@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import select, zeroed
+from ..select import guard, select, zeroed
 from .index import aligned, safe
 
 
@@ -43,7 +43,8 @@ def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduc
     part = _part(src, index)
     if reduce is not None:
         return _reduced(x, dim, index, part, {"add": "sum", "multiply": "prod"}[reduce], True)
-    value: Any = part.data if type(part) is Pair else part
+    # Where a valid entry overwrites a masked one, torch sends the slot's gradient to both.
+    value: Any = guard(part.data, part.mask) if type(part) is Pair else part
     valid: Any = part.mask if type(part) is Pair else True
     payload = Payload.ZERO if type(part) is not Pair or part.payload is Payload.ZERO else Payload.ANY
     payload = payload if x.payload is Payload.ZERO else Payload.ANY
@@ -78,7 +79,7 @@ def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | T
     if type(index) is Pair:
         valid = masks.both(valid, _row(index.mask, new.data, dim))
     at = safe(index)
-    values = new.data if valid is new.mask and new.payload is Payload.ZERO else select(new.data, valid, 0)
+    values = zeroed(new) if valid is new.mask else select(new.data, valid, 0)
     data = torch.index_add(zeroed(old), dim, at, values, alpha=alpha)
     if type(x) is not Pair:
         return pair.plain(data)
