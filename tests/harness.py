@@ -15,6 +15,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
+from masked_tensor.pair import Payload
 from masked_tensor.tensor import pair_of
 
 from .database import Sample
@@ -157,9 +158,17 @@ def check_garbage(case: Sample) -> None:
         dirty, inputs = run(case, payload, requires_grad=backward)
         for index, (a, e) in enumerate(zip(dirty, clean, strict=True)):
             assert_same(a, e, f"output {index} with payload {payload}")
+            assert_keeps_promise(a)
         for index, (a, e) in enumerate(zip(_gradients(dirty, inputs), gradients, strict=True)):
             if e is not None or a is not None:
                 assert_same(a, e, f"gradient {index} with payload {payload}")
+
+
+def assert_keeps_promise(x: Any) -> None:
+    """What a result promises of its payload is true: sums and products rely on it."""
+    if type(x) is MaskedTensor and x.layout is torch.strided and pair_of(x).payload is Payload.ZERO:
+        pair = pair_of(x)
+        assert not (pair.data[~pair.mask] != 0).any(), "a payload that was promised to be 0 is not"
 
 
 def plain_has_gradient(case: Sample) -> bool:

@@ -100,13 +100,12 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
             f"mean(): input dtype should be either floating point or complex dtypes. Got {kind} instead."
         )
     dims = masks.canonical_dims(dim, data.dim())
-    payload = sum_payload(x, dims)
-    if masks.constant(x.mask, dims) and data.numel():
-        return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.any(x.mask, dims, keepdim), payload)
+    if masks.constant(x.mask, dims) and data.numel():  # what lies under the mask is averaged, too, and stays there
+        return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.any(x.mask, dims, keepdim), x.payload)
     count = masks.count(x.mask, dims, keepdim)
     wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
     result = total(x, dims, keepdim, wide) / count.clamp(min=1)
-    return Pair(result.to(kind), count > 0, payload)
+    return Pair(result.to(kind), count > 0, sum_payload(x, dims))
 
 
 def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
