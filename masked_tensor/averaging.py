@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from . import masks
+from .chunks import rounds
 from .pair import Pair, Payload
 from .select import select
 
@@ -29,8 +30,7 @@ def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None,
 
 def numerator(loss: Tensor, mask: Tensor) -> Tensor:
     """The sum of the valid entries; of half precision in float32."""
-    half = loss.dtype in (torch.float16, torch.bfloat16)
-    return select(loss, mask, 0).sum(dtype=torch.float32 if half else None)
+    return select(loss, mask, 0).sum(dtype=torch.float32 if rounds(loss.dtype) else None)
 
 
 def denominator(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -19,7 +19,7 @@ from .op import Op
 from .pair import Pair
 from .ports import assign, become, enter, leave
 from .table import Entry
-from .tensor import MaskedTensor, join, wrap
+from .tensor import MaskedTensor, join
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
 
@@ -117,7 +117,7 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
         return kernel
     rule = entry.rule
 
-    def functional(*args: Any, **kwargs: Any) -> Any:
+    def functional(*args: Any, **kwargs: Any) -> Any:  # as in ``call``, spelled out: this is on every op's way
         recording = torch.is_grad_enabled()
         pairs = []
         sparse = False
@@ -208,5 +208,3 @@ for _entry in table.ENTRIES.values():
 _FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
 _FALLBACK.fallback(torch.library.fallthrough_kernel, "AutogradPrivateUse3")  # no row, no autograd kernel: to the net
 MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]
-
-__all__ = ["call", "register_rule", "safety_net", "wrap"]

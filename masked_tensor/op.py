@@ -1,5 +1,6 @@
 """One row of the table: which rule an aten op follows, and with which parameters."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,6 +30,5 @@ class Op:
     @property
     def law(self) -> str:
         """The sentence that states what the row's family means: the first paragraph of the rule's module."""
-        import_name = self.rule.__module__
-        module = __import__(import_name, fromlist=["__doc__"])
+        module = sys.modules[self.rule.__module__]
         return " ".join((module.__doc__ or "").strip().split("\n\n")[0].split())

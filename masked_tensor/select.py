@@ -2,8 +2,7 @@
 
 ``select(data, mask, fill)`` is ``where(mask, data, fill)``.  On the CPU a random mask makes ``torch.where`` branch per
 element (38 times the cost of an unmasked sum), so large tensors are selected on their *bits*: ``bits * m`` with m in
-{0, 1} fills with zero, ``(bits - f) * m + f`` with the bits f of any constant; integers know no NaN.  While compiling,
-the mask is read as bytes, which inductor vectorises where it does not vectorise bool.
+{0, 1} fills with zero, ``(bits - f) * m + f`` with the bits f of any constant; integers know no NaN.
 """
 
 from functools import lru_cache
@@ -80,14 +79,7 @@ def cleared(data: Tensor, mask: Tensor) -> Tensor:
     By the gradient contract nothing arrives there backward, so autograd need not know: this is the cheap way to hand on
     ``Payload.ZERO``.  ``data`` must not be saved for its own backward (products and affine maps save their inputs).
     """
-    if (
-        type(data) is not Tensor
-        or transforming()
-        or data.device.type != "cpu"
-        or data.dtype.itemsize > 8
-        or data.is_conj()
-        or data.is_neg()
-    ):
+    if not bitwise(data):
         return select(data, mask, 0)
     bits = data.data.view(_BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
     bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
@@ -173,10 +165,8 @@ def bitwise(data: Tensor) -> bool:
 def _fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
     if data.numel() < (SMALL_ZERO if fill == 0 else SMALL_OTHER) or not bitwise(data):
         return _where(data, mask, fill)
-    mask = masks.fit(mask, data.shape)
     out = torch.empty_like(data)
-    wide = _BITS[data.dtype.itemsize]
-    _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
+    fill_into(out, data, masks.fit(mask, data.shape), fill)
     return out
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from . import masks
+from .chunks import rounds
 from .pair import Pair
 from .select import cleared, select, zeroed
 
@@ -34,7 +35,7 @@ def standardize(x: Pair, dims: tuple[int, ...], eps: float, centred: bool = True
     ``centred=False`` leaves the mean out: the root mean square.
     """
     data = zeroed(x)
-    if data.dtype in (torch.float16, torch.bfloat16):
+    if rounds(data.dtype):
         data = data.float()
     count = masks.count(x.mask, dims, True).to(data.dtype)
     divisor = count.clamp_min(1)
@@ -68,11 +69,6 @@ def along(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     if type(parameter) is Pair:
         return Pair(parameter.data.reshape(shape), parameter.mask.reshape(shape), parameter.payload)
     return None if parameter is None else parameter.reshape(shape)  # type: ignore[union-attr]
-
-
-def whole(mask: Tensor, dims: Sequence[int]) -> bool:
-    """Whether every group along ``dims`` is valid or masked as a whole (a static fact)."""
-    return all(masks.constant(mask, dim) for dim in dims)
 
 
 def _values(parameter: Parameter) -> Tensor | None:

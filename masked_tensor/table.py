@@ -68,13 +68,8 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         if op.generic and base is None:
             continue  # nothing to call on the data
         target = _binding(base) if op.binding else base
-        rule = (
-            partial(op.rule, target, **op.params)
-            if op.generic
-            else partial(op.rule, **op.params)
-            if op.params
-            else op.rule
-        )
+        first = (target,) if op.generic else ()
+        rule = partial(op.rule, *first, **op.params) if first or op.params else op.rule
         view = _is_view(base or overload) and (kind == "functional" or name != "detach")  # detach_ keeps the geometry
         yield Entry(overload, op, kind, rule, view, _outs(overload))
 

@@ -264,8 +264,3 @@ def restride(x: MaskedTensor, new: Pair) -> None:
     x._seen = x._family.version
     geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
     torch.ops.aten.as_strided_.default.redispatch(_BACKEND, x, *geometry)
-
-
-def same_mask(a: MaskedTensor, b: MaskedTensor) -> bool:
-    """Whether two tensors share one mask (a static fact)."""
-    return masks.same(pair_of(a).mask, pair_of(b).mask)

@@ -48,14 +48,12 @@ def each(value: int | Sequence[int], dims: int) -> list[int]:
 
 def constant(mask: Tensor, dims: int) -> bool:
     """Whether ``mask`` cannot vary over its last ``dims`` dims."""
-    return all(masks.constant(mask, -1 - i) for i in range(dims))
+    return masks.constant(mask, range(-dims, 0))
 
 
 def first(mask: Tensor, dims: int) -> Tensor:
     """``mask`` with its last ``dims`` dims, along which it is constant, narrowed to size 1."""
-    for dim in range(-dims, 0):
-        mask = mask.narrow(dim, 0, 1)
-    return mask
+    return masks.first(mask, range(-dims, 0))
 
 
 def leading(mask: Tensor, dims: int) -> Tensor:

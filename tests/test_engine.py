@@ -111,7 +111,7 @@ def test_errors_leave_arguments_as_they_were() -> None:
 def test_validity_has_an_owner() -> None:
     x = example()
     y = x.relu()
-    assert mt.tensor.same_mask(x, y)
+    assert mt.masks.same(pair_of(x).mask, pair_of(y).mask)
     y[0].fill_(9)
     assert x.tolist() == [[1.0, None], [3.0, 4.0]]
     assert y.tolist() == [[9.0, 9.0], [3.0, 4.0]]

@@ -66,12 +66,6 @@ def at(mask: Tensor, x: Tensor) -> Tensor:
     return _looked_up(mask, x.shape, lambda dim: verbs.coordinate(x, dim), values(x.detach()).shape[0])
 
 
-def at_keys(mask: Tensor, key: Tensor, shape: Sequence[int]) -> Tensor:
-    """Whether the mask is True at the positions ``key`` of ``shape``."""
-    coordinates = unravel(key, shape)
-    return _looked_up(mask, shape, lambda dim: coordinates[dim], key.shape[0])
-
-
 def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: Tensor) -> Tensor | int:
     """The number of valid elements in the slices along ``dims``, for the slices at ``key`` of the kept shape."""
     if mask is None:

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..chunks import rounds
 from ..op import Op
 from ..pair import Pair
 from ..select import finished, guard, tracked, transforming, zeroed
-from ..standardize import Parameter, along, scaled, standardize, whole
+from ..standardize import Parameter, along, scaled, standardize
 
 Operand = Pair | Tensor
 
@@ -37,7 +38,7 @@ def native_layer_norm(
     """The form with the mean and the reciprocal standard deviation of every group."""
     x, dims = pair.of(x), _last(x, normalized_shape)
     groups = masks.any(x.mask, dims, True)
-    if whole(x.mask, dims) and _plain(weight, bias, eps):
+    if masks.constant(x.mask, dims) and _plain(weight, bias, eps):
         kernel: Any = torch.native_layer_norm
         data, mean, rstd = kernel(_rows(x, weight), normalized_shape, weight, bias, eps)
         return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
@@ -58,11 +59,11 @@ def fused_rms_norm(
     """The form with the reciprocal root mean square of every group."""
     x, dims = pair.of(x), _last(x, normalized_shape)
     groups = masks.any(x.mask, dims, True)
-    if whole(x.mask, dims) and _plain(weight, None, eps):
+    if masks.constant(x.mask, dims) and _plain(weight, None, eps):
         data, rstd = torch.ops.aten._fused_rms_norm.default(_rows(x, weight), normalized_shape, weight, eps)
         return finished(data, x.mask), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, None)
-    half = x.data.dtype in (torch.float16, torch.bfloat16)
+    half = rounds(x.data.dtype)
     if eps is None:
         eps = torch.finfo(torch.float32 if half else x.data.dtype).eps
     s = standardize(x, dims, eps, centred=False)
@@ -84,7 +85,7 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(x.data.shape)} and num_groups={num_groups}"
         )
-    if whole(x.mask, range(1, x.data.dim())) and _plain(weight, bias, eps):
+    if masks.constant(x.mask, range(1, x.data.dim())) and _plain(weight, bias, eps):
         kernel: Any = torch.group_norm
         return Pair(kernel(_rows(x, weight), num_groups, weight, bias, eps), x.mask)
     return _grouped(x, num_groups, weight, bias, eps)[0]

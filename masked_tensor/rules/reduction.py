@@ -105,7 +105,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
     count = masks.count(x.mask, dims, keepdim)
     wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
     result = total(x, dims, keepdim, wide) / count.clamp(min=1)
-    return Pair(result.to(kind), count > 0, sum_payload(x, dims))
+    return Pair(result.to(kind), count > 0, Payload.ZERO)
 
 
 def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
