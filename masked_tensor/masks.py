@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -153,10 +154,15 @@ def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> t
     return tuple(size for d, size in enumerate(shape) if d not in dims)
 
 
+def transforming() -> bool:
+    """Whether a torch.func transform or forward-mode AD is active: then only plain differentiable ops may be used."""
+    return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+
+
 def real(x: Tensor) -> bool:
     """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
     plain = type(x) is Tensor or type(x) is torch.nn.Parameter
-    return plain and x.device.type == "cpu" and torch._C._functorch.peek_interpreter_stack() is None
+    return plain and x.device.type == "cpu" and not transforming()
 
 
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from . import masks
+from .masks import transforming as transforming  # rules take it from here, beside tracked
 from .pair import Pair, Payload
 
 # Below these sizes the fewer calls of ``where`` win (a static fact: the number of elements).
@@ -20,11 +21,6 @@ SMALL_OTHER = 2048
 CHUNK = 1 << 17  # elements per step: the working set of a step stays in cache
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
-
-
-def transforming() -> bool:
-    """Whether a torch.func transform (grad, vmap, jvp ...) is active: then autograd Functions must be avoided."""
-    return torch._C._functorch.peek_interpreter_stack() is not None
 
 
 def tracked(data: Tensor) -> bool:
@@ -110,11 +106,6 @@ class _Select(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
         (mask,) = ctx.saved_tensors
         return _outside(grad, mask, ctx.owned), None, None, None
-
-    @staticmethod
-    def jvp(ctx: Any, tangent: Tensor, *_: Any) -> Tensor:
-        (mask,) = ctx.saved_tensors
-        return select(tangent, mask, 0)
 
 
 class _Guard(torch.autograd.Function):

@@ -5,6 +5,7 @@ import itertools
 import pytest
 import torch
 
+import masked_tensor as mt
 from masked_tensor import masks
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import CHUNK, cleared, fill_bits, filled, guard, select, zeroed
@@ -202,3 +203,14 @@ def test_cleared_writes_in_place_where_it_can(dtype):
     column = mask[:, :1].expand(9, 8)
     expected = torch.where(column, data, torch.zeros((), dtype=dtype))
     assert torch.equal(bits(cleared(data.clone(), column)), bits(expected))
+
+
+@pytest.mark.parametrize("size", [10, 5_000, 1 << 20])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_forward_mode_tangents_pass_through_the_functional_forms(size, requires_grad):
+    data = torch.randn(size, dtype=torch.float64, requires_grad=requires_grad)
+    mask = torch.rand(size) < 0.5
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(data, torch.ones(size, dtype=torch.float64))
+        tangent = torch.autograd.forward_ad.unpack_dual(mt.sum(dual, mask=mask)).tangent
+    assert tangent == mask.sum()
