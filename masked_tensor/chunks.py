@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator
 import torch
 from torch import Tensor
 
+from .fill import CHUNK, bitwise, fill_into
 from .pair import Pair, Payload
-from .select import CHUNK, bitwise, fill_into, filled, tracked
+from .select import filled
+from .tracing import tracked
 
 LARGE = 1 << 19  # elements: below this the filled copy stays in cache by itself
 

@@ -13,8 +13,9 @@ from torch import Tensor
 from . import errors, given, layouts, masks
 from .pair import Pair, Payload
 from .ports import leave
-from .select import select, transforming
+from .select import select
 from .tensor import MaskedTensor
+from .tracing import transforming
 
 
 def masked_tensor(

@@ -8,14 +8,13 @@ Nothing here reads a value on the host.
 import builtins
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import accumulate, pairwise
 from math import prod
-from operator import mul
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
+
+from . import packed, shapes, tracing
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -70,11 +69,12 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     strides = mask.stride()
     if 0 not in strides or mask.numel() == 0:
         return mask.reshape(shape)
-    mask = mask.view(_refined(mask.shape, shape))  # (B, E) to (B * H, E / H): what becomes the last dim stays constant
+    # (B, E) to (B * H, E / H): what becomes the last dimension stays constant.
+    mask = mask.view(shapes.refined(mask.shape, shape))
     strides = mask.stride()
     before: list[int] = []
     after: list[int] = []
-    for old, new in _segments(mask.shape, shape):
+    for old, new in shapes.segments(mask.shape, shape):
         constant = builtins.all(strides[d] == 0 or mask.shape[d] == 1 for d in old)
         before += [1 if constant else mask.shape[d] for d in old]
         after += [1 if constant else shape[d] for d in new]
@@ -82,30 +82,6 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
         if size != mask.shape[d]:
             mask = mask.narrow(d, 0, 1)
     return mask.reshape(after).expand(shape)
-
-
-def _refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
-    """``old`` with its dimensions split where ``new`` splits them, if every boundary divides the next."""
-    cuts = sorted([1, *accumulate(old, mul), *accumulate(new, mul)])
-    if builtins.any(b % a for a, b in pairwise(cuts)):
-        return tuple(old)
-    return tuple(b // a for a, b in pairwise(cuts) if a != b)
-
-
-def _segments(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, range]]:
-    """The shortest runs of old and new dimensions with equal products, in order."""
-    result = []
-    i = j = 0
-    while i < len(old) or j < len(new):
-        first, second, start = (old[i] if i < len(old) else 1), (new[j] if j < len(new) else 1), (i, j)
-        i, j = min(i + 1, len(old)), min(j + 1, len(new))
-        while first != second:
-            if first < second:
-                first, i = first * old[i], i + 1
-            else:
-                second, j = second * new[j], j + 1
-        result.append((range(start[0], i), range(start[1], j)))
-    return result
 
 
 def laid_out(mask: Tensor, data: Tensor) -> Tensor:
@@ -128,105 +104,24 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
     return torch.full((), value, dtype=torch.bool, device=device).expand(tuple(shape))
 
 
-def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
-    """``dim`` as sorted non-negative dims; None and ``()`` mean all of them.  Raises IndexError as torch does."""
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
-        return tuple(range(ndim))
-    if isinstance(dim, int) and 0 <= dim < ndim:
-        return (dim,)
-    dims = []
-    for d in (dim,) if isinstance(dim, int) else dim:
-        bound = max(ndim, 1)
-        if not -bound <= d < bound:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {d})"
-            )
-        dims.append(d % bound)
-    if len(set(dims)) != len(dims):
-        raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
-    return tuple(sorted(d for d in dims if d < ndim))
-
-
-def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
-    """``shape`` after a reduction over canonical ``dims``."""
-    if keepdim:
-        return tuple(1 if d in dims else size for d, size in enumerate(shape))
-    return tuple(size for d, size in enumerate(shape) if d not in dims)
-
-
-def transforming() -> bool:
-    """Whether a torch.func transform or forward-mode AD is active: then only plain differentiable ops may be used."""
-    return torch._C._functorch.peek_interpreter_stack() is not None or forward_ad._current_level >= 0
-
-
-def real(x: Tensor) -> bool:
-    """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
-    plain = type(x) is Tensor or type(x) is torch.nn.Parameter
-    return plain and x.device.type == "cpu" and not transforming()
-
-
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The number of True entries along ``dim`` (int64)."""
     if few(mask):
         return torch.sum(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
-    dims = canonical_dims(dim, mask.dim())
+    dims = shapes.canonical_dims(dim, mask.dim())
     small = compact(mask)
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
     if not dims:
         total = small.view(torch.uint8).to(torch.int64)
-    elif small.numel() >= PACKED and real(small):
-        total = _packed_count(small.view(torch.uint8), dims, keepdim)
+    elif small.numel() >= packed.SMALLEST and tracing.real(small):
+        total = packed.count(small.view(torch.uint8), dims, keepdim)
     elif type(small) is Tensor:
         total = small.view(torch.uint8).sum(dims, keepdim=keepdim, dtype=torch.int64)
     else:  # inductor vectorises 32 bits
         wide = torch.int32 if small.numel() < 2**31 else torch.int64
         total = small.to(wide).sum(dims, keepdim=keepdim, dtype=wide).to(torch.int64)
     total = total if repeats == 1 else total * repeats
-    return total if small is mask else fit(total, reduced_shape(mask.shape, dims, keepdim))
-
-
-# From this many bytes on, eight of them are counted at a time, as one int64: summing bool is 100 times slower.
-PACKED = 1 << 12
-_LOW_BYTES = 0x00FF00FF00FF00FF
-_FOUR_ONES = 0x0001000100010001
-
-
-def _packed_count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    last = small.dim() - 1
-    if len(dims) > 1 and len(dims) == small.dim() and small.is_contiguous():
-        total = _packed_count(small.view(-1), (0,), False)
-        return total.view([1] * small.dim()) if keepdim else total
-    words = _words(small)
-    if last in dims:
-        # At most 255 words are added, so no byte overflows; then bytes are added in pairs, and the pairs by a product.
-        width = words.shape[-1]
-        group = next(n for n in range(255, 0, -1) if width % n == 0)
-        part = words.unflatten(-1, (width // group, group)).sum(-1)
-        pairs = (part & _LOW_BYTES) + ((part >> 8) & _LOW_BYTES)
-        total = torch.bitwise_and(pairs * _FOUR_ONES >> 48, 0xFFFF)
-        return total.sum(dims, keepdim)
-    # Rows are added 255 at a time, so no byte overflows.
-    longest = max(dims, key=lambda d: small.shape[d])
-    whole, rest = divmod(small.shape[longest], 255)
-    parts = []
-    if whole:
-        parts.append(words.narrow(longest, 0, whole * 255).unflatten(longest, (whole, 255)).sum(longest + 1))
-    if rest:
-        parts.append(words.narrow(longest, whole * 255, rest).sum(longest, True))
-    sums = torch.cat(parts, longest).view(torch.uint8).narrow(-1, 0, small.shape[-1])
-    return sums.sum(dims, keepdim, dtype=torch.int64)
-
-
-def _words(small: Tensor) -> Tensor:
-    """The bytes as int64 along the last dimension, padded with zeros to a length that divides well."""
-    size = small.shape[-1]
-    aligned = small.is_contiguous() and small.storage_offset() % 8 == 0 and size % 8 == 0
-    if aligned and (size <= 2040 or builtins.any(size % (8 * n) == 0 for n in range(32, 256))):
-        return small.view(torch.int64)
-    unit = 8 if size <= 2040 else 1024
-    padded = small.new_zeros((*small.shape[:-1], size + -size % unit))
-    padded.narrow(-1, 0, size).copy_(small)
-    return padded.view(torch.int64)
+    return total if small is mask else fit(total, shapes.reduced(mask.shape, dims, keepdim))
 
 
 def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
@@ -245,23 +140,23 @@ def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
 
 def few(mask: Tensor) -> bool:
     """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
-    return type(mask) is Tensor and mask.numel() < PACKED and mask.dim() > 0 and 0 not in mask.stride()
+    return type(mask) is Tensor and mask.numel() < packed.SMALLEST and mask.dim() > 0 and 0 not in mask.stride()
 
 
 def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
-    return dim if type(dim) is tuple and dim else canonical_dims(dim, mask.dim())
+    return dim if type(dim) is tuple and dim else shapes.canonical_dims(dim, mask.dim())
 
 
 def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
-    dims = canonical_dims(dim, mask.dim())
+    dims = shapes.canonical_dims(dim, mask.dim())
     if not dims:
         return mask
     small = compact(mask)
-    shape = reduced_shape(mask.shape, dims, keepdim)
+    shape = shapes.reduced(mask.shape, dims, keepdim)
     if prod(mask.shape[d] for d in dims) == 0:
         return full(shape, mask.device, every)
     if small.numel() == 0:
-        return fit(small.new_empty(reduced_shape(small.shape, dims, keepdim)), shape)
+        return fit(small.new_empty(shapes.reduced(small.shape, dims, keepdim)), shape)
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
         return fit(small if keepdim else small.squeeze(dims), shape)
     # amax and amin over bytes (inductor: over floats) are vectorised; any() and all() over bool are 45 times slower.

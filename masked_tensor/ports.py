@@ -12,8 +12,9 @@ from torch import Tensor
 
 from . import aliasing, layouts, masks
 from .pair import Pair, Payload
-from .select import select, transforming
+from .select import select
 from .tensor import MaskedTensor, pair_of, restride, wrap, write
+from .tracing import transforming
 
 
 def enter(value: Any, recording: bool) -> Any:

@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from masked_tensor import masks
+from masked_tensor import masks, shapes
 
 SHAPES = [
     (), (0,), (1,), (7,), (8,), (5000,), (4096,), (3, 0), (0, 3), (1, 1), (2, 3, 4), (70, 64), (70, 61), (300, 40),
@@ -112,23 +112,23 @@ def test_compact_fit_full_first():
     ],
 )
 def test_canonical_dims(dim, ndim, expected):
-    assert masks.canonical_dims(dim, ndim) == expected
+    assert shapes.canonical_dims(dim, ndim) == expected
 
 
 @pytest.mark.parametrize(("dim", "ndim"), [(3, 3), (-4, 3), ((0, 5), 2), (1, 0)])
 def test_canonical_dims_out_of_range(dim, ndim):
     with pytest.raises(IndexError, match="Dimension out of range"):
-        masks.canonical_dims(dim, ndim)
+        shapes.canonical_dims(dim, ndim)
 
 
 def test_canonical_dims_twice():
     with pytest.raises(RuntimeError, match="multiple times"):
-        masks.canonical_dims((0, -2), 2)
+        shapes.canonical_dims((0, -2), 2)
 
 
 def test_reduced_shape():
-    assert masks.reduced_shape((2, 3, 4), (0, 2), True) == (1, 3, 1)
-    assert masks.reduced_shape((2, 3, 4), (0, 2), False) == (3,)
+    assert shapes.reduced((2, 3, 4), (0, 2), True) == (1, 3, 1)
+    assert shapes.reduced((2, 3, 4), (0, 2), False) == (3,)
 
 
 def test_lengths_to_mask():

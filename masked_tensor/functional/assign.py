@@ -9,8 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..fill import SMALL_OTHER
 from ..rules.assign import in_order
-from ..select import SMALL_OTHER, select
+from ..select import select
 from ..tensor import MaskedTensor
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
+from .. import layouts, shapes
 from .entrance import Number, enough, entered, finished, run
 from .reduce import aten, sparse_result
 
@@ -67,7 +67,7 @@ def _position(
 ) -> Tensor:
     one_dim(name, dim)
     given = entered(input, mask).to(dtype)
-    dims = masks.canonical_dims(dim, given.data.dim())
+    dims = shapes.canonical_dims(dim, given.data.dim())
     if layouts.is_sparse(given.data):
         data, valid = layouts.position(
             given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
@@ -84,7 +84,7 @@ def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any,
         raise TypeError(f"{name}(): keepdim needs a dim")
     kind = getattr(torch.return_types, name)
     if layouts.is_sparse(given.data):
-        dims = masks.canonical_dims(dim, given.data.dim())
+        dims = shapes.canonical_dims(dim, given.data.dim())
         results = layouts.extreme(given.data, given.mask, dims, keepdim, largest=name == "max")
         values, indices = (sparse_result(*r, given.masked, e) for r, e in zip(results, (empty, 0), strict=True))
         return values if dim is None else kind((values, indices))

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
+from .. import layouts, shapes
 from ..layouts import laws
 from .entrance import Dim, Given, Number, entered, finished, refuse, run
 from .reduce import Form, aten, over, reduced
@@ -163,6 +163,6 @@ def _moment(
 
 def _may_be_short(given: Given, dim: Dim, correction: float) -> bool:
     """Whether a slice of unspecified zeros may have too few elements for the correction, hence give NaN and not 0."""
-    dims = masks.canonical_dims(dim, given.data.dim())
+    dims = shapes.canonical_dims(dim, given.data.dim())
     size = torch.Size([given.data.shape[d] for d in dims]).numel()
     return correction > 0 and (given.mask is not None or size <= correction)

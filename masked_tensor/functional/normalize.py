@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .. import layouts, masks
+from .. import layouts, shapes
 from ..pair import Pair
 from ..ports import leave
 from ..select import select
@@ -37,7 +37,7 @@ def normalize(
     """
     given = entered(input, mask).to(dtype)
     ord = float(ord)
-    dims = masks.canonical_dims(int(dim), given.data.dim())
+    dims = shapes.canonical_dims(int(dim), given.data.dim())
     if layouts.is_sparse(given.data):
         data = layouts.normalize(given.data, given.mask, dims[0] if dims else 0, ord, eps)
         return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]

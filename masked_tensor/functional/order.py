@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
+from .. import layouts, shapes
 from ..pair import Pair
 from .entrance import Given, Number, enough, entered, finished, refuse, run
 from .extremes import one_dim
@@ -127,7 +127,7 @@ def _median(
 ) -> Tensor:
     one_dim(name, dim)
     given = entered(input, mask).to(dtype)
-    dims = masks.canonical_dims(dim, given.data.dim())
+    dims = shapes.canonical_dims(dim, given.data.dim())
     if given.data.is_complex():
         raise RuntimeError(f"{name}(): complex numbers have no order, got {given.data.dtype}")
     if layouts.is_sparse(given.data):

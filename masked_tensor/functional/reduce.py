@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import layouts, masks
+from .. import layouts, shapes
 from ..pair import Pair
 from ..ports import leave
 from .entrance import Dim, Given, Number, enough, entered, finished, run
@@ -56,7 +56,7 @@ def reduced(
 ) -> Any:
     """Runs a reduction over ``dim`` (int, tuple; None or () for all); ``input`` may be entered already."""
     given = (input if type(input) is Given else entered(input, mask)).to(dtype)
-    dims = masks.canonical_dims(dim, given.data.dim())
+    dims = shapes.canonical_dims(dim, given.data.dim())
     if layouts.is_sparse(given.data):
         return _sparse(form, given, dims, keepdim, fill_value, min_count, **params)
     result = form.call(given.x, dims, keepdim, **params)

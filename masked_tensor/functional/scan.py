@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
+from .. import layouts, shapes
 from ..pair import Pair
 from ..ports import leave
 from .entrance import entered, finished, run
@@ -43,7 +43,7 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
 def _scan(name: str, op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
-        (dim,) = masks.canonical_dims(int(dim), max(given.data.dim(), 1))
+        (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
         data = layouts.scan(lambda x: run(op, x, 1), given.data, given.mask, dim)
         return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]
     return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]

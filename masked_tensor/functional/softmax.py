@@ -5,7 +5,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
+from .. import layouts, masks, shapes
 from ..pair import Pair
 from ..ports import leave
 from ..rules import softmax as rules
@@ -98,7 +98,7 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: boo
     if mode not in ("safe", "inf_as_zero", "none"):
         raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
     given = input if type(input) is Given else entered(input, mask).to(dtype)
-    (dim,) = masks.canonical_dims(int(dim), max(given.data.dim(), 1))
+    (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
     empty = -float("inf") if log else 0.0
     if layouts.is_sparse(given.data):
         data = layouts.softmax(given.data, given.mask, dim, log=log, mode=mode)

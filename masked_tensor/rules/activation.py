@@ -8,7 +8,8 @@ import torch
 from .. import masks
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import guard, tracked, transforming
+from ..select import guard
+from ..tracing import tracked, transforming
 from .pointwise import always, finite_factors, guarded, rows
 
 

@@ -14,7 +14,8 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
-from ..select import guard, select, tracked, transforming, zeroed
+from ..select import guard, select, zeroed
+from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

@@ -14,8 +14,9 @@ from torch._ops import OpOverload
 from .. import extents, masks, windows
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import cleared, tracked, zeroed
+from ..select import cleared, zeroed
 from ..settings import CONVOLUTION
+from ..tracing import tracked
 from ..windows import Window, each
 
 Ints = int | Sequence[int]

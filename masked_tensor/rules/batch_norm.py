@@ -15,8 +15,9 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
-from ..select import guard, tracked, transforming, zeroed
+from ..select import guard, zeroed
 from ..standardize import Parameter, Standard, along, scaled, standardize
+from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

@@ -18,8 +18,9 @@ from torch._ops import OpOverload
 from .. import masks, pair, windows
 from ..op import Op
 from ..pair import Pair
-from ..select import cleared, tracked, zeroed
+from ..select import cleared, zeroed
 from ..settings import CONVOLUTION
+from ..tracing import tracked
 from ..windows import Window, each
 
 Operand = Pair | Tensor

@@ -13,7 +13,8 @@ from torch import Tensor
 from .. import errors, masks, pair
 from ..op import Op
 from ..pair import Pair
-from ..select import filled, select, tracked, transforming, zeroed
+from ..select import filled, select, zeroed
+from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import chunks, masks
+from .. import chunks, masks, shapes
 from ..op import Op
 from ..pair import Pair
-from ..select import select, tracked, transforming
+from ..select import select
+from ..tracing import tracked, transforming
 from .reduction import Dim, reduce, restored
 
 EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}
@@ -34,7 +35,7 @@ def identity(which: str, dtype: torch.dtype) -> float:
 
 def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pair:
     """amax, amin, and max, min without a dimension."""
-    dims = masks.canonical_dims(dim, x.data.dim())
+    dims = shapes.canonical_dims(dim, x.data.dim())
     if any(x.data.shape[d] == 0 for d in dims):
         plain = EXTREMES[which](x.data, dim or (), keepdim)  # raises: an extreme of nothing has no value
         return Pair(plain, masks.any(x.mask, dims, keepdim))
@@ -95,7 +96,7 @@ def find(x: Pair, dim: int, keepdim: bool, which: str) -> Tensor:
     def piece(filled: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
         return located(filled, mask, dim, True, which)
 
-    dims = masks.canonical_dims(dim, x.data.dim())
+    dims = shapes.canonical_dims(dim, x.data.dim())
     return chunks.reduce(whole, x, dims, keepdim, identity(which, x.data.dtype), piece, associative=False)
 
 

@@ -14,7 +14,8 @@ from torch._ops import OpOverload
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
-from ..select import finished, guard, tracked, transforming, zeroed
+from ..select import finished, guard, zeroed
+from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import chunks, masks
+from .. import chunks, masks, shapes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select, zeroed
@@ -21,7 +21,7 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
     data = x.data
     if not (data.is_floating_point() or data.is_complex()):
         raise RuntimeError("std and var only support floating point and complex dtypes")
-    dims = masks.canonical_dims(dim, data.dim())
+    dims = shapes.canonical_dims(dim, data.dim())
     count = masks.count(x.mask, dims, True)
     correction = 1 if correction is None else correction
     valid = count > max(correction, 0)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import masks, pair
+from .. import masks, pair, shapes
 from ..op import Op
 from ..pair import Pair
 from ..select import filled, zeroed
@@ -18,7 +18,7 @@ from .reduction import Dim
 
 def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: Any, **keywords: Any) -> Pair:
     """``sum(abs(x) ** p) ** (1 / p)``, whatever the operator's name; ``rest`` holds ``keepdim``."""
-    dims = masks.canonical_dims(dim, x.data.dim())
+    dims = shapes.canonical_dims(dim, x.data.dim())
     keepdim = rest[0] if rest else keywords.get("keepdim", False)
     place = [dims] if TAKES_DIM[op] else []
     data = op(_filled(x, p), p, *place, *rest, **keywords)

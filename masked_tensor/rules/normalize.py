@@ -14,8 +14,9 @@ from .. import masks, pair
 from ..chunks import rounds
 from ..op import Op
 from ..pair import Pair
-from ..select import finished, guard, tracked, transforming, zeroed
+from ..select import finished, guard, zeroed
 from ..standardize import Parameter, along, scaled, standardize
+from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from .. import masks
+from ..fill import CHUNK
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import CHUNK, select, transforming
+from ..select import select
+from ..tracing import transforming
 
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
 _WIDER |= {torch.int32: torch.int64}

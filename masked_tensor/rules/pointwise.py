@@ -15,8 +15,9 @@ from .. import masks
 from ..errors import MaskMismatchError
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import guard, select, transforming
+from ..select import guard, select
 from ..settings import MISMATCH
+from ..tracing import transforming
 
 ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
 NUMBERS = (int, float, complex)

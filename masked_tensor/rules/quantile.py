@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import masks, pair, shapes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
@@ -54,7 +54,7 @@ def _quantile(
 
 
 def _result_shape(shape: tuple[int, ...], dim: int | None, keepdim: bool) -> tuple[int, ...]:
-    return masks.reduced_shape(shape, masks.canonical_dims(dim, len(shape)), keepdim)
+    return shapes.reduced(shape, shapes.canonical_dims(dim, len(shape)), keepdim)
 
 
 def _interpolated(x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip_nan: bool) -> Tensor:

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import chunks, masks
+from .. import chunks, masks, shapes
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import cleared, guard, select, tracked, transforming, zeroed
+from ..select import cleared, guard, select, zeroed
+from ..tracing import tracked, transforming
 
 Dim = int | Sequence[int] | None
 Kernel = chunks.Kernel
@@ -47,7 +48,7 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
     """Sum of the valid entries; 0 where nothing is valid."""
     if dim is None and not keepdim and masks.few(x.mask):
         return Pair(torch.sum(zeroed(x), dtype=dtype), torch.any(x.mask), Payload.ZERO)
-    dims = masks.canonical_dims(dim, x.data.dim())
+    dims = shapes.canonical_dims(dim, x.data.dim())
     data = total(x, dims, keepdim, dtype)
     return Pair(data, masks.any(x.mask, dim, keepdim), sum_payload(x, dims))
 
@@ -99,7 +100,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         raise RuntimeError(
             f"mean(): input dtype should be either floating point or complex dtypes. Got {kind} instead."
         )
-    dims = masks.canonical_dims(dim, data.dim())
+    dims = shapes.canonical_dims(dim, data.dim())
     if masks.constant(x.mask, dims) and data.numel():  # what lies under the mask is averaged, too, and stays there
         return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.any(x.mask, dims, keepdim), x.payload)
     count = masks.count(x.mask, dims, keepdim)
@@ -118,7 +119,7 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
             data = torch.prod(data, d, keepdim, dtype=dtype)
         return data
 
-    dims = masks.canonical_dims(dim, x.data.dim())
+    dims = shapes.canonical_dims(dim, x.data.dim())
     return Pair(reduce(x, dims, keepdim, kernel, 1), masks.any(x.mask, dims, keepdim))
 
 
@@ -128,7 +129,7 @@ def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtyp
     def kernel(data: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return torch.nansum(data, dims, keepdim, dtype=dtype)
 
-    dims = masks.canonical_dims(dim, x.data.dim())
+    dims = shapes.canonical_dims(dim, x.data.dim())
     return Pair(reduce(x, dims, keepdim, kernel, 0), masks.any(x.mask, dims, keepdim))
 
 
@@ -137,7 +138,7 @@ def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
     data = x.data
     if not (data.is_floating_point() or data.is_complex()):
         data = data.to(torch.get_default_dtype())
-    dims = masks.canonical_dims(dim, data.dim())
+    dims = shapes.canonical_dims(dim, data.dim())
     inplace = None if data.is_complex() else _log_sum_exp
     result = reduce(Pair(data, x.mask, x.payload), dims, keepdim, torch.logsumexp, -float("inf"), inplace=inplace)
     return Pair(result, masks.any(x.mask, dims, keepdim))

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..fill import fill_bits
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import cleared, fill_bits, guard, select, tracked, transforming
+from ..select import cleared, guard, select
+from ..tracing import tracked, transforming
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 INFINITY = float("inf")

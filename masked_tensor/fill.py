@@ -1,0 +1,123 @@
+"""The fill itself: ``where(mask, data, constant)``, without autograd.
+
+On the CPU a random mask makes ``torch.where`` branch per element (38 times the cost of an unmasked sum), so large
+tensors are filled on their *bits*: ``bits * m`` with m in {0, 1} fills with zero, ``(bits - f) * m + f`` with the bits
+f of any constant; integers know no NaN.
+"""
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from . import masks
+from .tracing import real
+
+# Below these sizes the fewer calls of ``where`` win (a static fact: the number of elements).
+SMALL_ZERO = 512
+SMALL_OTHER = 2048
+CHUNK = 1 << 17  # elements per step: the working set of a step stays in cache
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+def where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
+    """``torch.where(mask, data, fill)`` in the dtype of ``data``: small tensors, tracing, other devices."""
+    if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
+        bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
+        return torch.where(mask, data.view(torch.uint8), bits).view(data.dtype)
+    if type(data) is Tensor and data.device.type == "cpu":
+        constant = _READY.get((type(fill), fill, data.dtype))
+        if constant is not None:
+            return torch.where(mask, data, constant)
+    return torch.where(mask, data, _constant(fill, data.dtype, data.device))
+
+
+# The usual fills, ready made; keyed by type, too, because -0.0 == 0.
+_READY = {
+    (type(fill), fill, dtype): torch.full((), fill, dtype=dtype, device="cpu")
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+    for fill in (0, 1, float("inf"), -float("inf"))
+}
+
+
+def _constant(fill: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+    return torch.full((), fill, dtype=dtype, device=device)
+
+
+def bitwise(data: Tensor) -> bool:
+    """Whether ``data`` may be filled on its bits: real CPU memory that holds the values as they are."""
+    return real(data) and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
+
+
+def fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
+    """``where(mask, data, fill)``; ``mask`` broadcasts to ``data``'s shape."""
+    if data.numel() < (SMALL_ZERO if fill == 0 else SMALL_OTHER) or not bitwise(data):
+        return where(data, mask, fill)
+    out = torch.empty_like(data)
+    fill_into(out, data, masks.fit(mask, data.shape), fill)
+    return out
+
+
+def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: float) -> None:
+    """Writes ``data`` filled outside ``mask`` into ``out``, of the same shape: for loops over real CPU tensors."""
+    wide = _BITS[data.dtype.itemsize]
+    _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
+
+
+def zero_outside_(data: Tensor, mask: Tensor) -> None:
+    """Writes 0 outside ``mask`` into ``data``, which must be ``bitwise``; autograd is not told."""
+    bits = data.data.view(_BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
+    bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
+
+
+def fill_bits(fill: float, dtype: torch.dtype) -> int:
+    """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
+    if fill == 0:
+        return 0 if str(fill) != "-0.0" else _bits_of("-0.0", dtype)
+    return _bits_of(fill, dtype)
+
+
+@lru_cache(maxsize=256)
+def _bits_of(fill: float | str, dtype: torch.dtype) -> int:
+    if dtype.itemsize == 1 and dtype.is_floating_point:  # float8: fill_() has no kernel
+        constant = torch.full((1,), float(fill)).to(dtype)
+    else:
+        constant = torch.full((1,), float(fill) if isinstance(fill, str) else fill, dtype=dtype)
+    return int(constant.view(_BITS[dtype.itemsize]).item())
+
+
+def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
+    """``out = where(mask, bits, fill)`` for integers, without a branch; in chunks when mask and data are large."""
+    small = masks.compact(mask).view(torch.uint8)
+    if small.numel() <= CHUNK:
+        _select_chunk(bits, small.to(bits.dtype), fill, out)
+        return
+    if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
+        bits, small, out = bits.view(-1), small.view(-1), out.view(-1)
+        buffer = torch.empty(CHUNK, dtype=bits.dtype)
+        for b, m, o in zip(bits.split(CHUNK), small.split(CHUNK), out.split(CHUNK), strict=True):
+            _select_chunk(b, buffer[: m.numel()].copy_(m), fill, o)
+        return
+    rows = max(1, CHUNK * bits.shape[0] // max(1, bits.numel()))
+    parts = zip(
+        bits.split(rows), small.expand(bits.shape[0], *small.shape[1:]).split(rows), out.split(rows), strict=True
+    )
+    for b, m, o in parts:
+        _select_chunk(b, m.to(bits.dtype), fill, o)
+
+
+def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
+    """``mask`` is 0 or 1 in the dtype of ``bits``, and ours to overwrite."""
+    if bits.dtype is torch.int64:
+        mask = mask.neg()
+        if fill == 0:
+            torch.bitwise_and(bits, mask, out=out)
+        else:
+            torch.bitwise_xor(bits, fill, out=out)
+            out.bitwise_and_(mask).bitwise_xor_(fill)
+    elif fill == 0:
+        torch.mul(bits, mask, out=out)
+    else:
+        torch.sub(bits, fill, out=out)
+        torch.addcmul(_constant(fill, bits.dtype, bits.device), mask, out, out=out)

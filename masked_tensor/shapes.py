@@ -1,0 +1,55 @@
+"""Arithmetic of shapes: canonical dimensions, the shape after a reduction, the runs that a reshape keeps apart."""
+
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
+from operator import mul
+
+
+def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
+    """``dim`` as sorted non-negative dims; None and ``()`` mean all of them.  Raises IndexError as torch does."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return tuple(range(ndim))
+    if isinstance(dim, int) and 0 <= dim < ndim:
+        return (dim,)
+    dims = []
+    for d in (dim,) if isinstance(dim, int) else dim:
+        bound = max(ndim, 1)
+        if not -bound <= d < bound:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {d})"
+            )
+        dims.append(d % bound)
+    if len(set(dims)) != len(dims):
+        raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
+    return tuple(sorted(d for d in dims if d < ndim))
+
+
+def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+    """``shape`` after a reduction over canonical ``dims``."""
+    if keepdim:
+        return tuple(1 if d in dims else size for d, size in enumerate(shape))
+    return tuple(size for d, size in enumerate(shape) if d not in dims)
+
+
+def refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+    """``old`` with its dimensions split where ``new`` splits them, if every boundary divides the next."""
+    cuts = sorted([1, *accumulate(old, mul), *accumulate(new, mul)])
+    if any(b % a for a, b in pairwise(cuts)):
+        return tuple(old)
+    return tuple(b // a for a, b in pairwise(cuts) if a != b)
+
+
+def segments(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, range]]:
+    """The shortest runs of old and new dimensions with equal products, in order."""
+    result = []
+    i = j = 0
+    while i < len(old) or j < len(new):
+        first, second, start = (old[i] if i < len(old) else 1), (new[j] if j < len(new) else 1), (i, j)
+        i, j = min(i + 1, len(old)), min(j + 1, len(new))
+        while first != second:
+            if first < second:
+                first, i = first * old[i], i + 1
+            else:
+                second, j = second * new[j], j + 1
+        result.append((range(start[0], i), range(start[1], j)))
+    return result
