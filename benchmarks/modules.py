@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from masked_tensor import masked_tensor
 
-from .transformer import compare
+from .timing import medians
 
 
 def conv1d() -> nn.Module:
@@ -87,7 +87,8 @@ def main() -> None:
     for name in options.only:
         if options.compile and name in ("lstm", "gru"):
             continue  # dynamo refuses plain recurrent nets
-        plain, masked = compare(*steps(name, options.compile), options.rounds)
+        pair = dict(zip(("plain", "masked"), steps(name, options.compile), strict=True))
+        plain, masked = medians(pair, options.rounds).values()
         print(f"{name:8} plain {plain:.4f} s, masked {masked:.4f} s, ratio {masked / plain:.3f}", flush=True)
 
 

@@ -4,27 +4,16 @@
 plain op plus one pass over the mask (printed).
 """
 
-import statistics
 import sys
-import time
 from collections.abc import Callable
 
 import torch
 
 import masked_tensor as mt
 
+from .timing import medians
+
 SIZE = 4096
-
-
-def medians(candidates: dict[str, Callable[[], object]], rounds: int = 5) -> dict[str, float]:
-    """Median seconds of each candidate, interleaved."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for _ in range(rounds + 1):
-        for name, candidate in candidates.items():
-            start = time.perf_counter()
-            candidate()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values[1:]) for name, values in times.items()}
 
 
 def main(rows: int = SIZE) -> None:

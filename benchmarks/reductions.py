@@ -4,9 +4,7 @@
 Every round runs all candidates once, in one process; medians over the rounds.
 """
 
-import statistics
 import sys
-import time
 from collections.abc import Callable
 
 import torch
@@ -15,28 +13,9 @@ from torch import masked as peer
 import masked_tensor as mt
 from masked_tensor import masks
 
+from .timing import many, medians, row
+
 SIZE = 4096
-ROUNDS = 9
-
-
-def medians(candidates: dict[str, Callable[[], object]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Median seconds of each candidate, interleaved."""
-    times: dict[str, list[float]] = {name: [] for name in candidates}
-    for candidate in candidates.values():
-        candidate()
-    for _ in range(rounds):
-        for name, candidate in candidates.items():
-            start = time.perf_counter()
-            candidate()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(values) for name, values in times.items()}
-
-
-def row(title: str, candidates: dict[str, Callable[[], object]], target: str = "", rounds: int = ROUNDS) -> None:
-    times = medians(candidates, rounds)
-    plain = times.pop("plain")
-    cells = "".join(f"{name} {seconds / plain:7.2f}x   " for name, seconds in times.items())
-    print(f"{title:28}{plain * 1e3:8.2f} ms   {cells}{target}", flush=True)
 
 
 OPS: list[tuple[str, int, str]] = [
@@ -68,13 +47,13 @@ def large() -> None:
             "masked": lambda op=op, dim=dim: op(x, dim),
             "peer": lambda op=theirs, dim=dim: op(data, dim, mask=mask),
         }
-        row(f"{name}({dim})", candidates, f"target {target}" if target else "")
+        row(f"{name}({dim})", candidates, target)
     for name in ("sum", "mean", "amax", "var"):
         op = getattr(torch, name)
         row(
             f"{name}(-1), row-constant",
             {"plain": lambda op=op: op(data, -1), "masked": lambda op=op: op(rows, -1)},
-            "target 1.1",
+            "1.1",
         )
     counts: dict[str, Callable[[], object]] = {"plain": lambda: data.sum(-1)}
     for dim in (-1, 0, None):
@@ -101,17 +80,14 @@ def tiny() -> None:
     data, mask = torch.randn(4, 4), torch.rand(4, 4) < 0.5
     x = mt.as_masked_tensor(data, mask)
 
-    def many(op: Callable[..., object], *args: object, **kwargs: object) -> Callable[[], None]:
-        def run() -> None:
-            for _ in range(20):
-                op(*args, **kwargs)
-
-        return run
-
     for name in ("sum", "mean", "amax", "var"):
         op, theirs = getattr(torch, name), getattr(peer, name)
-        candidates = {"plain": many(op, data), "masked": many(op, x), "peer": many(theirs, data, mask=mask)}
-        row(f"{name}() of 4x4, 20 times", candidates, "target 8", rounds=301)
+        candidates = {
+            "plain": many(lambda op=op: op(data), 20),
+            "masked": many(lambda op=op: op(x), 20),
+            "peer": many(lambda op=theirs: op(data, mask=mask), 20),
+        }
+        row(f"{name}() of 4x4, 20 times", candidates, "8", rounds=301)
 
 
 def compiled() -> None:
@@ -124,7 +100,7 @@ def compiled() -> None:
         row(
             f"compiled {name}(-1)",
             {"plain": lambda op=op: op(data, -1), "masked": lambda f=function: f(x)},
-            "target 1.6",
+            "1.6",
         )
 
 

@@ -1,12 +1,10 @@
 """The price of a masked op on a 4x4 tensor, as a multiple of the plain op's time (interleaved, medians).
 
-``python benchmarks/tiny.py``
+``python -m benchmarks.tiny [words of the names]``
 """
 
-import statistics
 import sys
 import time
-import timeit
 from collections.abc import Callable
 from typing import Any
 
@@ -14,15 +12,9 @@ import torch
 
 import masked_tensor as mt
 
+from .timing import many, medians
+
 ROUNDS, CALLS = 101, 200
-
-
-def ratio(plain: Callable[[], Any], masked: Callable[[], Any]) -> tuple[float, float, float]:
-    """Medians in microseconds of interleaved rounds, and the median of the rounds' ratios."""
-    clock = time.process_time  # what others do on the machine does not count
-    times = [tuple(timeit.timeit(f, timer=clock, number=CALLS) for f in (plain, masked)) for _ in range(ROUNDS)]
-    a, b = (statistics.median(t) / CALLS * 1e6 for t in zip(*times, strict=True))
-    return a, b, statistics.median(m / p for p, m in times)
 
 
 def cases() -> dict[str, tuple[Callable[[], Any], Callable[[], Any]]]:
@@ -63,7 +55,9 @@ def main() -> None:
         if len(sys.argv) > 1 and not any(a in name for a in sys.argv[1:]):
             continue
         with torch.set_grad_enabled("backward" in name):
-            print("{:34} {:9.2f} {:10.2f} {:6.1f}".format(name, *ratio(plain, masked)), flush=True)
+            pair = {"plain": many(plain, CALLS), "masked": many(masked, CALLS)}
+            a, b = medians(pair, ROUNDS, time.process_time).values()  # what others do on the machine does not count
+        print(f"{name:34} {a / CALLS * 1e6:9.2f} {b / CALLS * 1e6:10.2f} {b / a:6.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -5,14 +5,14 @@ process, interleaved; the ratio is that of the medians.
 """
 
 import argparse
-import statistics
-import time
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from masked_tensor import masked_tensor
+
+from .timing import medians
 
 BATCH, TIME, WIDTH, HEADS, HIDDEN = 32, 256, 256, 8, 1024
 
@@ -49,17 +49,6 @@ def steps(layers: int, dropout: float, compiled: bool) -> tuple[Callable[[], Ten
     return step(plain_loss), step(masked_loss)
 
 
-def compare(plain: Callable[[], Tensor], masked: Callable[[], Tensor], rounds: int) -> tuple[float, float]:
-    """Median seconds of both, interleaved."""
-    times: tuple[list[float], list[float]] = ([], [])
-    for _ in range(rounds + 1):
-        for function, record in zip((plain, masked), times, strict=True):
-            start = time.perf_counter()
-            function()
-            record.append(time.perf_counter() - start)
-    return statistics.median(times[0][1:]), statistics.median(times[1][1:])  # the first round warms up
-
-
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--layers", type=int, default=4)
@@ -68,8 +57,8 @@ def main() -> None:
     parser.add_argument("--compile", action="store_true")
     options = parser.parse_args()
     plain, masked = steps(options.layers, options.dropout, options.compile)
-    seconds = compare(plain, masked, options.rounds)
-    print(f"plain {seconds[0]:.3f} s, masked {seconds[1]:.3f} s, ratio {seconds[1] / seconds[0]:.3f}")
+    a, b = medians({"plain": plain, "masked": masked}, options.rounds).values()
+    print(f"plain {a:.3f} s, masked {b:.3f} s, ratio {b / a:.3f}")
 
 
 if __name__ == "__main__":

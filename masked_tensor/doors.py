@@ -15,11 +15,12 @@ from torch._C import DispatchKey
 from torch._ops import OpOverload
 
 from . import errors, layouts, table
+from .members import join
 from .op import Op
 from .pair import Pair
 from .ports import assign, become, enter, leave
 from .table import Entry
-from .tensor import MaskedTensor, join
+from .tensor import MaskedTensor
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
 

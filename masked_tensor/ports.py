@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 
 from . import aliasing, layouts, masks
+from .members import restride, write
 from .pair import Pair, Payload
 from .select import select
-from .tensor import MaskedTensor, pair_of, restride, wrap, write
+from .tensor import MaskedTensor, pair_of, wrap
 from .tracing import transforming
 
 
