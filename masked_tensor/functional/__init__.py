@@ -5,6 +5,7 @@ The names and signatures are those of ``torch.masked`` (``import masked_tensor a
 
 from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
 from .extremes import argmax, argmin, max, min
+from .logical import all, any, count_nonzero
 from .loss import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -39,7 +40,7 @@ from .normalize import (
     rms_norm,
 )
 from .order import median, mode, nanmedian, nanquantile, quantile, unique, unique_consecutive
-from .reduction import all, amax, amin, aminmax, any, count_nonzero, logsumexp, mean, nanmean, nansum, prod, sum
+from .reduction import amax, amin, aminmax, logsumexp, mean, nanmean, nansum, prod, sum
 from .scan import cummax, cummin, cumprod, cumsum, logcumsumexp
 from .softmax import log_softmax, logaddexp, softmax, softmin
 

@@ -17,8 +17,6 @@ _PROD = Form("prod", one_by_one(aten.prod.dim_int), laws.prod, 1)
 _MEAN = Form("mean", over(aten.mean.dim), laws.mean, float("nan"))
 _AMAX = Form("amax", over(aten.amax.default), laws.amax, -_INF)
 _AMIN = Form("amin", over(aten.amin.default), laws.amin, _INF)
-_ANY = Form("any", over(aten.any.dims), laws.any, False)
-_ALL = Form("all", over(aten.all.dims), laws.all, True)
 _NANSUM = Form("nansum", over(aten.nansum.default), laws.nansum, 0)
 _NANMEAN = Form("nanmean", over(aten.mean.dim), laws.nanmean, float("nan"))
 _LOGSUMEXP = Form("logsumexp", over(aten.logsumexp.default), laws.logsumexp, -_INF, everywhere=True)
@@ -117,48 +115,6 @@ def amin(
 ) -> Tensor:
     """The least valid element; inf (or the greatest integer) where none is valid.  Arguments as :func:`sum`."""
     return reduced(_AMIN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
-
-
-def any(
-    input: Tensor,
-    dim: Dim = None,
-    *,
-    keepdim: bool = False,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
-    """Whether a valid element is nonzero; False where none is valid.  Arguments as :func:`sum`."""
-    return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
-
-
-def all(
-    input: Tensor,
-    dim: Dim = None,
-    *,
-    keepdim: bool = False,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
-    """Whether every valid element is nonzero; True where none is valid.  Arguments as :func:`sum`."""
-    return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
-
-
-def count_nonzero(
-    input: Tensor,
-    dim: Dim = None,
-    *,
-    keepdim: bool = False,
-    mask: Tensor | None = None,
-    fill_value: Number | None = None,
-    min_count: int | None = None,
-) -> Tensor:
-    """The number of valid elements that are not 0.  Arguments as :func:`sum`."""
-    given = entered(input, mask)
-    x = given.x
-    present: Any = Pair(layouts.nonzero(x.data), x.mask) if type(x) is Pair else layouts.nonzero(given.data)
-    return reduced(_SUM, Given(present, given.masked), dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
 
 
 def logsumexp(

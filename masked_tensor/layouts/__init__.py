@@ -51,7 +51,8 @@ and std also store outputs of zeros alone where those do not give 0.  Everywhere
 
 from .along import normalize, scan, softmax
 from .elements import at, is_sparse, keys, of, to, values, with_values
-from .ops import involved, overwrite, paired, run, valid_outputs
+from .forms import valid_outputs
+from .ops import involved, overwrite, paired, run
 from .order import extreme, median, position, unique
 from .reduction import reduce
 from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed

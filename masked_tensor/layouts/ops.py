@@ -13,15 +13,12 @@ from torch import Tensor
 
 from .. import errors
 from ..pair import Pair
-from . import along, laws, order, validity
+from . import validity
 from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, values, with_values
-from .product import matmul
-from .reduction import reduce
+from .forms import OPS, SCANS, scan
 
 ELEMENTWISE = ("pointwise", "activation", "special", "cast", "like", "choose", "random")
-SCANS = ("cumsum", "cumprod", "logcumsumexp")
 VIEWS = ("shape", "layout")
-Dim = int | Sequence[int] | None
 
 
 def involved(args: Sequence[Any]) -> bool:
@@ -56,7 +53,7 @@ def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if entry.kind == "functional" and name in OPS:
         return OPS[name](*args, **kwargs)
     if entry.kind == "functional" and name in SCANS:
-        return _scan(entry.rule, *args, **kwargs)
+        return scan(entry.rule, *args, **kwargs)
     if entry.kind != "out" and family in ELEMENTWISE:
         return elementwise(entry.rule, args, kwargs)
     if entry.kind == "functional" and family in VIEWS:
@@ -128,92 +125,3 @@ def _back(result: Any, pattern: Tensor) -> Any:
     if type(result) is not Pair:
         return result
     return Pair(with_values(pattern, result.data), with_values(pattern, result.mask))
-
-
-# ---------------------------------------------------------------------------------------- reductions and normalizations
-
-
-def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
-    n = x.data.dim()
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
-        return tuple(range(n))
-    return tuple(sorted(d % n for d in ((dim,) if isinstance(dim, int) else dim)))
-
-
-def valid_outputs(data: Tensor, valid: Tensor | None) -> Pair:
-    """What a reduction stores is valid."""
-    return Pair(data, validity.specified_mask(data) if valid is None else valid)
-
-
-def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
-    def rule(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
-        data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
-        return valid_outputs(*reduce(law, data, x.mask, _dims(x, dim), keepdim))
-
-    return rule
-
-
-def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callable[..., Pair]:
-    def rule(
-        x: Pair, dim: Any = None, unbiased: Any = True, keepdim: bool = keepdim_default, *, correction: Any = None
-    ) -> Pair:
-        if isinstance(dim, bool):  # var(x, unbiased)
-            dim, unbiased = None, dim
-        n = (1 if unbiased else 0) if correction is None else correction
-        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=int(n) + 1)
-        return valid_outputs(data, valid)
-
-    return rule
-
-
-def norm(
-    x: Pair, ord: float | None = 2, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
-) -> Pair:
-    return valid_outputs(*reduce(laws.norm, x.data, x.mask, _dims(x, dim), keepdim, ord=2 if ord is None else ord))
-
-
-def _arg(largest: bool) -> Callable[..., Pair]:
-    def rule(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair:
-        return valid_outputs(*order.position(x.data, x.mask, _dims(x, dim), keepdim, largest=largest))
-
-    return rule
-
-
-def _extreme(largest: bool) -> Callable[..., Any]:
-    def rule(x: Pair, dim: Any = None, keepdim: bool = False) -> Any:
-        if type(dim) is Pair or isinstance(dim, Tensor):
-            raise NotImplementedError("use torch.maximum or torch.minimum for two sparse masked tensors")
-        best, where = order.extreme(x.data, x.mask, _dims(x, dim), keepdim, largest=largest)
-        return valid_outputs(*best) if dim is None else (valid_outputs(*best), valid_outputs(*where))
-
-    return rule
-
-
-def _softmax(log: bool) -> Callable[..., Pair]:
-    def rule(x: Pair, dim: int, dtype: torch.dtype | bool | None = None) -> Pair:
-        data = x.data if not isinstance(dtype, torch.dtype) else with_values(x.data, values(x.data).to(dtype))
-        return Pair(along.softmax(data, x.mask, dim % x.data.dim(), log=log, mode="safe"), x.mask)
-
-    return rule
-
-
-def _scan(rule: Callable[..., Any], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
-    data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
-    return Pair(along.scan(lambda row: rule(row, 1), data, x.mask, dim % x.data.dim()), x.mask)
-
-
-OPS: dict[str, Callable[..., Any]] = {
-    **{name: _reduction(getattr(laws, name)) for name in ("sum", "mean", "prod", "amax", "amin", "any", "all")},
-    **{name: _reduction(getattr(laws, name)) for name in ("nansum", "logsumexp", "count_nonzero")},
-    "var": _moment(laws.var),
-    "std": _moment(laws.std),
-    "linalg_vector_norm": norm,
-    "norm": norm,
-    "argmax": _arg(True),
-    "argmin": _arg(False),
-    "max": _extreme(True),
-    "min": _extreme(False),
-    **{name: _softmax(False) for name in ("softmax", "_softmax", "_sparse_softmax")},
-    **{name: _softmax(True) for name in ("log_softmax", "_log_softmax", "_sparse_log_softmax")},
-    **dict.fromkeys(("matmul", "mm", "mv", "_sparse_mm"), matmul),
-}

@@ -1,0 +1,57 @@
+"""Functional logic and counting: any, all and count_nonzero over the valid elements."""
+
+from typing import Any
+
+from torch import Tensor
+
+from .. import layouts
+from ..layouts import laws
+from ..pair import Pair
+from .entrance import Dim, Given, Number, entered
+from .reduce import Form, aten, over, reduced
+
+_ANY = Form("any", over(aten.any.dims), laws.any, False)
+_ALL = Form("all", over(aten.all.dims), laws.all, True)
+_COUNT = Form("count_nonzero", over(aten.sum.dim_IntList), laws.sum, 0)
+
+
+def any(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """Whether a valid element is nonzero; False where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def all(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """Whether every valid element is nonzero; True where none is valid.  Arguments as :func:`sum`."""
+    return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
+
+
+def count_nonzero(
+    input: Tensor,
+    dim: Dim = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The number of valid elements that are not 0.  Arguments as :func:`sum`."""
+    given = entered(input, mask)
+    x = given.x
+    present: Any = Pair(layouts.nonzero(x.data), x.mask) if type(x) is Pair else layouts.nonzero(given.data)
+    return reduced(_COUNT, Given(present, given.masked), dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
