@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import tensor
 
 import masked_tensor as mt
-from masked_tensor import as_masked_tensor, masked_tensor
+from masked_tensor import as_masked_tensor, masked_tensor, testing
 
 NAN, INF = float("nan"), float("inf")
 T, X = True, False
@@ -78,6 +78,23 @@ def test_bar_3_garbage_in_a_masked_key_or_value_stays_there(garbage: float) -> N
     assert all(t.grad.isfinite().all() for t in bad)
 
 
+@pytest.mark.parametrize("garbage", [NAN, INF, 1e30])
+def test_bar_3_garbage_in_a_masked_visit_does_not_reach_multihead_attention(garbage: float) -> None:
+    torch.manual_seed(0)
+    module, x = torch.nn.MultiheadAttention(4, 2, batch_first=True), torch.randn(1, 3, 4)
+    padded = torch.cat([x[:, :2], torch.full((1, 1, 4), garbage)], 1)
+    masked = as_masked_tensor(padded, tensor([T, T, X]).view(1, 3, 1))
+    for need_weights in (True, False):
+        out, weights = module(masked, masked, masked, need_weights=need_weights)
+        expected, expected_weights = module(x[:, :2], x[:, :2], x[:, :2], need_weights=need_weights)
+        torch.testing.assert_close(out[:, :2].filled(NAN), expected)
+        if need_weights:
+            torch.testing.assert_close(weights[:, :2, :2].filled(NAN), expected_weights)
+        found = torch.autograd.grad(out.square().sum(), list(module.parameters()))
+        wanted = torch.autograd.grad(expected.square().sum(), list(module.parameters()))
+        torch.testing.assert_close(found, wanted)
+
+
 def test_bar_4_an_ignored_nan_row_leaves_the_gradients_finite() -> None:
     logits = tensor([[1.0, 2.0, 0.5], [NAN, NAN, NAN]], requires_grad=True)
     x = as_masked_tensor(logits, tensor([[T], [X]]))
@@ -85,6 +102,38 @@ def test_bar_4_an_ignored_nan_row_leaves_the_gradients_finite() -> None:
     expected = tensor([[1.0, 2.0, 0.5]], requires_grad=True)
     F.cross_entropy(expected, tensor([1])).backward()
     torch.testing.assert_close(logits.grad, torch.cat([expected.grad, torch.zeros(1, 3)]))
+
+
+class Stack(torch.nn.Module):
+    """Convolutions, both norms, pooling and a bidirectional LSTM over (batch, channels, time)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        nn = torch.nn
+        self.layers = nn.Sequential(
+            nn.Conv1d(3, 8, 3, padding=1), nn.GroupNorm(2, 8), nn.GELU(),
+            nn.Conv1d(8, 8, 5, padding=2), nn.BatchNorm1d(8), nn.ReLU(), nn.MaxPool1d(3, 1, 1), nn.AvgPool1d(3, 1, 1),
+        )  # fmt: skip
+        self.lstm = nn.LSTM(8, 4, 2, batch_first=True, bidirectional=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.lstm(self.layers(x).transpose(1, 2))[0].mean(1)
+
+
+def test_bar_5_padding_changes_nothing_in_a_stack_that_knows_nothing_of_it() -> None:
+    torch.manual_seed(0)
+    lengths, x = [7, 1, 4], torch.randn(3, 3, 9)
+    testing.check_padding_invariance(Stack().eval(), x, lengths, dim=2)
+
+
+def test_bar_5_batch_norm_learns_from_the_valid_entries_alone() -> None:
+    torch.manual_seed(0)
+    rows, padded_norm, norm = [torch.randn(n, 3) for n in (7, 1, 4)], torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
+    padded = mt.pad_sequence(rows, batch_first=True, padding_value=NAN).transpose(1, 2)
+    out, expected = padded_norm(padded).transpose(1, 2), norm(torch.cat(rows))
+    torch.testing.assert_close(out[out.get_mask()].filled(NAN), expected.flatten())
+    torch.testing.assert_close(padded_norm.running_mean, norm.running_mean)
+    torch.testing.assert_close(padded_norm.running_var, norm.running_var)
 
 
 # --------------------------------------------------------------------------------- known failures, strided tensors
