@@ -158,13 +158,12 @@ class _Enter(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: MaskedTensor) -> Tensor:
         pair = pair_of(x)
-        ctx.save_for_backward(pair.mask)
+        ctx.mask = pair.mask  # not saved_tensors: a checkpoint's second run may share the first run's entry
         return pair.data.detach()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        (mask,) = ctx.saved_tensors
-        return leave(Pair(grad, mask, Payload.ZERO))  # the rules' gradient contract: already 0 outside the mask
+        return leave(Pair(grad, ctx.mask, Payload.ZERO))  # the rules' gradient contract: already 0 outside the mask
 
 
 class _Leave(torch.autograd.Function):

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -108,6 +109,28 @@ def test_checkpoint(use_reentrant: bool) -> None:
     for a, b in zip(gradients(net), expected, strict=True):
         torch.testing.assert_close(a, b)
     assert type(x.grad) is MaskedTensor
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_checkpoint_of_residual_blocks(use_reentrant: bool) -> None:
+    block = nn.Sequential(nn.LayerNorm(4), nn.Linear(4, 4), nn.GELU())
+    x, _ = batch(requires_grad=True)
+
+    def run(layer: Callable[[torch.Tensor], torch.Tensor]) -> list[torch.Tensor]:
+        block.zero_grad()
+        h = x * 2  # a result that each of the blocks uses twice
+        for _ in range(2):
+            h = layer(h) + h
+        h.square().mean().backward()
+        return gradients(block)
+
+    def residual(h: torch.Tensor) -> torch.Tensor:
+        return block(h) * h
+
+    expected = run(residual)
+    found = run(lambda h: checkpoint(residual, h, use_reentrant=use_reentrant))
+    for a, b in zip(found, expected, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_double_backward_through_a_model() -> None:
