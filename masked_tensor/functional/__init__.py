@@ -4,6 +4,7 @@ The names and signatures are those of ``torch.masked`` (``import masked_tensor a
 """
 
 from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
+from .distinct import unique, unique_consecutive
 from .extremes import argmax, argmin, max, min
 from .logical import all, any, count_nonzero
 from .loss import (
@@ -39,7 +40,7 @@ from .normalize import (
     normalize,
     rms_norm,
 )
-from .order import median, mode, nanmedian, nanquantile, quantile, unique, unique_consecutive
+from .order import median, mode, nanmedian, nanquantile, quantile
 from .reduction import amax, amin, aminmax, logsumexp, mean, nanmean, nansum, prod, sum
 from .scan import cummax, cummin, cumprod, cumsum, logcumsumexp
 from .softmax import log_softmax, logaddexp, softmax, softmin

@@ -1,4 +1,4 @@
-"""Functional order statistics: median, quantile, mode, unique and their sisters."""
+"""Functional order statistics: median, quantile, mode and their sisters."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import layouts, shapes
 from ..pair import Pair
-from .entrance import Given, Number, enough, entered, finished, refuse, run
+from .entrance import Given, Number, enough, entered, finished, run
 from .extremes import one_dim
 from .reduce import aten, sparse_result
 
@@ -46,9 +46,26 @@ def nanmedian(
 
 
 def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
-    """The most frequent valid element along ``dim``, a named tuple ``(values, indices)``.  Strided inputs only."""
+    """The most frequent valid element along ``dim``, the least of several; a named tuple ``(values, indices)``.
+
+    The index is that of its last occurrence, among unspecified elements of a sparse input too.  Where none is valid:
+    NaN (0 for integers) and index 0.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = torch.tensor([[0.0, 2.0, 2.0, 5.0], [0.0, 0.0, 7.0, 0.0]]).to_sparse_coo()
+        >>> mt.mode(x, 1).values.to_dense()
+        tensor([2., 0.])
+    """
     given = entered(input, mask)
-    refuse("mode", given)
+    if layouts.is_sparse(given.data):
+        dims = _ordered("mode", given, dim)
+        if 0 in (given.data.shape[d] for d in dims):
+            raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size")
+        values, indices = layouts.mode(given.data, given.mask, dims, keepdim)
+        results = sparse_result(*values, given.masked, _NAN), sparse_result(*indices, given.masked, 0)
+        return torch.return_types.mode(results)
     values, indices = run(aten.mode.default, given.x, dim, keepdim)
     return torch.return_types.mode((finished(values, given.masked, _NAN), finished(indices, given.masked, 0)))
 
@@ -63,7 +80,19 @@ def quantile(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The ``q``-quantile of the valid elements, NaN if one is NaN or none is valid.  Arguments as torch.quantile."""
+    """The ``q``-quantile of the valid elements, NaN if one is NaN or none is valid.  Arguments as torch.quantile.
+
+    The unspecified valid elements of a sparse input are zeros, and only counted.  With a 1-D ``q`` the first dimension
+    of the result is that of ``q``.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = torch.tensor([[0.0, -2.0, 4.0], [0.0, 0.0, 3.0]]).to_sparse_csr()
+        >>> mt.quantile(x, 0.75, 1, keepdim=True).to_dense()
+        tensor([[2.0000],
+                [1.5000]])
+    """
     return _quantile("quantile", aten.quantile, input, q, dim, keepdim, interpolation, mask, fill_value)
 
 
@@ -79,47 +108,6 @@ def nanquantile(
 ) -> Tensor:
     """The ``q``-quantile of the valid elements that are not NaN.  Arguments as :func:`quantile`."""
     return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, interpolation, mask, fill_value)
-
-
-def unique(
-    input: Tensor,
-    sorted: bool = True,
-    return_inverse: bool = False,
-    return_counts: bool = False,
-    *,
-    mask: Tensor | None = None,
-) -> Any:
-    """The distinct valid elements, as torch.unique gives them; a MaskedTensor's inverse is masked where the input is.
-
-    A sparse input gives a strided result, with 0 among it if an unspecified element is valid (no inverse for those).
-    """
-    given = entered(input, mask)
-    if layouts.is_sparse(given.data):
-        if return_inverse:
-            raise NotImplementedError("unique of a sparse input has no inverse; give it input.to_dense()")
-        values, counts = layouts.unique(given.data, given.mask)
-        return (values, counts) if return_counts else values
-    results = run(aten._unique2.default, given.x, sorted, return_inverse, return_counts)
-    return _unique_results(given, results, return_inverse, return_counts)
-
-
-def unique_consecutive(
-    input: Tensor, return_inverse: bool = False, return_counts: bool = False, *, mask: Tensor | None = None
-) -> Any:
-    """The valid elements without immediate repetitions, as torch.unique_consecutive.  Strided inputs only."""
-    given = entered(input, mask)
-    refuse("unique_consecutive", given)
-    results = run(aten.unique_consecutive.default, given.x, return_inverse, return_counts)
-    return _unique_results(given, results, return_inverse, return_counts)
-
-
-def _unique_results(given: Given, results: Any, return_inverse: bool, return_counts: bool) -> Any:
-    wanted = [finished(results[0], given.masked, 0)]
-    if return_inverse:
-        wanted.append(finished(results[1], given.masked, 0))
-    if return_counts:
-        wanted.append(finished(results[2], given.masked, 0))
-    return wanted[0] if len(wanted) == 1 else tuple(wanted)
 
 
 def _median(
@@ -162,7 +150,29 @@ def _quantile(
 ) -> Tensor:
     one_dim(name, dim)
     given = entered(input, mask)
-    refuse(name, given)
+    if layouts.is_sparse(given.data):
+        share = q if isinstance(q, Tensor) else layouts.values(given.data.detach()).new_tensor(q)
+        torch.quantile(layouts.values(given.data.detach()).new_zeros(1), share.detach(), interpolation=interpolation)
+        dims = _ordered(name, given, dim)
+        if given.data.numel() == 0:
+            raise RuntimeError(f"{name}() input tensor must be non-empty")
+        data, valid = layouts.quantile(
+            given.data,
+            given.mask,
+            share,
+            dims,
+            keepdim,
+            interpolation=interpolation,
+            skip_nan=name == "nanquantile",
+            fill_value=fill_value,
+        )
+        return sparse_result(data, valid, given.masked, _NAN)  # type: ignore[no-any-return]
     overload = op.default if isinstance(q, Tensor) else op.scalar
     result = run(overload, given.x, q, dim, keepdim, interpolation=interpolation)
     return finished(result, given.masked, _NAN, fill_value)  # type: ignore[no-any-return]
+
+
+def _ordered(name: str, x: Given, dim: int | None) -> tuple[int, ...]:
+    if x.data.is_complex():
+        raise RuntimeError(f"{name}(): complex numbers have no order, got {x.data.dtype}")
+    return shapes.canonical_dims(dim, x.data.dim())

@@ -50,10 +50,12 @@ and std also store outputs of zeros alone where those do not give 0.  Everywhere
 """
 
 from .along import normalize, scan, softmax
+from .distinct import unique, unique_consecutive
 from .elements import at, is_sparse, keys, of, to, values, with_values
 from .forms import valid_outputs
 from .ops import involved, overwrite, paired, run
-from .order import extreme, median, position, unique
+from .order import extreme, position
+from .ranks import median, mode, quantile
 from .reduction import reduce
 from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed
 
@@ -65,12 +67,14 @@ __all__ = [
     "is_sparse",
     "keys",
     "median",
+    "mode",
     "nonzero",
     "normalize",
     "of",
     "overwrite",
     "paired",
     "position",
+    "quantile",
     "reduce",
     "restricted",
     "run",
@@ -79,6 +83,7 @@ __all__ = [
     "specified_mask",
     "to",
     "unique",
+    "unique_consecutive",
     "valid_outputs",
     "values",
     "with_values",

@@ -50,8 +50,7 @@ def scan(rule: Callable[[Pair], Any], x: Tensor, mask: Tensor | None, dim: int) 
     """A family's scan along ``dim``, run on rows of stored values of similar length (at most twice their number)."""
     t = taken(x, mask)
     s = _slices(t, dim)
-    order = torch.argsort(t.coordinate(dim), stable=True) if x.dim() else torch.zeros_like(s.ids)
-    order = order[torch.argsort(s.ids[order], stable=True)]
+    order = slices.arranged(s.ids, t.coordinate(dim) if x.dim() else s.ids)
     start = s.stored.cumsum(0) - s.stored
     parts, places = [], []
     length = 1

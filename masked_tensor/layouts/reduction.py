@@ -115,16 +115,22 @@ def reduce(
 def finished(
     result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, fill_value: Any, min_count: int | None
 ) -> tuple[Tensor, Tensor | None]:
-    """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled."""
-    key, valid = o.keys, o.slices.valid
+    """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled.
+
+    ``result`` has one row per output.  Several results per output (quantiles) become the leading dimension.
+    """
+    key, valid, several = o.keys, o.slices.valid, result.shape[1:]
     if fill_value is not None:
         enough = o.slices.count >= (1 if min_count is None else min_count)
-        result = torch.where(enough, result, fill_value)
+        result = torch.where(enough.view(-1, *[1] * len(several)), result, fill_value)
     elif min_count is not None or not isinstance(valid, int):
         present = (o.slices.count >= (1 if min_count is None else min_count)).nonzero().view(-1)
-        if o.shape:
+        if o.shape or several:
             result, key = result[present], key[present]
         elif present.numel() == 0:
             return result.reshape(()), torch.zeros((), dtype=torch.bool, device=key.device)
     shape = tuple(1 if d in dims else size for d, size in enumerate(x.shape)) if keepdim else o.shape
-    return built(key, result, shape, x), None
+    if several:
+        lead = torch.arange(several[0], device=key.device).unsqueeze(1)
+        key, result = (lead * prod(shape) + key).view(-1), result.T.reshape(-1)
+    return built(key, result, (*several, *shape), x), None

@@ -51,6 +51,14 @@ class Slices:
         return per_slice.index_select(0, self.ids)
 
 
+def arranged(ids: Tensor, *keys: Tensor) -> Tensor:
+    """The order of entries by slice and, inside a slice, by each of the keys in turn (stable; NaN last)."""
+    order = torch.argsort(keys[-1], stable=True)
+    for key in (*keys[-2::-1], ids):
+        order = order[torch.argsort(key[order], stable=True)]
+    return order
+
+
 def total(v: Tensor, s: Slices) -> Tensor:
     """The sum of each slice; integers and bool add up in int64."""
     if not (v.is_floating_point() or v.is_complex()):

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair, shapes
+from ..interpolation import interpolated
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
@@ -66,17 +67,7 @@ def _interpolated(x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip
         rank = share * (n - spoiled - 1).clamp(min=0)  # valid NaN are sorted behind the numbers
     else:
         rank = torch.where(spoiled > 0, (n - 1).clamp(min=0), share * (n - 1).clamp(min=0))
-    if interpolation == "lower":
-        rank = rank.floor()
-    elif interpolation == "higher":
-        rank = rank.ceil()
-    elif interpolation == "nearest":
-        rank = rank.round()
-    below = select(sorted.gather(-1, rank.long()), mask, 0)
-    if interpolation in ("lower", "higher", "nearest"):
-        return below
-    weight = rank - rank.floor() if interpolation == "linear" else torch.full_like(rank, 0.5)
-    return below.lerp(select(sorted.gather(-1, rank.ceil().long()), mask, 0), weight)
+    return interpolated(lambda n: select(sorted.gather(-1, n), mask, 0), rank, interpolation)
 
 
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:

@@ -1,0 +1,62 @@
+"""Functional unique and unique_consecutive: the distinct values and the runs of the valid elements."""
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import Tensor
+
+from .. import errors, layouts
+from .entrance import Given, entered, finished, run
+from .reduce import aten
+
+
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    *,
+    mask: Tensor | None = None,
+) -> Any:
+    """The distinct valid elements, as torch.unique gives them; a MaskedTensor's inverse is masked where the input is.
+
+    A sparse input gives a strided result, with 0 among it if an unspecified element is valid (no inverse for those).
+    """
+    given = entered(input, mask)
+    if layouts.is_sparse(given.data):
+        return _sparse_unique("unique", given, layouts.unique, return_inverse, return_counts)
+    results = run(aten._unique2.default, given.x, sorted, return_inverse, return_counts)
+    return _unique_results(given, results, return_inverse, return_counts)
+
+
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, *, mask: Tensor | None = None
+) -> Any:
+    """The valid elements in row-major order without immediate repetitions, as torch.unique_consecutive.
+
+    A sparse input gives a strided result, in which the unspecified valid elements between two stored ones are a run of
+    zeros (no inverse for those: it would be dense).
+    """
+    given = entered(input, mask)
+    if layouts.is_sparse(given.data):
+        return _sparse_unique("unique_consecutive", given, layouts.unique_consecutive, return_inverse, return_counts)
+    results = run(aten.unique_consecutive.default, given.x, return_inverse, return_counts)
+    return _unique_results(given, results, return_inverse, return_counts)
+
+
+def _sparse_unique(name: str, x: Given, verb: Callable[..., Any], return_inverse: bool, return_counts: bool) -> Any:
+    if return_inverse:
+        raise errors.UnsupportedOpError(
+            f"masked_tensor.{name} of a {x.data.layout} input has no inverse; give it input.to_dense()"
+        )
+    values, counts = (finished(r, x.masked, 0) for r in verb(x.data, x.mask))
+    return (values, counts) if return_counts else values
+
+
+def _unique_results(given: Given, results: Any, return_inverse: bool, return_counts: bool) -> Any:
+    wanted = [finished(results[0], given.masked, 0)]
+    if return_inverse:
+        wanted.append(finished(results[1], given.masked, 0))
+    if return_counts:
+        wanted.append(finished(results[2], given.masked, 0))
+    return wanted[0] if len(wanted) == 1 else tuple(wanted)

@@ -1,0 +1,19 @@
+"""Interpolation between neighbouring order statistics: what torch.quantile calls its five methods."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def interpolated(at: Callable[[Tensor], Tensor], rank: Tensor, method: str) -> Tensor:
+    """The value at a fractional ``rank``; ``at`` gives the values at whole ones (int64)."""
+    if method == "lower":
+        return at(rank.floor().long())
+    if method == "higher":
+        return at(rank.ceil().long())
+    if method == "nearest":
+        return at(rank.round().long())
+    below, above = at(rank.floor().long()), at(rank.ceil().long())
+    weight = rank - rank.floor() if method == "linear" else torch.full_like(rank, 0.5)
+    return below.lerp(above, weight.to(below.dtype))
