@@ -16,4 +16,4 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 @pytest.fixture(autouse=True)
 def names_in_examples(doctest_namespace: dict[str, Any]) -> None:
     names = {name: getattr(masked_tensor, name) for name in masked_tensor.__all__ if not hasattr(builtins, name)}
-    doctest_namespace.update(names, torch=torch)
+    doctest_namespace.update(names, torch=torch, mt=masked_tensor)

@@ -21,7 +21,11 @@ except ImportError:  # an optional companion, as for torch itself
 
 
 def is_masked_tensor(x: object) -> bool:
-    """Whether ``x`` is a :class:`MaskedTensor`."""
+    """Whether ``x`` is a :class:`MaskedTensor`.
+
+    >>> is_masked_tensor(masked_tensor([1.0, None])), is_masked_tensor(torch.ones(2))
+    (True, False)
+    """
     return type(x) is MaskedTensor
 
 
@@ -61,7 +65,11 @@ def filled(x: MaskedTensor, value: float | bool | complex) -> Tensor:
 
 
 def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
-    """The same as :func:`filled`, under the name that ``torch.masked`` has for it."""
+    """The same as :func:`filled`, under the name that ``torch.masked`` has for it.
+
+    >>> masked_tensor([1.0, None]).to_tensor(0)
+    tensor([1., 0.])
+    """
     return filled(x, value)
 
 

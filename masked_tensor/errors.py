@@ -18,19 +18,40 @@ from torch import Tensor
 
 
 class MaskedValueError(ValueError):
-    """A value was asked of an entry that is masked out (``bool(x)``, ``x.item()``, ``float(x)`` ...)."""
+    """A value was asked of an entry that is masked out (``bool(x)``, ``x.item()``, ``float(x)`` ...).
+
+    >>> masked_tensor([None, None]).sum().item()
+    Traceback (most recent call last):
+    masked_tensor.errors.MaskedValueError: item() of a masked-out value; use x.filled(value) to say what a hole ...
+    """
 
 
 class MaskMismatchError(MaskedValueError):
-    """Two operands have different masks while ``mask_mismatch("raise")`` is in force."""
+    """Two operands have different masks while ``mask_mismatch("raise")`` is in force.
+
+    >>> with mask_mismatch("raise"):
+    ...     masked_tensor([1, None]) + masked_tensor([None, 1])
+    Traceback (most recent call last):
+    masked_tensor.errors.MaskMismatchError: two operands have different masks, and mask_mismatch('raise') is in ...
+    """
 
 
 class MaskedWriteError(RuntimeError):
-    """A masked tensor would be written into a plain tensor, which cannot hold its mask."""
+    """A masked tensor would be written into a plain tensor, which cannot hold its mask.
+
+    >>> torch.zeros(2).add_(masked_tensor([1.0, None]))
+    Traceback (most recent call last):
+    masked_tensor.errors.MaskedWriteError: aten::add_.Tensor would write a masked tensor into a plain tensor, which ...
+    """
 
 
 class UnsupportedOpError(NotImplementedError):
-    """The op has no row in the table: no masked meaning is known for it."""
+    """The op has no row in the table: no masked meaning is known for it.
+
+    >>> torch.fft.fft(masked_tensor([1.0, None]))
+    Traceback (most recent call last):
+    masked_tensor.errors.UnsupportedOpError: aten::_fft_r2c has no masked meaning here (masked: ...
+    """
 
 
 def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:

@@ -13,7 +13,11 @@ from torch import Tensor
 
 
 class Payload(enum.Enum):
-    """What is known, without looking, of the data under a False mask."""
+    """What is known, without looking, of the data under a False mask.
+
+    >>> Pair(torch.ones(2), torch.tensor([True, False])).payload
+    <Payload.ANY: 'any'>
+    """
 
     ZERO = "zero"  #: exactly 0
     ANY = "any"  #: nothing is known
@@ -29,6 +33,10 @@ class Pair:
     The gradient contract of a rule: the gradient that arrives at a returned ``data`` is exactly 0 wherever the
     returned ``mask`` is False, and the rule must deliver gradients to the ``data`` of the pairs it was given that
     are exactly 0 wherever *their* ``mask`` is False.
+
+    >>> x = Pair(torch.tensor([1.0, float("nan")]), torch.tensor([True, False]))
+    >>> Pair(2 * x.data, x.mask)
+    Pair(data=tensor([2., nan]), mask=tensor([ True, False]), payload=<Payload.ANY: 'any'>)
     """
 
     data: Tensor

@@ -26,6 +26,14 @@ class MaskedTensor(Tensor):
 
     Make one with :func:`masked_tensor.masked_tensor`, :func:`masked_tensor.as_masked_tensor` or their sisters; use it
     like any tensor; leave with :meth:`filled`, :meth:`compressed` or :meth:`to_tensor`.
+
+    Calling the class itself, or deriving from it, raises TypeError.
+
+    >>> x = masked_tensor([[1.0, None], [None, None]])
+    >>> type(x).__name__, x.shape, x.dtype
+    ('MaskedTensor', torch.Size([2, 2]), torch.float32)
+    >>> x.mean(1)
+    masked_tensor([1.0000, --], valid=1/2)
     """
 
     _pair: Pair

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import masked_tensor as mt
+from masked_tensor import testing
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "masked_tensor").rglob("*.py"))
@@ -39,7 +40,11 @@ def test_every_file_says_what_it_is(path: Path) -> None:
 @pytest.mark.parametrize("name", PUBLIC)
 def test_public_names_are_documented(name: str) -> None:
     thing = getattr(mt, name)
-    assert inspect.getdoc(thing), name
+    assert ">>> " in (inspect.getdoc(thing) or ""), f"{name} needs a docstring with an example that runs"
+
+
+def test_public_tools_for_tests_are_documented() -> None:
+    assert all(">>> " in (inspect.getdoc(getattr(testing, name)) or "") for name in testing.__all__ if name.islower())
 
 
 def test_tutorials_ask_a_question() -> None:

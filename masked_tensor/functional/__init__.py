@@ -6,24 +6,19 @@ The names and signatures are those of ``torch.masked`` (``import masked_tensor a
 from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
 from .distinct import unique, unique_consecutive
 from .extremes import argmax, argmin, max, min
-from .logical import all, any, count_nonzero
-from .loss import (
+from .likelihood import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
-    hinge_embedding_loss,
-    huber_loss,
+    gaussian_nll_loss,
     kl_div,
-    l1_loss,
-    mse_loss,
     nll_loss,
     poisson_nll_loss,
-    smooth_l1_loss,
-    soft_margin_loss,
 )
+from .logical import all, any, count_nonzero
+from .loss import hinge_embedding_loss, huber_loss, l1_loss, mse_loss, smooth_l1_loss, soft_margin_loss
 from .margin import (
     cosine_embedding_loss,
-    gaussian_nll_loss,
     margin_ranking_loss,
     multi_margin_loss,
     multilabel_margin_loss,

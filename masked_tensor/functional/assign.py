@@ -49,7 +49,14 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
 
 
 def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
-    """:func:`masked_fill` into ``input`` itself; ``mask`` broadcasts to its shape.  Nothing is written on an error."""
+    """:func:`masked_fill` into ``input`` itself; ``mask`` broadcasts to its shape.  Nothing is written on an error.
+
+    Returns ``input``.  Errors as :func:`masked_fill`, and of torch for a leaf that requires grad.
+
+    >>> x = torch.ones(3)
+    >>> mt.masked_fill_(x, torch.tensor([True, False, True]), 7.0)
+    tensor([7., 1., 7.])
+    """
     _check(input, mask)
     _check_value(value)
     return input.masked_fill_(mask, value)
@@ -86,7 +93,14 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """:func:`masked_scatter` into ``input`` itself; ``mask`` broadcasts to its shape.  An error writes nothing."""
+    """:func:`masked_scatter` into ``input`` itself; ``mask`` broadcasts to its shape.  An error writes nothing.
+
+    Returns ``input``.  Errors as :func:`masked_scatter`, and of torch for a leaf that requires grad.
+
+    >>> x = torch.zeros(3)
+    >>> mt.masked_scatter_(x, torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
+    tensor([1., 0., 2.])
+    """
     _check_source(source)
     _check(input, mask)
     if any(type(x) is MaskedTensor for x in (input, mask, source)):

@@ -21,6 +21,9 @@ def unique(
     """The distinct valid elements, as torch.unique gives them; a MaskedTensor's inverse is masked where the input is.
 
     A sparse input gives a strided result, with 0 among it if an unspecified element is valid (no inverse for those).
+
+    >>> mt.unique(torch.tensor([3, 1, 3, 9]), mask=torch.tensor([True, True, True, False]))
+    tensor([1, 3])
     """
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
@@ -36,6 +39,9 @@ def unique_consecutive(
 
     A sparse input gives a strided result, in which the unspecified valid elements between two stored ones are a run of
     zeros (no inverse for those: it would be dense).
+
+    >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=torch.tensor([True, True, False, True, True]))
+    tensor([1, 2])
     """
     given = entered(input, mask)
     if layouts.is_sparse(given.data):

@@ -43,17 +43,40 @@ def argmin(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The position (int64) of the least valid element.  Arguments as :func:`argmax`."""
+    """The position (int64) of the least valid element.  Arguments as :func:`argmax`.
+
+    >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
+    tensor(2)
+    """
     return _position("argmin", aten.argmin.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def max(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
-    """The greatest valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``."""
+    """The greatest valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``.
+
+    Where none is valid: -inf (or the least integer), at position 0.  Raises TypeError for a tuple of dims, and for
+    ``keepdim`` without a dim.  Other arguments as :func:`sum`.
+
+    >>> x, m = torch.tensor([[9.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
+    >>> mt.max(x, 1, mask=m)
+    torch.return_types.max(
+    values=tensor([3.]),
+    indices=tensor([2]))
+    """
     return _extreme("max", aten.max, input, dim, keepdim, mask, -float("inf"))
 
 
 def min(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
-    """The least valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``."""
+    """The least valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``.
+
+    Where none is valid: inf (or the greatest integer), at position 0.  Arguments and errors as :func:`max`.
+
+    >>> x, m = torch.tensor([[0.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
+    >>> mt.min(x, 1, mask=m)
+    torch.return_types.min(
+    values=tensor([2.]),
+    indices=tensor([1]))
+    """
     return _extreme("min", aten.min, input, dim, keepdim, mask, float("inf"))
 
 

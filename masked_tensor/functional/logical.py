@@ -24,7 +24,13 @@ def any(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """Whether a valid element is nonzero; False where none is valid.  Arguments as :func:`sum`."""
+    """Whether a valid element is nonzero; False where none is valid.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.any(x > 1, 1, mask=m)
+    tensor([ True, False])
+    """
     return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
@@ -37,7 +43,13 @@ def all(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """Whether every valid element is nonzero; True where none is valid.  Arguments as :func:`sum`."""
+    """Whether every valid element is nonzero; True where none is valid.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.all(x > 1, 1, mask=m)
+    tensor([False,  True])
+    """
     return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
@@ -50,7 +62,13 @@ def count_nonzero(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The number of valid elements that are not 0.  Arguments as :func:`sum`."""
+    """The number of valid elements that are not 0.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.count_nonzero(x, 1, mask=m)
+    tensor([2, 0])
+    """
     given = entered(input, mask)
     x = given.x
     present: Any = Pair(layouts.nonzero(x.data), x.mask) if type(x) is Pair else layouts.nonzero(given.data)

@@ -1,6 +1,5 @@
-"""Functional margin and distance losses, and those that torch writes in Python; keywords as in loss.py."""
+"""Functional margin and distance losses; keywords as in loss.py."""
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -8,23 +7,38 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..pair import Pair
-from ..ports import enter, leave
+from ..ports import enter
 from .entrance import finished, run
-from .loss import NAN, loss, reduction_number, sides
+from .loss import NAN, in_python, loss, reduction_number, sides
 from .reduce import aten
 
 
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, *, margin: float = 0.0, reduction: str = "mean", **masking: Any
 ) -> Tensor:
-    """``max(0, -target * (input1 - input2) + margin)`` over the valid elements; ``mask`` masks ``input1``."""
+    """``max(0, -target * (input1 - input2) + margin)`` over the valid elements; ``mask`` masks ``input1``.
+
+    Other arguments as :func:`mse_loss`.
+
+    >>> a, b, y = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0]), torch.tensor([1.0, 1.0])
+    >>> mt.margin_ranking_loss(a, b, y, mask=torch.tensor([True, False]))
+    tensor(2.)
+    """
     return _three(aten.margin_ranking_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, *, margin: float = 0.0, reduction: str = "mean", **masking: Any
 ) -> Tensor:
-    """The cosine embedding loss over the features valid in both inputs; ``mask`` masks ``input1``."""
+    """``1 - cos(input1, input2)`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1.
+
+    The cosine is over the features (last dimension) valid in both inputs; ``mask`` masks ``input1``.  Other arguments
+    as :func:`mse_loss`.
+
+    >>> a, b = torch.tensor([[1.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]])
+    >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=torch.tensor([True, True, False]))
+    tensor(0.)
+    """
     return _three(aten.cosine_embedding_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
@@ -40,7 +54,15 @@ def triplet_margin_loss(
     reduction: str = "mean",
     **masking: Any,
 ) -> Tensor:
-    """The triplet loss with distances over the features valid in both; ``mask`` masks the anchor."""
+    """``max(0, distance(anchor, positive) - distance(anchor, negative) + margin)``.
+
+    The distances, ``p``-norms along the last dimension, run over the features valid in both; ``mask`` masks the anchor
+    and ``target_mask`` the negative.  Other arguments as :func:`mse_loss` and torch's.
+
+    >>> a, p, n = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 0.0]])
+    >>> mt.triplet_margin_loss(a, p, n, margin=4.0, mask=torch.tensor([True, False]))
+    tensor(2.)
+    """
     arguments = (margin, p, eps, swap)
     return _three(aten.triplet_margin_loss.default, (anchor, positive, negative), reduction, masking, arguments)
 
@@ -55,46 +77,48 @@ def multi_margin_loss(
     reduction: str = "mean",
     **masking: Any,
 ) -> Tensor:
-    """The multi-class margin loss over the valid targets and classes."""
+    """``sum over c of max(0, margin - input[target] + input[c]) ** p / C`` over the valid classes and targets.
+
+    ``input`` is ``(N, C)`` or ``(C,)``, ``target`` int64 classes; ``C`` counts the valid classes.  Other arguments as
+    :func:`mse_loss`.
+
+    >>> x, y = torch.tensor([[0.5, 1.0], [9.0, 9.0]]), torch.tensor([1, 0])
+    >>> mt.multi_margin_loss(x, y, target_mask=torch.tensor([True, False]))
+    tensor(0.2500)
+    """
     return loss(aten.multi_margin_loss.default, input, target, reduction, masking, (p, margin, weight))
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
-    """The multi-label margin loss over the valid classes."""
+    """The multi-label margin loss over the valid classes.
+
+    Arguments as :func:`mse_loss`; ``target`` lists classes (int64), -1 ends the list.
+
+    >>> x, y = torch.tensor([0.5, 1.0, 9.0]), torch.tensor([1, -1, -1])
+    >>> mt.multilabel_margin_loss(x, y, mask=torch.tensor([True, True, False]))
+    tensor(0.2500)
+    """
     return loss(aten.multilabel_margin_loss.default, input, target, reduction, masking)
-
-
-def gaussian_nll_loss(
-    input: Tensor,
-    target: Tensor,
-    var: float | Tensor,
-    *,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-    **masking: Any,
-) -> Tensor:
-    """The Gaussian negative log likelihood over the valid elements."""
-    return _in_python(
-        lambda x, y: F.gaussian_nll_loss(x, y, var, full=full, eps=eps, reduction=reduction),
-        input,
-        target,
-        reduction,
-        masking,
-    )
 
 
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
 ) -> Tensor:
-    """The multi-label loss of logits over the valid classes, averaged per row."""
+    """The multi-label loss of logits over the valid classes, averaged per row.
+
+    ``input`` and ``target`` are ``(N, C)``.  Arguments as :func:`mse_loss`.
+
+    >>> x, y = torch.zeros(1, 2), torch.tensor([[1.0, 9.0]])
+    >>> mt.multilabel_soft_margin_loss(x, y, target_mask=torch.tensor([[True, False]]))
+    tensor(0.6931)
+    """
 
     def loss(x: Tensor, y: Tensor) -> Tensor:  # torch's own divides by the number of all classes, in Python
         entries = F.binary_cross_entropy_with_logits(x, y, reduction="none")
         rows = (entries if weight is None else entries * weight).mean(-1)
         return rows.mean() if reduction == "mean" else rows.sum() if reduction == "sum" else rows
 
-    return _in_python(loss, input, target, reduction, masking)
+    return in_python(loss, input, target, reduction, masking)
 
 
 def _three(
@@ -104,14 +128,4 @@ def _three(
     middle = enter(tensors[1], torch.is_grad_enabled())
     result = run(op, first.x, middle, last.x, *arguments, reduction_number(kind))
     masked = first.masked or last.masked or type(middle) is Pair
-    return finished(result, masked, NAN if kind == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
-
-
-def _in_python(
-    function: Callable[[Tensor, Tensor], Tensor], input: Tensor, target: Tensor, kind: str, masking: dict[str, Any]
-) -> Tensor:
-    reduction_number(kind)
-    first, second, fill_value = sides(input, target, masking)
-    result = enter(function(leave(first.x), leave(second.x)), torch.is_grad_enabled())
-    masked = first.masked or second.masked
     return finished(result, masked, NAN if kind == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]

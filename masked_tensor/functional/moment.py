@@ -54,7 +54,14 @@ def std(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The square root of :func:`var`; its gradient is 0 where the deviation is 0."""
+    """The square root of :func:`var`; its gradient is 0 where the deviation is 0.
+
+    Arguments as :func:`var`.
+
+    >>> x = torch.tensor([1.0, float("nan"), 4.0])
+    >>> mt.std(x, correction=0, mask=~x.isnan())
+    tensor(1.5000)
+    """
     return _moment(
         "std", aten.std.correction, input, dim, unbiased, correction, keepdim, dtype, mask, fill_value, min_count
     )
@@ -70,7 +77,12 @@ def var_mean(
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``(var, mean)`` of the valid elements.  Arguments as :func:`var`."""
+    """``(var, mean)`` of the valid elements.  Arguments as :func:`var`.
+
+    >>> x = torch.tensor([1.0, float("nan"), 4.0])
+    >>> mt.var_mean(x, correction=0, mask=~x.isnan())
+    (tensor(2.2500), tensor(2.5000))
+    """
     options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
     return var(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
 
@@ -85,7 +97,12 @@ def std_mean(
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``(std, mean)`` of the valid elements.  Arguments as :func:`var`."""
+    """``(std, mean)`` of the valid elements.  Arguments as :func:`var`.
+
+    >>> x = torch.tensor([1.0, float("nan"), 4.0])
+    >>> mt.std_mean(x, correction=0, mask=~x.isnan())
+    (tensor(1.5000), tensor(2.5000))
+    """
     options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
     return std(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
 
@@ -105,6 +122,9 @@ def norm(
 
     ``ord`` 0 counts the nonzero elements, inf and -inf take the greatest and least ``abs(x)``.  Other arguments as
     :func:`sum`.
+
+    >>> mt.norm(torch.tensor([3.0, 9.0, 4.0]), mask=torch.tensor([True, False, True]))
+    tensor(5.)
     """
     ord = 2.0 if ord is None else float(ord)
     form = Form(
@@ -119,7 +139,15 @@ def norm(
 def dist(
     input: Tensor, other: Tensor, p: float = 2, *, mask: Tensor | None = None, fill_value: Number | None = None
 ) -> Tensor:
-    """The ``p``-norm of ``input - other`` over the pairs valid in both; 0 where none is."""
+    """The ``p``-norm of ``input - other`` over the pairs valid in both; 0, or ``fill_value``, where none is.
+
+    ``input`` and ``other`` broadcast; ``mask`` (True = valid) is that of ``input``.  Strided inputs only: a sparse one
+    raises UnsupportedOpError.
+
+    >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])
+    >>> mt.dist(x, y, mask=torch.tensor([True, False]))
+    tensor(3.)
+    """
     first, second = entered(input, mask), entered(other, None, "other")
     for given in (first, second):
         refuse("dist", given)

@@ -58,7 +58,16 @@ def layer_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's layer_norm with mean and variance of the valid elements; 0 at masked-out ones."""
+    """torch's layer_norm with mean and variance of the valid elements; 0 at masked-out ones.
+
+    ``(x - mean) / sqrt(var + eps) * weight + bias`` over the last ``len(normalized_shape)`` dimensions.  ``mask`` (True
+    = valid) broadcasts to ``input``; the other arguments are torch's.  Strided inputs only: a sparse one raises
+    UnsupportedOpError.
+
+    >>> x, m = torch.tensor([1.0, 99.0, 3.0]), torch.tensor([True, False, True])
+    >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
+    tensor([-1.,  0.,  1.])
+    """
     return _normed("layer_norm", aten.layer_norm.default, input, mask, list(normalized_shape), weight, bias, eps)
 
 
@@ -70,7 +79,14 @@ def rms_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's rms_norm with the mean square of the valid elements; 0 at masked-out ones."""
+    """torch's rms_norm with the mean square of the valid elements; 0 at masked-out ones.
+
+    Masking and errors as :func:`layer_norm`.
+
+    >>> x, m = torch.tensor([3.0, 99.0, 3.0]), torch.tensor([True, False, True])
+    >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
+    tensor([1., 0., 1.])
+    """
     return _normed("rms_norm", aten.rms_norm.default, input, mask, list(normalized_shape), weight, eps)
 
 
@@ -83,7 +99,14 @@ def group_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's group_norm with mean and variance of the valid elements of each group; 0 at masked-out ones."""
+    """torch's group_norm with mean and variance of the valid elements of each group; 0 at masked-out ones.
+
+    ``input`` is ``(N, C, *)``.  Masking and errors as :func:`layer_norm`.
+
+    >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
+    >>> mt.group_norm(x, 1, eps=0.0, mask=m)
+    tensor([[[-1.,  0.,  1.]]])
+    """
     return _normed("group_norm", aten.group_norm.default, input, mask, num_groups, weight, bias, eps)
 
 
@@ -99,7 +122,14 @@ def instance_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's instance_norm with the statistics of the valid elements of each channel; 0 at masked-out ones."""
+    """torch's instance_norm with the statistics of the valid elements of each channel; 0 at masked-out ones.
+
+    ``input`` is ``(N, C, *)``; running statistics are updated in place.  Masking and errors as :func:`layer_norm`.
+
+    >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
+    >>> mt.instance_norm(x, eps=0.0, mask=m)
+    tensor([[[-1.,  0.,  1.]]])
+    """
     arguments = (weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
     return _normed("instance_norm", aten.instance_norm.default, input, mask, *arguments)
 
@@ -116,7 +146,19 @@ def batch_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's batch_norm with the statistics (running ones too) of the valid elements; 0 at masked-out ones."""
+    """torch's batch_norm with the statistics (running ones too) of the valid elements; 0 at masked-out ones.
+
+    ``input`` is ``(N, C, *)``.  While training, ``running_mean`` and ``running_var`` are updated in place, the variance
+    with ``n / (n - 1)``, ``n`` the number of valid elements of a channel.  Masking and errors as :func:`layer_norm`.
+
+    >>> x, m, mean = torch.tensor([[1.0], [99.0], [3.0]]), torch.tensor([[True], [False], [True]]), torch.zeros(1)
+    >>> mt.batch_norm(x, mean, torch.ones(1), training=True, momentum=1.0, eps=0.0, mask=m)
+    tensor([[-1.],
+            [ 0.],
+            [ 1.]])
+    >>> mean
+    tensor([2.])
+    """
     arguments = (weight, bias, running_mean, running_var, training, momentum, eps, False)
     return _normed("batch_norm", aten.batch_norm.default, input, mask, *arguments)
 
@@ -124,7 +166,14 @@ def batch_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, mask: Tensor | None = None
 ) -> Tensor:
-    """torch's local_response_norm; masked-out neighbours count as 0, and the result is 0 at masked-out elements."""
+    """torch's local_response_norm; masked-out neighbours count as 0, and the result is 0 at masked-out elements.
+
+    ``input`` is ``(N, C, *)``.  Masking and errors as :func:`layer_norm`.
+
+    >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])
+    >>> mt.local_response_norm(x, 2, mask=m).flatten()
+    tensor([1.0000, 0.0000])
+    """
     given = entered(input, mask)
     refuse("local_response_norm", given)
     x = Given(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given

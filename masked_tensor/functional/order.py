@@ -27,6 +27,9 @@ def median(
     """The lower median of the valid elements along one ``dim`` (None: of all of them), NaN if one of them is NaN.
 
     Where none is valid: NaN, or 0 for integers.  Other arguments as :func:`sum`.
+
+    >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), mask=torch.tensor([True, True, False, True]))
+    tensor(3.)
     """
     return _median("median", aten.median, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -41,7 +44,11 @@ def nanmedian(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The lower median of the valid elements that are not NaN.  Arguments as :func:`median`."""
+    """The lower median of the valid elements that are not NaN.  Arguments as :func:`median`.
+
+    >>> mt.nanmedian(torch.tensor([5.0, float("nan"), 9.0]), mask=torch.tensor([True, True, False]))
+    tensor(5.)
+    """
     return _median("nanmedian", aten.nanmedian, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
@@ -106,7 +113,12 @@ def nanquantile(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The ``q``-quantile of the valid elements that are not NaN.  Arguments as :func:`quantile`."""
+    """The ``q``-quantile of the valid elements that are not NaN.  Arguments as :func:`quantile`.
+
+    >>> x, m = torch.tensor([1.0, float("nan"), 3.0, 99.0]), torch.tensor([True, True, True, False])
+    >>> mt.nanquantile(x, 0.5, mask=m)
+    tensor(2.)
+    """
     return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, interpolation, mask, fill_value)
 
 

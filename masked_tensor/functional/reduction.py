@@ -71,7 +71,13 @@ def prod(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The product of the valid elements; 1 where none is valid.  Arguments as :func:`sum`."""
+    """The product of the valid elements; 1 where none is valid.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.prod(x, 1, mask=m)
+    tensor([3., 1.])
+    """
     return reduced(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
@@ -85,7 +91,13 @@ def mean(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The sum of the valid elements divided by their number; NaN where none is valid.  Arguments as :func:`sum`."""
+    """The sum of the valid elements divided by their number; NaN where none is valid.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.mean(x, 1, mask=m)
+    tensor([2., nan])
+    """
     return reduced(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
@@ -99,7 +111,13 @@ def amax(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The greatest valid element; -inf (or the least integer) where none is valid.  Arguments as :func:`sum`."""
+    """The greatest valid element; -inf (or the least integer) where none is valid.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.amax(x, 1, mask=m)
+    tensor([3., -inf])
+    """
     return reduced(_AMAX, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
@@ -113,7 +131,13 @@ def amin(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The least valid element; inf (or the greatest integer) where none is valid.  Arguments as :func:`sum`."""
+    """The least valid element; inf (or the greatest integer) where none is valid.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.amin(x, 1, mask=m, fill_value=0)
+    tensor([1., 0.])
+    """
     return reduced(_AMIN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
@@ -131,6 +155,11 @@ def logsumexp(
 
     Arguments as :func:`sum`.  The result of a sparse input stores every output that has a valid element, because a
     slice of ``n`` zeros gives ``log(n)``.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.logsumexp(x, 1, mask=m)
+    tensor([3.1269,   -inf])
     """
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
         dtype = torch.get_default_dtype()
@@ -147,7 +176,12 @@ def nansum(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The sum of the valid elements that are not NaN.  Arguments as :func:`sum`."""
+    """The sum of the valid elements that are not NaN.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([1.0, float("nan"), 3.0])
+    >>> mt.nansum(x, mask=torch.tensor([True, True, False]))
+    tensor(1.)
+    """
     return reduced(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
@@ -161,7 +195,12 @@ def nanmean(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The mean of the valid elements that are not NaN.  Arguments as :func:`sum`."""
+    """The mean of the valid elements that are not NaN.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([1.0, float("nan"), 3.0, 8.0])
+    >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
+    tensor(2.)
+    """
     given = entered(input, mask).to(dtype)
     if not layouts.is_sparse(given.data):
         x = whole(given)
@@ -178,6 +217,14 @@ def aminmax(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Any:
-    """``(amin, amax)`` of the valid elements, a named tuple.  Arguments as :func:`sum`."""
+    """``(amin, amax)`` of the valid elements, a named tuple.  Arguments as :func:`sum`.
+
+    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    >>> m = torch.tensor([[True, False, True], [False, False, False]])
+    >>> mt.aminmax(x, mask=m)
+    torch.return_types.aminmax(
+    min=tensor(1.),
+    max=tensor(3.))
+    """
     options = {"keepdim": keepdim, "mask": mask, "fill_value": fill_value, "min_count": min_count}
     return torch.return_types.aminmax((amin(input, dim, **options), amax(input, dim, **options)))  # type: ignore[arg-type]

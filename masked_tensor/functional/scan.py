@@ -15,28 +15,56 @@ from .reduce import aten
 def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The running sum of the valid elements along ``dim``; a masked-out element adds nothing and gives 0.
 
-    A sparse input keeps its pattern: unspecified elements never take part.  Integers promote as in torch.
+    ``mask`` (True = valid) has any layout and broadcasts to ``input``; the result has the shape of ``input``, and
+    integers promote as in torch.  A sparse input keeps its pattern: unspecified elements never take part.
+
+    >>> mt.cumsum(torch.tensor([1, 2, 3]), 0, mask=torch.tensor([True, False, True]))
+    tensor([1, 0, 4])
     """
     return _scan("cumsum", aten.cumsum.default, input, dim, dtype, mask)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """The running product of the valid elements along ``dim``.  Arguments as :func:`cumsum`."""
+    """The running product of the valid elements along ``dim``.  Arguments as :func:`cumsum`.
+
+    >>> mt.cumprod(torch.tensor([2, 9, 3]), 0, mask=torch.tensor([True, False, True]))
+    tensor([2, 0, 6])
+    """
     return _scan("cumprod", aten.cumprod.default, input, dim, dtype, mask)
 
 
 def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """``log(cumsum(exp(x)))`` over the valid elements along ``dim``.  Arguments as :func:`cumsum`."""
+    """``log(cumsum(exp(x)))`` over the valid elements along ``dim``.  Arguments as :func:`cumsum`.
+
+    >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
+    tensor([0.0000, 0.0000, 0.6931])
+    """
     return _scan("logcumsumexp", aten.logcumsumexp.default, input, dim, dtype, mask)
 
 
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
-    """The running maximum of the valid elements, a named tuple ``(values, indices)``.  Strided inputs only."""
+    """The running maximum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
+
+    Arguments as :func:`cumsum`, but strided inputs only: a sparse one raises NotImplementedError.
+
+    >>> mt.cummax(torch.tensor([1, 9, 3]), 0, mask=torch.tensor([True, False, True]))
+    torch.return_types.cummax(
+    values=tensor([1, 0, 3]),
+    indices=tensor([0, 0, 2]))
+    """
     return _extreme("cummax", aten.cummax.default, input, dim, mask)
 
 
 def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
-    """The running minimum of the valid elements, a named tuple ``(values, indices)``.  Strided inputs only."""
+    """The running minimum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
+
+    Arguments and errors as :func:`cummax`.
+
+    >>> mt.cummin(torch.tensor([3, 0, 1]), 0, mask=torch.tensor([True, False, True]))
+    torch.return_types.cummin(
+    values=tensor([3, 0, 1]),
+    indices=tensor([0, 0, 2]))
+    """
     return _extreme("cummin", aten.cummin.default, input, dim, mask)
 
 

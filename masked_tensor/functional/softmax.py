@@ -50,6 +50,10 @@ def log_softmax(
     """``x - logsumexp(x)`` over the valid elements along ``dim``; -inf at masked-out ones, whose exp is softmax's 0.
 
     Arguments as :func:`softmax`.
+
+    >>> x, m = torch.zeros(3), torch.tensor([True, False, True])
+    >>> mt.log_softmax(x, 0, mask=m)
+    tensor([-0.6931,    -inf, -0.6931])
     """
     return _normalized(input, dim, dtype, mask, mode, log=True)
 
@@ -57,7 +61,12 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
-    """``softmax(-x)`` over the valid elements along ``dim``.  Arguments as :func:`softmax`."""
+    """``softmax(-x)`` over the valid elements along ``dim``.  Arguments as :func:`softmax`.
+
+    >>> x, m = torch.tensor([1.0, -9.0, 1.0]), torch.tensor([True, False, True])
+    >>> mt.softmin(x, 0, mask=m)
+    tensor([0.5000, 0.0000, 0.5000])
+    """
     given = entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
         flipped = layouts.with_values(given.data, -layouts.values(given.data))
@@ -78,6 +87,10 @@ def logaddexp(
     """``log(exp(input) + exp(other))`` where the masked-out side does not take part; -inf where neither is valid.
 
     Strided inputs only.  A MaskedTensor result is valid where at least one side is.
+
+    >>> x, m = torch.zeros(2), torch.tensor([True, False])
+    >>> mt.logaddexp(x, x, input_mask=m)
+    tensor([0.6931, 0.0000])
     """
     sides = [entered(input, input_mask).to(dtype), entered(other, other_mask, "other").to(dtype)]
     for side in sides:

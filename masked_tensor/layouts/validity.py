@@ -22,6 +22,9 @@ def specified_mask(x: Tensor) -> Tensor:
 
     As ``mask=`` it makes a function see the stored entries alone, at the least cost.  A strided ``x`` specifies
     everything.
+
+    >>> specified_mask(torch.tensor([[0.0, 2.0]]).to_sparse()).to_dense()
+    tensor([[False,  True]])
     """
     x = canonical(x.detach())
     return with_values(x, torch.ones_like(values(x), dtype=torch.bool))

@@ -1,0 +1,167 @@
+"""Functional likelihoods and divergences: cross entropy and its relatives; keywords as in loss.py."""
+
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from .. import masks
+from .loss import in_python, loss, sides
+from .reduce import aten
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    *,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    **masking: Any,
+) -> Tensor:
+    """``-weight[target] * input[target]``, divided by the weights of the targets that count.
+
+    ``input`` is ``(N, C)`` or ``(N, C, *)`` log-probabilities, ``target`` the int64 classes ``(N,)`` or ``(N, *)``.  A
+    target that is masked or ``ignore_index`` does not count, nor does one whose own entry of ``input`` is masked; what
+    lies under a mask may be out of range.  Other arguments as :func:`mse_loss`.
+
+    >>> x, y = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log(), torch.tensor([0, 10**9])
+    >>> mt.nll_loss(x, y, target_mask=torch.tensor([True, False]))
+    tensor(0.6931)
+    """
+    return loss(aten.nll_loss_nd.default, input, target, reduction, masking, (weight,), (ignore_index,))
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    *,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+    reduction: str = "mean",
+    **masking: Any,
+) -> Tensor:
+    """``logsumexp(input) - input[target]``: the cross entropy of logits over the targets that count.
+
+    ``input`` is ``(C,)``, ``(N, C)`` or ``(N, C, *)``, ``target`` classes (int64) or probabilities.  Masked targets do
+    not count; a masked class leaves the denominator.  Other arguments as :func:`nll_loss` and torch's.
+
+    Source: issues 41508 and 70348 of pytorch/pytorch (NaN where everything is ignored).
+
+    >>> x, y = torch.zeros(2, 4), torch.tensor([1, -1])
+    >>> mt.cross_entropy(x, y, target_mask=torch.tensor([True, False]))
+    tensor(1.3863)
+    >>> mt.cross_entropy(x, y.clamp(0), mask=torch.tensor([True, True, False, False]))
+    tensor(0.6931)
+    """
+    op = aten.cross_entropy_loss.default
+    return loss(op, input, target, reduction, masking, (weight,), (ignore_index, label_smoothing))
+
+
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
+) -> Tensor:
+    """``-(target * log(input) + (1 - target) * log(1 - input))`` of probabilities, over the valid elements.
+
+    Arguments as :func:`mse_loss`; ``weight`` multiplies, and does not change the divisor, as in torch.
+
+    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+    >>> mt.binary_cross_entropy(torch.tensor([0.5, 0.5]), y, target_mask=m)
+    tensor(0.6931)
+    """
+    return loss(aten.binary_cross_entropy.default, input, target, reduction, masking, (weight,))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    *,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: str = "mean",
+    **masking: Any,
+) -> Tensor:
+    """Binary cross entropy of ``sigmoid(input)`` over the valid elements.
+
+    Arguments as :func:`mse_loss`; ``weight`` multiplies each element, ``pos_weight`` the positive ones.
+
+    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+    >>> mt.binary_cross_entropy_with_logits(torch.zeros(2), y, target_mask=m)
+    tensor(0.6931)
+    """
+    op = aten.binary_cross_entropy_with_logits.default
+    return loss(op, input, target, reduction, masking, (weight, pos_weight))
+
+
+def kl_div(
+    input: Tensor, target: Tensor, *, log_target: bool = False, reduction: str = "mean", **masking: Any
+) -> Tensor:
+    """``target * (log(target) - input)`` over the valid elements (``input`` is a log-probability, as in torch).
+
+    ``log_target``: the target is one too.  ``reduction="batchmean"`` divides by the number of rows that have a valid
+    element.  Other arguments as :func:`mse_loss`.
+
+    >>> x, y = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log(), torch.tensor([[1.0, 0.0], [0.3, 0.7]])
+    >>> mt.kl_div(x, y, reduction="batchmean", target_mask=torch.tensor([[True], [False]]))
+    tensor(0.6931)
+    """
+    if reduction != "batchmean":
+        return loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
+    masks_of = {k: v for k, v in masking.items() if k != "fill_value"}
+    first, second, _ = sides(input, target, dict(masks_of))
+    total = loss(aten.kl_div.default, input, target, "sum", dict(masking), log_target=log_target)
+    valid = [side.mask for side in (first, second) if side.mask is not None]
+    if not valid:
+        return total / first.data.shape[0]
+    both = masks.both(*valid) if len(valid) == 2 else valid[0]
+    return total / masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    *,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+    **masking: Any,
+) -> Tensor:
+    """``exp(input) - target * input`` over the valid elements.
+
+    ``log_input=False``: ``input - target * log(input + eps)``.  ``full`` adds Stirling's approximation of
+    ``log(target!)``.  Arguments as :func:`mse_loss`.
+
+    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+    >>> mt.poisson_nll_loss(torch.zeros(2), y, target_mask=m)
+    tensor(1.)
+    """
+    return loss(aten.poisson_nll_loss.default, input, target, reduction, masking, (log_input, full, eps))
+
+
+def gaussian_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    var: float | Tensor,
+    *,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+    **masking: Any,
+) -> Tensor:
+    """``0.5 * (log(max(var, eps)) + (input - target) ** 2 / max(var, eps))`` over the valid elements.
+
+    ``full`` adds ``0.5 * log(2 * pi)``.  Arguments as :func:`mse_loss`.
+
+    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+    >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
+    tensor(0.5000)
+    """
+    return in_python(
+        lambda x, y: F.gaussian_nll_loss(x, y, var, full=full, eps=eps, reduction=reduction),
+        input,
+        target,
+        reduction,
+        masking,
+    )
