@@ -9,7 +9,7 @@ from torch import Tensor
 import masked_tensor.functional as masked
 
 from .oracles import sparse as oracle
-from .test_functional import INPUTS, check, masks_of
+from .test_functional import INPUTS, check, masked_specified, masks_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
@@ -124,3 +124,32 @@ def test_masks_that_repeat_are_never_spelled_out() -> None:
                 expected = getattr(masked, name)(x.to_dense(), dim, mask=mask)
                 got = getattr(masked, name)(x, dim, mask=given)
                 torch.testing.assert_close(got.to_dense() if got.dim() else got, expected)
+
+
+# --------------------------------------------------------------------------------------------------------------- scans
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+def test_running_extremes(name: str, layout: str) -> None:
+    x = INPUTS[layout]()
+    dense, stored = x.to_dense(), masked_specified(x)
+    scan = getattr(torch, name)
+
+    def last_place(v: Tensor) -> Tensor:  # of values that carry their position
+        value = torch.floor(v / 100)
+        return (v - 100 * value)[scan(value, 0).indices].long()
+
+    for dim in range(-1, x.dim() - 1):
+        position = torch.arange(x.shape[dim]).view(-1, *[1] * (x.dim() - dim % x.dim() - 1)).expand(x.shape)
+        for mask_name, mask in masks_of(tuple(x.shape)).items():
+            out = getattr(masked, name)(x, dim, mask=mask)
+            values, valid = oracle.elementwise(lambda v: scan(v, 0).values, x, mask, dim % x.dim(), dense)
+            indices, _ = oracle.elementwise(last_place, x, mask, dim % x.dim(), dense * 100 + position)
+            for got, expected in ((out.values, values), (out.indices, indices)):
+                assert got.layout is x.layout
+                assert got.dtype is expected.dtype
+                got = got.to_dense()
+                what = f"{name} of {layout}, mask {mask_name}, dim {dim}"
+                torch.testing.assert_close(got[valid], expected[valid], msg=what)
+                assert (got[stored & ~valid] == 0).all(), what

@@ -1,5 +1,6 @@
 """Functional cumulative sums and products over the valid elements."""
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 from .. import layouts, shapes
 from ..pair import Pair
 from ..ports import leave
-from .entrance import entered, finished, run
+from .entrance import Given, entered, finished, run
 from .reduce import aten
 
 
@@ -21,7 +22,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
     >>> mt.cumsum(torch.tensor([1, 2, 3]), 0, mask=torch.tensor([True, False, True]))
     tensor([1, 0, 4])
     """
-    return _scan("cumsum", aten.cumsum.default, input, dim, dtype, mask)
+    return _scan(aten.cumsum.default, input, dim, dtype, mask)
 
 
 def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -30,7 +31,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
     >>> mt.cumprod(torch.tensor([2, 9, 3]), 0, mask=torch.tensor([True, False, True]))
     tensor([2, 0, 6])
     """
-    return _scan("cumprod", aten.cumprod.default, input, dim, dtype, mask)
+    return _scan(aten.cumprod.default, input, dim, dtype, mask)
 
 
 def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -39,13 +40,14 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
     >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
     tensor([0.0000, 0.0000, 0.6931])
     """
-    return _scan("logcumsumexp", aten.logcumsumexp.default, input, dim, dtype, mask)
+    return _scan(aten.logcumsumexp.default, input, dim, dtype, mask)
 
 
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     """The running maximum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
 
-    Arguments as :func:`cumsum`, but strided inputs only: a sparse one raises NotImplementedError.
+    Arguments as :func:`cumsum`; an index is the position along ``dim`` of the last element that attained the maximum.
+    The results of a sparse input keep its pattern: unspecified elements never take part.
 
     >>> mt.cummax(torch.tensor([1, 9, 3]), 0, mask=torch.tensor([True, False, True]))
     torch.return_types.cummax(
@@ -58,7 +60,7 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
 def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     """The running minimum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
 
-    Arguments and errors as :func:`cummax`.
+    Arguments as :func:`cummax`.
 
     >>> mt.cummin(torch.tensor([3, 0, 1]), 0, mask=torch.tensor([True, False, True]))
     torch.return_types.cummin(
@@ -68,21 +70,28 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     return _extreme("cummin", aten.cummin.default, input, dim, mask)
 
 
-def _scan(name: str, op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
+def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
-        (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
-        data = layouts.scan(lambda x: run(op, x, 1), given.data, given.mask, dim)
-        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]
+        return _sparse(given, dim, lambda row, _: [run(op, row, 1)])[0]
     return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]
 
 
 def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
     given = entered(input, mask)
-    if layouts.is_sparse(given.data):
-        raise NotImplementedError(
-            f"{name} of a {given.data.layout} input has no form; give it input.to_dense() (and the same mask)"
-        )
-    values, indices = run(op, given.x, dim)
     kind = getattr(torch.return_types, name)
+    if layouts.is_sparse(given.data):
+
+        def rule(row: Pair, position: Tensor) -> list[Pair]:
+            values, indices = run(op, row, 1)
+            return [values, Pair(position.gather(1, indices.data), indices.mask)]
+
+        return kind(_sparse(given, dim, rule))
+    values, indices = run(op, given.x, dim)
     return kind((finished(values, given.masked, 0), finished(indices, given.masked, 0)))
+
+
+def _sparse(x: Given, dim: int, rule: Callable[[Pair, Tensor], Sequence[Pair]]) -> list[Tensor]:
+    (dim,) = shapes.canonical_dims(int(dim), max(x.data.dim(), 1))
+    results = layouts.scan(rule, x.data, x.mask, dim)
+    return [leave(Pair(data, x.x.mask)) if x.masked else data for data in results]  # type: ignore[union-attr]

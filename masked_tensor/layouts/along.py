@@ -4,8 +4,8 @@ Unspecified elements never take part, as in torch.sparse.softmax: the pattern is
 that the mask hides stays stored, as 0 (-inf in log_softmax).
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import prod
 
 import torch
 from torch import Tensor
@@ -13,8 +13,7 @@ from torch import Tensor
 from ..pair import Pair
 from . import laws, slices
 from .elements import values, with_values
-from .keys import ravel
-from .reduction import Taken, taken
+from .reduction import Outputs, Taken, taken
 from .slices import Slices, total
 
 
@@ -36,54 +35,68 @@ def softmax(x: Tensor, mask: Tensor | None, dim: int, *, log: bool, mode: str) -
         scale = total(weights, s)
         scale = torch.where(scale == 0, 1, scale) if mode == "inf_as_zero" else scale
         result = weights / s.to_values(scale)
-    return _returned(t, result.to(t.values.dtype), -torch.inf if log else 0)
+    return returned(t, result.to(t.values.dtype), -torch.inf if log else 0)
 
 
 def normalize(x: Tensor, mask: Tensor | None, dim: int, ord: float, eps: float) -> Tensor:
     """``x / max(norm, eps)`` along ``dim``; unspecified elements count in no norm but those of negative ``ord``."""
     t = taken(x, mask)
     s = _slices(t, dim)
-    return _returned(t, t.values / s.to_values(laws.norm(t.values, s, ord).clamp_min(eps)), 0)
+    return returned(t, t.values / s.to_values(laws.norm(t.values, s, ord).clamp_min(eps)), 0)
 
 
-def scan(rule: Callable[[Pair], Any], x: Tensor, mask: Tensor | None, dim: int) -> Tensor:
-    """A family's scan along ``dim``, run on rows of stored values of similar length (at most twice their number)."""
+def scan(
+    rule: Callable[[Pair, Tensor], Sequence[Pair]], x: Tensor, mask: Tensor | None, dim: int
+) -> tuple[Tensor, ...]:
+    """A family's scan along ``dim``, run on rows of stored values (and their positions) of similar length."""
     t = taken(x, mask)
-    s = _slices(t, dim)
-    order = slices.arranged(s.ids, t.coordinate(dim) if x.dim() else s.ids)
+    along = t.coordinate(dim) if x.dim() else torch.zeros_like(t.values, dtype=torch.int64)
+    results: list[list[Tensor]] = []
+    places = []
+    for place, present in _rows(t, _slices(t, dim), along):
+        pairs = rule(Pair(t.values[place], present), along[place])
+        results.append([pair.data[present] for pair in pairs])
+        places.append(place[present])
+    where = torch.cat(places)
+    columns = [torch.cat(parts) for parts in zip(*results, strict=True)]
+    return tuple(returned(t, torch.zeros_like(new).index_copy(0, where, new), 0) for new in columns)
+
+
+def _rows(t: Taken, s: Slices, along: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Where the values of each slice lie, in order, one row per slice; a row is at most half empty."""
+    order = slices.arranged(s.ids, along)
     start = s.stored.cumsum(0) - s.stored
-    parts, places = [], []
+    longest = int(s.stored.max()) if s.number else 0
     length = 1
-    while length < 2 * max(int(s.stored.max()) if s.number else 0, 1):
+    while length < 2 * max(longest, 1):  # once at least: a result has a dtype even if nothing is stored
         rows = ((s.stored > length // 2) & (s.stored <= length)).nonzero().view(-1)
-        inner = torch.arange(length, device=x.device)
+        inner = torch.arange(length, device=along.device)
         present = inner < s.stored[rows].unsqueeze(1)
-        place = order[(start[rows].unsqueeze(1) + inner).clamp_max(max(order.numel() - 1, 0))] if rows.numel() else None
-        if place is not None:
-            result = rule(Pair(t.values[place], present))
-            parts.append(result.data[present])
-            places.append(place[present])
+        yield order[(start[rows].unsqueeze(1) + inner).clamp_max(max(order.numel() - 1, 0))], present
         length *= 2
-    if not parts:
-        return _returned(t, rule(Pair(t.values.view(0, 1), torch.zeros(0, 1, dtype=torch.bool))).data.view(-1), 0)
-    new = torch.cat(parts)
-    return _returned(t, torch.zeros_like(new).index_copy(0, torch.cat(places), new), 0)
 
 
 def _slices(t: Taken, dim: int) -> Slices:
-    kept = [d for d in range(t.x.dim()) if d != dim]
-    key = ravel(t.coordinate, t.x.shape, kept)
-    full = torch.Size([t.x.shape[d] for d in kept]).numel()
-    if key is None:
-        return Slices(1, torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device), None, None)
+    return grouped(t, {d: 1 for d in range(t.x.dim()) if d != dim}).slices
+
+
+def grouped(t: Taken, kept: Mapping[int, int]) -> Outputs:
+    """The stored values by their position along the ``kept`` dimensions, of which ``kept[d]`` neighbours share a slice.
+
+    Only what is stored counts: these are the slices of what keeps the pattern.
+    """
+    shape = tuple(-(-t.x.shape[d] // share) for d, share in kept.items())
+    key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
+    for size, (d, share) in zip(shape, kept.items(), strict=True):
+        key = key * size + (t.coordinate(d) if share == 1 else t.coordinate(d) // share)
+    full = prod(shape)
     if full <= 4 * key.numel() + 1024:
-        offsets = None
-        return Slices(full, key, offsets, None)
-    unique, ids = key.unique(return_inverse=True)
-    return Slices(unique.shape[0], ids, None, None)
+        return Outputs(Slices(full, key, None, None), torch.arange(full, device=key.device), shape)
+    found, ids = key.unique(return_inverse=True)
+    return Outputs(Slices(found.shape[0], ids, None, None), found, shape)
 
 
-def _returned(t: Taken, new: Tensor, fill: float) -> Tensor:
+def returned(t: Taken, new: Tensor, fill: float) -> Tensor:
     """The values back in the pattern of the input, ``fill`` at stored values that were masked out."""
     if t.kept is None:
         return with_values(t.x, new)

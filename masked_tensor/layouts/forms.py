@@ -82,7 +82,8 @@ def _softmax(log: bool) -> Callable[..., Pair]:
 
 def scan(rule: Callable[..., Any], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
     data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
-    return Pair(along.scan(lambda row: rule(row, 1), data, x.mask, dim % x.data.dim()), x.mask)
+    (result,) = along.scan(lambda row, _: [rule(row, 1)], data, x.mask, dim % x.data.dim())
+    return Pair(result, x.mask)
 
 
 OPS: dict[str, Callable[..., Any]] = {
