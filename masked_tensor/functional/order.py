@@ -95,7 +95,7 @@ def quantile(
     Example::
 
         >>> import torch, masked_tensor as mt
-        >>> x = torch.tensor([[0.0, -2.0, 4.0], [0.0, 0.0, 3.0]]).to_sparse_csr()
+        >>> x = torch.tensor([[0.0, -2.0, 4.0], [0.0, 0.0, 3.0]]).to_sparse_coo()
         >>> mt.quantile(x, 0.75, 1, keepdim=True).to_dense()
         tensor([[2.0000],
                 [1.5000]])
