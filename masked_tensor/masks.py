@@ -28,6 +28,13 @@ def compact(mask: Tensor) -> Tensor:
     return mask
 
 
+def to_bytes(mask: Tensor) -> Tensor:
+    """The mask as uint8 (0 or 1): the same memory; traced, a copy (inductor of torch 2.11 has no such view)."""
+    if type(mask) is Tensor:
+        return mask.view(torch.uint8)
+    return compact(mask).to(torch.uint8).expand(mask.shape)
+
+
 def from_bytes(mask: Tensor) -> Tensor:
     """The mask with these bytes (0 or 1): the same memory; traced, a comparison (inductor has no such view)."""
     if type(mask) is Tensor:

@@ -135,7 +135,7 @@ class MaskedTensor(Tensor):
                 with _disable_current_modes():
                     self._view = mask, mask.view(torch.uint8)
             else:
-                self._view = mask, mask.view(torch.uint8)
+                self._view = mask, masks.to_bytes(mask)
         return self._view[1]
 
     @_bytes.setter
@@ -180,7 +180,7 @@ def hold(x: MaskedTensor, pair: Pair) -> None:
     x._pair = pair
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
         known = getattr(pair.mask, "_bytes", None)
-        x._view = pair.mask, pair.mask.view(torch.uint8) if known is None else known
+        x._view = pair.mask, masks.to_bytes(pair.mask) if known is None else known
 
 
 def _wrap_sparse(pair: Pair) -> MaskedTensor:

@@ -10,6 +10,7 @@ from masked_tensor.pair import Payload
 from masked_tensor.tensor import pair_of
 
 NAN, INF = float("nan"), float("inf")
+REFUSED = RuntimeError, TypeError  # which of the two, depends on the version of torch
 T, F = True, False
 
 
@@ -111,9 +112,9 @@ def test_amax_of_bool():
 )
 def test_errors_as_the_plain_op(call):
     data = torch.arange(6).reshape(2, 3)
-    with pytest.raises((RuntimeError, IndexError)) as plain:
+    with pytest.raises((*REFUSED, IndexError)) as plain:
         call(data)
-    with pytest.raises(plain.type):
+    with pytest.raises(IndexError if plain.type is IndexError else REFUSED):
         call(mt.masked_tensor(data, data != 2))
 
 
@@ -137,8 +138,8 @@ def test_dtype_and_value_as_the_plain_op_on_the_valid_entries(name, dtype):
     mask = torch.rand(40, generator=generator) < 0.5
     try:
         expected = getattr(torch, name)(data[mask])
-    except RuntimeError as error:
-        with pytest.raises(type(error)):
+    except REFUSED:
+        with pytest.raises(REFUSED):
             getattr(torch, name)(mt.masked_tensor(data, mask))
         return
     result = getattr(torch, name)(mt.masked_tensor(data, mask))

@@ -105,7 +105,7 @@ def located(filled: Tensor, mask: Tensor, dim: int, keepdim: bool, which: str) -
     index: Tensor = SEARCHES[which](filled, dim, True).indices  # much faster than argmax
     if filled.dim() and not masks.constant(mask, dim):
         # Where the fill won, every valid entry equals it: the first of them is right.
-        index = torch.where(mask.gather(dim, index), index, mask.view(torch.uint8).max(dim, True).indices)
+        index = torch.where(mask.gather(dim, index), index, masks.to_bytes(mask).max(dim, True).indices)
     return index if keepdim or filled.dim() == 0 else index.squeeze(dim)
 
 

@@ -72,7 +72,7 @@ def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = Tru
         return in_pieces(lambda part: _argsort(keys(part, not descending), dim, descending, stable), x, dim)
     if x.data.dtype.is_complex:
         return _argsort(x.data, dim, descending, stable)  # torch's own error: there is no order
-    front = _argsort((~x.mask).view(torch.uint8), dim, False, True)
+    front = _argsort(masks.to_bytes(~x.mask), dim, False, True)
     data = x.data.detach().gather(dim, front)
     count = masks.count(x.mask, dim, keepdim=True)
     info = torch.iinfo(data.dtype)
@@ -185,7 +185,7 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
     if floating and skip_nan:
         number = key != nan_key(x.data.dtype)
         valid = valid & number
-    gone = (~valid).view(torch.uint8).cumsum(dim, dtype=torch.int32)
+    gone = masks.to_bytes(~valid).cumsum(dim, dtype=torch.int32)
     size = key.shape[dim]
     total = gone.narrow(dim, size - 1, 1)
     low = gone <= (size - 1) // 2 - middle(size - total)
@@ -196,7 +196,7 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
     if not floating:
         return indices
     if skip_nan:
-        return torch.where(total == size, x.mask.view(torch.uint8).argmax(dim, True), indices)
+        return torch.where(total == size, masks.to_bytes(x.mask).argmax(dim, True), indices)
     nan = select(key, x.mask, info.min)
     spoiled = nan.amax(dim, True) == nan_key(x.data.dtype)
     return torch.where(spoiled, nan.argmax(dim, True), indices)

@@ -177,7 +177,7 @@ def _row(index: Tensor, like: Tensor, dim: int) -> Tensor:
 
 
 def _bytes(mask: Tensor) -> Tensor:
-    return mask.contiguous().view(torch.uint8)
+    return masks.to_bytes(mask.contiguous())
 
 
 def _as_one(rule: Any, x: Pair, dim: int, *operands: Any, **kwargs: Any) -> Pair:
