@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from masked_tensor import masked_tensor
 
-from .timing import medians
+from .timing import medians, training_step
 
 
 def conv1d() -> nn.Module:
@@ -61,21 +61,10 @@ def steps(name: str, compiled: bool) -> tuple[Callable[[], Tensor], Callable[[],
     mask = valid.view([n if d in (0, dim) else 1 for d, n in enumerate(shape)])
     x, padded = masked_tensor(data, mask), data * mask
 
-    def step(given: Tensor) -> Callable[[], Tensor]:
-        def loss() -> Tensor:
-            return module(given).square().mean()  # type: ignore[no-any-return]
+    def loss(given: Tensor) -> Callable[[], Tensor]:
+        return lambda: module(given).square().mean()
 
-        run = torch.compile(loss, fullgraph=True) if compiled else loss
-
-        def one() -> Tensor:
-            module.zero_grad(set_to_none=True)
-            value = run()
-            value.backward()  # type: ignore[no-untyped-call]
-            return value
-
-        return one
-
-    return step(padded), step(x)
+    return training_step(module, loss(padded), compiled), training_step(module, loss(x), compiled)
 
 
 def main() -> None:

@@ -4,6 +4,9 @@ import statistics
 import time
 from collections.abc import Callable
 
+import torch
+from torch import Tensor, nn
+
 ROUNDS = 9
 
 Candidates = dict[str, Callable[[], object]]
@@ -30,6 +33,19 @@ def many(candidate: Callable[[], object], calls: int) -> Callable[[], None]:
             candidate()
 
     return run
+
+
+def training_step(module: nn.Module, loss: Callable[[], Tensor], compiled: bool) -> Callable[[], Tensor]:
+    """Forward and backward of ``loss``, which uses ``module``; the parameters' gradients are made anew."""
+    run = torch.compile(loss, fullgraph=True) if compiled else loss
+
+    def step() -> Tensor:
+        module.zero_grad(set_to_none=True)
+        value = run()
+        value.backward()  # type: ignore[no-untyped-call]
+        return value
+
+    return step
 
 
 def row(title: str, candidates: Candidates, target: str = "", rounds: int = ROUNDS) -> None:

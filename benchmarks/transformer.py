@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from masked_tensor import masked_tensor
 
-from .timing import medians
+from .timing import medians, training_step
 
 BATCH, TIME, WIDTH, HEADS, HIDDEN = 32, 256, 256, 8, 1024
 
@@ -35,18 +35,7 @@ def steps(layers: int, dropout: float, compiled: bool) -> tuple[Callable[[], Ten
     def masked_loss() -> Tensor:
         return ((model(x) - target).square() * weight).sum()
 
-    def step(loss: Callable[[], Tensor]) -> Callable[[], Tensor]:
-        run = torch.compile(loss, fullgraph=True) if compiled else loss
-
-        def one() -> Tensor:
-            model.zero_grad(set_to_none=True)
-            value = run()
-            value.backward()  # type: ignore[no-untyped-call]
-            return value
-
-        return one
-
-    return step(plain_loss), step(masked_loss)
+    return training_step(model, plain_loss, compiled), training_step(model, masked_loss, compiled)
 
 
 def main() -> None:
