@@ -1,12 +1,15 @@
 """Order statistics, scans, distances, norm layers and losses of sparse inputs, against loops over their elements."""
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
 import masked_tensor.functional as masked
+from masked_tensor.layouts.elements import canonical, same_pattern
 
 from .oracles import sparse as oracle
 from .test_functional import INPUTS, check, masked_specified, masks_of
@@ -153,3 +156,150 @@ def test_running_extremes(name: str, layout: str) -> None:
                 what = f"{name} of {layout}, mask {mask_name}, dim {dim}"
                 torch.testing.assert_close(got[valid], expected[valid], msg=what)
                 assert (got[stored & ~valid] == 0).all(), what
+
+
+# --------------------------------------------------------------------------------------------------------- norm layers
+
+EPS = 0.1
+
+
+def standardized(v: Tensor) -> Tensor:
+    return (v - v.mean()) / (v.var(correction=0) + EPS).sqrt()
+
+
+def root_mean_square(v: Tensor) -> Tensor:
+    return v / (v.square().mean() + EPS).sqrt()
+
+
+def parameters(*shape: int) -> tuple[Tensor, Tensor]:
+    generator = torch.Generator().manual_seed(2)
+    return torch.randn(shape, generator=generator).double(), torch.randn(shape, generator=generator).double()
+
+
+def layers(
+    shape: tuple[int, ...],
+) -> dict[str, tuple[Callable[..., Tensor], Callable[..., Any], Callable[..., Tensor]]]:
+    """Per name: the form, the group of an index, and what the parameters make of a standardized value."""
+    channels, ndim = shape[1], len(shape)
+    weight, bias = parameters(channels)
+    wide, shift = parameters(*shape[-2:])
+    everything, _ = parameters(*shape)
+
+    def by_channel(h: Tensor) -> Tensor:
+        along = (-1, *[1] * (ndim - 2))
+        return h * weight.view(along) + bias.view(along)
+
+    return {
+        "layer_norm": (
+            lambda x, mask: masked.layer_norm(x, shape[-1:], wide[0], shift[0], EPS, mask=mask),
+            lambda i: i[:-1],
+            lambda h: h * wide[0] + shift[0],
+        ),
+        "layer_norm of two": (
+            lambda x, mask: masked.layer_norm(x, shape[-2:], wide, None, EPS, mask=mask),
+            lambda i: i[:-2],
+            lambda h: h * wide,
+        ),
+        "layer_norm of all": (
+            lambda x, mask: masked.layer_norm(x, shape, everything, eps=EPS, mask=mask),
+            lambda i: None,
+            lambda h: h * everything,
+        ),
+        "rms_norm": (
+            lambda x, mask: masked.rms_norm(x, shape[-1:], wide[1], EPS, mask=mask),
+            lambda i: i[:-1],
+            lambda h: h * wide[1],
+        ),
+        "group_norm": (
+            lambda x, mask: masked.group_norm(x, 2, weight, bias, EPS, mask=mask),
+            lambda i: (i[0], i[1] // (channels // 2)),
+            by_channel,
+        ),
+        "instance_norm": (
+            lambda x, mask: masked.instance_norm(x, None, None, weight, bias, eps=EPS, mask=mask),
+            lambda i: i[:2],
+            by_channel,
+        ),
+        "batch_norm": (
+            lambda x, mask: masked.batch_norm(x, None, None, weight, bias, True, 0.1, EPS, mask=mask),
+            lambda i: i[1],
+            by_channel,
+        ),
+    }
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("name", layers((2, 2)))
+def test_norm_layers(name: str, layout: str) -> None:
+    x = INPUTS[layout]()
+    dense, stored = x.to_dense(), masked_specified(x)
+    form, group, scaled = layers(tuple(x.shape))[name]
+    statistics = root_mean_square if name.startswith("rms") else standardized
+    for mask_name, mask in masks_of(tuple(x.shape)).items():
+        expected, valid = oracle.grouped(statistics, x, mask, group, dense)
+        out, what = form(x, mask), f"{name} of {layout}, mask {mask_name}"
+        assert out.layout is x.layout, what
+        torch.testing.assert_close(out.to_dense()[valid], scaled(expected)[valid], msg=what)
+        assert (out.to_dense()[stored & ~valid] == 0).all(), what
+        assert same_pattern(out, canonical(x)), what
+
+
+@pytest.mark.parametrize("layout", ["coo", "coo 3-d", "csr", "bsr", "csr batched"])
+@pytest.mark.parametrize("name", ["batch_norm", "instance_norm"])
+def test_running_statistics(name: str, layout: str) -> None:
+    """Each row's (a batch's) statistics, averaged over the rows that have them; the variance needs two values."""
+    x = INPUTS[layout]()
+    dense, channels = x.to_dense(), x.shape[1]
+    for mask_name in ("none", "coo", "strided"):
+        mask = masks_of(tuple(x.shape))[mask_name]
+        groups: dict[Any, list[Tensor]] = {}
+        visible = oracle.shown(mask, tuple(x.shape))
+        for index in set(oracle.pattern(x)[0]):
+            if visible[index]:
+                groups.setdefault(index[:2] if name == "instance_norm" else (0, index[1]), []).append(dense[index])
+        mean, var = parameters(channels)
+        var = var.exp()
+        expected_mean, expected_var = mean.clone(), var.clone()
+        for c in range(channels):
+            rows = [torch.stack(v) for (_, channel), v in groups.items() if channel == c]
+            several = [v for v in rows if v.numel() > 1]
+            if rows:
+                expected_mean[c] = 0.7 * mean[c] + 0.3 * torch.stack([v.mean() for v in rows]).mean()
+            if several:
+                expected_var[c] = 0.7 * var[c] + 0.3 * torch.stack([v.var() for v in several]).mean()
+        form = getattr(masked, name)
+        before = mean.clone(), var.clone()
+        form(x, mean, var, None, None, True, 0.3, EPS, mask=mask)
+        torch.testing.assert_close((mean, var), (expected_mean, expected_var), msg=f"{name} of {layout}, {mask_name}")
+        mean, var = before
+        out = form(x, mean, var, None, None, False, 0.3, EPS, mask=mask)
+        along = (-1, *[1] * (x.dim() - 2))
+        expected = (dense - mean.view(along)) / (var.view(along) + EPS).sqrt()
+        flags = masked_specified(x) & torch.tensor([*visible.values()]).view(x.shape)
+        torch.testing.assert_close(out.to_dense(), torch.where(flags, expected, 0))
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+def test_local_response_norm(layout: str) -> None:
+    x = INPUTS[layout]()
+    stored = masked_specified(x)
+    for size, (mask_name, mask) in itertools.product((2, 3), masks_of(tuple(x.shape)).items()):
+        visible = torch.tensor([*oracle.shown(mask, tuple(x.shape)).values()]).view(x.shape)
+        dense = torch.where(visible, x.to_dense(), 0)
+        plain = dense if x.dim() > 2 else dense.unsqueeze(-1)
+        expected = torch.nn.functional.local_response_norm(plain, size, 0.5, 0.75, 2.0).reshape(x.shape)
+        out = masked.local_response_norm(x, size, 0.5, 0.75, 2.0, mask=mask)
+        assert out.layout is x.layout
+        torch.testing.assert_close(out.to_dense(), torch.where(stored & visible, expected, 0), msg=mask_name)
+
+
+def test_norm_layers_refuse() -> None:
+    x = INPUTS["coo"]()
+    with pytest.raises(TypeError, match=r"must be plain strided tensors, got Tensor of layout torch\.sparse_coo"):
+        masked.layer_norm(x, (6,), torch.ones(6).to_sparse_coo())
+    with pytest.raises(RuntimeError, match=r"normalized_shape=\[5\], got an input of shape \[4, 6\]"):
+        masked.layer_norm(x, (5,))
+    with pytest.raises(RuntimeError, match=r"num_groups=4 must divide the number of channels, got shape \[4, 6\]"):
+        masked.group_norm(x, 4)
+    with pytest.raises(RuntimeError, match="evaluation needs running_mean and running_var"):
+        masked.batch_norm(x, None, None)

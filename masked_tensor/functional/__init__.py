@@ -4,6 +4,7 @@ The names and signatures are those of ``torch.masked`` (``import masked_tensor a
 """
 
 from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
+from .batch_norm import batch_norm, instance_norm
 from .distinct import unique, unique_consecutive
 from .extremes import argmax, argmin, max, min
 from .likelihood import (
@@ -26,15 +27,8 @@ from .margin import (
     triplet_margin_loss,
 )
 from .moment import dist, norm, std, std_mean, var, var_mean
-from .normalize import (
-    batch_norm,
-    group_norm,
-    instance_norm,
-    layer_norm,
-    local_response_norm,
-    normalize,
-    rms_norm,
-)
+from .norm_layers import group_norm, layer_norm, local_response_norm, rms_norm
+from .normalize import normalize
 from .order import median, mode, nanmedian, nanquantile, quantile
 from .reduction import amax, amin, aminmax, logsumexp, mean, nanmean, nansum, prod, sum
 from .scan import cummax, cummin, cumprod, cumsum, logcumsumexp

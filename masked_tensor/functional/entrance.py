@@ -149,3 +149,8 @@ def refuse(name: str, x: Given) -> None:
 def whole(x: Given) -> Pair:
     """``x`` as a pair, also where nothing masks it."""
     return x.x if type(x.x) is Pair else Pair(x.data, masks.full(x.data.shape, x.data.device), Payload.ZERO)
+
+
+def in_pattern(x: Given, data: Tensor) -> Tensor:
+    """What the caller gets of a function that keeps the pattern of its sparse input, and a MaskedTensor's validity."""
+    return leave(Pair(data, x.x.mask)) if x.masked else data  # type: ignore[union-attr]

@@ -8,8 +8,7 @@ from torch import Tensor
 
 from .. import layouts, shapes
 from ..pair import Pair
-from ..ports import leave
-from .entrance import Given, entered, finished, run
+from .entrance import Given, entered, finished, in_pattern, run
 from .reduce import aten
 
 
@@ -94,4 +93,4 @@ def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
 def _sparse(x: Given, dim: int, rule: Callable[[Pair, Tensor], Sequence[Pair]]) -> list[Tensor]:
     (dim,) = shapes.canonical_dims(int(dim), max(x.data.dim(), 1))
     results = layouts.scan(rule, x.data, x.mask, dim)
-    return [leave(Pair(data, x.x.mask)) if x.masked else data for data in results]  # type: ignore[union-attr]
+    return [in_pattern(x, data) for data in results]

@@ -10,7 +10,7 @@ from ..pair import Pair
 from ..ports import leave
 from ..rules import softmax as rules
 from ..select import select
-from .entrance import Given, entered, finished, refuse, whole
+from .entrance import Given, entered, finished, in_pattern, refuse, whole
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 
@@ -115,7 +115,7 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: boo
     empty = -float("inf") if log else 0.0
     if layouts.is_sparse(given.data):
         data = layouts.softmax(given.data, given.mask, dim, log=log, mode=mode)
-        return leave(Pair(data, given.x.mask)) if given.masked else data  # type: ignore[union-attr]
+        return in_pattern(given, data)
     if mode != "inf_as_zero" and type(given.x) is not Pair:
         return torch.log_softmax(given.data, dim) if log else torch.softmax(given.data, dim)
     result = rules.softmax(whole(given), dim, log=log, mode=mode)  # type: ignore[arg-type]

@@ -53,6 +53,7 @@ from .along import normalize, scan, softmax
 from .distinct import unique, unique_consecutive
 from .elements import at, is_sparse, keys, of, to, values, with_values
 from .forms import valid_outputs
+from .norms import local_response_norm, normalized_by, standardize
 from .ops import involved, overwrite, paired, run
 from .order import extreme, position
 from .ranks import median, mode, quantile
@@ -66,10 +67,12 @@ __all__ = [
     "involved",
     "is_sparse",
     "keys",
+    "local_response_norm",
     "median",
     "mode",
     "nonzero",
     "normalize",
+    "normalized_by",
     "of",
     "overwrite",
     "paired",
@@ -81,6 +84,7 @@ __all__ = [
     "scan",
     "softmax",
     "specified_mask",
+    "standardize",
     "to",
     "unique",
     "unique_consecutive",

@@ -6,7 +6,7 @@ validity passes through.  A row of an instance normalization takes part in the r
 entries.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -61,7 +61,7 @@ def native_batch_norm(
     s = standardize(x, dims, eps)
     channels = _channels(x)
     result = scaled(s, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
-    _track(running_mean, running_var, momentum, s)
+    track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     some = masks.any(x.mask, dims)
     mean, rstd = (Pair(t.reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))
     return result, mean, rstd
@@ -84,7 +84,7 @@ def instance_norm(
         return _evaluated(x, weight, bias, running_mean, running_var, eps)
     s = standardize(x, tuple(range(2, x.data.dim())), eps)
     channels = _channels(x)
-    _track(running_mean, running_var, momentum, s)
+    track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     return scaled(s, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
 
 
@@ -114,19 +114,33 @@ def _channels(x: Pair) -> tuple[int, ...]:
     return (x.data.shape[1], *(1 for _ in x.data.shape[2:]))
 
 
+def _by_channel(x: Pair) -> Callable[[Tensor], Tensor]:
+    """Adds up the statistics of several rows (instance normalization); a batch has one."""
+    return lambda t: t.reshape(-1, x.data.shape[1]).sum(0)
+
+
 @torch.no_grad()
-def _track(running_mean: Parameter, running_var: Parameter, momentum: float, s: Standard) -> None:
-    """Moves the buffers towards the batch's statistics, where it has any; no value is looked at."""
-    n, channels = s.number, s.number.shape[1]
-    unbiased = s.variance * n / (n - 1).clamp_min(1)
-    for buffer, new, known in ((running_mean, s.mean, n >= 1), (running_var, unbiased, n >= 2)):
+def track(
+    running_mean: Parameter,
+    running_var: Parameter,
+    momentum: float,
+    mean: Tensor,
+    variance: Tensor,
+    number: Tensor,
+    by_channel: Callable[[Tensor], Tensor],
+) -> None:
+    """Moves the buffers towards the batch's statistics, where it has any; no value is looked at.
+
+    The statistics are those of groups, of which a channel may have several: they are averaged, and ``by_channel`` adds
+    up the numbers of the groups of each channel.
+    """
+    unbiased = variance * number / (number - 1).clamp_min(1)
+    for buffer, new, known in ((running_mean, mean, number >= 1), (running_var, unbiased, number >= 2)):
         if buffer is None:
             continue
-        # Several rows (instance normalization) are averaged; a batch has one.
-        new, known = new.reshape(-1, channels), known.reshape(-1, channels)
-        rows = known.sum(0)
-        average = torch.where(known, new, 0).sum(0) / rows.clamp_min(1)
-        step = momentum * (rows > 0)
+        groups = by_channel(known.to(new.dtype))
+        average = by_channel(torch.where(known, new, 0)) / groups.clamp_min(1)
+        step = momentum * (groups > 0)
         if type(buffer) is Pair:
             step = step * buffer.mask  # what a buffer does not know stays unknown
         data: Any = buffer.data if type(buffer) is Pair else buffer

@@ -128,3 +128,23 @@ def elementwise(
             out[flag] = function(row[flag])
     moved = [n for d, n in enumerate(shape) if d != dim] + [shape[dim]]
     return result.reshape(moved).movedim(-1, dim), flags
+
+
+def grouped(
+    function: Callable[[Tensor], Tensor],
+    x: Tensor,
+    mask: Tensor | None,
+    group: Callable[[tuple[int, ...]], Any],
+    dense: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """``function`` on the shown and stored elements of every group, put back where they came from."""
+    visible, stored = shown(mask, tuple(dense.shape)), set(pattern(x)[0])
+    members: dict[Any, list[tuple[int, ...]]] = {}
+    for index, flag in visible.items():
+        if flag and index in stored:
+            members.setdefault(group(index), []).append(index)
+    result, flags = torch.zeros_like(dense), torch.zeros(dense.shape, dtype=torch.bool)
+    for indices in members.values():
+        for index, value in zip(indices, function(torch.stack([dense[i] for i in indices])), strict=True):
+            result[index], flags[index] = value, True
+    return result, flags

@@ -1,0 +1,138 @@
+"""The functions of the norm layers, with the statistics of the valid elements (of a sparse input: the stored ones)."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from .. import layouts
+from ..chunks import rounds
+from ..pair import Pair
+from ..select import select
+from ..tensor import MaskedTensor
+from .entrance import Given, entered, finished, in_pattern, run
+from .reduce import aten
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's layer_norm with mean and variance of the valid elements; 0 at masked-out ones.
+
+    ``(x - mean) / sqrt(var + eps) * weight + bias`` over the last ``len(normalized_shape)`` dimensions.  ``mask`` (True
+    = valid) broadcasts to ``input``; the other arguments are torch's.
+
+    A sparse input keeps its pattern, and its statistics are those of what it stores: unspecified elements never take
+    part.  The parameters stay plain strided tensors: others raise TypeError.
+
+    >>> x, m = torch.tensor([1.0, 99.0, 3.0]), torch.tensor([True, False, True])
+    >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
+    tensor([-1.,  0.,  1.])
+    """
+    return normed(aten.layer_norm.default, _sparse_layer_norm, input, mask, list(normalized_shape), weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's rms_norm with the mean square of the valid elements; 0 at masked-out ones.
+
+    Masking and errors as :func:`layer_norm`.
+
+    >>> x, m = torch.tensor([3.0, 99.0, 3.0]), torch.tensor([True, False, True])
+    >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
+    tensor([1., 0., 1.])
+    """
+    return normed(aten.rms_norm.default, _sparse_rms_norm, input, mask, list(normalized_shape), weight, eps)
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor:
+    """torch's group_norm with mean and variance of the valid elements of each group; 0 at masked-out ones.
+
+    ``input`` is ``(N, C, *)``.  Masking and errors as :func:`layer_norm`.
+
+    >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
+    >>> mt.group_norm(x, 1, eps=0.0, mask=m)
+    tensor([[[-1.,  0.,  1.]]])
+    """
+    return normed(aten.group_norm.default, _sparse_group_norm, input, mask, num_groups, weight, bias, eps)
+
+
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, mask: Tensor | None = None
+) -> Tensor:
+    """torch's local_response_norm; masked-out neighbours count as 0, and the result is 0 at masked-out elements.
+
+    ``input`` is ``(N, C, *)``.  Masking and errors as :func:`layer_norm`.
+
+    >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])
+    >>> mt.local_response_norm(x, 2, mask=m).flatten()
+    tensor([1.0000, 0.0000])
+    """
+    given = entered(input, mask)
+    if layouts.is_sparse(given.data):
+        return in_pattern(given, layouts.local_response_norm(given.data, given.mask, size, alpha, beta, k))
+    x = Given(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
+    data = F.local_response_norm(x.data, size, alpha, beta, k)
+    return finished(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
+
+
+def normed(op: Any, sparse: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
+    """The op on strided data, or its sparse form, which takes the same arguments."""
+    given = entered(input, mask)
+    if not layouts.is_sparse(given.data):
+        return finished(run(op, given.x, *arguments), given.masked, 0)  # type: ignore[no-any-return]
+    for parameter in arguments:
+        if isinstance(parameter, Tensor) and (type(parameter) is MaskedTensor or layouts.is_sparse(parameter)):
+            raise TypeError(
+                f"the parameters of a norm layer with a {given.data.layout} input must be plain strided tensors, got "
+                f"{type(parameter).__name__} of layout {parameter.layout}"
+            )
+    return in_pattern(given, sparse(given, *arguments))
+
+
+def _sparse_layer_norm(
+    x: Given, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float, centred: bool = True
+) -> Tensor:
+    lead, shape = x.data.dim() - len(normalized_shape), tuple(x.data.shape)
+    if lead < 0 or not normalized_shape or shape[lead:] != tuple(normalized_shape):
+        raise RuntimeError(
+            f"the last dimensions of the input must be normalized_shape={list(normalized_shape)}, got an input of "
+            f"shape {list(shape)}"
+        )
+    kept, along = dict.fromkeys(range(lead), 1), range(lead, len(shape))
+    return layouts.standardize(x.data, x.mask, kept, along, weight, bias, eps, centred)[0]
+
+
+def _sparse_rms_norm(x: Given, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Tensor:
+    if eps is None:
+        eps = torch.finfo(torch.float32 if rounds(x.data.dtype) else x.data.dtype).eps
+    return _sparse_layer_norm(x, normalized_shape, weight, None, eps, centred=False)
+
+
+def _sparse_group_norm(x: Given, groups: int, weight: Any, bias: Any, eps: float) -> Tensor:
+    channels = x.data.shape[1]
+    if channels % groups:
+        raise RuntimeError(f"num_groups={groups} must divide the number of channels, got shape {list(x.data.shape)}")
+    return layouts.standardize(x.data, x.mask, {0: 1, 1: channels // groups}, (1,), weight, bias, eps)[0]
