@@ -94,10 +94,23 @@ def run(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
     return entry.rule(x, *args, **kwargs)
 
 
-def enough(x: Given, dims: Sequence[int], keepdim: bool, min_count: int | None) -> Tensor | None:
-    """Where at least ``min_count`` entries of a slice are valid; None if no ``min_count`` is asked for."""
+def ordered(name: str, x: Given, boolean: bool = False) -> Given:
+    """``x`` itself; raises if its dtype has no order, or is bool, which torch refuses where not ``boolean``."""
+    dtype = x.data.dtype
+    if dtype.is_complex or (dtype is torch.bool and not boolean):
+        reason = "complex numbers have no order" if dtype.is_complex else "bool input is not supported"
+        raise RuntimeError(f"{name}(): {reason}, got {dtype}")
+    return x
+
+
+def enough(
+    x: Given, dims: Sequence[int], keepdim: bool, min_count: int | None, fill_value: Number | None
+) -> Tensor | None:
+    """Where at least ``min_count`` entries of a slice are valid; None if the mask of the result says it all."""
     if min_count is None:
-        return None
+        if fill_value is None or x.mask is not None or 0 not in [x.data.shape[d] for d in dims]:
+            return None
+        min_count = 1
     mask = x.mask if x.mask is not None else masks.full(x.data.shape, x.data.device)
     return masks.count(mask, dims, keepdim) >= min_count
 
@@ -110,12 +123,24 @@ def finished(
         if valid is None:
             return leave(Pair(result, masks.full(result.shape, result.device), Payload.ZERO)) if masked else result
         result = Pair(result, masks.full(result.shape, result.device))
-    mask = result.mask if valid is None else valid
+    if masked and fill_value is None and valid is None:
+        return leave(result)
+    check_fill(fill_value, result.data.dtype)
+    identity: Any = _held(empty, result.data.dtype)
+    data, mask = result.data, result.mask
+    if valid is not None:  # with min_count=0 it shows slices of which the mask shows nothing
+        data, mask = select(data, mask, identity), valid
     if masked and fill_value is None:
-        return leave(Pair(result.data, mask, result.payload if valid is None else Payload.ANY))
-    fill: Any = _held(empty if fill_value is None else fill_value, result.data.dtype)
-    data = select(result.data, mask, fill)
+        return leave(Pair(data, mask))
+    data = select(data, mask, identity if fill_value is None else fill_value)  # type: ignore[arg-type]
     return leave(Pair(data, masks.full(data.shape, data.device), Payload.ZERO)) if masked else data
+
+
+def check_fill(value: Number | None, dtype: torch.dtype) -> None:
+    """Raises for a fill that a result of ``dtype`` would round."""
+    integer = not (dtype.is_floating_point or dtype.is_complex)
+    if integer and isinstance(value, float) and not value.is_integer():
+        raise ValueError(f"fill_value {value} does not fit a result of {dtype}")
 
 
 def _held(value: Number, dtype: torch.dtype) -> Number:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes
-from .entrance import Number, enough, entered, finished, run
+from .entrance import Number, enough, entered, finished, ordered, run
 from .reduce import aten, sparse_result
 
 
@@ -89,20 +89,20 @@ def _position(
     name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor:
     one_dim(name, dim)
-    given = entered(input, mask).to(dtype)
+    given = ordered(name, entered(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
     if layouts.is_sparse(given.data):
         data, valid = layouts.position(
             given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
         )
-        return sparse_result(data, valid, given.masked, 0)  # type: ignore[no-any-return]
+        return sparse_result(data, valid, given.masked, 0, fill_value)  # type: ignore[no-any-return]
     result = run(op, given.x, dim, keepdim)
-    return finished(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count))  # type: ignore[no-any-return]
+    return finished(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count, fill_value))  # type: ignore[no-any-return]
 
 
 def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:
     one_dim(name, dim)
-    given = entered(input, mask)
+    given = ordered(name, entered(input, mask), boolean=True)
     if dim is None and keepdim:
         raise TypeError(f"{name}(): keepdim needs a dim")
     kind = getattr(torch.return_types, name)

@@ -1,5 +1,6 @@
 """Functional moments and norms: var, std, var_mean, std_mean, norm, dist."""
 
+import math
 from typing import Any
 
 import torch
@@ -176,9 +177,13 @@ def _moment(
     if unbiased is not None and correction is not None:
         raise ValueError(f"{name}(): give unbiased or correction, not both")
     correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
+    if fill_value is not None or min_count is not None:
+        min_count = max(min_count or 1, math.floor(correction) + 1)
     given = entered(input, mask).to(dtype)
     if not (given.data.is_floating_point() or given.data.is_complex()):
         given = given.to(torch.get_default_dtype())  # as torch.masked, where torch.var raises
+    if given.masked and layouts.is_sparse(given.data) and min_count is None:
+        min_count = math.floor(correction) + 1
     form = Form(
         name,
         lambda x, dims, keepdim: run(op, x, list(dims), correction=correction, keepdim=keepdim),

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import layouts, shapes
 from ..pair import Pair
-from .entrance import Given, Number, enough, entered, finished, run
+from .entrance import Given, Number, enough, entered, finished, ordered, run
 from .extremes import one_dim
 from .reduce import aten, sparse_result
 
@@ -67,7 +67,7 @@ def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | 
     """
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
-        dims = _ordered("mode", given, dim)
+        dims = shapes.canonical_dims(dim, ordered("mode", given, boolean=True).data.dim())
         if 0 in (given.data.shape[d] for d in dims):
             raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size")
         values, indices = layouts.mode(given.data, given.mask, dims, keepdim)
@@ -126,10 +126,10 @@ def _median(
     name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor:
     one_dim(name, dim)
-    given = entered(input, mask).to(dtype)
+    given = ordered(name, entered(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
-    if given.data.is_complex():
-        raise RuntimeError(f"{name}(): complex numbers have no order, got {given.data.dtype}")
+    if dim is not None:
+        layouts.check_nonempty(name, given.data.shape, dims)
     if layouts.is_sparse(given.data):
         data, valid = layouts.median(
             given.data,
@@ -140,7 +140,7 @@ def _median(
             fill_value=fill_value,
             min_count=min_count,
         )
-        return sparse_result(data, valid, given.masked, _NAN)  # type: ignore[no-any-return]
+        return sparse_result(data, valid, given.masked, _NAN, fill_value)  # type: ignore[no-any-return]
     if dim is None:
         result = run(op.default, given.x)
         if keepdim:
@@ -148,7 +148,7 @@ def _median(
             result = _shaped(result, shape)
     else:
         result = run(op.dim, given.x, dim, keepdim)[0]
-    return finished(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count))  # type: ignore[no-any-return]
+    return finished(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count, fill_value))  # type: ignore[no-any-return]
 
 
 def _shaped(result: Any, shape: list[int]) -> Any:
@@ -165,7 +165,7 @@ def _quantile(
     if layouts.is_sparse(given.data):
         share = q if isinstance(q, Tensor) else layouts.values(given.data.detach()).new_tensor(q)
         torch.quantile(layouts.values(given.data.detach()).new_zeros(1), share.detach(), interpolation=interpolation)
-        dims = _ordered(name, given, dim)
+        dims = shapes.canonical_dims(dim, given.data.dim())
         if given.data.numel() == 0:
             raise RuntimeError(f"{name}() input tensor must be non-empty")
         data, valid = layouts.quantile(
@@ -182,9 +182,3 @@ def _quantile(
     overload = op.default if isinstance(q, Tensor) else op.scalar
     result = run(overload, given.x, q, dim, keepdim, interpolation=interpolation)
     return finished(result, given.masked, _NAN, fill_value)  # type: ignore[no-any-return]
-
-
-def _ordered(name: str, x: Given, dim: int | None) -> tuple[int, ...]:
-    if x.data.is_complex():
-        raise RuntimeError(f"{name}(): complex numbers have no order, got {x.data.dtype}")
-    return shapes.canonical_dims(dim, x.data.dim())

@@ -11,7 +11,7 @@ from torch._ops import OpOverload
 from .. import layouts, shapes
 from ..pair import Pair
 from ..ports import leave
-from .entrance import Dim, Given, Number, enough, entered, finished, run
+from .entrance import Dim, Given, Number, check_fill, enough, entered, finished, run
 
 aten = torch.ops.aten
 
@@ -60,7 +60,7 @@ def reduced(
     if layouts.is_sparse(given.data):
         return _sparse(form, given, dims, keepdim, fill_value, min_count, **params)
     result = form.call(given.x, dims, keepdim, **params)
-    valid = enough(given, dims, keepdim, min_count)
+    valid = enough(given, dims, keepdim, min_count, fill_value)
     if isinstance(result, tuple):
         return tuple(finished(r, given.masked, form.empty, fill_value, valid) for r in result)
     return finished(result, given.masked, form.empty, fill_value, valid)
@@ -86,11 +86,14 @@ def _sparse(
         min_count=min_count,
         **params,
     )
-    return sparse_result(data, valid, given.masked, form.empty)
+    return sparse_result(data, valid, given.masked, form.empty, fill_value)
 
 
-def sparse_result(data: Tensor, valid: Tensor | None, masked: bool, empty: Number) -> Any:
+def sparse_result(
+    data: Tensor, valid: Tensor | None, masked: bool, empty: Number, fill_value: Number | None = None
+) -> Any:
     """A sparse result stores its valid outputs; a 0-d one is strided and may be empty."""
+    check_fill(fill_value, data.dtype)
     if masked:
         return leave(layouts.valid_outputs(data, valid))
     return data if valid is None else finished(Pair(data, valid), False, empty)

@@ -5,20 +5,32 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
+from .. import masks, pair
 from ..layouts import laws
 from ..pair import Pair
-from .entrance import Dim, Given, Number, entered, whole
+from ..select import select
+from .entrance import Dim, Number, entered, ordered, run
 from .reduce import Form, aten, one_by_one, over, reduced
 
 _INF = float("inf")
+
+
+def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:
+    x = pair.of(x)
+    laws.check_inexact("nanmean", x.data)
+    present = Pair(x.data, masks.both(x.mask, ~x.data.isnan()))
+    number = masks.count(present.mask, dims, keepdim)
+    total = run(aten.sum.dim_IntList, present, list(dims), keepdim).data
+    return Pair(select(total / number.clamp_min(1), number > 0, float("nan")), masks.any(x.mask, dims, keepdim))
+
+
 _SUM = Form("sum", over(aten.sum.dim_IntList), laws.sum, 0)
 _PROD = Form("prod", one_by_one(aten.prod.dim_int), laws.prod, 1)
 _MEAN = Form("mean", over(aten.mean.dim), laws.mean, float("nan"))
 _AMAX = Form("amax", over(aten.amax.default), laws.amax, -_INF)
 _AMIN = Form("amin", over(aten.amin.default), laws.amin, _INF)
 _NANSUM = Form("nansum", over(aten.nansum.default), laws.nansum, 0)
-_NANMEAN = Form("nanmean", over(aten.mean.dim), laws.nanmean, float("nan"))
+_NANMEAN = Form("nanmean", _nanmean, laws.nanmean, float("nan"))
 _LOGSUMEXP = Form("logsumexp", over(aten.logsumexp.default), laws.logsumexp, -_INF, everywhere=True)
 
 
@@ -118,7 +130,8 @@ def amax(
     >>> mt.amax(x, 1, mask=m)
     tensor([3., -inf])
     """
-    return reduced(_AMAX, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    given = ordered("amax", entered(input, mask).to(dtype), boolean=True)
+    return reduced(_AMAX, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
 
 
 def amin(
@@ -138,7 +151,8 @@ def amin(
     >>> mt.amin(x, 1, mask=m, fill_value=0)
     tensor([1., 0.])
     """
-    return reduced(_AMIN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    given = ordered("amin", entered(input, mask).to(dtype), boolean=True)
+    return reduced(_AMIN, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
 
 
 def logsumexp(
@@ -195,17 +209,13 @@ def nanmean(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The mean of the valid elements that are not NaN.  Arguments as :func:`sum`.
+    """The mean of the valid elements that are not NaN; NaN where all of them are.  Arguments as :func:`sum`.
 
     >>> x = torch.tensor([1.0, float("nan"), 3.0, 8.0])
     >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
     tensor(2.)
     """
-    given = entered(input, mask).to(dtype)
-    if not layouts.is_sparse(given.data):
-        x = whole(given)
-        given = Given(Pair(x.data, masks.both(x.mask, ~x.data.isnan())), given.masked)
-    return reduced(_NANMEAN, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_NANMEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
 
 
 def aminmax(

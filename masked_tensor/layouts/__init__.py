@@ -57,11 +57,12 @@ from .norms import local_response_norm, normalized_by, standardize
 from .ops import involved, overwrite, paired, run
 from .order import extreme, position
 from .ranks import median, mode, quantile
-from .reduction import reduce
+from .reduction import check_nonempty, reduce
 from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed
 
 __all__ = [
     "at",
+    "check_nonempty",
     "dense_mask",
     "extreme",
     "involved",

@@ -58,7 +58,7 @@ def keys(x: Tensor) -> Tensor:
     """The row-major position of every stored value."""
     verbs = of(x)
     key = ravel(lambda d: verbs.coordinate(x, d), x.shape, range(x.dim()))
-    return torch.zeros(1, dtype=torch.int64, device=x.device) if key is None else key
+    return torch.zeros(values(x.detach()).shape[0], dtype=torch.int64, device=x.device) if key is None else key
 
 
 def built(key: Tensor, new: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:

@@ -1,11 +1,13 @@
 """Reductions, softmax, scans and products of pairs with sparse data: the verbs of the functional forms, by op name."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .. import shapes
 from ..pair import Pair
 from . import along, laws, order, validity
 from .elements import values, with_values
@@ -17,10 +19,11 @@ Dim = int | Sequence[int] | None
 
 
 def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
-    n = x.data.dim()
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
-        return tuple(range(n))
-    return tuple(sorted(d % n for d in ((dim,) if isinstance(dim, int) else dim)))
+    return shapes.canonical_dims(dim, x.data.dim())
+
+
+def _axis(x: Pair, dim: int) -> int:
+    return shapes.canonical_dims(dim, max(x.data.dim(), 1))[0]
 
 
 def valid_outputs(data: Tensor, valid: Tensor | None) -> Pair:
@@ -43,7 +46,7 @@ def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callab
         if isinstance(dim, bool):  # var(x, unbiased)
             dim, unbiased = None, dim
         n = (1 if unbiased else 0) if correction is None else correction
-        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=int(n) + 1)
+        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=math.floor(n) + 1)
         return valid_outputs(data, valid)
 
     return rule
@@ -75,14 +78,14 @@ def _extreme(largest: bool) -> Callable[..., Any]:
 def _softmax(log: bool) -> Callable[..., Pair]:
     def rule(x: Pair, dim: int, dtype: torch.dtype | bool | None = None) -> Pair:
         data = x.data if not isinstance(dtype, torch.dtype) else with_values(x.data, values(x.data).to(dtype))
-        return Pair(along.softmax(data, x.mask, dim % x.data.dim(), log=log, mode="safe"), x.mask)
+        return Pair(along.softmax(data, x.mask, _axis(x, dim), log=log, mode="safe"), x.mask)
 
     return rule
 
 
 def scan(rule: Callable[..., Any], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
     data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
-    (result,) = along.scan(lambda row, _: [rule(row, 1)], data, x.mask, dim % x.data.dim())
+    (result,) = along.scan(lambda row, _: [rule(row, 1)], data, x.mask, _axis(x, dim))
     return Pair(result, x.mask)
 
 

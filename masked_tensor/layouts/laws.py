@@ -20,8 +20,7 @@ amin = slices.minimum
 
 
 def mean(v: Tensor, s: Slices) -> Tensor:
-    if not (v.is_floating_point() or v.is_complex()):
-        raise RuntimeError(f"mean(): input dtype must be floating point or complex, got {v.dtype}")
+    check_inexact("mean", v)
     return total(v, s) / (s.valid if isinstance(s.valid, int) else s.count)
 
 
@@ -43,7 +42,7 @@ def count_nonzero(v: Tensor, s: Slices) -> Tensor:
 
 
 def logsumexp(v: Tensor, s: Slices) -> Tensor:
-    top = slices.maximum(v.detach(), s)
+    top = slices.maximum(v.detach().real if v.is_complex() else v.detach(), s)
     top = torch.where(top.abs() == torch.inf, 0, top)
     scale = total((v - s.to_values(top)).exp(), s)
     if s.zeros is not None:
@@ -55,15 +54,20 @@ def var(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
     """Two-pass; NaN where at most ``correction`` elements are valid."""
     average = mean(v, s)
     rest = v - s.to_values(average)
-    squares = total((rest * rest.conj()).real if v.is_complex() else rest * rest, s)
+    squares = total(_squared(rest), s)
     if s.zeros is not None:
-        squares = squares + s.zeros * (average.abs() ** 2 if v.is_complex() else average * average)
+        squares = squares + s.zeros * _squared(average)
     degrees = s.count - correction
     return torch.where(degrees > 0, squares / torch.where(degrees > 0, degrees, 1), torch.nan)
 
 
 def std(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
     return root(var(v, s, correction))
+
+
+def _squared(x: Tensor) -> Tensor:
+    """``abs(x) ** 2``; ``conj`` would be a view, which the values of a CSR tensor do not have."""
+    return (x * x.conj_physical()).real if x.is_complex() else x * x
 
 
 def root(x: Tensor) -> Tensor:
@@ -73,6 +77,7 @@ def root(x: Tensor) -> Tensor:
 
 def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:
     """``sum(abs(x) ** ord) ** (1 / ord)``; ord 0 counts, inf and -inf are the extremes of ``abs(x)``."""
+    check_inexact("norm", v)
     if ord == 0:
         return total((v != 0).to(v.abs().dtype), s)
     size = v.abs()
@@ -83,7 +88,7 @@ def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:
     if ord == 1:
         return total(size, s)
     if ord == 2:
-        return root(total((v * v.conj()).real if v.is_complex() else v * v, s))
+        return root(total(_squared(v), s))
     power = total(torch.where(size == 0, 0.0 if ord > 0 else torch.inf, torch.where(size == 0, 1, size) ** ord), s)
     if ord < 0 and s.zeros is not None:
         power = torch.where(s.zeros > 0, torch.inf, power)
@@ -91,10 +96,15 @@ def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:
 
 
 def nansum(v: Tensor, s: Slices, dtype: torch.dtype | None = None) -> Tensor:
+    if v.is_complex():
+        raise RuntimeError(f"nansum(): complex input is not supported, got {v.dtype}")
     return sum(v.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf) if v.is_floating_point() else v, s, dtype)
 
 
 def nanmean(v: Tensor, s: Slices) -> Tensor:
-    holes = v.isnan()
-    number = s.count - total(holes, s)
-    return nansum(v, s) / number
+    return mean(*slices.without_nan(v, s))
+
+
+def check_inexact(name: str, v: Tensor) -> None:
+    if not (v.is_floating_point() or v.is_complex()):
+        raise RuntimeError(f"{name}(): input dtype must be floating point or complex, got {v.dtype}")

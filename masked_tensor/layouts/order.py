@@ -9,7 +9,7 @@ from torch import Tensor
 from . import slices
 from .keys import ravel
 from .places import vacant
-from .reduction import Outputs, Taken, finished, outputs, taken
+from .reduction import Outputs, Taken, check_nonempty, finished, outputs, taken
 from .slices import mirrored
 
 
@@ -24,6 +24,7 @@ def position(
     min_count: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """argmax or argmin: the first position of the extreme along ``dims`` (one dim, or all for the flat position)."""
+    check_nonempty("argmax" if largest else "argmin", x.shape, dims)
     t = taken(x, mask)
     o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
     where, _ = _extreme(t, o, dims, largest)
@@ -34,6 +35,7 @@ def extreme(
     x: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool, *, largest: bool
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """max or min: the values and the positions."""
+    check_nonempty("max" if largest else "min", x.shape, dims)
     t = taken(x, mask)
     o = outputs(t, dims, mask is not None, False)
     where, best = _extreme(t, o, dims, largest)

@@ -12,12 +12,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import validity
+from ..select import select
+from . import slices, validity
 from .elements import built, canonical, of, same_pattern, values
 from .keys import ravel
 from .slices import Slices
 
 Law = Callable[..., Tensor]
+_NEEDS_ELEMENTS: dict[Law, str] = {slices.maximum: "amax", slices.minimum: "amin"}
 
 
 @dataclass(eq=False)
@@ -104,12 +106,21 @@ def reduce(
     ``everywhere``: the law may give something else than 0 for a slice of zeros, so outputs without a stored value
     count too.
     """
+    if law in _NEEDS_ELEMENTS:
+        check_nonempty(_NEEDS_ELEMENTS[law], x.shape, dims)
     t = taken(x, mask)
     o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)
     half = t.values.dtype in (torch.float16, torch.bfloat16)
     result = law(t.values.float() if half else t.values, o.slices, **params)
     result = result.to(t.values.dtype) if half and result.dtype is torch.float32 else result
     return finished(result, o, x, dims, keepdim, fill_value, min_count)
+
+
+def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None:
+    """Raises, as torch does, for a reduction that has no value for a dimension of size 0."""
+    for d in dims:
+        if shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
 
 
 def finished(
@@ -119,17 +130,16 @@ def finished(
 
     ``result`` has one row per output.  Several results per output (quantiles) become the leading dimension.
     """
-    key, valid, several = o.keys, o.slices.valid, result.shape[1:]
+    key, several, least = o.keys, result.shape[1:], 1 if min_count is None else min_count
+    shape = tuple(1 if d in dims else size for d, size in enumerate(x.shape)) if keepdim else o.shape
     if fill_value is not None:
-        enough = o.slices.count >= (1 if min_count is None else min_count)
-        result = torch.where(enough.view(-1, *[1] * len(several)), result, fill_value)
-    elif min_count is not None or not isinstance(valid, int):
-        present = (o.slices.count >= (1 if min_count is None else min_count)).nonzero().view(-1)
-        if o.shape or several:
+        result = select(result, (o.slices.count >= least).view(-1, *[1] * len(several)), fill_value)
+    elif min_count is not None or not isinstance(o.slices.valid, int):
+        present = (o.slices.count >= least).nonzero().view(-1)
+        if shape or several:
             result, key = result[present], key[present]
         elif present.numel() == 0:
             return result.reshape(()), torch.zeros((), dtype=torch.bool, device=key.device)
-    shape = tuple(1 if d in dims else size for d, size in enumerate(x.shape)) if keepdim else o.shape
     if several:
         lead = torch.arange(several[0], device=key.device).unsqueeze(1)
         key, result = (lead * prod(shape) + key).view(-1), result.T.reshape(-1)

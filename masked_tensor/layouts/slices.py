@@ -80,6 +80,8 @@ def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
     """The greatest stored value of each slice (NaN is the greatest), and at least ``least`` (the dtype's least)."""
     if v.dtype is torch.bool:
         return stored_maximum(v.view(torch.uint8), s).view(torch.bool)
+    if v.is_complex():
+        raise RuntimeError(f"complex numbers have no order, got {v.dtype}")
     if least is None:
         least = float("-inf") if v.is_floating_point() else torch.iinfo(v.dtype).min
     if s.given is None and v.is_floating_point() and not v.requires_grad:
@@ -97,6 +99,14 @@ def maximum(v: Tensor, s: Slices, zero: int = 0) -> Tensor:
     if s.zeros is None:
         return best
     return torch.where(s.zeros > 0, torch.maximum(best, torch.full_like(best, zero)), best)
+
+
+def without_nan(v: Tensor, s: Slices) -> tuple[Tensor, Slices]:
+    """What is left when NaN does not take part."""
+    kept = (v == v).nonzero().view(-1)
+    rest = Slices(s.number, s.ids[kept], None, None)
+    rest.valid = None if s.zeros is None else rest.stored + s.zeros
+    return v[kept], rest
 
 
 def minimum(v: Tensor, s: Slices) -> Tensor:

@@ -113,7 +113,7 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
     """Product of the valid entries; 1 where nothing is valid."""
 
     def kernel(data: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-        if len(dims) == data.dim() and not keepdim:
+        if len(dims) == data.dim() and not (keepdim and dims):
             return torch.prod(data, dtype=dtype)
         for d in sorted(dims, reverse=True):
             data = torch.prod(data, d, keepdim, dtype=dtype)

@@ -1,0 +1,153 @@
+"""``fill_value``, ``min_count``, ``keepdim``, dtypes, empty and 0-d inputs: the same in every layout, or refused."""
+
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor, layouts
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
+    pytest.mark.filterwarnings("ignore:(std|var).*degrees of freedom"),
+]
+NAN, INF = float("nan"), float("inf")
+NAMES = ("sum", "prod", "mean", "amax", "amin", "any", "all", "count_nonzero", "logsumexp", "nansum", "nanmean")
+NAMES += ("var", "std", "norm", "argmax", "argmin", "median", "nanmedian")
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"fill_value": 7},
+    {"min_count": 0},
+    {"min_count": 2},
+    {"min_count": 2, "fill_value": 7},
+]
+DTYPES = (torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)
+
+
+def inputs() -> list[Tensor]:
+    x = torch.tensor([[3, 0, 2], [0, 0, 0], [1, 1, 0], [2, 0, 0]])
+    return [x, x[3, 0], x[:0], x[:, :0]]
+
+
+def masks_of(x: Tensor) -> list[Tensor | None]:
+    shown = torch.arange(x.numel()).view(x.shape) % 5 < 3
+    if x.dim() == 2:
+        shown[2:3] = False
+    return [None, shown, shown.to_sparse_coo(), torch.zeros_like(shown).to_sparse_coo()]
+
+
+def outcome(name: str, x: Tensor, dim: int | None, options: dict[str, Any]) -> Any:
+    try:
+        out = mt.norm(x, 2, dim, **options) if name == "norm" else getattr(mt, name)(x, dim, **options)
+    except (RuntimeError, IndexError) as reason:
+        return type(reason)
+    return out
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_every_layout_answers_alike(name: str, dtype: torch.dtype) -> None:
+    for x in (x.to(dtype) for x in inputs()):
+        sparse = [x.to_sparse_coo()] + ([x.to_sparse_csr()] if x.dim() == 2 else [])
+        cases = itertools.product(masks_of(x), (None, -1), OPTIONS if x.numel() else OPTIONS[:3])
+        for number, (mask, dim, options) in enumerate(cases):
+            keepdim = number % 3 == 0
+            keywords = {**options, "mask": mask, "keepdim": keepdim}
+            want = outcome(name, x, dim, keywords)
+            if name.endswith("median") and mask is None and dim is None and x.numel() == 0 and dtype is torch.int64:
+                continue  # torch's own median of no integers is their least, from a NaN
+            for given in sparse:
+                compare(outcome(name, given, dim, keywords), want, x, mask, dim, {**options, "keepdim": keepdim}, name)
+
+
+def compare(out: Any, want: Any, x: Tensor, mask: Any, dim: Any, options: dict[str, Any], name: str) -> None:
+    what = f"{name} of {tuple(x.shape)} {x.dtype}, mask {mask}, dim {dim}, {options}"
+    if isinstance(want, type):
+        assert out is want, what
+        return
+    assert isinstance(out, Tensor), f"{what}: {out}"
+    assert (out.dtype, out.shape) == (want.dtype, want.shape), what
+    dense = out
+    if layouts.is_sparse(out):  # by hand: torch's own to_dense makes NaN of a complex -inf
+        dense = torch.zeros(out.numel(), dtype=out.dtype)
+        dense = dense.index_put((layouts.keys(out),), layouts.values(out)).view(out.shape)
+    count = (torch.ones(x.shape) if mask is None else mask.to_dense()).expand(x.shape).to(torch.int64)
+    count = count.sum(dim, keepdim=options["keepdim"]) if dim is not None else count.sum().reshape(want.shape)
+    least = 1 if name not in ("var", "std") else 2
+    said = count >= max(options.get("min_count", 1), least)
+    if (
+        "fill_value" in options
+        or (options.get("min_count") == 0 and least == 1)
+        or (mask is None and len(options) == 1)
+    ):
+        said = torch.ones_like(said)
+    torch.testing.assert_close(dense[said], want[said], equal_nan=True, msg=lambda m: f"{what}: {m}")
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_no_payload_where_nothing_need_be_valid(sparse: bool) -> None:
+    x = torch.tensor([[5.0, 6.0], [1.0, 2.0]])
+    mask = torch.tensor([[False], [True]])
+    given = x.to_sparse_coo() if sparse else x
+    for name, empty in (("sum", 0), ("prod", 1), ("mean", NAN), ("amax", -INF), ("amin", INF), ("median", NAN)):
+        out = getattr(mt, name)(given, 1, mask=mask, min_count=0)
+        assert torch.tensor(out.to_dense()[0].item()).eq(empty) or (out.to_dense()[0].isnan() and empty != empty), name
+    masked = mt.sum(mt.as_masked_tensor(x, mask), 1, min_count=0)
+    assert type(masked) is MaskedTensor
+    assert masked.tolist() == [0.0, 3.0]
+
+
+@pytest.mark.parametrize("layout", ["strided", "coo", "csr"])
+def test_moments_of_too_few_are_filled_and_masked(layout: str) -> None:
+    x, mask = torch.tensor([[1.0, 3.0], [5.0, 0.0]]), torch.tensor([[True, True], [True, False]])
+    convert = {"strided": Tensor.clone, "coo": Tensor.to_sparse_coo, "csr": Tensor.to_sparse_csr}[layout]
+    out = mt.var(convert(x), 1, keepdim=True, mask=mask, fill_value=-1.0, min_count=1)
+    assert out.to_dense().tolist() == [[2.0], [-1.0]]
+    masked = mt.var(convert(mt.as_masked_tensor(x, mask)), 1, keepdim=True)
+    assert masked.to_dense().tolist() == [[2.0], [None]]
+
+
+@pytest.mark.parametrize("layout", ["strided", "coo"])
+def test_nan_is_a_value_that_nanmean_leaves_out(layout: str) -> None:
+    x = torch.tensor([[NAN, NAN, 9.0], [NAN, 4.0, 9.0], [9.0, 9.0, 9.0]])
+    mask = torch.tensor([[True, True, False], [True, True, False], [False] * 3])
+    given = mt.as_masked_tensor(x, mask)
+    given = given.to_sparse() if layout == "coo" else given
+    assert str(mt.nanmean(given, 1).to_dense().tolist()) == "[nan, 4.0, None]"
+    assert str(mt.nanmean(given, 1, fill_value=0.0).to_dense().tolist()) == "[nan, 4.0, 0.0]"
+    leaf = x.clone().requires_grad_()
+    mt.nanmean(leaf, 1, mask=mask)[1:2].sum().backward()
+    assert leaf.grad is not None
+    assert leaf.grad.tolist() == [[0, 0, 0], [0, 1, 0], [0, 0, 0]]
+
+
+def test_a_fill_value_is_never_rounded() -> None:
+    mask = torch.tensor([False, False])
+    for x in (torch.tensor([1, 2]), torch.tensor([1, 2]).to_sparse_coo()):
+        with pytest.raises(ValueError, match=r"fill_value 0.5 does not fit a result of torch.int64"):
+            mt.sum(x, 0, mask=mask, fill_value=0.5)
+
+
+@pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin", "max", "min", "median", "nanmedian"])
+def test_what_has_no_order_is_refused(name: str) -> None:
+    x = torch.ones(2, 2, dtype=torch.complex64)
+    for given in (x, x.to_sparse_coo(), x.to_sparse_csr()):
+        with pytest.raises(RuntimeError, match=rf"{name}\(\): complex numbers have no order, got torch.complex64"):
+            getattr(mt, name)(given, 1)
+    for given in (mt.as_masked_tensor(x, x == 1).to_sparse(), mt.as_masked_tensor(x, x == 1).to_sparse_csr()):
+        with pytest.raises(RuntimeError, match=r"complex numbers have no order"):
+            given.amax(0)
+    if name not in ("amax", "amin", "max", "min"):
+        for given in (x.bool(), x.bool().to_sparse_coo()):
+            with pytest.raises(RuntimeError, match=rf"{name}\(\): bool input is not supported, got torch.bool"):
+                getattr(mt, name)(given, 1)
+
+
+def test_a_dimension_that_does_not_exist() -> None:
+    x = mt.masked_tensor(torch.ones(2, 3), True).to_sparse()
+    for function in (torch.sum, torch.softmax, torch.cumsum, torch.argmax):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            function(x, 2)  # type: ignore[operator]
