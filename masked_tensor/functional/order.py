@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import layouts, shapes
 from ..pair import Pair
-from .entrance import Given, Number, enough, entered, finished, ordered, run
+from .entrance import Number, enough, entered, finished, ordered, run
 from .extremes import one_dim
 from .reduce import aten, sparse_result
 
@@ -68,8 +68,7 @@ def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | 
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
         dims = shapes.canonical_dims(dim, ordered("mode", given, boolean=True).data.dim())
-        if 0 in (given.data.shape[d] for d in dims):
-            raise IndexError(f"mode(): Expected reduction dim {dim} to have non-zero size")
+        layouts.check_nonempty("mode", given.data.shape, dims)
         values, indices = layouts.mode(given.data, given.mask, dims, keepdim)
         results = sparse_result(*values, given.masked, _NAN), sparse_result(*indices, given.masked, 0)
         return torch.return_types.mode(results)

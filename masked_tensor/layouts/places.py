@@ -59,6 +59,8 @@ class Places:
 
         ``coordinate`` says where the slices are; the position is row-major along ``dims``.
         """
+        if self.table.numel() == 0:
+            return torch.zeros_like(rank)
         width = prod(self.shape[d] for d in self.dims if d in self.own)
         prefix = self._key(coordinate, [d for d in self.own if d not in self.dims])
         low, position = self._first(prefix, width), torch.zeros_like(rank)
