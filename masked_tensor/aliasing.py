@@ -54,8 +54,10 @@ class Family:
 
     def write(self, data: Tensor, mask: Tensor) -> None:
         """Makes ``mask`` the validity of a member's memory, in a new buffer: results may share the old one."""
+        shared = self.buffer
         self.cells(data)
-        self.buffer = self.buffer.clone()  # type: ignore[union-attr]
+        if self.buffer is shared:
+            self.buffer = self.buffer.clone()  # type: ignore[union-attr]
         self.cells(data).copy_(mask.unsqueeze(-1))
 
 

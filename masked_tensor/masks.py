@@ -95,6 +95,10 @@ def laid_out(mask: Tensor, data: Tensor) -> Tensor:
     """One bool per element of the memory that ``data`` spans, True where an element of ``data`` is valid."""
     if data.numel() == 0:
         return torch.zeros(0, dtype=torch.bool, device=data.device)
+    if data.is_contiguous():
+        memory = torch.empty(data.numel(), dtype=torch.bool, device=data.device)
+        memory.view(data.shape).copy_(mask)
+        return memory
     span = sum((size - 1) * stride for size, stride in zip(data.shape, data.stride(), strict=True)) + 1
     memory = torch.zeros(span, dtype=torch.bool, device=data.device)
     memory.as_strided(data.shape, data.stride()).copy_(mask)
@@ -166,6 +170,8 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
         return fit(small.new_empty(shapes.reduced(small.shape, dims, keepdim)), shape)
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
         return fit(small if keepdim else small.squeeze(dims), shape)
+    if tracing.real(small):
+        return fit(packed.extreme(small.view(torch.uint8), dims, keepdim, every), shape)
     # amax and amin over bytes (inductor: over floats) are vectorised; any() and all() over bool are 45 times slower.
     reduce = torch.amin if every else torch.amax
     if type(small) is Tensor:

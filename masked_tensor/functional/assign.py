@@ -9,9 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..fill import SMALL_OTHER
 from ..rules.assign import in_order
-from ..select import select
+from ..rules.choose import with_value
 from ..tensor import MaskedTensor
 
 
@@ -41,11 +40,9 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
     """
     _check(input, mask)
     _check_value(value)
-    plain = type(input) is not MaskedTensor and type(mask) is not MaskedTensor
-    if plain and input.numel() >= SMALL_OTHER and _fits(value, input.dtype):
-        shape = torch.broadcast_shapes(input.shape, mask.shape)
-        return select(input.expand(shape), ~mask, value)  # type: ignore[arg-type]
-    return torch.masked_fill(input, mask, value)
+    if any(type(x) is MaskedTensor for x in (input, mask, value)):
+        return torch.masked_fill(input, mask, value)
+    return with_value(input, mask, value)
 
 
 def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
@@ -149,10 +146,3 @@ def _check_source(source: Any) -> None:
 def _check_value(value: Any) -> None:
     if not isinstance(value, Tensor | bool | int | float | complex):
         raise TypeError(f"value must be a number or a 0-d tensor, got {type(value).__name__}")
-
-
-def _fits(value: Any, dtype: torch.dtype) -> bool:
-    """Whether the number surely fits the dtype; the others are left to torch to judge."""
-    if isinstance(value, float | int):
-        return dtype.is_floating_point
-    return False

@@ -44,6 +44,7 @@ from . import (
     similarity,
     softmax,
     special,
+    topk,
     transformer,
     unique,
 )
@@ -65,6 +66,7 @@ FAMILIES = (
     assign,
     scatter,
     order,
+    topk,
     quantile,
     unique,
     search,

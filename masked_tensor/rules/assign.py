@@ -14,6 +14,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard
+from ..tracing import tracked
 from .index import Key, narrowed, plain_keys, safe
 from .scatter import accumulate_at, extended, redirected
 
@@ -29,7 +30,9 @@ def fill(x: Pair, value: Any) -> Pair:
     """``x.fill_(value)``: valid everywhere, or masked everywhere if ``value`` is."""
     if type(value) is Pair:
         return Pair(torch.ops.aten.fill(x.data, value.data), value.mask.expand(x.data.shape), value.payload)
-    return pair.plain(torch.ops.aten.fill(x.data, value))
+    if isinstance(value, Tensor) or tracked(x.data):
+        return pair.plain(torch.ops.aten.fill(x.data, value))
+    return pair.plain(torch.full_like(x.data, value))  # without a copy of what is overwritten
 
 
 def zero(x: Pair) -> Pair:
@@ -61,7 +64,11 @@ def index_put(
 def _mask_put(mask: Tensor, keys: Sequence[Tensor | None], value: Tensor, shape: Sequence[int]) -> Tensor:
     small = masks.compact(value)
     if small.numel() == 1:  # one validity for all that is written: constant dimensions stay so
-        return masks.fit(torch.ops.aten.index_put(narrowed(mask, keys), keys, small.reshape(())), shape)
+        valid, rest, key = small.reshape(()), narrowed(mask, keys), keys[0]
+        if len(keys) == 1 and key is not None and key.dtype is torch.bool:  # bit by bit, without positions
+            chosen = key.reshape(key.shape + (1,) * (mask.dim() - key.dim()))
+            return masks.fit(rest ^ (chosen & (rest ^ valid)), shape)
+        return masks.fit(torch.ops.aten.index_put(rest, keys, valid), shape)
     return torch.ops.aten.index_put(mask, keys, value)  # type: ignore[no-any-return]
 
 
@@ -111,7 +118,10 @@ def _along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, valid: 
 
 def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor) -> Pair:
     """The entries of ``source``, in order, into the True positions of ``mask``; a masked one is not True."""
-    x, source, chosen = pair.of(x), pair.of(source), safe(mask)
+    x, chosen = pair.of(x), safe(mask)
+    if type(source) is not Pair:
+        data = in_order(x.data, chosen, source)  # type: ignore[arg-type]
+        return Pair(data, masks.fit(x.mask | chosen, data.shape), x.payload)
     data = in_order(x.data, chosen, source.data)
     valid = torch.masked_scatter(masks.fit(x.mask, data.shape), chosen, source.mask)
     return Pair(data, valid, both_zero(x, source))

@@ -10,8 +10,10 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..fill import SMALL_OTHER
 from ..op import Op
 from ..pair import Pair, Payload
+from ..select import select
 
 Operand = Pair | Tensor | float | bool | complex
 
@@ -49,15 +51,24 @@ def _payload(x: Operand, other: Operand, mask: Tensor) -> Payload:
     return Payload.ZERO if zero else Payload.ANY
 
 
-def masked_fill(x: Pair | Tensor, mask: Pair | Tensor, value: Pair | Tensor | float | bool | complex) -> Pair:
+def masked_fill(x: Pair | Tensor, mask: Pair | Tensor, value: Operand | Tensor) -> Pair:
     """Writes ``value`` where ``mask`` is True; a masked ``value`` masks what it fills."""
-    x, chosen = pair.of(x), pair.of(mask)
-    valid = masks.both(x.mask, chosen.mask)
+    x, chosen = pair.of(x), pair.of(mask).data
+    valid = masks.both(x.mask, mask.mask) if type(mask) is Pair else x.mask
     if type(value) is Pair:
-        valid = masks.both(valid, ~chosen.data | value.mask)
+        valid = masks.both(valid, ~chosen | value.mask)
         value = value.data
-    result = torch.masked_fill(x.data, chosen.data, value)  # type: ignore[arg-type]
-    return Pair(result, masks.fit(valid, result.shape))
+    result = with_value(x.data, chosen, value)
+    keeps = x.payload is Payload.ZERO and valid is x.mask and not isinstance(value, Tensor) and value == 0
+    return Pair(result, masks.fit(valid, result.shape), Payload.ZERO if keeps else Payload.ANY)
+
+
+def with_value(data: Tensor, chosen: Tensor, value: Any) -> Tensor:
+    """``torch.masked_fill`` on plain tensors; large data is selected on its bits."""
+    if data.numel() >= SMALL_OTHER and data.is_floating_point() and isinstance(value, int | float):
+        shape = torch.broadcast_shapes(data.shape, chosen.shape)
+        return select(data.expand(shape), ~chosen, value)
+    return torch.masked_fill(data, chosen, value)
 
 
 ROWS = [

@@ -14,6 +14,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
+from ..tracing import real
 
 Key = Pair | Tensor | None
 
@@ -108,8 +109,14 @@ def gather(x: Pair | Tensor, dim: int, index: Pair | Tensor, *, sparse_grad: boo
         shape = [at.shape[d] if d == dim % at.dim() else n for d, n in enumerate(x.mask.shape)]
         mask = x.mask.narrow(dim, 0, 1).expand(shape)[tuple(slice(n) for n in at.shape)]
     else:
-        mask = torch.gather(x.mask, dim, at)
+        mask = _looked_up(x.mask, dim, at)
     return _through(data, mask, index, x.payload)
+
+
+def _looked_up(mask: Tensor, dim: int, at: Tensor) -> Tensor:
+    if not real(mask):
+        return torch.gather(mask, dim, at)
+    return torch.gather(mask.view(torch.uint8), dim, at).view(torch.bool)  # bytes are gathered faster than bools
 
 
 def index_select(x: Pair | Tensor, dim: int, index: Pair | Tensor) -> Pair:

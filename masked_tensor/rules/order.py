@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..fill import CHUNK
+from ..fill import CHUNK, fill_into
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
-from ..tracing import transforming
+from ..tracing import real
 
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
 _WIDER |= {torch.int32: torch.int64}
@@ -40,15 +40,16 @@ def keys(x: Pair, highest: bool) -> Tensor:
         info = torch.iinfo(wide.dtype)
         return select(wide, x.mask, info.max if highest else info.min)
     dtype = _BITS[data.dtype.itemsize]
-    info, bits = torch.iinfo(dtype), (data + 0.0).view(dtype)  # + 0.0: -0 and 0 are one value, every NaN is quiet
-    # Negative NaN lies below -inf: turn the circle until -inf is the second lowest; then every NaN is above +inf.
-    turn = _INFINITY[data.dtype] + 2 + info.min
-    sign = bits >> (info.bits - 1)
-    if type(data) is Tensor and not transforming():  # in place: the values are ours
-        bits.bitwise_xor_(sign.bitwise_and_(info.max)).add_(turn).clamp_(max=nan_key(data.dtype))
-    else:
-        bits = ((bits ^ (sign & info.max)) + turn).clamp(max=nan_key(data.dtype))
-    return select(bits, x.mask, info.max if highest else info.min)
+    info, bits = torch.iinfo(dtype), data.resolve_neg().view(dtype)
+    hidden = info.max if highest else info.min
+    # Sign and magnitude to an integer: -0 and 0 become one.  Negative NaN lies below -inf: turn the circle until -inf
+    # is the second lowest; then every NaN is above +inf, and all become one, too.
+    magnitude, sign, turn = bits.abs(), bits & info.min, _INFINITY[data.dtype] + 1 + info.min
+    if not real(data):
+        return select((magnitude + sign + turn).clamp(max=nan_key(data.dtype)), x.mask, hidden)
+    result = magnitude.add_(sign).add_(turn).clamp_(max=nan_key(data.dtype))  # in place: fresh memory costs more
+    fill_into(result, result, x.mask, hidden)
+    return result
 
 
 def in_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
@@ -63,7 +64,7 @@ def in_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
 
 def nan_key(dtype: torch.dtype) -> int:
     """The key of every NaN."""
-    return torch.iinfo(_BITS[dtype.itemsize]).min + 2 * _INFINITY[dtype] + 3
+    return torch.iinfo(_BITS[dtype.itemsize]).min + 2 * _INFINITY[dtype] + 2
 
 
 def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = True) -> Tensor:
@@ -98,22 +99,6 @@ def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | Non
         return Pair(values, x.mask, x.payload), Pair(indices, x.mask)
     indices = order(x, dim, descending, stable)
     mask = _positions(x.data, dim) < masks.count(x.mask, dim, keepdim=True)
-    return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
-
-
-def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
-    """``torch.topk``: beyond the valid entries the result is masked."""
-    if constant(x, dim):
-        values, indices = torch.topk(x.data, k, dim, largest, sorted)
-        mask = masks.fit(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask
-        return Pair(values, masks.fit(mask, values.shape), x.payload), Pair(indices, masks.fit(mask, values.shape))
-    if has_keys(x.data.dtype):
-        indices = in_pieces(lambda part: torch.topk(keys(part, not largest), k, dim, largest, sorted)[1], x, dim)
-    else:
-        if not 0 <= k <= x.data.shape[dim]:
-            raise RuntimeError("selected index k out of range")
-        indices = order(x, dim, descending=largest).narrow(dim, 0, k)
-    mask = x.mask.gather(dim, indices)
     return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
 
 
@@ -204,7 +189,6 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
 
 ROWS = [
     Op("sort", sort),
-    Op("topk", topk),
     Op("kthvalue", kthvalue),
     Op("median", median),
     Op("nanmedian", nanmedian),

@@ -1,0 +1,69 @@
+"""The k greatest or least: valid entries only, and a masked tail where fewer than k are valid.
+
+In long rows few are looked at: an entry among the k greatest lies in one of the k blocks with the greatest maxima.
+"""
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from ..op import Op
+from ..pair import Pair
+from ..tracing import real
+from .extremes import greatest
+from .order import constant, has_keys, in_pieces, keys, order
+
+LARGE = 1 << 17  # elements: below this the blocks cost more calls than they save
+
+
+def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
+    """``torch.topk``: beyond the valid entries the result is masked."""
+    if constant(x, dim):
+        values, indices = torch.topk(x.data, k, dim, largest, sorted)
+        mask = masks.fit(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask
+        return Pair(values, masks.fit(mask, values.shape), x.payload), Pair(indices, masks.fit(mask, values.shape))
+    if has_keys(x.data.dtype):
+        indices = _places(Pair(x.data.detach(), x.mask, x.payload), k, dim, largest, sorted)
+    else:
+        if not 0 <= k <= x.data.shape[dim]:
+            raise RuntimeError("selected index k out of range")
+        indices = order(x, dim, descending=largest).narrow(dim, 0, k)
+    mask = x.mask.gather(dim, indices)
+    return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
+
+
+def _places(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Tensor:
+    size = _block(x.data, k, dim)
+    if size is None:
+        return in_pieces(lambda part: torch.topk(keys(part, not largest), k, dim, largest, sorted)[1], x, dim)
+    blocks = Pair(x.data.unflatten(-1, (-1, size)), x.mask.unflatten(-1, (-1, size)), x.payload)
+    best = torch.topk(keys(_bound(blocks, largest), not largest), k, -1, largest, False)[1]
+    rows = torch.arange(best.numel() // k).reshape(*best.shape[:-1], 1) * blocks.data.shape[-2] + best
+    data, mask = (
+        t.reshape(-1, size).index_select(0, rows.view(-1)).view(*best.shape[:-1], -1)
+        for t in (blocks.data, blocks.mask)
+    )
+    place = torch.topk(keys(Pair(data, mask), not largest), k, -1, largest, sorted)[1]
+    return best.gather(-1, place // size) * size + place % size
+
+
+def _block(data: Tensor, k: int, dim: int) -> int | None:
+    """The size of the blocks: it divides the row, and k blocks are a small part of it.  None: look at every entry."""
+    n = data.shape[dim]
+    if data.numel() < LARGE or not real(data) or dim % data.dim() != data.dim() - 1 or data.dtype is torch.bool:
+        return None
+    return next((size for size in (32, *range(48, 15, -1)) if n % size == 0 and 0 < 4 * k * size <= n), None)
+
+
+def _bound(blocks: Pair, largest: bool) -> Pair:
+    """The first entry of every block, in the order that is asked for: NaN is the greatest."""
+    last = (blocks.data.dim() - 1,)
+    mask = masks.any(blocks.mask, last)
+    if largest or not blocks.data.is_floating_point():
+        return Pair(greatest(blocks, last, False, "max" if largest else "min"), mask)
+    number = (blocks.data == blocks.data).logical_and_(blocks.mask)  # valid and not NaN
+    least = greatest(Pair(blocks.data, number), last, False, "min")
+    return Pair(torch.where(masks.any(number, last), least, float("nan")), mask)
+
+
+ROWS = [Op("topk", topk)]
