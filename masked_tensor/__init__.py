@@ -1,6 +1,6 @@
 """Tensors with holes that simply work."""
 
-from . import functional, items, protocol  # noqa: F401 (items and protocol give MaskedTensor its methods)
+from . import comparison, functional, protocol  # noqa: F401 (protocol gives MaskedTensor its methods)
 from .convert import (
     compressed,
     count,

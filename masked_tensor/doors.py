@@ -14,7 +14,7 @@ from torch import Tensor
 from torch._C import DispatchKey
 from torch._ops import OpOverload
 
-from . import errors, layouts, table
+from . import errors, layouts, table, tracing
 from .members import join
 from .op import Op
 from .pair import Pair
@@ -54,7 +54,7 @@ def _join_views(result: Any, base: MaskedTensor, detached: bool) -> None:
 def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     target = args[0]
     if type(target) is not MaskedTensor:
-        raise errors.plain_target(entry.overload.name())
+        return _write_plain(entry, args, kwargs, recording)
     old = enter(target, recording)
     if layouts.involved((old,)):
         return _write_sparse(target, entry, args, kwargs, recording)
@@ -64,6 +64,24 @@ def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     return assign(target, entry.rule(old, *rest, **{k: enter(v, recording) for k, v in kwargs.items()}))
+
+
+def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """A plain target takes a 0-d operand as the number it holds (``t[i] = loss``); a mask it cannot hold."""
+
+    def number(value: Any) -> Any:
+        pair = enter(value, recording)
+        if type(pair) is not Pair:
+            if isinstance(value, list | tuple) and any(type(v) is MaskedTensor for v in value):
+                raise errors.plain_target(entry.overload.name())
+            return value
+        if pair.data.dim() != 0 or type(pair.mask) is not Tensor or pair.mask.is_meta or tracing.transforming():
+            raise errors.plain_target(entry.overload.name())
+        if not pair.mask:
+            raise errors.hole(entry.overload.name())
+        return pair.data
+
+    return entry.overload(*(number(a) for a in args), **{k: number(v) for k, v in kwargs.items()})
 
 
 def _write_sparse(

@@ -1,6 +1,6 @@
 """What may be given as data and as a mask, and the errors for what may not."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -9,7 +9,7 @@ from torch import Tensor
 from . import errors, layouts, masks
 from .pair import Pair, plain
 from .ports import enter
-from .tensor import MaskedTensor
+from .tensor import MaskedTensor, pair_of
 
 
 def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
@@ -26,8 +26,9 @@ def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pai
         values = _tensor(data.data, dtype, device)
         return Pair(values, masks.fit(~torch.as_tensor(holes, device=values.device), values.shape))
     if isinstance(data, list | tuple) and _has_hole(data):
-        values = _tensor(_replaced(data, lambda v: 0 if v is None else v), dtype, device)
-        return Pair(values, torch.tensor(_replaced(data, lambda v: v is not None), device=values.device))
+        some = next(_values(data), 0.0)  # in the holes: of a type that the values have anyway
+        values = _tensor(_replaced(data, lambda v: some if _is_hole(v) else v), dtype, device)
+        return Pair(values, torch.tensor(_replaced(data, lambda v: not _is_hole(v)), device=values.device))
     return plain(_tensor(data, dtype, device))
 
 
@@ -43,7 +44,19 @@ def _tensor(data: Any, dtype: torch.dtype | None, device: Any) -> Tensor:
 
 
 def _has_hole(data: Any) -> bool:
-    return any(_has_hole(v) for v in data) if isinstance(data, list | tuple) else data is None
+    return any(_has_hole(v) for v in data) if isinstance(data, list | tuple) else _is_hole(data)
+
+
+def _is_hole(value: Any) -> bool:
+    return value is None or (type(value) is MaskedTensor and value.dim() == 0 and not pair_of(value).mask)
+
+
+def _values(data: Any) -> Iterator[Any]:
+    if isinstance(data, list | tuple):
+        for v in data:
+            yield from _values(v)
+    elif not _is_hole(data):
+        yield data
 
 
 def _replaced(data: Any, by: Any) -> Any:

@@ -106,8 +106,10 @@ def laid_out(mask: Tensor, data: Tensor) -> Tensor:
 
 
 def on(mask: Tensor, device: torch.device) -> Tensor:
-    """``mask`` on ``device``; of constant dimensions only one entry is copied."""
-    return mask if mask.device == device else compact(mask).to(device).expand(mask.shape)
+    """``mask`` on ``device``; of constant dimensions only one entry is copied.  From meta: nothing is valid yet."""
+    if mask.device == device:
+        return mask
+    return full(mask.shape, device, False) if mask.is_meta else compact(mask).to(device).expand(mask.shape)
 
 
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:

@@ -63,6 +63,11 @@ def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
     return pair_of(x).data.new_tensor(data, **kwargs)
 
 
+def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``x.new(...)``: as :meth:`new_tensor` and :meth:`new_empty`, plain."""
+    return pair_of(x).data.new(*args, **kwargs)  # type: ignore[no-any-return]
+
+
 def contains(x: MaskedTensor, element: Any) -> bool:
     """Whether ``element`` equals a valid entry."""
     if isinstance(element, Tensor | int | float | complex | bool):
@@ -132,6 +137,7 @@ def hang() -> None:
         "item": item,
         "tolist": tolist,
         "new_tensor": new_tensor,
+        "new": legacy_new,
         "__bool__": _number(bool),
         "__int__": _number(int),
         "__float__": _number(float),

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 from . import masks
-from .pair import Pair, plain
+from .comparison import values
+from .pair import Pair
 from .tensor import MaskedTensor, pair_of, wrap
 
 PAYLOADS = (float("nan"), float("inf"), 1e30)
@@ -56,20 +57,7 @@ def assert_close(
             if a != e:
                 raise AssertionError(f"{message}{a!r}, expected {e!r}")
             continue
-        x, y = _pair(a), _pair(e)
-        if x.data.shape != y.data.shape:
-            raise AssertionError(f"{message}shape {tuple(x.data.shape)}, expected {tuple(y.data.shape)}")
-        if not torch.equal(x.mask, y.mask):
-            wrong = int((x.mask != y.mask).sum())
-            raise AssertionError(f"{message}the masks differ at {wrong} of {x.mask.numel()} places")
-        torch.testing.assert_close(
-            x.data[x.mask], y.data[x.mask], rtol=rtol, atol=atol, equal_nan=True, msg=lambda text: message + text
-        )
-
-
-def _pair(x: Tensor) -> Pair:
-    pair = pair_of(x) if type(x) is MaskedTensor else plain(x)
-    return Pair(pair.data.detach(), pair.mask)
+        torch.testing.assert_close(a, e, rtol=rtol, atol=atol, equal_nan=True, msg=lambda text: message + text)
 
 
 def check_invisible_payload(
@@ -211,7 +199,7 @@ def _record(module: nn.Module, x: Tensor, gradients: bool) -> tuple[list[Call], 
 def _compare(call: Call, expected: Call, row: int, rows: int, rtol: float, atol: float) -> None:
     where = f"the first submodule that differs is {call.name or 'the module itself'!r} ({call.kind}), row {row}: "
     for batch, single in zip(call.outputs, expected.outputs, strict=True):
-        pair = _pair(batch)
+        pair = values(batch)
         for part in _rows(pair, single, row, rows):
             box = tuple(slice(n) for n in single.shape)
             inside = masks.full(part.mask.shape, part.mask.device, False).clone()

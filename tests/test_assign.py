@@ -70,8 +70,8 @@ def test_a_masked_index_writes_nothing() -> None:
     assert x.tolist() == [[5, None, 5], [5, 8, 5]]
     with pytest.raises(IndexError):
         x[mt.as_masked_tensor(torch.tensor([2, 0]), torch.tensor([True, True]))] = 0.0
-    x[mt.as_masked_tensor(torch.tensor(77), torch.tensor(False))] = 0.0
-    assert x.tolist() == [[5, None, 5], [5, 8, 5]]
+    with pytest.raises(mt.MaskedValueError, match="masked-out value"):
+        x[mt.as_masked_tensor(torch.tensor(77), torch.tensor(False))] = 0.0
     x[0, mt.as_masked_tensor(torch.tensor(1), torch.tensor(True))] = 0.0
     assert x.tolist() == [[5, 0, 5], [5, 8, 5]]
 
@@ -280,3 +280,37 @@ def test_a_masked_entry_that_shares_its_slot_gets_no_gradient(write) -> None:
     out = write(torch.zeros(2, 2), torch.tensor([0, 1, 1]), y)
     out.sum().backward()
     assert net.bias.grad.tolist() == [2.0, 2.0]
+
+
+# ------------------------------------------------------------------------------- a valid 0-d tensor is a number
+
+
+def test_a_plain_tensor_takes_a_valid_number() -> None:
+    losses, loss = torch.zeros(3), mt.masked_tensor([1.0, 2.0, None]).mean()
+    losses[0] = loss
+    losses[1:] += loss
+    losses.mul_(loss)
+    assert type(losses) is torch.Tensor
+    assert losses.tolist() == [2.25, 2.25, 2.25]
+    assert torch.tensor([loss, 2 * loss]).tolist() == [1.5, 3.0]
+    hole = mt.masked_tensor([None, None]).mean()
+    for write in (lambda: losses.__setitem__(0, hole), lambda: losses.add_(hole), lambda: torch.tensor([hole])):
+        with pytest.raises(mt.MaskedValueError, match="masked-out value"):
+            write()
+    with pytest.raises(mt.MaskedWriteError):
+        losses[:] = mt.masked_tensor([1.0, 2.0, 3.0])
+    with pytest.raises(mt.MaskedWriteError):
+        losses[mt.masked_tensor([0, 1])] = 1.0
+    assert losses.tolist() == [2.25, 2.25, 2.25]
+    with pytest.raises(mt.MaskedWriteError):
+        torch.vmap(lambda value: torch.zeros(2).add_(value))(mt.masked_tensor([1.0, None]))
+
+
+def test_gradients_flow_from_a_plain_tensor_back_into_a_number() -> None:
+    weight, x = torch.ones(3, requires_grad=True), mt.masked_tensor([4.0, None], requires_grad=True)
+    y = weight * 1
+    y.mul_(x.mean())
+    y[0] = x.sum()
+    y.sum().backward()
+    assert weight.grad.tolist() == [0, 4, 4]
+    assert x.grad.tolist() == [3, None]

@@ -144,3 +144,15 @@ def test_is_masked_tensor() -> None:
     assert mt.is_masked_tensor(mt.masked_tensor([1.0]))
     assert not mt.is_masked_tensor(torch.ones(1))
     assert not mt.is_masked_tensor(1.0)
+
+
+def test_a_hole_in_a_list_has_no_say_in_its_dtype() -> None:
+    assert mt.masked_tensor([True, None]).dtype is torch.bool
+    assert mt.masked_tensor([[None, 1], [2, None]]).dtype is torch.int64
+    assert mt.masked_tensor([None, 1, 0.5]).dtype is torch.float32
+    assert mt.masked_tensor([None, None]).dtype is torch.get_default_dtype()
+    losses = [mt.masked_tensor(2.0, dtype=torch.float64), mt.masked_tensor(float("nan"), False), None]
+    x = mt.masked_tensor(losses)
+    assert x.tolist() == [2, None, None]
+    assert x.dtype is torch.float64
+    assert mt.masked_tensor(losses[1:], dtype=torch.int32).tolist() == [None, None]

@@ -65,18 +65,16 @@ def test_a_masked_entry_of_a_boolean_key_selects_nothing() -> None:
     assert x[key, holes(None)].tolist() == [None]
 
 
-def test_single_masked_keys() -> None:
+def test_a_masked_key_of_no_dimensions_is_read_as_a_number() -> None:
     x = example()
-    assert x[holes(1)[0]].tolist() == [None, 4, 5]
-    assert x[holes(None)[0]].tolist() == [None] * 3
-    assert x[0, holes(None)[0]].tolist() is None
-    assert x[..., holes(2)[0]].tolist() == [2, 5]
-    assert x[mt.as_masked_tensor(torch.tensor(True), torch.tensor(False))].shape == (0, 2, 3)
-    with pytest.raises(IndexError):
-        x[holes(7)[0]]
-    leaf = example(True)
-    leaf[holes(None)[0]].sum().backward()
-    assert leaf.grad.tolist() == [[0, None, 0], [None, 0, 0]]
+    one, hole = mt.as_masked_tensor(torch.tensor(1), torch.tensor(True)), holes(None)[0]
+    assert x[one].tolist() == x[1].tolist()
+    assert x[..., one].tolist() == x[..., 1].tolist()
+    assert x[one == 1].shape == (1, 2, 3)
+    for key in (hole, (0, hole), mt.as_masked_tensor(torch.tensor(True), torch.tensor(False))):
+        with pytest.raises(mt.MaskedValueError, match="masked-out value"):
+            x[key]
+    assert x[hole[None]].tolist() == [[None] * 3], "an index of one dimension reads a hole as a hole"
 
 
 def test_valid_indices_out_of_range_raise() -> None:

@@ -19,12 +19,28 @@ def test_poison_changes_nothing_visible():
 
 def test_assert_close_says_what_differs():
     x, y = mt.masked_tensor([1.0, 2.0], [True, False]), mt.masked_tensor([1.0, 2.0], [True, True])
-    with pytest.raises(AssertionError, match="the masks differ at 1 of 2 places"):
+    with pytest.raises(AssertionError, match="The masks differ at 1 of 2 places"):
         assert_close(x, y)
-    with pytest.raises(AssertionError, match=r"shape \(2,\), expected \(3,\)"):
+    with pytest.raises(AssertionError, match=r"torch.Size\(\[2\]\) != torch.Size\(\[3\]\)"):
         assert_close(x, torch.zeros(3))
     with pytest.raises(AssertionError, match="not close"):
         assert_close(x, mt.masked_tensor([5.0, 2.0], [True, False]))
+
+
+def test_torchs_own_assert_close_compares_masks():
+    x = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]])
+    torch.testing.assert_close(x, poison(x))
+    torch.testing.assert_close([x, {"a": x}], [x + 1e-7, {"a": poison(x, 1e30)}])
+    torch.testing.assert_close(x[0, 1], poison(x)[0, 1])  # nothing valid
+    torch.testing.assert_close(x.to_sparse(), x.to_sparse())
+    for other in (mt.masked_tensor(torch.ones(2, 2)), x.filled(2.0), poison(x).roll(1), x[:, :1].expand(2, 2)):
+        for a, b in ((x, other), (other, x)):
+            with pytest.raises(AssertionError, match=r"The masks differ at [1-4] of 4 places"):
+                torch.testing.assert_close(a, b)
+    with pytest.raises(AssertionError, match=r"Mismatched elements: 1 / 4(.|\n)*at index \(1, 0\)"):
+        torch.testing.assert_close(x, mt.masked_tensor([[1.0, 7.0], [3.5, 4.0]], x.mask()))
+    with pytest.raises(AssertionError, match="dtype"):
+        torch.testing.assert_close(x, x.double())
 
 
 def test_a_function_that_looks_under_the_mask_is_found():

@@ -233,3 +233,31 @@ def test_deepcopied_model_and_amp_grad_scaler() -> None:
         loss = loss_of(net)
     loss.backward()
     assert len(gradients(net)) == 6
+
+
+def test_gradients_of_plain_and_masked_parameters_are_clipped_together() -> None:
+    plain = nn.Parameter(torch.ones(3))
+    masked = nn.Parameter(mt.masked_tensor([1.0, None, 3.0]))
+    (plain * masked).square().sum().backward()
+    norm = nn.utils.clip_grad_norm_([plain, masked], 0.1)
+    total = torch.tensor([2.0, 18.0, 2.0, 6.0]).norm()
+    torch.testing.assert_close(norm.item(), total.item())
+    torch.testing.assert_close(plain.grad, torch.tensor([2.0, 0.0, 18.0]) * 0.1 / total)
+    assert masked.grad.tolist() == [pytest.approx(0.2 / total.item()), None, pytest.approx(0.6 / total.item())]
+
+
+class Scale(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(mt.masked_tensor([1.0, None, 3.0]))
+        self.register_buffer("shift", mt.masked_tensor([None, 2.0, 3.0]))
+
+
+def test_a_module_made_on_meta_is_materialised_and_loaded() -> None:
+    state = Scale().state_dict()
+    net = Scale().to("meta").to_empty(device="cpu")
+    assert isinstance(net.weight, nn.Parameter)
+    assert net.weight.count() == net.shift.count() == 0, "nothing is known yet"
+    net.load_state_dict(state)
+    for name, value in net.state_dict().items():
+        assert torch.equal(value, state[name])
