@@ -65,7 +65,7 @@ def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
 
 def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
     """``x.new(...)``: as :meth:`new_tensor` and :meth:`new_empty`, plain."""
-    return pair_of(x).data.new(*args, **kwargs)  # type: ignore[no-any-return]
+    return pair_of(x).data.new(*args, **kwargs)
 
 
 def contains(x: MaskedTensor, element: Any) -> bool:
