@@ -1,6 +1,6 @@
 """Tensors with holes that simply work."""
 
-from . import comparison, functional, protocol  # noqa: F401 (protocol gives MaskedTensor its methods)
+from . import batching, comparison, functional, protocol  # noqa: F401 (they register kernels and methods)
 from .convert import (
     compressed,
     count,

@@ -105,6 +105,8 @@ def to_numpy_ma(x: MaskedTensor) -> Any:
     """
     if numpy is None:
         raise ImportError("to_numpy_ma() needs numpy")
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("to_numpy_ma", x)
     pair = pair_of(dense(x))
     return numpy.ma.MaskedArray(pair.data.detach().cpu().numpy(), ~pair.mask.cpu().numpy(), copy=True)
 
@@ -120,6 +122,8 @@ def dense(x: MaskedTensor) -> MaskedTensor:
 def _entered(x: MaskedTensor, action: str) -> Pair:
     if type(x) is not MaskedTensor:
         raise errors.not_masked(action, x)
+    if torch.compiler.is_exporting():
+        raise errors.exporting()
     pair: Pair = enter(x, torch.is_grad_enabled())
     return pair
 

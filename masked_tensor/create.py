@@ -184,6 +184,8 @@ def _per_step(mask: Tensor, data: Tensor, batch_first: bool) -> Tensor:
 
 
 def _out(pair: Pair) -> MaskedTensor:
+    if torch.compiler.is_exporting():
+        raise errors.exporting()
     if transforming() and pair.data.requires_grad:
         raise errors.inside_transform()
     made: MaskedTensor = leave(pair)

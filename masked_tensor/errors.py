@@ -96,6 +96,14 @@ def inside_transform() -> RuntimeError:
     return RuntimeError(f"a torch.func transform cannot differentiate through a masked tensor; {FUNCTIONAL_FORMS}")
 
 
+def exporting() -> RuntimeError:
+    """A masked tensor was to be made or left while ``torch.export`` traces, which cannot see into it."""
+    return RuntimeError(
+        "torch.export cannot trace through a masked tensor; export a program of plain tensors that uses the functional "
+        "forms, such as masked_tensor.sum(input, mask=mask), or compile it with torch.compile"
+    )
+
+
 def forward_mode() -> RuntimeError:
     """A masked tensor was to be made from a tensor with a forward-mode tangent, which would be lost."""
     return RuntimeError(f"forward-mode AD does not pass through a masked tensor; {FUNCTIONAL_FORMS}")

@@ -2,7 +2,8 @@
 
 import hashlib
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 from . import aliasing, errors, masks
 from .pair import Pair, Payload
 from .select import select
+from .tracing import bypassed
 
-# The autograd door: a key that outranks the backends' autograd keys, so that rules run above autograd.
-_KEYS = DispatchKeySet(DispatchKey.PrivateUse3) | DispatchKeySet(DispatchKey.AutogradPrivateUse3)
+# The autograd door: a key that outranks the backends' autograd keys, so that rules run above autograd.  Autocast comes
+# before it, as for plain tensors.
+_DOOR = (DispatchKey.PrivateUse3, DispatchKey.AutogradPrivateUse3, DispatchKey.AutocastCPU, DispatchKey.AutocastCUDA)
+_KEYS = reduce(or_, map(DispatchKeySet, _DOOR))
 _make = torch.Tensor._make_wrapper_subclass
 
 
@@ -157,6 +161,8 @@ def _code() -> str:
 def wrap(pair: Pair) -> MaskedTensor:
     """An untracked MaskedTensor around ``pair``."""
     data = pair.data.detach() if pair.data.requires_grad else pair.data
+    if bypassed():
+        raise errors.inside_transform()
     if forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None:
         raise errors.forward_mode()
     if data is not pair.data:

@@ -91,7 +91,7 @@ def build(tree: Any, payload: float | None = None, requires_grad: bool = False) 
             return value.requires_grad_() if requires_grad and differentiable(value) else value
         return value
 
-    return tree_map(make, tree, is_leaf=_is_record)
+    return tree_map(make, tree, is_leaf=is_record)
 
 
 def differentiable(x: Tensor) -> bool:
@@ -134,7 +134,7 @@ def assert_same(actual: Any, expected: Any, what: str, exact: bool = False) -> N
 
 
 def masked_leaves(tree: Any) -> Iterator[Masked]:
-    yield from (v for v in tree_leaves(tree, is_leaf=_is_record) if isinstance(v, Masked))
+    yield from (v for v in tree_leaves(tree, is_leaf=is_record) if isinstance(v, Masked))
 
 
 # ------------------------------------------------------------------------------------------------------------- laws
@@ -143,7 +143,7 @@ def masked_leaves(tree: Any) -> Iterator[Masked]:
 def check_value(case: Sample, oracle: Oracle) -> None:
     """L3, L5: the result equals the oracle's, value and mask."""
     outputs, _ = run(case)
-    expected = tree_leaves(oracle(case.op, *case.args, **case.kwargs), is_leaf=_is_record)
+    expected = tree_leaves(oracle(case.op, *case.args, **case.kwargs), is_leaf=is_record)
     assert len(outputs) == len(expected), f"{len(outputs)} outputs, expected {len(expected)}"
     for index, (a, e) in enumerate(zip(outputs, expected, strict=True)):
         assert_same(a, e, f"output {index}")
@@ -173,7 +173,7 @@ def assert_keeps_promise(x: Any) -> None:
 
 def plain_has_gradient(case: Sample) -> bool:
     """Whether torch itself can differentiate this call (floor_divide, igamma and refills in place, it cannot)."""
-    unmasked = tree_map(lambda v: v.data if isinstance(v, Masked) else v, (case.args, case.kwargs), is_leaf=_is_record)
+    unmasked = tree_map(lambda v: v.data if isinstance(v, Masked) else v, (case.args, case.kwargs), is_leaf=is_record)
     args, kwargs = build(unmasked, requires_grad=True)
     try:
         with warnings.catch_warnings():  # such as: degrees of freedom is <= 0
@@ -188,7 +188,7 @@ def plain_has_gradient(case: Sample) -> bool:
     return True
 
 
-def _is_record(value: Any) -> bool:
+def is_record(value: Any) -> bool:
     return isinstance(value, Masked)
 
 
@@ -215,7 +215,7 @@ def _gradients(outputs: list[Any], inputs: list[Tensor]) -> list[Tensor | None]:
 
 def check_gradient(case: Sample) -> None:
     """L2: gradcheck in float64 with respect to every floating input, payload included (its derivative must be 0)."""
-    leaves = tree_leaves((case.args, case.kwargs), is_leaf=_is_record)
+    leaves = tree_leaves((case.args, case.kwargs), is_leaf=is_record)
     datas = [
         (v.data if isinstance(v, Masked) else v).detach().clone().requires_grad_()
         for v in leaves
@@ -231,7 +231,7 @@ def check_gradient(case: Sample) -> None:
                 return mt.as_masked_tensor(data, value.mask)
             return next(rest) if isinstance(value, Tensor) and differentiable(value) else value
 
-        args, kwargs = tree_map(make, (case.args, case.kwargs), is_leaf=_is_record)
+        args, kwargs = tree_map(make, (case.args, case.kwargs), is_leaf=is_record)
         torch.manual_seed(1)
         out = tree_leaves(case.op(*args, **kwargs))
         tensors_out = [o.filled(0) if type(o) is MaskedTensor else o for o in out if isinstance(o, Tensor)]

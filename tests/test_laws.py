@@ -9,10 +9,11 @@ import torch
 
 from masked_tensor.errors import MaskedValueError
 
-from . import database, harness
+from . import database, harness, transforms
 from .oracles import FAMILY, ORACLES, XFAIL
 
-LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled")
+LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled", "inference", "vmap", "autocast")
+FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
 PATTERNS = ("random", "rows", "none")
 
 
@@ -21,17 +22,18 @@ def _parameters() -> list:
     for name, law in itertools.product(sorted(ORACLES), LAWS):
         if name not in database.ENTRIES or (law == "inplace" and database.ENTRIES[name].inplace_variant is None):
             continue
-        reason = XFAIL.get((name, law))
+        reason = XFAIL.get((name, law)) or transforms.XFAIL.get((name, law))
         marks = [pytest.mark.xfail(reason=reason, strict=True)] if reason else []
         result.append(pytest.param(name, law, marks=marks, id=f"{name}-{law}"))
     return result
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap's, of ops without a batching rule
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss")  # kl_div's own notice
 @pytest.mark.parametrize(("name", "law"), _parameters())
 def test_law(name: str, law: str, record_property: Callable[[str, object], None]) -> None:
     checked = 0
-    for sample in database.samples(name, limit=2 if law == "compiled" else database.MAX_SAMPLES):
+    for sample in _samples(name, law):
         if not _plain_runs(sample):
             continue
         for case in _cases(sample, law):
@@ -44,10 +46,19 @@ def test_law(name: str, law: str, record_property: Callable[[str, object], None]
     assert checked or law == "inplace", "no sample of the database could be run"
 
 
+def _samples(name, law):
+    if law == "compiled":
+        return database.samples(name, limit=2)
+    if law == "autocast":  # which leaves float64 alone
+        dtype = torch.float32 if torch.float32 in database.ENTRIES[name].supported_dtypes("cpu") else None
+        return database.samples(name, dtype, limit=4)
+    return database.samples(name, limit=4 if law in ("inference", "vmap") else database.MAX_SAMPLES)
+
+
 def _cases(sample, law):
     if law == "identity":
         return [sample]
-    if law == "compiled":
+    if law in FEW:
         return [harness.masked_case(sample, "random")]
     return [
         harness.masked_case(sample, pattern, which, seed)
@@ -77,5 +88,11 @@ def _check(name, law, sample, case):
         harness.check_identity(case)
     elif law == "inplace":
         harness.check_inplace(case, database.ENTRIES[name].inplace_variant)
-    else:
+    elif law == "compiled":
         harness.check_compiled(case)
+    elif law == "inference":
+        transforms.check_inference(case)
+    elif law == "vmap":
+        transforms.check_vmap(case, values=FAMILY[name] != "random")  # vmap draws in another order than a loop
+    else:
+        transforms.check_autocast(case, None if (name, "identity") in XFAIL else sample)

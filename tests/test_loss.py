@@ -233,15 +233,8 @@ def test_batchmean_divides_by_the_rows_with_a_valid_entry():
     assert_same(loss, F.kl_div(x[:3], target[:3], reduction="batchmean"), "loss")
 
 
-def vmapped():
-    """vmap takes cross_entropy apart before any rule sees it, into a gather and a division by the number of targets."""
-    reason = "torch's decomposition under vmap divides by the number of targets, whatever the mask of the logits"
-    yield pytest.param("cross_entropy", "mean", marks=pytest.mark.xfail(reason=reason, strict=True))
-    yield from itertools.product(["cross_entropy"], ["none", "sum"])
-    yield from itertools.product(["mse_loss", "l1_loss", "smooth_l1_loss"], ["none", "mean", "sum"])
-
-
-@pytest.mark.parametrize(("name", "reduction"), list(vmapped()))
+@pytest.mark.parametrize("name", ["cross_entropy", "mse_loss", "l1_loss", "smooth_l1_loss"])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
 def test_vmap(name, reduction):
     torch.manual_seed(0)
     x, mask = torch.randn(3, 6, 4), torch.rand(3, 6, 4) < 0.7

@@ -1,0 +1,54 @@
+"""``vmap`` over the composite ops whose masked meaning is more than that of their parts: one call per entry.
+
+Under ``vmap`` torch takes a composite op apart before a row can see it: a weighted mean would be a sum divided by the
+full size, a covariance a product of matrices.  A kernel at torch's own batching key runs the row once for each entry of
+the batch, as torch does with every op that has no batching rule.  Plain tensors still take torch's way.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard, _functorch
+from torch._ops import OpOverload
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from . import table
+from .tensor import MaskedTensor
+
+OPS = (
+    *("cov", "corrcoef", "cosine_similarity", "trapezoid.dx", "trapz.dx"),
+    *("cross_entropy_loss", "nll_loss", "nll_loss2d", "nll_loss_nd", "cosine_embedding_loss"),
+    *("conv1d.padding", "conv2d.padding", "conv3d.padding"),  # "same" with an even kernel: padded, then convolved
+)
+_LIBRARY = torch.library.Library("aten", "IMPL")  # lives as long as the process
+
+
+def _kernel(op: OpOverload) -> Callable[..., Any]:
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten((args, kwargs))
+        if not any(_masked(v) for v in leaves):
+            return op.decompose(*args, **kwargs)
+        level: Any = _functorch.maybe_current_level()
+        with _ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.FuncTorchBatched)):
+            parts = [_functorch._unwrap_batched(v, level) if isinstance(v, Tensor) else (v, None) for v in leaves]
+            results = []
+            for i in range(next(v.shape[dim] for v, dim in parts if dim is not None)):
+                args, kwargs = tree_unflatten([v if dim is None else v.select(dim, i) for v, dim in parts], spec)
+                results.append(op(*args, **kwargs))
+            stacked = torch.stack(results)
+        return _functorch._add_batch_dim(stacked, 0, level)
+
+    return batched
+
+
+def _masked(value: Any) -> bool:
+    while isinstance(value, Tensor) and _functorch.is_functorch_wrapped_tensor(value):
+        value = _functorch.get_unwrapped(value)
+    return type(value) is MaskedTensor
+
+
+for _entry in table.ENTRIES.values():
+    if _entry.overload.name().removeprefix("aten::") in OPS:
+        _LIBRARY.impl(_entry.overload.name().removeprefix("aten::"), _kernel(_entry.overload), "FuncTorchBatched")

@@ -1,0 +1,213 @@
+"""What surrounds a program: ``torch.func``, autocast, ``torch.export``, the meta device; right, or a clear error."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
+
+import masked_tensor as mt
+from masked_tensor.testing import assert_close
+
+NAN = float("nan")
+DATA = torch.linspace(-1, 2, 12, dtype=torch.float64).view(3, 4)
+MASK = torch.tensor([[True, False, True, True], [False] * 4, [True] * 4])
+
+
+def masked() -> mt.MaskedTensor:
+    return mt.as_masked_tensor(torch.where(MASK, DATA, NAN), MASK)
+
+
+# ------------------------------------------------------------------------------------------------ torch.func: refusals
+
+WEIGHT = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
+DIFFERENTIATED: dict[str, Callable[[], Any]] = {
+    "grad": lambda: grad(lambda x: x.mean())(masked()),
+    "grad of an unused argument": lambda: grad(lambda w, x: (w * x).mean())(WEIGHT, masked()),
+    "grad, closed over": lambda: grad(lambda w: (masked() * w).mean())(WEIGHT),
+    "grad of a functional form": lambda: grad(mt.mean)(masked()),
+    "vjp": lambda: vjp(lambda x: x.var(1), masked()),
+    "jacrev": lambda: jacrev(lambda x: x.mean(1))(masked()),
+    "jacfwd": lambda: jacfwd(lambda x: x.mean(1))(masked()),
+    "jvp, closed over": lambda: jvp(lambda w: (masked() * w).mean(), (WEIGHT,), (WEIGHT,)),
+    "hessian": lambda: hessian(lambda x: x.square().mean())(masked()),
+    "vmap of grad": lambda: vmap(grad(lambda x: x.mean()))(masked()),
+    "grad of vmap": lambda: grad(lambda x: vmap(torch.mean)(x).sum())(masked()),
+    "grad of grad": lambda: grad(lambda x: grad(lambda y: y.square().mean())(x).sum())(masked()),
+    "made inside grad": lambda: grad(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum())(DATA),
+    "made inside jvp": lambda: jvp(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum(), (DATA,), (DATA,)),
+}
+
+
+@pytest.mark.parametrize("name", DIFFERENTIATED)
+def test_transforms_that_differentiate_masked_tensors_are_refused(name: str) -> None:
+    with pytest.raises(RuntimeError, match=r"use the functional forms, such as masked_tensor.sum"):
+        DIFFERENTIATED[name]()
+    assert masked().mean().isfinite().item()  # nothing is left behind
+
+
+EXITS: dict[str, Callable[[Any], Any]] = {
+    **{name: getattr(mt, name) for name in ("get_data", "get_mask", "compressed", "count", "to_numpy_ma")},
+    "filled": lambda x: mt.filled(x, 0),
+    "to_tensor": lambda x: mt.to_tensor(x, 0),
+}
+
+
+@pytest.mark.parametrize("name", EXITS)
+@pytest.mark.parametrize("transform", [vmap, lambda f: grad(lambda x: f(x).sum())])
+def test_every_exit_refuses_what_a_transform_wrapped(name: str, transform: Any) -> None:
+    with pytest.raises(TypeError, match=r"cannot see through a torch.func transform.*use the functional forms"):
+        transform(EXITS[name])(masked())
+
+
+# --------------------------------------------------------------------------------------- torch.func: what is supported
+
+FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "sum": lambda x, m: mt.sum(x, 1, mask=m).sum(),
+    "mean": lambda x, m: mt.mean(x, mask=m),
+    "var": lambda x, m: mt.var(x, mask=m),
+    "amax": lambda x, m: mt.amax(x, mask=m),
+    "softmax": lambda x, m: mt.softmax(x, 1, mask=m).square().sum(),
+    "log_softmax": lambda x, m: torch.where(m, mt.log_softmax(x, 1, mask=m), 0).sum(),
+    "cumsum": lambda x, m: torch.where(m, mt.cumsum(x, 1, mask=m), 0).square().sum(),
+    "normalize": lambda x, m: mt.normalize(x, 2, 1, mask=m).sum(),
+    "masked_fill": lambda x, m: mt.masked_fill(x, m, 2.0).square().sum(),
+    "mse_loss": lambda x, m: mt.mse_loss(x, DATA.cos(), mask=m),
+    "cross_entropy": lambda x, m: mt.cross_entropy(x, torch.tensor([0, 1, 2]), mask=m),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_functional_forms_under_every_transform(name: str) -> None:
+    form = FORMS[name]
+    x = DATA.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(form(x, MASK), x)
+    step = torch.linspace(1, 2, 12, dtype=torch.float64).view(3, 4)
+    assert_close(grad(form)(DATA, MASK), expected)
+    assert_close(vjp(lambda v: form(v, MASK), DATA)[1](torch.ones((), dtype=DATA.dtype))[0], expected)
+    assert_close(jvp(lambda v: form(v, MASK), (DATA,), (step,))[1], (expected * step).sum())
+    rows = torch.stack([DATA, DATA.flip(0)])
+    both = torch.stack([MASK, MASK.flip(0)])
+    one_by_one = torch.stack([form(r, m) for r, m in zip(rows, both, strict=True)])
+    assert_close(vmap(form)(rows, both), one_by_one)
+    assert_close(vmap(grad(form), (0, None))(DATA.expand(2, 3, 4), MASK), expected.expand(2, 3, 4))
+
+
+def test_gradients_for_every_sample() -> None:
+    """Per-sample gradients of a model: vmap of grad of a functional form, with a plain model inside."""
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(4, 1).double()
+    parameters = dict(layer.named_parameters())
+
+    def loss(parameters: Any, x: Tensor, mask: Tensor) -> Tensor:
+        return mt.mse_loss(functional_call(layer, parameters, (x,)), torch.ones(3, 1).double(), mask=mask)
+
+    xs, masks = torch.stack([DATA, DATA + 1]), torch.tensor([[[True], [False], [True]], [[False], [False], [True]]])
+    gradients = vmap(grad(loss), (None, 0, 0))(parameters, xs, masks)
+    for i in range(2):
+        one = torch.autograd.grad(loss(parameters, xs[i], masks[i]), list(parameters.values()))
+        assert_close([g[i] for g in gradients.values()], list(one))
+
+
+COMPOSITE: dict[str, Callable[[Any], Any]] = {
+    "cosine_similarity": lambda x: F.cosine_similarity(x, WEIGHT, -1),
+    "trapezoid": lambda x: torch.trapezoid(x, dim=-1),
+    "cross_entropy": lambda x: F.cross_entropy(x, torch.tensor([0, 1, 2])),
+    "cov": torch.cov,
+}
+
+
+@pytest.mark.parametrize("name", COMPOSITE)
+def test_vmap_of_composites_is_differentiable_and_plain_tensors_take_torchs_way(name: str) -> None:
+    op = COMPOSITE[name]
+    xs, masks = torch.stack([DATA, DATA.cos()]), torch.stack([MASK, MASK.flip(0)])
+    for size in (mt.as_masked_tensor(xs, masks), xs):
+        x, y = size.clone().requires_grad_(), size.clone().requires_grad_()
+        together, alone = vmap(op)(x), torch.stack([op(row) for row in y])
+        assert_close(together, alone)
+        together.sum().backward()
+        alone.sum().backward()
+        assert_close(x.grad, y.grad)
+    nested = vmap(vmap(op))(mt.as_masked_tensor(xs, masks).expand(3, 2, 3, 4))
+    assert_close(nested[1], torch.stack([op(mt.as_masked_tensor(d, m)) for d, m in zip(xs, masks, strict=True)]))
+
+
+# ------------------------------------------------------------------------------------------- autocast, export, meta
+
+
+def test_counts_stay_exact_under_autocast() -> None:
+    """A mean over 1001 entries: bfloat16 would count 1000."""
+    valid = torch.arange(1500) < 1001
+    x = mt.as_masked_tensor(torch.full((1500, 2), 3.0), valid.view(-1, 1))
+    counted = mt.as_masked_tensor(torch.ones(1500, 2), valid.view(-1, 1))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert x.count().item() == 2002
+        assert x.mean().item() == 3.0
+        assert counted.sum(0).tolist() == [1001.0, 1001.0]
+        assert (x == 3).float().sum().item() == 2002
+        assert F.mse_loss(x, torch.zeros(1500, 2)).item() == 9.0
+        assert (x.mT @ torch.ones(1500, 1)).dtype is torch.bfloat16
+        normed = F.batch_norm(x, torch.zeros(2), torch.ones(2), training=True)
+    assert normed[:1001].filled(1).abs().max() < 1e-3
+
+
+class Program(torch.nn.Module):
+    """A layer, and what is done with its input and its result."""
+
+    def __init__(self, program: Callable[..., Any]) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 2).double()
+        self.program = program
+
+    def forward(self, *inputs: Tensor) -> Any:
+        return self.program(self.linear, *inputs)
+
+
+ROWS, OTHER_ROWS = MASK[:, 1:2], torch.tensor([[False], [True], [True]])
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda layer, x: layer(x).softmax(-1) - x.mean(),
+        lambda layer, x: (layer(x) * 2).relu().sum(0),
+    ],
+)
+def test_export_of_a_program_from_masked_to_masked(program: Callable[..., Any]) -> None:
+    model = Program(program)
+    exported = torch.export.export(model, (mt.as_masked_tensor(DATA, ROWS),)).module()
+    other = mt.as_masked_tensor(torch.where(OTHER_ROWS, DATA.cos(), NAN), OTHER_ROWS)
+    assert_close(exported(other), model(other))
+
+
+def test_export_of_functional_forms() -> None:
+    model = Program(lambda layer, x, m: mt.softmax(layer(x), 0, mask=m) - mt.mean(layer(x), 1, keepdim=True, mask=m))
+    exported = torch.export.export(model, (DATA, ROWS)).module()
+    assert_close(exported(DATA.cos(), OTHER_ROWS), model(DATA.cos(), OTHER_ROWS))
+
+
+@pytest.mark.parametrize(
+    "program", [lambda layer, x: layer(x).filled(0), lambda layer, x: layer(mt.as_masked_tensor(x.get_data(), ROWS))]
+)
+def test_export_of_a_program_that_makes_or_leaves_is_refused(program: Callable[..., Any]) -> None:
+    with pytest.raises(RuntimeError, match=r"torch.export cannot trace through a masked tensor.*functional forms"):
+        torch.export.export(Program(program), (mt.as_masked_tensor(DATA, ROWS),))
+
+
+def test_make_fx_of_a_program_that_masks_inside() -> None:
+    model = Program(lambda layer, x, m: layer(mt.as_masked_tensor(x, m)).softmax(-1).filled(0))
+    traced = make_fx(model)(DATA, ROWS)
+    assert_close(traced(DATA.cos(), OTHER_ROWS), model(DATA.cos(), OTHER_ROWS))
+
+
+def test_meta_tensors_have_shapes_and_masks() -> None:
+    x = mt.as_masked_tensor(DATA.to("meta"), MASK.to("meta"))
+    programs = (lambda x: x.softmax(-1), lambda x: x.sum(0), lambda x: x @ x.mT, lambda x: F.layer_norm(x, (4,)))
+    for program in programs:
+        out, real = program(x), program(masked())
+        assert (out.shape, out.dtype, out.device.type) == (real.shape, real.dtype, "meta")
+        assert out.get_mask().device.type == "meta"
