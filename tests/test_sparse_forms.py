@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 import masked_tensor.functional as masked
+from masked_tensor import layouts
 from masked_tensor.layouts.elements import canonical, same_pattern
 
 from .oracles import sparse as oracle
-from .test_functional import INPUTS, check, masked_specified, masks_of
+from .test_functional import INPUTS, check, check_pattern, masked_specified, masks_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
@@ -303,3 +304,183 @@ def test_norm_layers_refuse() -> None:
         masked.group_norm(x, 4)
     with pytest.raises(RuntimeError, match="evaluation needs running_mean and running_var"):
         masked.batch_norm(x, None, None)
+
+
+# ------------------------------------------------------------------------------------------------------ dist and losses
+
+
+def targets_of(x: Tensor) -> dict[str, Tensor]:
+    """Tensors that go with ``x``: in its pattern and others, of its layout and others, of its shape and smaller."""
+    dense = torch.where(x.to_dense().flip(-1) == 0, 0, 0.25 + x.to_dense().flip(-1).abs() / 4)
+    own = layouts.values(canonical(x))
+    found = {
+        "same pattern": layouts.with_values(canonical(x), own / 8 + 0.5),
+        "coo": dense.to_sparse_coo(),
+        "strided": dense,
+        "row": dense[(0,) * (x.dim() - 1)],
+        "column": dense[..., :1] + 0.125,
+        "scalar": torch.tensor(0.5, dtype=torch.float64),
+    }
+    return found | ({"csc": dense.to_sparse_csc()} if x.dim() == 2 else {})
+
+
+def shown_pairs(
+    x: Tensor, operands: list[Tensor], masks: list[Tensor | None]
+) -> tuple[list[tuple[int, ...]], list[Tensor]]:
+    """The indices that every mask shows, and the elements there of each operand, broadcast."""
+    shape = tuple(x.shape)
+    visible = [oracle.shown(mask, shape) for mask in masks]
+    indices = [i for i in itertools.product(*map(range, shape)) if all(v[i] for v in visible)]
+    wide = [t.to_dense().expand(shape) for t in operands]
+    return indices, [torch.stack([t[i] for i in indices]) for t in wide]
+
+
+F = torch.nn.functional
+
+
+def kl_div(x: Tensor, y: Tensor, reduction: str, **options: Any) -> Tensor:
+    """torch's own, which warns of its mean."""
+    entries = F.kl_div(x, y, reduction="none", **options)
+    return {"none": entries, "sum": entries.sum(), "mean": entries.mean()}[reduction]
+
+
+LOSSES: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    "mse": (masked.mse_loss, F.mse_loss),
+    "l1": (masked.l1_loss, F.l1_loss),
+    "smooth_l1": (
+        lambda x, y, **k: masked.smooth_l1_loss(x, y, beta=0.5, **k),
+        lambda x, y, **k: F.smooth_l1_loss(x, y, beta=0.5, **k),
+    ),
+    "huber": (
+        lambda x, y, **k: masked.huber_loss(x, y, delta=0.5, **k),
+        lambda x, y, **k: F.huber_loss(x, y, delta=0.5, **k),
+    ),
+    "kl_div": (masked.kl_div, kl_div),
+    "kl_div log": (
+        lambda x, y, **k: masked.kl_div(x, y, log_target=True, **k),
+        lambda x, y, **k: kl_div(x, y, log_target=True, **k),
+    ),
+    "bce logits": (masked.binary_cross_entropy_with_logits, F.binary_cross_entropy_with_logits),
+    "poisson": (masked.poisson_nll_loss, F.poisson_nll_loss),
+    "soft_margin": (masked.soft_margin_loss, F.soft_margin_loss),
+    "hinge": (masked.hinge_embedding_loss, F.hinge_embedding_loss),
+    "gaussian": (
+        lambda x, y, **k: masked.gaussian_nll_loss(x, y, 0.5, full=True, **k),
+        lambda x, y, **k: F.gaussian_nll_loss(x, y, torch.full_like(x, 0.5), full=True, **k),
+    ),
+}
+
+
+CASES = [*itertools.product(["mse", "gaussian"], SPARSE), *itertools.product(LOSSES, ["coo uncoalesced", "csr"])]
+
+
+@pytest.mark.parametrize(("name", "layout"), sorted(set(CASES)))
+def test_losses(name: str, layout: str) -> None:
+    form, plain = LOSSES[name]
+    x = INPUTS[layout]()
+    given = masks_of(tuple(x.shape))
+    target_masks = itertools.cycle([None, given["column"], given["coo row"], given["strided"]])
+    for target_name, y in targets_of(x).items():
+        for mask_name, mask in given.items():
+            target_mask = next(target_masks) if y.shape == x.shape else None
+            what = f"{name} of {layout}, target {target_name}, mask {mask_name}"
+            masking = {"mask": mask, "target_mask": target_mask}
+            indices, (a, b) = shown_pairs(x, [x, y], [mask, target_mask])
+            if not indices:
+                continue
+            for reduction in ("mean", "sum"):
+                out = form(x, y, reduction=reduction, **masking)
+                torch.testing.assert_close(out, plain(a, b, reduction=reduction), msg=lambda m, w=what: f"{w}: {m}")
+                if y.shape == x.shape:
+                    out = form(y, x, reduction=reduction, mask=mask, target_mask=target_mask)
+                    expected = plain(b, a, reduction=reduction)
+                    torch.testing.assert_close(out, expected, equal_nan=True, msg=lambda m, w=what: f"{w}: {m}")
+            if name in ("mse", "l1", "smooth_l1", "huber", "kl_div") and y.shape == x.shape:
+                out = form(x, y, reduction="none", **masking)
+                check_pattern(out)
+                expected = torch.zeros(x.shape, dtype=torch.float64)
+                for index, value in zip(indices, plain(a, b, reduction="none"), strict=True):
+                    expected[index] = value
+                torch.testing.assert_close(out.to_dense(), expected, msg=lambda m, w=what: f"{w}: {m}")
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "bsc"])
+def test_losses_with_more_operands(layout: str) -> None:
+    x = INPUTS[layout]()
+    for (target_name, y), mask_name in itertools.product(targets_of(x).items(), ("none", "coo", "row")):
+        mask = masks_of(tuple(x.shape))[mask_name]
+        for weight_name in ("coo", "strided", "row", "column"):
+            weight = targets_of(x)[weight_name]
+            _, (a, b, w) = shown_pairs(x, [x, y, weight], [mask])
+            what = f"{target_name}, weight {weight_name}, mask {mask_name}"
+            out = masked.binary_cross_entropy_with_logits(x, y, weight=weight, pos_weight=weight, mask=mask)
+            torch.testing.assert_close(out, F.binary_cross_entropy_with_logits(a, b, weight=w, pos_weight=w), msg=what)
+            out = masked.gaussian_nll_loss(x, y, weight, mask=mask)
+            torch.testing.assert_close(out, F.gaussian_nll_loss(a, b, w), msg=what)
+            out = masked.margin_ranking_loss(x, y, weight, margin=0.5, mask=mask)
+            torch.testing.assert_close(out, F.margin_ranking_loss(a, b, w, margin=0.5), msg=what)
+
+
+def test_binary_cross_entropy_of_probabilities() -> None:
+    x = INPUTS["coo"]()
+    share = layouts.with_values(x, layouts.values(x).abs() / 4)
+    target, mask = targets_of(share)["coo"], masks_of((4, 6))["coo"]
+    _, (a, b) = shown_pairs(share, [share, target], [mask])
+    expected = F.binary_cross_entropy(a, b.clamp(max=1))
+    out = masked.binary_cross_entropy(
+        share, layouts.with_values(target, layouts.values(target).clamp(max=1)), mask=mask
+    )
+    torch.testing.assert_close(out, expected)
+
+
+def test_batchmean_divides_by_the_rows_that_count() -> None:
+    x, mask = INPUTS["csr"](), torch.tensor([[True], [False], [True], [False]])
+    y = targets_of(x)["coo"]
+    total = masked.kl_div(x, y, reduction="sum", mask=mask)
+    for given in (mask, mask.to_sparse_coo()):
+        torch.testing.assert_close(masked.kl_div(x, y, reduction="batchmean", mask=given), total / 2)
+    total = masked.kl_div(x, y, reduction="sum")
+    torch.testing.assert_close(masked.kl_div(x, y, reduction="batchmean"), total / 4)
+
+
+def test_what_losses_refuse() -> None:
+    x, y = INPUTS["coo"](), targets_of(INPUTS["coo"]())["coo"]
+    with pytest.raises(NotImplementedError, match=r"would be dense; give it input.to_dense\(\)"):
+        masked.binary_cross_entropy_with_logits(x, y, reduction="none")
+    with pytest.raises(
+        ValueError, match=r"must have one shape, to which strided ones broadcast, got \(4, 6\) and \(6,\)"
+    ):
+        masked.mse_loss(x, y.to_dense()[0].to_sparse_coo())
+    for refused in (
+        lambda: masked.cross_entropy(x, torch.zeros(4, dtype=torch.int64)),
+        lambda: masked.multilabel_soft_margin_loss(x, y),
+        lambda: masked.triplet_margin_loss(x, y, y),
+    ):
+        with pytest.raises(NotImplementedError, match=r"has no form for torch.sparse_coo inputs; give it in"):
+            refused()
+
+
+def test_a_loss_of_nothing() -> None:
+    x, nothing = INPUTS["coo"](), torch.zeros(4, 6, dtype=torch.bool)
+    for mask in (nothing, nothing.to_sparse_coo()):
+        assert masked.mse_loss(x, x, mask=mask).isnan()
+        assert masked.mse_loss(x, x, mask=mask, reduction="sum") == 0
+        assert masked.l1_loss(x, x, mask=mask, fill_value=7.0) == 7
+        assert masked.dist(x, x, mask=mask, fill_value=7.0) == 7
+
+
+ORDERS = [0.0, 1.0, 2.0, 3.0, float("inf"), float("-inf"), -1.0]
+
+
+@pytest.mark.parametrize(("layout", "p"), sorted({*((n, 2.0) for n in SPARSE), *(("csr", p) for p in ORDERS)}))
+def test_dist(layout: str, p: float) -> None:
+    x = INPUTS[layout]()
+    for y_name, y in targets_of(x).items():
+        for mask_name, mask in masks_of(tuple(x.shape)).items():
+            if y.shape == x.shape:
+                _, (a, b) = shown_pairs(x, [x, y], [mask])
+                what = f"{y_name}, {mask_name}"
+                torch.testing.assert_close(masked.dist(x, y, p, mask=mask), torch.dist(a, b, p), msg=what)
+                torch.testing.assert_close(masked.dist(y, x, p, mask=mask), torch.dist(a, b, p), msg=what)
+    with pytest.raises(ValueError, match="dist with a sparse input does not broadcast"):
+        masked.dist(x, torch.ones(6))

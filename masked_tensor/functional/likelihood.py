@@ -1,12 +1,15 @@
 """Functional likelihoods and divergences: cross entropy and its relatives; keywords as in loss.py."""
 
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .. import masks
-from .loss import in_python, loss, sides
+from .. import layouts, masks
+from .entrance import entered
+from .loss import in_python, loss, sides, sparse_loss
 from .reduce import aten
 
 
@@ -109,11 +112,13 @@ def kl_div(
     if reduction != "batchmean":
         return loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
     masks_of = {k: v for k, v in masking.items() if k != "fill_value"}
-    first, second, _ = sides(input, target, dict(masks_of))
+    first, second, _ = sides(input, target, masks_of)
     total = loss(aten.kl_div.default, input, target, "sum", dict(masking), log_target=log_target)
     valid = [side.mask for side in (first, second) if side.mask is not None]
     if not valid:
         return total / first.data.shape[0]
+    if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
+        return total / layouts.rows(layouts.both(first.mask, second.mask), first.data)
     both = masks.both(*valid) if len(valid) == 2 else valid[0]
     return total / masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
 
@@ -158,10 +163,15 @@ def gaussian_nll_loss(
     >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
     tensor(0.5000)
     """
-    return in_python(
-        lambda x, y: F.gaussian_nll_loss(x, y, var, full=full, eps=eps, reduction=reduction),
-        input,
-        target,
-        reduction,
-        masking,
-    )
+    first, second, fill_value = sides(input, target, masking)
+    if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
+        spread = var if isinstance(var, Tensor) else torch.tensor(var, dtype=first.data.dtype, device=first.data.device)
+        if first.data.dim() - 1 == spread.dim() and spread.shape == first.data.shape[:-1]:
+            spread = spread.unsqueeze(-1)  # one variance per row, as torch reads it
+        by_element = partial(F.gaussian_nll_loss, full=full, eps=eps, reduction="none")
+        return sparse_loss(by_element, [first, second, entered(spread, None, "var")], reduction, fill_value)
+
+    def loss(x: Tensor, y: Tensor) -> Tensor:
+        return F.gaussian_nll_loss(x, y, var, full=full, eps=eps, reduction=reduction)
+
+    return in_python(loss, first, second, fill_value, reduction)

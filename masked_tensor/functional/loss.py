@@ -5,13 +5,17 @@ a plain input unless ``fill_value`` is given, and a masked scalar for a MaskedTe
 masked-out elements.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from .. import layouts
+from ..averaging import NONE
+from ..pair import Pair
 from ..ports import enter, leave
+from ..rules.loss import PARAMETERS
 from .entrance import Given, Number, entered, finished, refuse, run
 from .reduce import aten
 
@@ -28,9 +32,11 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **maskin
         mask, target_mask: of the input and of the target; bool, True = valid, any layout, broadcastable.
         fill_value: the value of a loss of which nothing is valid (else NaN for ``"mean"`` and 0 for ``"sum"``).
 
-    Every loss here takes these; a MaskedTensor gives a masked loss, which is masked out if nothing is valid.
+    Every loss here takes these; a MaskedTensor gives a masked loss, which is masked out if nothing is valid.  Sparse
+    operands have one shape, to which strided ones broadcast: what nobody stores counts as zero, and is only counted.
 
-    Raises TypeError for another keyword, ValueError for another ``reduction``, UnsupportedOpError for sparse inputs.
+    Raises TypeError for another keyword, ValueError for another ``reduction``, and UnsupportedOpError for a
+    sparse result that would be dense.
 
     >>> target = torch.tensor([1.0, float("nan")])
     >>> mt.mse_loss(torch.zeros(2), target, target_mask=~target.isnan())
@@ -104,13 +110,12 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", 
 
 
 def sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Given, Given, Number]:
+    """Both sides with their masks, and the fill value."""
     first = entered(input, masking.pop("mask", None))
     second = entered(target, masking.pop("target_mask", None), "target")
     fill_value = masking.pop("fill_value", None)
     if masking:
         raise TypeError(f"unexpected keyword {sorted(masking)}: a loss takes mask, target_mask and fill_value")
-    for side in (first, second):
-        refuse("losses", side)
     return first, second, fill_value
 
 
@@ -132,18 +137,55 @@ def loss(
 ) -> Tensor:
     """``op(input, target, *before, reduction, *after)`` on pairs."""
     first, second, fill_value = sides(input, target, masking)
-    result = run(op, first.x, second.x, *before, reduction_number(reduction), *after, **keywords)
-    empty = 0.0 if reduction == "none" else NAN if reduction == "mean" else 0.0
-    masked = first.masked or second.masked
-    return finished(result, masked, empty, fill_value)  # type: ignore[no-any-return]
+    given = [first, second, *(entered(b, None, "weight") if isinstance(b, Tensor) else b for b in before)]
+    return run_loss(op, given, reduction, fill_value, after, **keywords)
+
+
+def run_loss(
+    op: Any,
+    given: Sequence[Any],
+    reduction: str,
+    fill_value: Number | None,
+    after: tuple[Any, ...] = (),
+    **keywords: Any,
+) -> Tensor:
+    """``op(*given, reduction, *after)``; of sparse operands by the element, if the op is such a loss."""
+    number = reduction_number(reduction)
+    operands = [g for g in given if type(g) is Given]
+    if any(layouts.is_sparse(x.data) for x in operands):
+        if op not in PARAMETERS:
+            for x in operands:
+                refuse(op.name().removeprefix("aten::"), x)
+
+        def entries(*tensors: Tensor) -> Tensor:
+            found = iter(tensors)
+            return op(*(next(found) if type(g) is Given else g for g in given), NONE, *after, **keywords)  # type: ignore[no-any-return]
+
+        return sparse_loss(entries, operands, reduction, fill_value)
+    result = run(op, *(g.x if type(g) is Given else g for g in given), number, *after, **keywords)
+    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+
+
+def sparse_loss(
+    function: Callable[..., Tensor], operands: Sequence[Given], reduction: str, fill_value: Number
+) -> Tensor:
+    """A loss by the element with sparse operands; unspecified valid elements are counted, not written out."""
+    mask: Tensor | None = None
+    for x in operands:
+        mask = layouts.both(mask, x.mask)
+    data, valid = layouts.loss(function, [x.data for x in operands], mask, reduction_number(reduction))
+    masked = any(x.masked for x in operands)
+    if valid is None:
+        return leave(layouts.valid_outputs(data, valid)) if masked else data
+    return finished(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
 
 
 def in_python(
-    function: Callable[[Tensor, Tensor], Tensor], input: Tensor, target: Tensor, kind: str, masking: dict[str, Any]
+    function: Callable[[Tensor, Tensor], Tensor], first: Given, second: Given, fill_value: Number, kind: str
 ) -> Tensor:
     """A loss that torch writes in Python, on masked tensors."""
     reduction_number(kind)
-    first, second, fill_value = sides(input, target, masking)
+    for side in (first, second):
+        refuse("losses over classes", side)
     result = enter(function(leave(first.x), leave(second.x)), torch.is_grad_enabled())
-    masked = first.masked or second.masked
-    return finished(result, masked, NAN if kind == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+    return finished(result, first.masked or second.masked, NAN if kind == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]

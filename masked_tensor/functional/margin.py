@@ -2,14 +2,11 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..pair import Pair
-from ..ports import enter
-from .entrance import finished, run
-from .loss import NAN, in_python, loss, reduction_number, sides
+from .entrance import entered
+from .loss import in_python, loss, run_loss, sides
 from .reduce import aten
 
 
@@ -118,14 +115,11 @@ def multilabel_soft_margin_loss(
         rows = (entries if weight is None else entries * weight).mean(-1)
         return rows.mean() if reduction == "mean" else rows.sum() if reduction == "sum" else rows
 
-    return in_python(loss, input, target, reduction, masking)
+    return in_python(loss, *sides(input, target, masking), reduction)
 
 
 def _three(
     op: Any, tensors: tuple[Tensor, Tensor, Tensor], kind: str, masking: dict[str, Any], arguments: tuple[Any, ...]
 ) -> Tensor:
     first, last, fill_value = sides(tensors[0], tensors[2], masking)
-    middle = enter(tensors[1], torch.is_grad_enabled())
-    result = run(op, first.x, middle, last.x, *arguments, reduction_number(kind))
-    masked = first.masked or last.masked or type(middle) is Pair
-    return finished(result, masked, NAN if kind == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+    return run_loss(op, [first, entered(tensors[1], None, "second input"), last, *arguments], kind, fill_value)

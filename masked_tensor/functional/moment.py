@@ -8,7 +8,8 @@ from torch import Tensor
 
 from .. import layouts, shapes
 from ..layouts import laws
-from .entrance import Dim, Given, Number, entered, finished, refuse, run
+from ..pair import Pair
+from .entrance import Dim, Given, Number, entered, finished, run
 from .reduce import Form, aten, over, reduced
 
 _NAN = float("nan")
@@ -142,18 +143,23 @@ def dist(
 ) -> Tensor:
     """The ``p``-norm of ``input - other`` over the pairs valid in both; 0, or ``fill_value``, where none is.
 
-    ``input`` and ``other`` broadcast; ``mask`` (True = valid) is that of ``input``.  Strided inputs only: a sparse one
-    raises UnsupportedOpError.
+    ``input`` and ``other`` broadcast, or have one shape if one of them is sparse (else ValueError); ``mask`` (True =
+    valid) is that of ``input``.
 
     >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])
     >>> mt.dist(x, y, mask=torch.tensor([True, False]))
     tensor(3.)
     """
     first, second = entered(input, mask), entered(other, None, "other")
-    for given in (first, second):
-        refuse("dist", given)
+    masked = first.masked or second.masked
+    if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
+        if first.data.shape != second.data.shape:
+            shapes_of = f"{tuple(first.data.shape)} and {tuple(second.data.shape)}"
+            raise ValueError(f"dist with a sparse input does not broadcast: both must have one shape, got {shapes_of}")
+        data, valid = layouts.dist(first.data, second.data, layouts.both(first.mask, second.mask), float(p))
+        return finished(Pair(data, valid), masked, 0.0, fill_value)  # type: ignore[no-any-return]
     result = run(aten.dist.default, first.x, second.x, p)
-    return finished(result, first.masked or second.masked, 0.0, fill_value)  # type: ignore[no-any-return]
+    return finished(result, masked, 0.0, fill_value)  # type: ignore[no-any-return]
 
 
 def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:

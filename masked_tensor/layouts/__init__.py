@@ -53,6 +53,7 @@ from .along import normalize, scan, softmax
 from .distinct import unique, unique_consecutive
 from .elements import at, is_sparse, keys, of, to, values, with_values
 from .forms import valid_outputs
+from .joint import both, dist, loss, rows
 from .norms import local_response_norm, normalized_by, standardize
 from .ops import involved, overwrite, paired, run
 from .order import extreme, position
@@ -62,13 +63,16 @@ from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed
 
 __all__ = [
     "at",
+    "both",
     "check_nonempty",
     "dense_mask",
+    "dist",
     "extreme",
     "involved",
     "is_sparse",
     "keys",
     "local_response_norm",
+    "loss",
     "median",
     "mode",
     "nonzero",
@@ -81,6 +85,7 @@ __all__ = [
     "quantile",
     "reduce",
     "restricted",
+    "rows",
     "run",
     "scan",
     "softmax",

@@ -66,7 +66,7 @@ def at(mask: Tensor, x: Tensor) -> Tensor:
     if is_sparse(mask) and same_pattern(mask, x):
         return values(mask)
     verbs = of(x)
-    return _looked_up(mask, x.shape, lambda dim: verbs.coordinate(x, dim), values(x.detach()).shape[0])
+    return looked_up(mask, x.shape, lambda dim: verbs.coordinate(x, dim), values(x.detach()).shape[0])
 
 
 def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: Tensor) -> Tensor | int:
@@ -140,7 +140,8 @@ def _compacted(mask: Tensor) -> Tensor:
     return mask if is_sparse(mask) else masks.compact(mask)
 
 
-def _looked_up(mask: Tensor, shape: Sequence[int], coordinate: Coordinate, number: int) -> Tensor:
+def looked_up(mask: Tensor, shape: Sequence[int], coordinate: Coordinate, number: int) -> Tensor:
+    """Whether the mask, broadcast to ``shape``, is True at each of ``number`` positions."""
     mask = _compacted(mask)
     lead = len(shape) - mask.dim()
     rest = [d for d in range(mask.dim()) if mask.shape[d] != 1]
