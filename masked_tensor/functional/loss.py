@@ -109,7 +109,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", 
     return loss(aten.soft_margin_loss.default, input, target, reduction, masking)
 
 
-def sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Given, Given, Number]:
+def sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Given, Given, Number | None]:
     """Both sides with their masks, and the fill value."""
     first = entered(input, masking.pop("mask", None))
     second = entered(target, masking.pop("target_mask", None), "target")
@@ -167,7 +167,7 @@ def run_loss(
 
 
 def sparse_loss(
-    function: Callable[..., Tensor], operands: Sequence[Given], reduction: str, fill_value: Number
+    function: Callable[..., Tensor], operands: Sequence[Given], reduction: str, fill_value: Number | None
 ) -> Tensor:
     """A loss by the element with sparse operands; unspecified valid elements are counted, not written out."""
     mask: Tensor | None = None
@@ -181,7 +181,7 @@ def sparse_loss(
 
 
 def in_python(
-    function: Callable[[Tensor, Tensor], Tensor], first: Given, second: Given, fill_value: Number, kind: str
+    function: Callable[[Tensor, Tensor], Tensor], first: Given, second: Given, fill_value: Number | None, kind: str
 ) -> Tensor:
     """A loss that torch writes in Python, on masked tensors."""
     reduction_number(kind)
