@@ -6,6 +6,8 @@ gradients, torch.func, compilation, other devices) takes the two plain steps.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,6 +18,8 @@ from .select import filled
 from .tracing import tracked
 
 LARGE = 1 << 19  # elements: below this the filled copy stays in cache by itself
+PIECE = 1 << 16  # elements per step of a loop that keeps several buffers
+STRETCH = 128  # elements: a piece of a tensor is made of stretches of memory at least so long
 
 Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
 InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
@@ -80,3 +84,36 @@ def pieces(x: Pair, along: int, fill: float) -> Iterator[tuple[Tensor, Tensor, i
         out = buffer.narrow(along, 0, length)
         fill_into(out, data, mask, fill)
         yield out, mask, start
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How a tensor is cut along one dimension, into pieces that fit the cache with a few buffers like them."""
+
+    dim: int
+    lengths: list[int]  #: of the pieces; only the last may be shorter
+
+    def __call__(self, t: Tensor | None) -> Any:
+        """The pieces of a tensor that broadcasts to the one that is cut, and has as many dimensions."""
+        if t is None or t.shape[self.dim] == 1:
+            return [t] * len(self.lengths)
+        return t.split(self.lengths, self.dim)
+
+    def buffers(self, t: Tensor, dtype: torch.dtype) -> list[Tensor]:
+        """For each piece of ``t`` the same memory, in its shape and layout."""
+        memory = torch.empty_like(self(t)[0], dtype=dtype)
+        last = memory if t.shape[self.dim] == 1 else memory.narrow(self.dim, 0, self.lengths[-1])
+        return [memory] * (len(self.lengths) - 1) + [last]
+
+
+def split(data: Tensor, dims: tuple[int, ...]) -> Split:
+    """Cuts ``data`` outside ``dims``; it stays whole where the pieces would be made of short stretches of memory."""
+    size = max(1, data.numel())
+    steps = {d: min(n, max(1, n * PIECE // size)) for d, n in enumerate(data.shape) if d not in dims}
+    good = sorted((d for d, n in steps.items() if n * data.stride(d) >= STRETCH), key=data.stride, reverse=True)
+    if size <= PIECE or not good:
+        return Split(0, [data.shape[0]])
+    long = [d for d in good if data.shape[d] * PIECE >= size]
+    dim = long[0] if long else max(good, key=lambda d: data.shape[d])
+    whole, rest = divmod(data.shape[dim], steps[dim])
+    return Split(dim, [steps[dim]] * whole + [rest] * (rest > 0))

@@ -18,7 +18,7 @@ SMALL_ZERO = 512
 SMALL_OTHER = 2048
 CHUNK = 1 << 17  # elements per step: the working set of a step stays in cache
 
-_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 def where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
@@ -61,13 +61,13 @@ def fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
 
 def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: float) -> None:
     """Writes ``data`` filled outside ``mask`` into ``out``, of the same shape: for loops over real CPU tensors."""
-    wide = _BITS[data.dtype.itemsize]
+    wide = BITS[data.dtype.itemsize]
     _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
 
 
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
     """Writes 0 outside ``mask`` into ``data``, which must be ``bitwise``; autograd is not told."""
-    bits = data.data.view(_BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
+    bits = data.data.view(BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
     bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
 
 
@@ -84,7 +84,7 @@ def _bits_of(fill: float | str, dtype: torch.dtype) -> int:
         constant = torch.full((1,), float(fill)).to(dtype)
     else:
         constant = torch.full((1,), float(fill) if isinstance(fill, str) else fill, dtype=dtype)
-    return int(constant.view(_BITS[dtype.itemsize]).item())
+    return int(constant.view(BITS[dtype.itemsize]).item())
 
 
 def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:

@@ -37,4 +37,6 @@ def bypassed() -> bool:
 def real(x: Tensor) -> bool:
     """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
     plain = type(x) is Tensor or type(x) is torch.nn.Parameter
-    return plain and x.device.type == "cpu" and not transforming()
+    if not plain or x.device.type != "cpu" or transforming():
+        return False
+    return not torch._C._functorch.is_legacy_batchedtensor(x)  # what ``is_grads_batched`` makes

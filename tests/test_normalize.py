@@ -8,6 +8,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import masked_tensor as mt
+from masked_tensor import chunks, masks, standardize
+from masked_tensor.pair import Pair, Payload
+from masked_tensor.select import select
 from masked_tensor.tensor import pair_of
 
 from .harness import Masked, assert_same
@@ -216,3 +219,103 @@ def test_vmap_over_layer_norm():
     x, weight = mt.masked_tensor(data, mask), torch.randn(6)
     out = torch.vmap(lambda row: F.layer_norm(row, [6], weight))(x)
     assert_same(out, Masked(pair_of(F.layer_norm(x, [6], weight)).data, mask), "vmap")
+
+
+# The closed form against the formula, which the tests above compare with plain torch.  Pieces are made small here, so
+# that groups are cut, the last piece is shorter, and all of it fits a test.
+
+GROUPS = {
+    "rows": ((6, 7, 10), (2,), (1, 1, 10)),
+    "two last dimensions": ((9, 5, 4), (1, 2), (1, 5, 4)),
+    "channels of a batch": ((5, 9, 8), (0, 2), (1, 9, 1)),
+    "columns": ((12, 10), (0,), (1, 10)),
+    "channels of each sample": ((5, 3, 8), (2,), (1, 3, 1)),
+    "groups of channels": ((5, 2, 3, 4), (2, 3), (1, 2, 3, 1)),
+    "one row": ((1, 40), (1,), (1, 40)),
+    "empty": ((3, 0, 4), (1, 2), (1, 1, 1)),
+}
+
+
+def compared(monkeypatch, shape, dims, parameters, payload, mask, dtype, centred, layout=None):
+    """Results and gradients of both ways, every output with a gradient of its own."""
+    torch.manual_seed(0)
+    garbage = 0 if payload is Payload.ZERO else NAN
+    data = torch.randn(shape, dtype=dtype).add_(3).masked_fill(~mask, garbage)
+    if layout is not None:
+        data = layout(data)
+    weight, bias = (torch.randn(parameters, dtype=dtype) for _ in range(2))
+    seeds, found = None, []
+    for small in (0, 1 << 40):
+        monkeypatch.setattr(standardize, "SMALL", small)
+        leaves = [t.detach().requires_grad_() for t in (data, weight, bias)]
+        x = Pair(leaves[0], mask, payload)
+        result, s = standardize.standardize(x, dims, 1e-3, *leaves[1:], centred=centred)
+        assert result.payload is Payload.ZERO
+        outputs = [t for t in (result.data, s.mean, s.rstd) if t.requires_grad]
+        if seeds is None:
+            seeds = [torch.randn_like(t) for t in outputs]
+            seeds[0].masked_fill_(~mask, 0)
+        gradients = torch.autograd.grad(outputs, leaves, seeds)
+        assert (gradients[0][~mask] == 0).all()
+        assert (result.data[~mask] == 0).all()
+        some = masks.any(mask, dims, True)
+        found.append([result.data, *(t.masked_fill(~some, 0) for t in s[:3]), *gradients])
+    return found
+
+
+@pytest.mark.parametrize("centred", [True, False])
+@pytest.mark.parametrize("payload", Payload)
+@pytest.mark.parametrize("groups", GROUPS)
+def test_the_closed_form_is_the_formula(groups, payload, centred, monkeypatch):
+    monkeypatch.setattr(chunks, "PIECE", 30)
+    monkeypatch.setattr(chunks, "STRETCH", 2)
+    shape, dims, parameters = GROUPS[groups]
+    torch.manual_seed(1)
+    mask = torch.rand(shape) < 0.6
+    mask[:1] = False
+    for valid in (mask, mask[..., :1].expand(shape), mask[:, :1].expand(shape) if len(shape) > 1 else mask):
+        ours, theirs = compared(monkeypatch, shape, dims, parameters, payload, valid, torch.float64, centred)
+        for a, b in zip(ours, theirs, strict=True):
+            torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_the_closed_form_in_other_dtypes_and_layouts(dtype, monkeypatch):
+    monkeypatch.setattr(chunks, "PIECE", 300)
+    shape, dims, parameters = (4, 6, 5, 7), (0, 2, 3), (1, 6, 1, 1)
+    mask = torch.rand(shape) < 0.6
+    layouts = [
+        lambda t: t.to(memory_format=torch.channels_last),
+        lambda t: t.new_full((*t.shape[:-1], 9), NAN)[..., :7].copy_(t),
+        lambda t: t.permute(3, 2, 1, 0).contiguous().permute(3, 2, 1, 0),
+    ]
+    tolerance = {"atol": 1e-5, "rtol": 1e-5} if dtype is torch.float32 else {"atol": 0.05, "rtol": 0.02}
+    for layout in layouts:
+        for a, b in zip(
+            *compared(monkeypatch, shape, dims, parameters, Payload.ANY, mask, dtype, True, layout), strict=True
+        ):
+            assert a.dtype is b.dtype
+            torch.testing.assert_close(a, b, **tolerance)
+
+
+@pytest.mark.parametrize("groups", ["rows", "channels of a batch", "groups of channels"])
+def test_derivatives_of_the_closed_form(groups, monkeypatch):
+    monkeypatch.setattr(standardize, "SMALL", 0)
+    shape, dims, parameters = GROUPS[groups]
+    torch.manual_seed(0)
+    data, mask = torch.randn(shape, dtype=torch.float64), torch.rand(shape) < 0.6
+    mask[:1] = False
+    leaves = [t.double().requires_grad_() for t in (data, torch.randn(parameters), torch.randn(parameters))]
+
+    def function(data, weight, bias):
+        poisoned = data.masked_fill(~mask, NAN)
+        result, s = standardize.standardize(Pair(poisoned, mask), dims, 1e-3, weight, bias)
+        return select(result.data, mask, 0), s.mean, s.rstd.masked_fill(~masks.any(mask, dims, True), 0)
+
+    assert torch.autograd.gradcheck(function, leaves, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(function, leaves, fast_mode=True)
+
+
+def test_a_valid_nan_stays_in_its_group_in_the_closed_form(monkeypatch):
+    monkeypatch.setattr(standardize, "SMALL", 0)
+    test_a_valid_nan_stays_in_its_group()

@@ -215,3 +215,12 @@ def test_forward_mode_tangents_pass_through_the_functional_forms(size, requires_
         dual = torch.autograd.forward_ad.make_dual(data, torch.ones(size, dtype=torch.float64))
         tangent = torch.autograd.forward_ad.unpack_dual(mt.sum(dual, mask=mask)).tangent
     assert tangent == mask.sum()
+
+
+def test_batched_gradients_of_a_large_tensor() -> None:
+    """``is_grads_batched`` wraps gradients in something that has no bits."""
+    data, mask = torch.randn(3, 1000, requires_grad=True), torch.rand(3, 1000) < 0.5
+    result = select(data, mask, 2.0)
+    grads = torch.randn(4, 3, 1000)
+    (batched,) = torch.autograd.grad(result, data, grads, is_grads_batched=True)
+    torch.testing.assert_close(batched, grads * mask)

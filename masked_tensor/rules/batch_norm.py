@@ -16,7 +16,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, zeroed
-from ..standardize import Parameter, Standard, along, scaled, standardize
+from ..standardize import Parameter, along, standardize
 from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
@@ -58,9 +58,8 @@ def native_batch_norm(
         nothing = pair.plain(x.data.new_empty(0))
         return _evaluated(x, weight, bias, running_mean, running_var, eps), nothing, nothing
     dims = tuple(d for d in range(x.data.dim()) if d != 1)
-    s = standardize(x, dims, eps)
     channels = _channels(x)
-    result = scaled(s, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    result, s = standardize(x, dims, eps, along(weight, channels), along(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     some = masks.any(x.mask, dims)
     mean, rstd = (Pair(t.reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))
@@ -82,10 +81,10 @@ def instance_norm(
     x = pair.of(x)
     if not use_input_stats:
         return _evaluated(x, weight, bias, running_mean, running_var, eps)
-    s = standardize(x, tuple(range(2, x.data.dim())), eps)
-    channels = _channels(x)
+    channels, dims = _channels(x), tuple(range(2, x.data.dim()))
+    result, s = standardize(x, dims, eps, along(weight, channels), along(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
-    return scaled(s, x.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    return result
 
 
 def _evaluated(
@@ -105,13 +104,14 @@ def _evaluated(
     if any(p is not None and tracked(p) for p in (mean, var)):  # torch's kernel takes them for constants
         channels = _channels(x)
         mean, var = mean.reshape(channels), var.reshape(channels)
-        s = Standard(data - mean, mean, var, (var + eps).rsqrt(), torch.ones_like(mean))
-        return scaled(s, mask, along(w, channels), along(b, channels), x.data.dtype)
+        result: Any = (data - mean) * (var + eps).rsqrt()
+        result = result if w is None else result * w.reshape(channels)
+        return Pair(result if b is None else result + b.reshape(channels), mask)
     return Pair(torch.batch_norm(data, w, b, mean, var, False, 0.0, eps, False), mask)
 
 
 def _channels(x: Pair) -> tuple[int, ...]:
-    return (x.data.shape[1], *(1 for _ in x.data.shape[2:]))
+    return (1, x.data.shape[1], *(1 for _ in x.data.shape[2:]))
 
 
 def _by_channel(x: Pair) -> Callable[[Tensor], Tensor]:

@@ -15,7 +15,7 @@ from ..chunks import rounds
 from ..op import Op
 from ..pair import Pair
 from ..select import finished, guard, zeroed
-from ..standardize import Parameter, along, scaled, standardize
+from ..standardize import Parameter, along, standardize
 from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
@@ -44,8 +44,7 @@ def native_layer_norm(
         data, mean, rstd = kernel(_rows(x, weight), normalized_shape, weight, bias, eps)
         return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, bias)
-    s = standardize(x, dims, eps)
-    result = scaled(s, x.mask, weight, bias, x.data.dtype)
+    result, s = standardize(x, dims, eps, _wide(weight, x), _wide(bias, x))
     return result, _statistic(s.mean.to(x.data.dtype), groups), _statistic(s.rstd.to(x.data.dtype), groups)
 
 
@@ -67,8 +66,8 @@ def fused_rms_norm(
     half = rounds(x.data.dtype)
     if eps is None:
         eps = torch.finfo(torch.float32 if half else x.data.dtype).eps
-    s = standardize(x, dims, eps, centred=False)
-    return scaled(s, x.mask, weight, None, x.data.dtype), _statistic(s.rstd, groups)
+    result, s = standardize(x, dims, eps, _wide(weight, x), centred=False)
+    return result, _statistic(s.rstd, groups)
 
 
 def group_norm(
@@ -104,11 +103,10 @@ def _grouped(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: floa
     split = (shape[0], groups, shape[1] // groups, *shape[2:])
     parts = Pair(x.data.reshape(split), masks.reshape(x.mask, split), x.payload)
     dims = tuple(range(2, len(split)))
-    s = standardize(parts, dims, eps)
     channels = (1, *split[1:3], *(1 for _ in shape[2:]))
-    wide = scaled(s, parts.mask, along(weight, channels), along(bias, channels), x.data.dtype)
+    wide, s = standardize(parts, dims, eps, along(weight, channels), along(bias, channels))
     valid = x.mask if masks.same(wide.mask, parts.mask) else masks.reshape(wide.mask, shape)
-    result = Pair(wide.data.reshape(shape), valid)
+    result = Pair(wide.data.reshape(shape), valid, wide.payload)
     some = masks.any(parts.mask, dims)
     mean, rstd = (t.reshape(some.shape).to(x.data.dtype) for t in (s.mean, s.rstd))
     return result, _statistic(mean, some), _statistic(rstd, some)
@@ -140,6 +138,14 @@ def renorm(x: Pair, p: float, dim: int, maxnorm: float) -> Pair:
 def _last(x: Operand, normalized_shape: Sequence[int]) -> tuple[int, ...]:
     ndim = x.data.dim()
     return tuple(range(max(0, ndim - len(normalized_shape)), ndim))
+
+
+def _wide(parameter: Parameter, x: Pair) -> Parameter:
+    """A parameter of the last dimensions with as many dimensions as the data."""
+    if parameter is None:
+        return None
+    shape = pair.of(parameter).data.shape
+    return along(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
 
 
 def _plain(weight: Parameter, bias: Parameter, eps: float | None) -> bool:
