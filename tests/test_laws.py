@@ -30,6 +30,7 @@ def _parameters() -> list:
 
 @pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap's, of ops without a batching rule
 @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss")  # kl_div's own notice
+@pytest.mark.filterwarnings("ignore:linear_cross_entropy. ``options`` ignored")  # torch's choice of another path
 @pytest.mark.parametrize(("name", "law"), _parameters())
 def test_law(name: str, law: str, record_property: Callable[[str, object], None]) -> None:
     checked = 0

@@ -260,3 +260,30 @@ def test_compiled(name):
     out.backward()
     expected.backward()
     assert_same(a.grad, b.grad, "gradient")
+
+
+@pytest.mark.skipif(not hasattr(F, "linear_cross_entropy"), reason="new in torch 2.13")
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_chunked_linear_cross_entropy_is_the_two_in_turn(reduction) -> None:
+    torch.manual_seed(0)
+    x, mask = torch.randn(6, 3, dtype=torch.float64), torch.tensor([[1, 1, 1], [0, 0, 0], [1, 0, 1]] * 2).bool()
+    layer, bias = torch.randn(4, 3, dtype=torch.float64), torch.randn(4, dtype=torch.float64)
+    target = mt.as_masked_tensor(torch.tensor([0, 9**9, 1, 2, 1, 3]), torch.tensor([1, 0, 1, 1, 1, 1]).bool())
+    options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
+    losses, gradients = [], []
+    for payload in (float("nan"), 1e30, None):
+        given = x if payload is None else torch.where(mask, x, payload)
+        leaves = [mt.as_masked_tensor(given, mask).requires_grad_(), layer.clone().requires_grad_()]
+        leaves.append(bias.clone().requires_grad_())
+        if payload is None:
+            loss = F.cross_entropy(F.linear(*leaves), target, reduction=reduction)
+        else:
+            loss = F.linear_cross_entropy(
+                leaves[0], leaves[1], target, linear_bias=leaves[2], reduction=reduction, options=options
+            )
+        loss.sum().backward()
+        losses.append(loss.tolist())
+        gradients.append([g.filled(0) if type(g) is mt.MaskedTensor else g for g in (v.grad for v in leaves)])
+    assert losses[0] == losses[1] == losses[2]
+    for found in gradients[:2]:
+        torch.testing.assert_close(found, gradients[2])

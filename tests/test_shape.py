@@ -22,6 +22,15 @@ def test_zeros_that_an_op_makes_are_valid() -> None:
     assert torch.diag(x[0]).tolist() == [[0, 0, 0], [0, None, 0], [0, 0, 2]]
 
 
+def test_the_gradient_formulas_of_views_put_their_zeros() -> None:
+    row = example()[0]
+    aten = torch.ops.aten
+    assert aten.select_backward(row, (2, 3), 0, 1).tolist() == [[0, 0, 0], [0, None, 2]]
+    assert aten.slice_backward(row, (5,), 0, 1, 4, 1).tolist() == [0, 0, None, 2, 0]
+    assert aten.diagonal_backward(row, (3, 3), 0, 0, 1).tolist() == [[0, 0, 0], [0, None, 0], [0, 0, 2]]
+    assert aten.trace_backward(row[1], (2, 2)).tolist() == [[None, 0], [0, None]]
+
+
 def test_views_as_another_dtype() -> None:
     x = example()
     assert x.view(torch.int32).get_mask().tolist() == MASK.tolist()

@@ -21,14 +21,8 @@ REFUSED = {
         *("linalg.solve_triangular", "linalg.matrix_rank", "linalg.matrix_rank.hermitian", "linalg.pinv.singular"),
         *("linalg.pinv.hermitian", "linalg.svd", "linalg.svdvals", "linalg.tensorinv", "linalg.tensorsolve"),
     },
-    "components of one vector, all or none": {"cross", "linalg.cross"},
-    "fused ops of torch.nn, defined when first used": {
-        *("nn.functional.linear_cross_entropy.chunked", "nn.functional.linear_cross_entropy.chunked_none"),
-    },
     "a hash of the bytes": {"hash_tensor"},
     "torch's own internals": {
-        *("_unsafe_masked_index", "_unsafe_masked_index_put_accumulate"),
-        *("_chunk_cat", "_segment_reduce.lengths", "_segment_reduce.offsets"),
         *("sparse.sampled_addmm", "sparse.mm.reduce"),
     },
 }

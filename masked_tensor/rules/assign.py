@@ -15,7 +15,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard
 from ..tracing import tracked
-from .index import Key, narrowed, plain_keys, safe
+from .index import Key, narrowed, plain_keys, safe, within
 from .scatter import accumulate_at, extended, redirected
 
 
@@ -59,6 +59,13 @@ def index_put(
     data = torch.ops.aten.index_put(extended(x.data, first), keys, values.data).narrow(first, 0, size)
     mask = torch.ops.aten.index_put(extended(x.mask, first), keys, values.mask).narrow(first, 0, size)
     return Pair(data, mask, both_zero(x, values))
+
+
+def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Key], values: Pair | Tensor) -> Pair:
+    """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values`` where ``mask`` is True."""
+    x, values = pair.of(x), pair.of(values)
+    keys, valid = plain_keys(within(x.data, indices))
+    return accumulate_at(x, keys, valid, Pair(values.data, masks.both(values.mask, safe(mask)), values.payload))
 
 
 def _mask_put(mask: Tensor, keys: Sequence[Tensor | None], value: Tensor, shape: Sequence[int]) -> Tensor:
@@ -172,6 +179,7 @@ ROWS = [
     Op("fill", fill),
     Op("zero", zero),
     *(Op(name, index_put) for name in ("index_put", "_unsafe_index_put", "_index_put_impl")),
+    Op("_unsafe_masked_index_put_accumulate", add_at),
     Op("put", put),
     Op("index_copy", index_copy),
     Op("index_fill", index_fill),

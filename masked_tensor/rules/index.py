@@ -35,6 +35,26 @@ def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Key]) -> Pair:
     return Pair(data, masks.both(mask, masks.fit(aligned(valid, x.data, keys), data.shape)))
 
 
+def index_or(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Key], fill: float) -> Pair:
+    """``_unsafe_masked_index``: ``x[indices]`` where ``mask`` is True, else ``fill``, wherever the index points."""
+    x, chosen = pair.of(x), safe(mask)
+    found = index(torch.ops.aten.index.Tensor, x, within(x.data, indices))
+    valid = found.mask | ~chosen
+    return Pair(found.data.masked_fill(~chosen, fill), masks.both(valid, mask.mask) if type(mask) is Pair else valid)
+
+
+def within(data: Tensor, indices: Sequence[Key]) -> list[Key]:
+    """Integer keys, one for each leading dimension of ``data``, cut off to its range."""
+    return [
+        k if k is None else Pair(_cut(k.data, n), k.mask) if type(k) is Pair else _cut(k, n)  # type: ignore[arg-type]
+        for k, n in zip(indices, data.shape, strict=False)
+    ]
+
+
+def _cut(index: Tensor, size: int) -> Tensor:
+    return index.clamp(-size, size - 1)
+
+
 def _mask_at(op: OpOverload, mask: Tensor, keys: Sequence[Tensor | None], data: Tensor) -> Tensor:
     """The mask of ``data``, the result: nothing is looked up where the mask is constant in all dimensions indexed."""
     where = [d for d, covered in enumerate(_covered(keys)) if covered]
@@ -171,6 +191,7 @@ def positions(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 ROWS = [
     Op("index", index, generic=True),
     Op("_unsafe_index", index, generic=True),
+    Op("_unsafe_masked_index", index_or),
     Op("gather", gather),
     Op("index_select", index_select),
     Op("take", take),

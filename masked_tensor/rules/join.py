@@ -38,6 +38,13 @@ def block_diag(tensors: Sequence[Pair | Tensor]) -> Pair:
     return Pair(data, ~torch.block_diag(*(~p.mask for p in parts)), _payload(parts))
 
 
+def chunk_cat(tensors: Sequence[Pair | Tensor], dim: int, num_chunks: int) -> Pair:
+    """Each part filled up with zeros, cut into chunks and laid side by side: those zeros are valid."""
+    parts = [pair.of(t) for t in tensors]
+    data = torch._chunk_cat([p.data for p in parts], dim, num_chunks)
+    return Pair(data, ~torch._chunk_cat([~p.mask for p in parts], dim, num_chunks), _payload(parts))
+
+
 def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tensor:
     for d in range(len(shape)):
         if d != dim and shape[d] > 0 and all(m.stride(d) == 0 or m.shape[d] == 1 for m in parts):
@@ -49,4 +56,10 @@ def _payload(parts: Sequence[Pair]) -> Payload:
     return Payload.ZERO if all(p.payload is Payload.ZERO for p in parts) else Payload.ANY
 
 
-ROWS = [Op("cat", cat), Op("stack", stack), Op("_stack", stack), Op("block_diag", block_diag)]
+ROWS = [
+    Op("cat", cat),
+    Op("stack", stack),
+    Op("_stack", stack),
+    Op("block_diag", block_diag),
+    Op("_chunk_cat", chunk_cat),
+]

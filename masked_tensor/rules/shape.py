@@ -136,5 +136,5 @@ ROWS = [
     *_rows("tensor_split.tensor_indices_or_sections", tensor_split),
     *_rows("repeat_interleave.Tensor", repeat_interleave),
     *_rows("as_strided as_strided_copy", as_strided),
-    *_rows("tril triu diag_embed", with_zeros),
+    *_rows("tril triu diag_embed select_backward slice_backward diagonal_backward trace_backward", with_zeros),
 ]

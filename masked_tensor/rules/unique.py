@@ -3,7 +3,7 @@
 The lengths of these results depend on the data, as they do in torch.
 """
 
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import torch
@@ -22,20 +22,19 @@ def valid_entries(x: Pair | Tensor) -> Tensor:
     return torch.masked_select(x.data, x.mask) if type(x) is Pair else x  # type: ignore[return-value]
 
 
-def unique(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> tuple[Pair, ...]:
+def unique(
+    op: OpOverload, x: Pair, sorted: bool = True, return_inverse: bool = False, *counted: bool
+) -> tuple[Pair, ...]:
     """``unique`` of the flattened tensor; the inverse (second result) is masked where ``x`` is."""
-    result = op(valid_entries(x), *args, **kwargs)
-    return _with_inverse(result, x)
-
-
-def _with_inverse(result: Sequence[Tensor], x: Pair) -> tuple[Pair, ...]:
-    values, inverse, *counts = result
-    if inverse.numel():
-        spread = torch.zeros(x.mask.shape, dtype=inverse.dtype, device=inverse.device)
-        found = Pair(spread.masked_scatter(x.mask, inverse), x.mask)
-    else:
-        found = pair.plain(inverse)  # not asked for
+    values, inverse, *counts = op(valid_entries(x), sorted, return_inverse, *counted)
+    found = _spread(inverse, x.mask) if return_inverse else pair.plain(inverse)
     return pair.plain(values), found, *(pair.plain(c) for c in counts)
+
+
+def _spread(inverse: Tensor, mask: Tensor) -> Pair:
+    """The inverse of the valid entries, in their places."""
+    places = torch.zeros(mask.shape, dtype=inverse.dtype, device=inverse.device)
+    return Pair(places.masked_scatter(mask, inverse), mask)
 
 
 def unique_consecutive(
@@ -43,10 +42,10 @@ def unique_consecutive(
 ) -> tuple[Pair, ...]:
     """Runs of equal valid entries, holes left out; with ``dim`` runs of equal slices."""
     if dim is None:
-        result = torch.unique_consecutive(valid_entries(x), True, True)
-        values, inverse, counts = _with_inverse(result, x)
-        nothing = pair.plain(result[1].new_empty(0))
-        return values, inverse if return_inverse else nothing, counts if return_counts else nothing
+        values, inverse, counts = torch.unique_consecutive(valid_entries(x), True, True)
+        nothing = pair.plain(inverse.new_empty(0))
+        where, number = _spread(inverse, x.mask), pair.plain(counts)
+        return pair.plain(values), where if return_inverse else nothing, number if return_counts else nothing
     op = torch.ops.aten.unique_dim_consecutive.default
     return unique_dim(op, x, dim, return_inverse=return_inverse, return_counts=return_counts)
 
@@ -58,17 +57,11 @@ def unique_dim(op: OpOverload, x: Pair, dim: int, *args: Any, **kwargs: Any) -> 
     where = kept.nonzero().squeeze(1)
     values = zeroed(x).index_select(dim, where).movedim(dim, 0)
     mask = x.mask.index_select(dim, where).movedim(dim, 0)
-    shape, width = values.shape[1:], values[:1].numel()
-    rows = torch.cat([values.reshape(len(where), -1), mask.reshape(len(where), -1).to(values.dtype)], 1)
+    shape, width = values.shape[1:], math.prod(values.shape[1:])
+    rows = torch.cat([values.reshape(-1, width), mask.reshape(-1, width).to(values.dtype)], 1)
     found, inverse, counts = op(rows, 0, *args, **kwargs)
-    valid = found[:, width:] != 0
-    back = Pair(
-        found[:, :width].reshape(-1, *shape).movedim(0, dim), valid.reshape(-1, *shape).movedim(0, dim), x.payload
-    )
-    spread = inverse
-    if inverse.numel():
-        spread = torch.zeros(kept.shape, dtype=inverse.dtype, device=inverse.device).masked_scatter(kept, inverse)
-    return back, Pair(spread, kept if inverse.numel() else masks.full(spread.shape, spread.device)), pair.plain(counts)
+    data, valid = (t.reshape(-1, *shape).movedim(0, dim) for t in (found[:, :width], found[:, width:] != 0))
+    return Pair(data, valid, x.payload), _spread(inverse, kept), pair.plain(counts)
 
 
 def histc(x: Pair, bins: int = 100, min: float = 0, max: float = 0) -> Pair:

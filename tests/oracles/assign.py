@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from ..harness import Masked
-from .index import every, masked
+from .index import every, masked, named
 from .shape import moved
 
 Cell = tuple[int, ...]
@@ -151,6 +151,14 @@ def index_put(op: Any, x: Any, indices: Any, values: Any, accumulate: bool = Fal
     return accumulated(x, writes, "sum") if accumulate else assigned(x, writes)
 
 
+def add_at(op: Any, x: Any, where: Any, indices: Any, values: Any) -> Masked:
+    x, where, values, keys = masked(x), masked(where), masked(values), [masked(k) for k in indices]
+    shape = values.data.shape
+    places = [p for p in every(shape) if where.data.expand(shape)[p] and where.mask.expand(shape)[p]]
+    writes = [(named(x, keys, shape, p), values.data[p], bool(values.mask[p])) for p in places]
+    return accumulated(x, [w for w in writes if w[0] is not None], "sum")
+
+
 def masked_scatter(op: Any, x: Any, where: Any, source: Any) -> Masked:
     x, where, source = masked(x), masked(where), masked(source)
     data, mask, chosen, ok = torch.broadcast_tensors(x.data, x.mask, where.data, where.mask)
@@ -179,6 +187,7 @@ ORACLES = {
     "index_fill": index_fill,
     "index_put": index_put,
     "put": put,
+    "_unsafe_masked_index_put_accumulate": add_at,
     "masked_scatter": masked_scatter,
     "fill": fill,
     "zero_": zero,

@@ -84,6 +84,27 @@ def nonzero(op: Any, x: Any, as_tuple: bool = False) -> Any:
     return result.unbind(1) if as_tuple else result
 
 
+def index_or(op: Any, x: Any, where: Any, indices: Any, fill: float) -> Masked:
+    """Every entry of the samples' matrices is read through two keys, cut off to the range, if the mask says so."""
+    x, where, keys = masked(x), masked(where), [masked(k) for k in indices]
+    shape = torch.broadcast_shapes(*(k.data.shape for k in keys))
+    data, mask = torch.full(shape, fill, dtype=x.data.dtype), where.mask.expand(shape).clone()
+    for place in every(shape):
+        if where.data.expand(shape)[place] and where.mask.expand(shape)[place]:
+            source = named(x, keys, shape, place)
+            mask[place] = source is not None and bool(x.mask[source])
+            data[place] = 0 if source is None else x.data[source]
+    return Masked(data, mask)
+
+
+def named(x: Masked, keys: list[Masked], shape: Any, place: Any) -> tuple[int, ...] | None:
+    """The entry of ``x`` that the keys name at one place, None where a key is masked."""
+    if not all(k.mask.expand(shape)[place] for k in keys):
+        return None
+    found = (int(k.data.expand(shape)[place]) for k in keys)
+    return tuple(min(max(i, -n), n - 1) % n for i, n in zip(found, x.data.shape, strict=True))
+
+
 ORACLES = {
     "gather": gather,
     "take": take,
@@ -93,6 +114,7 @@ ORACLES = {
     "nonzero": nonzero,
     "argwhere": nonzero,
     "__getitem__": moved,
+    "_unsafe_masked_index": index_or,
 }
 XFAIL = {
     (name, "compiled"): "the length of the result depends on the data"

@@ -2,5 +2,5 @@
 
 from .shape import moved
 
-JOINS = "cat stack hstack vstack dstack column_stack block_diag cartesian_prod combinations"
+JOINS = "cat stack hstack vstack dstack column_stack block_diag cartesian_prod combinations _chunk_cat"
 ORACLES = dict.fromkeys(JOINS.split(), moved)

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ..harness import Masked
+from .matmul import linear
 
 
 def both(x: Any) -> Masked:
@@ -242,12 +243,29 @@ ENTRYWISE = """
     mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss
     hinge_embedding_loss margin_ranking_loss poisson_nll_loss
 """
+
+
+def linear_cross_entropy(
+    op: Any, x: Any, layer: Any, target: Any, linear_bias: Any = None, options: Any = None, **kwargs: Any
+) -> Masked:
+    """The loss of the layer's result, in torch's shapes of weights for results of more dimensions."""
+    x, layer = both(x), both(layer)
+    flat = Masked(layer.data.reshape(-1, layer.data.shape[-1]), layer.mask.reshape(-1, layer.mask.shape[-1]))
+    bias = linear_bias if linear_bias is None else both(linear_bias)
+    scores = linear(op, x, flat, bias and Masked(bias.data.reshape(-1), bias.mask.reshape(-1)))
+    shape = (*x.data.shape[:-1], *layer.data.shape[:-1])
+    return cross_entropy(op, Masked(scores.data.reshape(shape), scores.mask.reshape(shape)), target, **kwargs)
+
+
 ORACLES = {
     f"nn.functional.{name}": oracle
     for name, oracle in (
         *dict.fromkeys(ENTRYWISE.split(), by_entry).items(),
         ("kl_div", kl_div),
         ("cross_entropy", cross_entropy),
+        *dict.fromkeys(
+            (f"linear_cross_entropy.{name}" for name in ("chunked", "chunked_none")), linear_cross_entropy
+        ).items(),
         ("nll_loss", nll_loss),
         ("multi_margin_loss", multi_margin_loss),
         ("multilabel_margin_loss", multilabel_margin_loss),
@@ -260,6 +278,15 @@ ORACLES = {
     )
 }
 XFAIL = {
+    ("nn.functional.linear_cross_entropy.chunked_none", "gradient"): (
+        "the weights of the classes get no gradient, as in torch's own chunked op (see test_loss)"
+    ),
+    **{
+        (f"nn.functional.linear_cross_entropy.{name}", "compiled"): (
+            "torch warns that some samples take another path, which Dynamo cannot trace"
+        )
+        for name in ("chunked", "chunked_none")
+    },
     ("nn.functional.nll_loss", "identity"): "an ignored target is a masked one, so its entry is masked, not 0",
     ("nn.functional.ctc_loss", "gradient"): "torch's derivative presumes scores from log_softmax (see test_loss)",
     ("nn.functional.ctc_loss", "compiled"): "torch: the shape of _ctc_loss's buffers depends on data",

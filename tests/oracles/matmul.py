@@ -76,7 +76,7 @@ def _matmul(op: Any, a: Any, b: Any) -> Masked:
     return contract(f"{left}nk,{right}km->{letters}nm", a, b)
 
 
-def _linear(op: Any, x: Any, weight: Any, bias: Any = None) -> Masked:
+def linear(op: Any, x: Any, weight: Any, bias: Any = None) -> Masked:
     letters = "abcd"[: masked(x).data.dim() - 1]
     product = contract(f"{letters}k,mk->{letters}m", x, weight)
     return product if bias is None else add(bias, product)
@@ -199,7 +199,7 @@ ORACLES = {
     "__rmatmul__": lambda op, a, b: _matmul(op, b, a),
     "linalg.vecdot": _vecdot,
     "linalg.multi_dot": _multi_dot,
-    "nn.functional.linear": _linear,
+    "nn.functional.linear": linear,
     "nn.functional.bilinear": _bilinear,
     "einsum": _einsum,
     "tensordot": _tensordot,

@@ -1,5 +1,6 @@
 """Order statistics: torch's own op on the valid entries of each slice alone."""
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
@@ -124,9 +125,10 @@ def bucketize(op: Any, values: Any, boundaries: Any, **kwargs: Any) -> Masked:
 
 
 def unique(op: Any, x: Any, **kwargs: Any) -> Any:
-    x = masked(x)
-    if kwargs.get("dim") is not None:
-        raise NotImplementedError
+    """The valid entries; with ``dim`` the slices, of which those without a valid entry are dropped."""
+    x, dim = masked(x), kwargs.pop("dim", None)
+    if dim is not None:
+        return distinct_slices(x, dim, op is torch.unique_consecutive, **kwargs)
     result = op(x.data[x.mask], **kwargs)
     if not isinstance(result, tuple):
         return result
@@ -136,6 +138,41 @@ def unique(op: Any, x: Any, **kwargs: Any) -> Any:
         inverse[x.mask] = parts[1]
         parts[1] = Masked(inverse, x.mask)
     return tuple(parts)
+
+
+def distinct_slices(
+    x: Masked, dim: int, runs: bool, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    """A slice is its values, with 0 at holes, and its validity; sorted by the values first."""
+    data, mask = x.data.movedim(dim, 0), x.mask.movedim(dim, 0)
+    keys = [
+        (*torch.where(m, d, 0).reshape(-1).tolist(), *m.reshape(-1).tolist()) for d, m in zip(data, mask, strict=True)
+    ]
+    kept = [i for i in range(len(data)) if mask[i].any()]
+    if runs:
+        kinds = [i for k, i in enumerate(kept) if not k or keys[i] != keys[kept[k - 1]]]
+        inverse = [sum(i <= j for i in kinds) - 1 for j in range(len(data))]
+    else:
+        kinds = [next(i for i in kept if keys[i] == key) for key in builtins.sorted({keys[i] for i in kept})]
+        order = [keys[i] for i in kinds]
+        inverse = [order.index(k) if i in kept else 0 for i, k in enumerate(keys)]
+    found = Masked(data[kinds].movedim(0, dim), mask[kinds].movedim(0, dim))
+    where = Masked(torch.tensor(inverse, dtype=torch.int64), mask.flatten(1).any(1) if mask.dim() > 1 else mask)
+    counts = torch.tensor([sum(inverse[i] == k for i in kept) for k in range(len(kinds))], dtype=torch.int64)
+    parts = [found, *([where] if return_inverse else []), *([counts] if return_counts else [])]
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def histogram(op: Any, x: Any, bins: Any, *, weight: Any = None, **kwargs: Any) -> Any:
+    x, edges = masked(x), bins.data if isinstance(bins, Masked) else bins
+    keep = x.mask if weight is None else x.mask & masked(weight).mask
+    return op(x.data[keep], edges, weight=None if weight is None else masked(weight).data[keep], **kwargs)
+
+
+def histogramdd(op: Any, x: Any, bins: Any, *, weight: Any = None, **kwargs: Any) -> Any:
+    x, edges = masked(x), [b.data if isinstance(b, Masked) else b for b in bins]
+    keep = x.mask.all(-1) if weight is None else x.mask.all(-1) & masked(weight).mask
+    return op(x.data[keep], edges, weight=None if weight is None else masked(weight).data[keep], **kwargs)
 
 
 def histc(op: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
@@ -162,10 +199,14 @@ ORACLES = {
     "nanquantile": quantile_with(torch.nanquantile),
     "searchsorted": searchsorted,
     "bucketize": bucketize,
+    "unique": unique,
+    "unique_consecutive": unique,
+    "histogram": histogram,
+    "histogramdd": histogramdd,
     "histc": histc,
     "bincount": bincount,
 }
 XFAIL = {
     (name, "compiled"): "the length of the result, or a check of q, depends on the data"
-    for name in ("bincount", "histc")
+    for name in ("bincount", "histc", "histogram", "histogramdd", "unique", "unique_consecutive")
 }

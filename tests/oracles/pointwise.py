@@ -76,6 +76,17 @@ def glu(op: Any, x: Any, dim: int = -1) -> Any:
     return elementwise(lambda left, right: left * torch.sigmoid(right), Masked(a, c), Masked(b, d))
 
 
+def cross(op: Any, x: Any, other: Any, dim: int = -1) -> Any:
+    """Component by component."""
+    shape = torch.broadcast_shapes(masked(x).data.shape, masked(other).data.shape)
+    a, b = (
+        [Masked(v.data.expand(shape).select(dim, i), v.mask.expand(shape).select(dim, i)) for i in range(3)]
+        for v in (masked(x), masked(other))
+    )
+    parts = [elementwise(lambda p, q, r, s: p * q - r * s, a[i], b[j], a[j], b[i]) for i, j in ((1, 2), (2, 0), (0, 1))]
+    return Masked(torch.stack([p.data for p in parts], dim), torch.stack([p.mask for p in parts], dim))
+
+
 def prelu(op: Any, x: Any, weight: Any) -> Any:
     """One weight for all, or one per entry of dim 1."""
     x, weight = masked(x), masked(weight)
@@ -108,3 +119,4 @@ XFAIL = {
     for name in ("__rpow__", "special.entr")
 }
 ORACLES |= {"where": where, "masked_fill": masked_fill, "nn.functional.glu": glu, "nn.functional.prelu": prelu}
+ORACLES |= {"cross": cross, "linalg.cross": cross}

@@ -1,0 +1,55 @@
+"""Reductions of segments: over the valid entries of each, and masked where there is none.
+
+Where the segments end must be known: a hole among their lengths or offsets raises.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors, pair
+from ..op import Op
+from ..pair import Pair
+from ..select import select
+
+IDENTITIES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -float("inf"), "min": float("inf")}
+
+
+def segment_reduce(
+    x: Pair | Tensor,
+    reduce: str,
+    *,
+    lengths: Pair | Tensor | None = None,
+    indices: Pair | Tensor | None = None,
+    offsets: Pair | Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Pair:
+    """``torch.segment_reduce``: sum, mean, prod, max, min."""
+    x = pair.of(x)
+    where: dict[str, Any] = {"axis": axis, "unsafe": unsafe}
+    for name, extent in (("lengths", lengths), ("indices", indices), ("offsets", offsets)):
+        where[name] = _known(extent, name)
+    n = torch.segment_reduce(x.mask.to(torch.float64), "sum", **where)
+    data = torch.segment_reduce(
+        select(x.data, x.mask, IDENTITIES.get(reduce, 0)),
+        "sum" if reduce == "mean" else reduce,
+        initial=initial,
+        **where,
+    )
+    if reduce == "mean":
+        data = data / n.clamp(min=1).to(data.dtype)
+    return Pair(data, n > 0)
+
+
+def _known(extent: Pair | Tensor | None, name: str) -> Tensor | None:
+    if type(extent) is not Pair:
+        return extent  # type: ignore[return-value]
+    if not bool(extent.mask.all()):  # the sizes depend on the values: this op reads them in any case
+        raise errors.hole(f"segment_reduce at the {name}")
+    return extent.data
+
+
+ROWS = [Op("segment_reduce", segment_reduce)]
