@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.autograd import gradcheck
 
 import masked_tensor.functional as masked
 from masked_tensor import layouts
@@ -14,6 +15,7 @@ from masked_tensor.layouts.elements import canonical, same_pattern
 
 from .oracles import sparse as oracle
 from .test_functional import INPUTS, check, check_pattern, masked_specified, masks_of
+from .test_functional_gradients import distinct, finite_dense
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
@@ -484,3 +486,95 @@ def test_dist(layout: str, p: float) -> None:
                 torch.testing.assert_close(masked.dist(y, x, p, mask=mask), torch.dist(a, b, p), msg=what)
     with pytest.raises(ValueError, match="dist with a sparse input does not broadcast"):
         masked.dist(x, torch.ones(6))
+
+
+# ----------------------------------------------------------------------------------------------------------- gradients
+
+SHARES = torch.tensor([0.0, 0.3, 0.75], dtype=torch.float64)
+
+
+def beside(x: Tensor) -> Tensor:
+    """Another tensor of the shape of ``x``, the same whatever ``x`` holds."""
+    return distinct("coo 3-d").to_dense().reshape(-1)[: x.numel()].reshape(x.shape).to_sparse_coo()
+
+
+FORMS: dict[str, Callable[..., Tensor]] = {
+    "quantile": lambda x, mask: masked.quantile(x, 0.4, -1, mask=mask),
+    "quantiles": lambda x, mask: masked.quantile(x, SHARES, 0, mask=mask),
+    "nanquantile": lambda x, mask: masked.nanquantile(x, 0.8, -1, mask=mask),
+    "mode": lambda x, mask: masked.mode(x, -1, mask=mask)[0],
+    "unique_consecutive": lambda x, mask: masked.unique_consecutive(x, mask=mask),
+    "cummax": lambda x, mask: masked.cummax(x, -1, mask=mask)[0],
+    "cummin": lambda x, mask: masked.cummin(x, 0, mask=mask)[0],
+    "layer_norm": lambda x, mask: masked.layer_norm(x, x.shape[-1:], mask=mask),
+    "rms_norm": lambda x, mask: masked.rms_norm(x, x.shape[-2:], mask=mask),
+    "group_norm": lambda x, mask: masked.group_norm(x, 2, mask=mask),
+    "instance_norm": lambda x, mask: masked.instance_norm(x, mask=mask),
+    "batch_norm": lambda x, mask: masked.batch_norm(x, None, None, training=True, mask=mask),
+    "batch_norm in evaluation": lambda x, mask: masked.batch_norm(
+        x, torch.zeros(x.shape[1]).double(), torch.ones(x.shape[1]).double(), mask=mask
+    ),
+    "local_response_norm": lambda x, mask: masked.local_response_norm(x, 3, 0.5, mask=mask),
+    "dist": lambda x, mask: masked.dist(x, beside(x), 3.0, mask=mask),
+    "mse": lambda x, mask: masked.mse_loss(x, beside(x), mask=mask),
+    "mse of a target": lambda x, mask: masked.mse_loss(beside(x).to_dense()[0], x, target_mask=mask),
+    "mse entries": lambda x, mask: masked.mse_loss(x, beside(x), mask=mask, reduction="none"),
+    "bce logits": lambda x, mask: masked.binary_cross_entropy_with_logits(x, beside(x).to_dense()[..., :1], mask=mask),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled")  # inside gradcheck
+@pytest.mark.parametrize("layout", ["coo", "coo hybrid", "coo uncoalesced", "csr", "bsc", "csr hybrid"])
+@pytest.mark.parametrize("name", FORMS)
+def test_gradcheck(name: str, layout: str) -> None:
+    for mask_name in ("none", "coo"):
+        x = distinct(layout)
+        mask = masks_of(tuple(x.shape))[mask_name]
+        options: dict[str, Any] = {"masked": True, "check_batched_grad": False, "check_undefined_grad": False}
+        x.requires_grad_()
+        assert gradcheck(lambda x: finite_dense(FORMS[name](x, mask)), (x,), **options), mask_name  # noqa: B023
+
+
+@pytest.mark.parametrize("layout", SPARSE)
+@pytest.mark.parametrize("name", FORMS)
+def test_garbage_reaches_nothing(name: str, layout: str) -> None:
+    """Stored values that the mask hides: no result and no gradient depends on them, and theirs is 0."""
+    x = distinct(layout)
+    visible = oracle.shown(masks_of(tuple(x.shape))["strided"], tuple(x.shape))
+    hidden = torch.tensor([not visible[i] for i in oracle.pattern(x)[0]])
+    assert hidden.any()
+    for mask_name in ("strided", "coo"):
+        mask = masks_of(tuple(x.shape))[mask_name]
+        clean_out, clean_grad = through(name, x, mask)
+        for dirt in (NAN, float("inf"), -1e30):
+            dirty = layouts.with_values(x, torch.where(hidden, dirt, layouts.values(x)))
+            out, grad = through(name, dirty, mask)
+            torch.testing.assert_close(out, clean_out, rtol=0, atol=0, equal_nan=True)
+            torch.testing.assert_close(grad, clean_grad, rtol=0, atol=0)
+            assert (grad[hidden] == 0).all()
+
+
+def through(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    x = x.detach().requires_grad_()
+    out = FORMS[name](x, mask)
+    (grad,) = torch.autograd.grad(finite_dense(out).square().sum(), x)
+    assert same_pattern(grad, x.detach())
+    return finite_dense(out).detach(), layouts.values(grad)
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr batched", "bsc"])
+def test_gradients_of_parameters_and_strided_operands(layout: str) -> None:
+    x = distinct(layout)
+    mask = masks_of(tuple(x.shape))["coo"]
+    flags = masked_specified(x) & mask.to_dense()  # what takes part in a norm layer
+    for group in (x.shape[-1:], x.shape[-2:]):
+        both = [p.requires_grad_() for p in parameters(*group)]
+        sparse = finite_dense(masked.layer_norm(x, group, *both, mask=mask))
+        strided = masked.layer_norm(x.to_dense(), group, *both, mask=flags)
+        for a, b in zip(*(torch.autograd.grad(out.square().sum(), both) for out in (sparse, strided)), strict=True):
+            torch.testing.assert_close(a, b)
+    for name in ("strided", "row", "column", "scalar"):
+        y = targets_of(x)[name].requires_grad_()
+        losses = (masked.mse_loss(x, y, mask=mask), masked.mse_loss(x.to_dense(), y.expand(x.shape), mask=mask))
+        first, second = (torch.autograd.grad(loss, y)[0] for loss in losses)
+        torch.testing.assert_close(first, second)

@@ -85,7 +85,7 @@ def at(x: Tensor, key: Tensor) -> Tensor:
     if table.numel() == 0:
         return torch.zeros(key.shape, dtype=x.dtype, device=x.device)
     place, found = find(key, table)
-    return values(x)[order[place]] * found if x.dtype is not torch.bool else values(x)[order[place]] & found
+    return torch.where(found, values(x)[order[place]], torch.zeros((), dtype=x.dtype, device=x.device))
 
 
 def _assembled(x: Tensor, new: Tensor) -> Tensor:
