@@ -1,4 +1,4 @@
-"""Sphinx configuration.  Build: ``sphinx-build -W -n docs docs/_build``."""
+"""Sphinx configuration.  Build: ``sphinx-build -W -n docs docs/_build``; this runs the tutorials, too."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,7 @@ import generate
 
 project = "masked_tensor"
 author = "the masked_tensor authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
@@ -16,6 +16,17 @@ html_theme = "furo"
 html_title = "masked_tensor"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+sphinx_gallery_conf = {
+    "examples_dirs": "../tutorials",
+    "gallery_dirs": "_generated/tutorials",
+    "filename_pattern": r"/\d\d_",  # which of them are run: all
+    "within_subsection_order": "FileNameSortKey",
+    "default_thumb_file": str(Path(__file__).parent / "_generated/thumbnail.png"),
+    "capture_repr": (),  # what they print, not the value of the last line
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,
+}
 nitpicky = True
 # torch's and Python's own objects are named in docstrings; their inventories are not fetched.
 nitpick_ignore_regex = [

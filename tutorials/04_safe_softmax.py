@@ -6,38 +6,89 @@ The usual recipe fills padding with ``-inf`` and takes the softmax.  A row with 
 padding is a *mask*, the row simply has no softmax: it is a hole, its gradient is zero, and a real NaN stays visible.
 """
 
+import sys
+from pathlib import Path
+
+import matplotlib
 import torch
 
 import masked_tensor as mt
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
 
 torch.manual_seed(0)
 scores = torch.randn(3, 3)
 valid = torch.tensor([[True, False, False], [True, False, True], [False, False, False]])
 
-# The recipe: column 1 and everything that shares weights with it is lost.
+# %%
+# The recipe, along the columns: column 1 is lost, in the result and in the gradient.
+
 plain = scores.clone().requires_grad_()
-out = plain.masked_fill(~valid, float("-inf")).softmax(0)
-out[:, 0].sum().backward()
-print("filled with -inf:\n", out.detach())
-assert out[:, 1].isnan().all()
+recipe = plain.masked_fill(~valid, float("-inf")).softmax(0)
+recipe.square().sum().backward()
+print(recipe.detach())
+assert recipe[:, 1].isnan().all()
 
-# The mask: column 1 is a hole, the others are right.
+# %%
+# The mask: column 1 is a hole, and the others are right.
+
 x = mt.masked_tensor(scores, valid, requires_grad=True)
-probabilities = x.softmax(0)
-print("masked:\n", probabilities.detach())
-assert probabilities.get_mask().equal(valid)
-torch.testing.assert_close(probabilities[:2, 0].sum().item(), 1.0)
-assert probabilities[1, 2].item() == 1.0
-probabilities.square().sum().backward()
-assert (x.grad.filled(0)[:, 1] == 0).all()
+masked = x.softmax(0)
+masked.square().sum().backward()
+print(masked.detach())
+assert masked.get_mask().equal(valid)
+torch.testing.assert_close(masked[:2, 0].sum().item(), 1.0)
+assert masked[1, 2].item() == 1.0
+assert x.grad.filled(0).isfinite().all()
 
-# A -inf or NaN that was *computed* is a value, not a mask: it is not swept under the rug ...
-score = torch.tensor([[float("-inf"), float("-inf")]])
-assert mt.softmax(score, 1, mask=torch.tensor([[True, True]])).isnan().all()
-# ... unless asked for.
-assert (mt.softmax(score, 1, mask=torch.tensor([[True, True]]), mode="inf_as_zero") == 0).all()
+# %%
+# One such row is enough to lose a model, even if the loss leaves it out: its weights are NaN, and they multiply the
+# gradient 0 on its way to parameters that all rows share.
 
+rows, score, value = torch.randn(4, 3, 8), torch.nn.Linear(8, 1), torch.nn.Linear(8, 2)
+seen = torch.ones(4, 3, 1, dtype=torch.bool)
+seen[3] = False  # the last sequence of the batch is empty
+
+weights = score(rows).masked_fill(~seen, float("-inf")).softmax(1)
+loss = (weights.transpose(1, 2) @ value(rows))[:3].square().mean()
+loss.backward()
+print("filled with -inf: loss", round(loss.item(), 4), "gradient", value.bias.grad.tolist())
+assert loss.isfinite()
+assert value.bias.grad.isnan().all()
+
+value.zero_grad()
+padded = mt.as_masked_tensor(rows, seen)
+loss = (score(padded).softmax(1).transpose(1, 2) @ value(padded)).square().mean()
+loss.backward()
+print("masked:           loss", round(loss.item(), 4), "gradient", [round(v, 4) for v in value.bias.grad.tolist()])
+assert value.bias.grad.isfinite().all()
+
+# %%
+# A -inf or NaN that was *computed* is a value, not a mask: it is not swept under the rug, unless asked for.
+
+infinite = torch.tensor([[float("-inf"), float("-inf")]])
 print(f"{'mode':12} {'row of -inf, all valid':>24} {'row with nothing valid':>24}")
 for mode in ("safe", "inf_as_zero", "none"):
-    cells = [mt.softmax(score, 1, mask=torch.full((1, 2), seen), mode=mode).tolist() for seen in (True, False)]
+    cells = [mt.softmax(infinite, 1, mask=torch.full((1, 2), known), mode=mode).tolist() for known in (True, False)]
     print(f"{mode:12} {cells[0]!s:>24} {cells[1]!s:>24}")
+everything = torch.tensor([[True, True]])
+assert mt.softmax(infinite, 1, mask=everything).isnan().all()
+assert (mt.softmax(infinite, 1, mask=everything, mode="inf_as_zero") == 0).all()
+
+# %%
+# The two results side by side: what is not there, and what is wrong.
+
+figure, panels = plt.subplots(1, 2, figsize=(7, 3.5), constrained_layout=True)
+for panel, title, result in zip(panels, ("filled with -inf", "masked"), (recipe, masked.filled(-1)), strict=True):
+    panel.imshow(
+        result.detach(), cmap=plt.get_cmap("Greens").with_extremes(under="0.85", bad="#f8d0cd"), vmin=0, vmax=1.6
+    )
+    for i, values in enumerate(result.tolist()):
+        for j, value in enumerate(values):
+            shown = "--" if value == -1 else f"{value:.2f}"
+            panel.text(j, i, shown, ha="center", va="center", color="C3" if shown == "nan" else "black")
+    panel.set(title=title, xticks=[], yticks=[])
+picture = Path(sys.argv[0]).with_suffix(".png")
+figure.savefig(picture)
+print(f"saved {picture}")

@@ -11,6 +11,10 @@ import torch
 
 import masked_tensor as mt
 
+# %%
+# Half of these were never measured.  Every reduction of PyTorch takes the holes as holes; the right column is checked
+# against the same reduction of the measured values alone.
+
 y = torch.arange(32.0)
 x = y * y.fmod(4)
 x = torch.where(x == 0, float("nan"), x)  # zeros were never measured
@@ -30,7 +34,8 @@ for name in ("sum", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "p
         expected = torch.nonzero(x == known[expected])[0, 0]
     torch.testing.assert_close(masked.item(), expected.item(), rtol=1e-5, atol=1e-5)
 
-# All missing: nanmean says NaN, exactly as it would for 0/0 in the data.  The mask says that there is no mean.
+# %%
+# All missing: ``nanmean`` says NaN, exactly as it would for 0/0 in the data.  The mask says that there is no mean.
 nothing = torch.full((4,), float("nan"))
 assert nothing.nanmean().isnan()
 mean = mt.masked_invalid(nothing).mean()
@@ -38,6 +43,7 @@ print("mean of nothing:", mean)
 assert mean.tolist() is None
 assert mt.mean(nothing, mask=~nothing.isnan(), fill_value=0.0) == 0.0  # or say what it should be
 
+# %%
 # A NaN that was computed from valid values is a bug to see, not a value to skip.
 ratio = mt.masked_tensor([1.0, 0.0, 5.0], [True, True, False]) / mt.masked_tensor([2.0, 0.0, 1.0], [True, True, True])
 print("a computed NaN stays visible:", ratio, "-> mean", ratio.mean())

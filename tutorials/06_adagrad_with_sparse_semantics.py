@@ -15,11 +15,18 @@ import masked_tensor as mt
 
 warnings.filterwarnings("ignore", "Sparse invariant checks")  # torch.optim.Adagrad, which is asked for comparison below
 
+# %%
+# The gradient names three entries of eight.  Everywhere else it is not zero: there is none.
+
 rate, epsilon = 0.1, 1e-10
 parameter = torch.arange(8.0).reshape(2, 4)
 index, values = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4.0, 5.0])
 named = torch.zeros(2, 4, dtype=torch.bool).index_put((index[0], index[1]), torch.tensor(True))
 gradient = mt.masked_tensor(torch.zeros(2, 4).index_put((index[0], index[1]), values), named)
+print(gradient)
+
+# %%
+# One step is the formula of the paper, and nothing else; ``torch.where`` writes what is valid.
 
 
 def step(parameter: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -41,7 +48,8 @@ torch.testing.assert_close(first, expected, atol=1e-4, rtol=0)
 second, state = step(first, state)
 torch.testing.assert_close(second[named], torch.tensor([1.8329, 3.8314, 5.8306]), atol=1e-4, rtol=0)
 
-# torch's own optimizer, given the sparse gradient, arrives at the same place.
+# %%
+# ``torch.optim.Adagrad``, given the sparse gradient, arrives at the same place.
 weight = torch.nn.Parameter(parameter.clone())
 optimizer = torch.optim.Adagrad([weight], lr=rate, initial_accumulator_value=0.5, eps=epsilon)
 for _ in range(2):

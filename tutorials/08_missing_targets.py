@@ -7,15 +7,23 @@ The usual ways have traps: a NaN target makes every gradient NaN even if ``torch
 target filled with 0 teaches the model zeros.
 """
 
+import sys
+from pathlib import Path
+
+import matplotlib
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import masked_tensor as mt
 
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
 torch.manual_seed(0)
 NAN = float("nan")
 
+# %%
 # Four quantities depend on five inputs; of every row only some were measured.
 true_weight = torch.randn(4, 5)
 x = torch.randn(400, 5)
@@ -23,7 +31,9 @@ y = x @ true_weight.t() + 3 + 0.05 * torch.randn(400, 4)
 measured = torch.rand(400, 4) < torch.tensor([0.9, 0.5, 0.2, 0.05])
 target = torch.where(measured, y, NAN)
 
+# %%
 # Trap 1: the loss looks fine, and every gradient is NaN.
+
 net = nn.Linear(5, 4)
 known = ~target.isnan()
 loss = torch.where(known, (net(x) - target).square(), 0.0).sum() / known.sum()
@@ -31,13 +41,19 @@ loss.backward()
 assert loss.isfinite()
 assert net.weight.grad.isnan().all()
 
-# With holes in the target there is nothing to remember.
+# %%
+# With holes in the target there is nothing to remember: the loss is the mean over what was measured.
+
 labels = mt.masked_invalid(target)
 net.zero_grad()
 masked_loss = F.mse_loss(net(x), labels)
 masked_loss.backward()
 assert net.weight.grad.isfinite().all()
 torch.testing.assert_close(masked_loss.item(), (net(x)[known] - target[known]).square().mean().item())
+
+
+# %%
+# Trap 2: filled targets.  Trap 3: only the rows in which everything was measured.
 
 
 def fit(targets: torch.Tensor, rows: torch.Tensor | slice = slice(None)) -> torch.Tensor:
@@ -53,7 +69,6 @@ def fit(targets: torch.Tensor, rows: torch.Tensor | slice = slice(None)) -> torc
         return (model(x) - y).square().mean(0).sqrt()
 
 
-# Trap 2: filled targets.  Trap 3: only the rows where everything was measured.
 complete = measured.all(1)
 results = {
     f"rows with all labels ({int(complete.sum())})": fit(target, complete),
@@ -69,16 +84,34 @@ for name, error in results.items():
 assert all((best < other).all() for other in others)
 assert best.max() < 0.1
 
+# %%
 # Other losses, the same: the mean is over the labels there are.
+
 classes = mt.masked_equal(torch.tensor([2, -100, 0, 1]), -100)
 logits = torch.randn(4, 3)
 torch.testing.assert_close(
     F.cross_entropy(logits, classes).item(), F.cross_entropy(logits, torch.tensor([2, -100, 0, 1])).item()
 )
+
+# %%
 # A batch without any label: the loss is a hole, its gradient is zero, and training goes on.
+
 nothing = F.mse_loss(net(x[:2]), mt.masked_tensor(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.bool)))
 net.zero_grad()
 nothing.backward()
-print("\nloss of a batch without labels:", f"{nothing:.3f}")
+print("loss of a batch without labels:", f"{nothing:.3f}")
 assert not nothing.get_mask()
 assert (net.weight.grad == 0).all()
+
+# %%
+# The rarer a label, the more is lost by the other ways; with a mask it is learnt from the few that there are.
+
+figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
+for name, error in results.items():
+    axes.plot(range(4), error, marker="o", label=name)
+axes.set(yscale="log", title="error of each output", xlabel="share of rows in which it was measured")
+axes.set_xticks(range(4), [f"{s:.0%}" for s in share.tolist()])
+axes.legend(loc="center right")
+picture = Path(sys.argv[0]).with_suffix(".png")
+figure.savefig(picture)
+print(f"saved {picture}")
