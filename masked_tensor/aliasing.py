@@ -47,6 +47,10 @@ class Family:
         start = data.storage_offset() * per - self.offset // self.unit
         return self.buffer.as_strided((*data.shape, per), (*(s * per for s in data.stride()), 1), start)
 
+    def joins(self, data: Tensor) -> bool:
+        """Whether an element of ``data`` has several bools: a complex number, a wider one; they may differ."""
+        return data.element_size() > self.unit
+
     def mask_of(self, data: Tensor) -> Tensor:
         """The validity of a member: an element is valid where all its memory is."""
         cells = self.cells(data)
@@ -74,7 +78,8 @@ class History:
 def refreshed(pair: Pair, family: Family) -> Pair:
     """A member's pair after the family's validity or payload has changed."""
     mask = pair.mask if family.buffer is None else family.mask_of(pair.data)
-    return Pair(pair.data, mask, family.payload)
+    payload = Payload.ANY if family.joins(pair.data) else family.payload  # a hole may have a valid part
+    return Pair(pair.data, mask, payload)
 
 
 def hardened(pair: Pair, family: Family | None, new: Pair) -> Pair:
@@ -91,7 +96,7 @@ def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Pay
     mask = masks.fit(mask, pair.data.shape)
     if family is None:
         return Pair(pair.data, mask, payload)
-    changed = not masks.same(mask, pair.mask)
+    changed = not masks.same(mask, pair.mask) or family.joins(pair.data)  # the valid part of a hole was overwritten
     if not changed and payload is family.payload:
         return Pair(pair.data, mask, payload)
     if changed:

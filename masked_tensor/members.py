@@ -27,7 +27,7 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
         _attend(base)
     view._family = base._family
     _attend(view)
-    # The parts of a complex number may differ in validity: such a view reads the family's own record.
+    # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
     view._seen = base._family.version if view.dtype == base.dtype else -1
     if type(view._pair.data) is not Tensor:
         pair_of(view)  # read now: a tracer may ask for it outside its modes

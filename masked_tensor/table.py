@@ -31,6 +31,7 @@ class Entry:
 
 
 ENTRIES: dict[OpOverload, Entry] = {}
+_SHARING = ("unsafe_split", "unsafe_split_with_sizes", "_unsafe_view")  # results share memory; their schemas hide it
 
 
 def add(op: Op) -> list[Entry]:
@@ -70,7 +71,8 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         target = _binding(base) if op.binding else base
         first = (target,) if op.generic else ()
         rule = partial(op.rule, *first, **op.params) if first or op.params else op.rule
-        view = _is_view(base or overload) and (kind == "functional" or name != "detach")  # detach_ keeps the geometry
+        shares = _is_view(base or overload) or name in _SHARING
+        view = shares and (kind == "functional" or name != "detach")  # detach_ keeps the geometry
         yield Entry(overload, op, kind, rule, view, _outs(overload))
 
 

@@ -271,6 +271,31 @@ def check_inplace(case: Sample, inplace: Callable[..., Any]) -> None:
         assert_same(view, reference, "a view of the target")
 
 
+def check_alias(case: Sample) -> int:
+    """A base shows what is written into its view, and a view what is written into its base; returns how many did."""
+    base, rest = case.args[0], case.args[1:]
+    numbers = torch.empty_like(base.data, dtype=torch.int64)
+    numbers.copy_(torch.arange(base.data.numel()).view(base.data.shape))
+    shown = tree_leaves(case.op(numbers, *rest, **case.kwargs))
+    generator, checked = torch.Generator().manual_seed(5), 0
+    for k, places in enumerate(shown):
+        x = build(base)
+        early, view = (tree_leaves(case.op(x, *rest, **case.kwargs))[k] for _ in range(2))
+        alias = torch._C._is_alias_of(pair_of(view).data, pair_of(x).data)
+        if view is x or not alias or len(places.unique()) < places.numel() or not places.numel():
+            continue
+        data, mask = base.data.reshape(-1).clone(), base.mask.reshape(-1).clone()
+        source = Masked(torch.ones_like(view.get_data()), random_mask(view.shape, "random", generator))
+        view.copy_(build(source))
+        data[places], mask[places] = source.data, source.mask
+        assert_same(x, Masked(data.view(x.shape), mask.view(x.shape)), f"the base of view {k}")
+        assert_same(early, source, f"another view {k}")
+        x.copy_(build(base))
+        assert_same(view, Masked(base.data.reshape(-1)[places], base.mask.reshape(-1)[places]), f"view {k} of the base")
+        checked += 1
+    return checked
+
+
 def check_compiled(case: Sample) -> None:
     """torch.compile(fullgraph=True) gives the eager result."""
     expected, _ = run(case)

@@ -11,6 +11,7 @@ from masked_tensor.errors import MaskedValueError
 
 from . import database, harness, transforms
 from .oracles import FAMILY, ORACLES, XFAIL
+from .oracles.shape import VIEWS
 
 LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled", "inference", "vmap", "autocast")
 FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
@@ -54,6 +55,16 @@ def _samples(name, law):
         dtype = torch.float32 if torch.float32 in database.ENTRIES[name].supported_dtypes("cpu") else None
         return database.samples(name, dtype, limit=4)
     return database.samples(name, limit=4 if law in ("inference", "vmap") else database.MAX_SAMPLES)
+
+
+@pytest.mark.parametrize("name", VIEWS.split())
+def test_views_write_through(name: str) -> None:
+    checked = 0
+    for sample, pattern in itertools.product(database.samples(name), PATTERNS):
+        case = harness.masked_case(sample, pattern, "first")
+        if isinstance(case.args[0], harness.Masked):
+            checked += harness.check_alias(case)
+    assert checked, "no sample of the database makes a view that can be written to"
 
 
 def _cases(sample, law):

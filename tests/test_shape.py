@@ -36,8 +36,39 @@ def test_views_as_another_dtype() -> None:
     assert x.view(torch.int32).get_mask().tolist() == MASK.tolist()
     x.view(torch.int32)[0] = 0
     assert x.tolist() == [[0, 0, 0], [None, 4, 5]]
-    with pytest.raises(NotImplementedError, match="an element would be valid in part"):
-        x.view(torch.int16)
+
+
+@pytest.mark.parametrize("payload", [float("nan"), 1e30])
+def test_views_of_other_widths(payload) -> None:
+    mask = torch.tensor([[True, False, True, True], [False, True, False, False]])
+    x = mt.as_masked_tensor(torch.where(mask, torch.arange(8.0).view(2, 4), payload), mask)
+    parts, wholes = x.view(torch.int16), x.view(torch.int64)
+    assert parts.get_mask().tolist() == mask.repeat_interleave(2, 1).tolist()
+    assert wholes.get_mask().tolist() == [[False, True], [False, False]]
+    parts[0, 3] = 0
+    assert x[0].tolist() == [0, None, 2, 3], "half a number is not a number"
+    parts[0, 2] = 0
+    assert x[0].tolist() == [0, 0, 2, 3]
+    assert wholes.tolist()[0] == x.get_data().view(torch.int64)[0].tolist()
+    wholes[1, 0] = 0
+    assert x[1].tolist() == [0, 0, None, None]
+    wholes[:, 1] = mt.as_masked_tensor(torch.tensor([7, 7]), torch.tensor([False, False]))
+    assert x.tolist() == [[0, 0, None, None], [0, 0, None, None]]
+    rows = mt.masked_tensor(torch.randn(3, 4), torch.tensor([[True], [False], [True]]))
+    assert rows.view(torch.int16).get_mask().stride(1) == rows.view(torch.int64).get_mask().stride(1) == 0
+    with pytest.raises(RuntimeError, match="must be divisible"):
+        x[:, :3].view(torch.int64)
+
+
+def test_a_hole_with_a_valid_part() -> None:
+    x = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]])
+    z = torch.view_as_complex(x)
+    assert z.sum().tolist() == 3 + 4j, "the valid part of a hole is not 0"
+    z.mul_(1j)
+    assert x.tolist() == [[None, None], [-4, 3]], "it was overwritten with the hole"
+    y = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]])
+    y.view(torch.int64).add_(1)
+    assert y[0].tolist() == [None, None]
 
 
 def test_sizes_that_do_not_fit_raise_as_in_torch() -> None:

@@ -53,13 +53,14 @@ def reshape(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def reinterpret(op: OpOverload, x: Pair, dtype: torch.dtype) -> Pair:
-    """``x.view(dtype)`` for a dtype of the same width."""
-    if dtype.itemsize != x.data.dtype.itemsize:
-        raise NotImplementedError(
-            f"view from {x.data.dtype} to {dtype}: an element would be valid in part; only dtypes of one width are "
-            "supported (use x.filled(value).view(dtype))"
-        )
-    return Pair(op(x.data, dtype), x.mask, x.payload)
+    """``x.view(dtype)``: the parts of an element share its validity; a whole is valid where all its parts are."""
+    data, old, new = op(x.data, dtype), x.data.dtype.itemsize, dtype.itemsize
+    if new < old:
+        parts = x.mask.unsqueeze(-1).expand(*x.mask.shape, old // new)
+        return Pair(data, masks.reshape(parts, data.shape), x.payload)
+    if new > old:
+        return Pair(data, masks.all(masks.reshape(x.mask, (*data.shape, new // old)), -1))
+    return Pair(data, x.mask, x.payload)
 
 
 def same_entries(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
