@@ -23,6 +23,7 @@ from .create import (
 )
 from .doors import register_rule
 from .errors import MaskedValueError, MaskedWriteError, MaskMismatchError, UnsupportedOpError
+from .frames import run_eagerly
 from .functional import *  # noqa: F403 (its names are listed there)
 from .inspect import explain
 from .layouts import specified_mask
@@ -61,3 +62,5 @@ __all__ = [
     "to_tensor",
 ]
 __all__ += functional.__all__
+
+run_eagerly(__name__)

@@ -164,3 +164,52 @@ def test_unmodified_networks_train_compiled(make: Callable[[], nn.Module], backe
     torch.testing.assert_close(got.item(), expected.item(), rtol=1e-5, atol=1e-6)
     for a, b in zip(net.parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-4, atol=1e-6)
+
+
+# -------------------------------------------------------------------------------------------------------- graph breaks
+
+
+def _whole_step(net: nn.Module, optimizer: torch.optim.Optimizer, x: mt.MaskedTensor) -> float:
+    optimizer.zero_grad()
+    loss = net(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
+def test_a_whole_training_step_with_its_graph_breaks() -> None:
+    x, losses = mt.as_masked_tensor(HOLES, MASK), []
+    for step in (_whole_step, torch.compile(_whole_step, backend="aot_eager")):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(6, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        losses.append([step(net, optimizer, x) for _ in range(3)])
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    assert losses[0][2] < losses[0][0]
+
+
+BROKEN: dict[str, Callable[[mt.MaskedTensor], Any]] = {
+    "number": lambda x: (x * x.sum().item()).sum(),
+    "branch": lambda x: x.sum() if x.mean() > 0 else x.prod(),
+    "list": lambda x: (x + 1).tolist(),
+    "text": lambda x: f"{x * 2} {x.mean():.3f}",
+    "exits": lambda x: x.compressed().sum() + x[x > 0].sum() + x.count(),
+    "rows": lambda x: torch.stack([row.max() for row in x[1:]]),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.filterwarnings("ignore:.*Dynamo")
+def test_the_engine_runs_eagerly_after_a_graph_break(name: str) -> None:
+    def function(x: mt.MaskedTensor) -> Any:
+        y = x * 1
+        torch._dynamo.graph_break()
+        return BROKEN[name](y)
+
+    x = mt.as_masked_tensor(HOLES, MASK)
+    expected, found = function(x), torch.compile(function, backend="aot_eager")(x)
+    if isinstance(expected, torch.Tensor):
+        torch.testing.assert_close(found, expected)
+    else:
+        assert found == expected

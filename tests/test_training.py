@@ -261,3 +261,13 @@ def test_a_module_made_on_meta_is_materialised_and_loaded() -> None:
     net.load_state_dict(state)
     for name, value in net.state_dict().items():
         assert torch.equal(value, state[name])
+
+
+def test_anomaly_detection_sees_valid_gradients_only() -> None:
+    with pytest.warns(UserWarning), torch.autograd.set_detect_anomaly(True):
+        net = model()
+        loss_of(net).backward()
+        gradients(net)
+        x = mt.masked_tensor([0.0, None, 4.0], requires_grad=True)
+        with pytest.raises(RuntimeError, match="returned nan values"):
+            (x.sqrt() * 0).sum().backward()

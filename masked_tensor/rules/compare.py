@@ -56,6 +56,16 @@ def _valid(x: Pair, action: str) -> Tensor:
     return x.data
 
 
+def is_any_true(x: Pair) -> Tensor:
+    """Whether a valid entry is True, plain: what anomaly detection asks of a gradient."""
+    return masks.any(x.data & x.mask)
+
+
+def is_all_true(x: Pair) -> Tensor:
+    """Whether every valid entry is True, plain."""
+    return masks.all(x.data | ~x.mask)
+
+
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """A masked element's answer is masked; a masked test element equals nothing."""
     if type(test_elements) is Pair:
@@ -72,5 +82,7 @@ ROWS = [
     Op("_local_scalar_dense", item),
     Op("item", item),
     Op("is_nonzero", is_nonzero),
+    Op("_is_any_true", is_any_true),
+    Op("_is_all_true", is_all_true),
     Op("isin", isin),
 ]
