@@ -1,0 +1,119 @@
+"""Synchronized batch normalization: statistics over the valid entries of a channel in the batches of all ranks.
+
+``nn.SyncBatchNorm`` gathers two numbers per channel from every rank, and takes the size of the batch for the count.  A
+masked batch has a count of its own in every channel, so here it travels inside the first of them: a float64 whose two
+halves are the mean and the number of valid entries, in float32.  Nobody but these rules reads it.
+"""
+
+import torch
+from torch import Tensor
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair, Payload
+from ..select import select, zeroed
+from ..tracing import tracked
+from .batch_norm import track
+
+Operand = Pair | Tensor
+
+
+def _joined(mean: Tensor, number: Tensor) -> Tensor:
+    return torch.stack([mean, number], -1).float().view(torch.float64).squeeze(-1)
+
+
+def _taken_apart(joined: Tensor) -> tuple[Tensor, Tensor]:
+    mean, number = joined.contiguous().unsqueeze(-1).view(torch.float32).unbind(-1)
+    return mean, number
+
+
+def stats(x: Pair, eps: float) -> tuple[Tensor, Tensor]:
+    """This rank's means with their counts, and variances (divided by n), per channel."""
+    if x.data.dtype is torch.float64:
+        raise NotImplementedError("nn.SyncBatchNorm of a float64 masked tensor: its statistics travel in float32")
+    dims = _reduced(x)
+    number = masks.count(x.mask, dims, True)
+    divisor = number.clamp_min(1)
+    data = zeroed(x).float()
+    mean = data.sum(dims, True) / divisor
+    variance = select(data - mean, x.mask, 0).square().sum(dims, True) / divisor
+    return _joined(mean.flatten(), number.flatten()), variance.flatten().double()
+
+
+def gathered(
+    x: Pair,
+    joined: Tensor,
+    variances: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    momentum: float,
+    eps: float,
+    counts: Tensor,
+) -> tuple[Tensor, Tensor]:
+    """The mean of all ranks with its count, and the reciprocal standard deviation; the buffers move towards them.
+
+    ``joined`` and ``variances`` are ``(ranks, channels)``; ``counts``, the sizes of the batches, say nothing here.
+    """
+    means, numbers = (t.double() for t in _taken_apart(joined))
+    number = numbers.sum(0)
+    divisor = number.clamp_min(1)
+    mean = (means * numbers).sum(0) / divisor
+    variance = ((variances + (means - mean).square()) * numbers).sum(0) / divisor
+    track(running_mean, running_var, momentum, mean, variance, number, lambda t: t)
+    return _joined(mean, number), torch.where(number == 0, 1, variance + eps).rsqrt()
+
+
+def normalized(x: Pair, weight: Tensor | None, bias: Tensor | None, joined: Tensor, rstd: Tensor, eps: float) -> Pair:
+    """``(x - mean) * rstd * weight + bias``."""
+    result = (x.data - _along(_taken_apart(joined)[0], x)) * _along(rstd if weight is None else rstd * weight, x)
+    result = result if bias is None else result + _along(bias, x)
+    return Pair(select(result.to(x.data.dtype), x.mask, 0), x.mask, Payload.ZERO)
+
+
+def backward_sums(
+    grad: Operand, x: Pair, joined: Tensor, rstd: Tensor, weight: Tensor | None, *wanted: bool
+) -> tuple[Tensor, ...]:
+    """This rank's sums of the gradient g and of ``g * (x - mean)``, and the gradients of weight and bias."""
+    g = zeroed(pair.of(grad))
+    if tracked(g):
+        raise RuntimeError("nn.SyncBatchNorm has no second derivative: its backward exchanges sums between ranks")
+    centre = select(x.data - _along(_taken_apart(joined)[0], x), x.mask, 0)
+    total, moment = g.float().sum(_reduced(x)), (g * centre).sum(_reduced(x))
+    dtype = total.dtype if weight is None else weight.dtype
+    return total, moment, (moment * rstd).to(dtype), total.to(dtype)
+
+
+def backward(
+    grad: Operand,
+    x: Pair,
+    joined: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    total: Tensor,
+    moment: Tensor,
+    counts: Tensor,
+) -> Pair:
+    """``(g - total / n - (x - mean) * rstd ** 2 * moment / n) * rstd * weight``, with the sums and n of all ranks."""
+    mean, number = _taken_apart(joined)
+    share = number.clamp_min(1).reciprocal()
+    result = zeroed(pair.of(grad)) - _along(total * share, x)
+    result = result - (x.data - _along(mean, x)) * _along(rstd.square() * moment * share, x)
+    result = result * _along(rstd if weight is None else rstd * weight, x)
+    return Pair(select(result.to(x.data.dtype), x.mask, 0), x.mask, Payload.ZERO)
+
+
+def _along(t: Tensor, x: Pair) -> Tensor:
+    return t.float().view(-1, *(1 for _ in x.data.shape[2:]))
+
+
+def _reduced(x: Pair) -> tuple[int, ...]:
+    return tuple(d for d in range(x.data.dim()) if d != 1)
+
+
+ROWS = [
+    Op("batch_norm_stats", stats),
+    Op("batch_norm_gather_stats_with_counts", gathered),
+    Op("batch_norm_elemt", normalized),
+    Op("batch_norm_backward_reduce", backward_sums),
+    Op("batch_norm_backward_elemt", backward),
+]
