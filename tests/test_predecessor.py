@@ -234,11 +234,12 @@ def test_overview_different_masks_are_anded_or_refused_on_request() -> None:
 
 def test_overview_the_sum_of_sums_is_not_the_sum() -> None:
     data = torch.arange(10.0).reshape(2, 5)
-    mask0, mask1 = tensor([[T, T, X, X, X], [X, X, T, T, T]]), tensor([[X, X, T, T, T], [T, T, T, T, T]])
+    mask0, mask1 = tensor([[X, X, T, T, T], [T, T, T, X, X]]), tensor([[T, T, T, X, X], [X, X, T, T, T]])
     a, b = masked_tensor(data, mask0), masked_tensor(data + 10, mask1)
-    same((a + b).sum(0), [None, None, 24, 26, 28])
-    same(a.sum(0) + b.sum(0), [15, 17, 36, 39, 42])
-    same(a.to_tensor(0).sum(0) + b.to_tensor(0).sum(0), [15, 17, 36, 39, 42])
+    same((a + b).sum(0), [None, None, 38, None, None])
+    same(a.sum(0) + b.sum(0), [15, 17, 38, 21, 23])
+    same(a.to_tensor(0).sum(0) + b.to_tensor(0).sum(0), [15, 17, 38, 21, 23])
+    same((data + (data + 10)).sum(0), [30, 34, 38, 42, 46])
 
 
 @pytest.mark.parametrize(
@@ -328,7 +329,8 @@ def test_nan_operators() -> None:  # #61474, #21987, #63870
     x = torch.where(x == 0, NAN, x)
     m = mt.masked_invalid(x)
     assert m.mean().item() == pytest.approx(32.6667, abs=1e-4)
-    assert torch.nanmean(m).item() == pytest.approx(x.nanmean().item())
+    assert torch.nanmean(m).item() == pytest.approx(32.6667, abs=1e-4)
+    assert x.nanmean().item() == pytest.approx(32.6667, abs=1e-4)
     empty = mt.masked_invalid(torch.full((4,), NAN)).mean()
     assert not empty.get_mask()
 
@@ -341,7 +343,7 @@ def test_gradient_of_the_branch_not_taken() -> None:  # #10729
     same(mx.grad, [4.54e-5, 0.0067379] + [None] * 9, 1e-6)
     plain = x.clone().requires_grad_()
     torch.where(plain < 0, torch.exp(plain), torch.ones(11)).sum().backward()
-    assert plain.grad[-2:].isnan().all()
+    assert plain.grad.isnan().tolist() == [False] * 9 + [True, True]
 
 
 def test_division_by_zero_in_the_branch_not_taken() -> None:  # #52248
@@ -357,6 +359,9 @@ def test_nansum_gradient() -> None:  # #67180
     a, b = mt.masked_invalid(tensor([1.0, 2.0, NAN])), tensor(1.0, requires_grad=True)
     (a * b).sum().backward()
     assert b.grad == 3.0
+    plain = tensor(1.0, requires_grad=True)
+    torch.nansum(tensor([1.0, 2.0, NAN]) * plain).backward()
+    assert plain.grad.isnan()
 
 
 def test_masking_after_the_bad_operation() -> None:  # #4132

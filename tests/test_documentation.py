@@ -1,0 +1,61 @@
+"""The code in the README and in the pages of the documentation runs, and says what is true."""
+
+import doctest
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import masked_tensor as mt
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def names() -> dict[str, Any]:
+    """What a page may take for granted: the package's names, torch, and the reader's own model and data."""
+    torch.manual_seed(0)
+    model, nan = nn.Linear(3, 1), float("nan")
+    return {name: getattr(mt, name) for name in ("masked_tensor", "masked_invalid", "from_lengths")} | {
+        "mt": mt,
+        "torch": torch,
+        "F": nn.functional,
+        "model": model,
+        "optimizer": torch.optim.SGD(model.parameters(), 0.1),
+        "measurements": torch.tensor([[1.0, nan, 2.0], [0.0, 1.0, nan]]),
+        "y": torch.zeros(2, 1),
+        "x": torch.ones(2, 3),
+        "target": torch.tensor([[1.0], [nan]]),
+        "known": torch.tensor([[True], [False]]),
+    }
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda page: page.name)
+def test_code_on_a_page_runs(page: Path) -> None:
+    namespace = names()
+    for number, code in enumerate(BLOCK.findall(page.read_text())):
+        if ">>>" in code:
+            test = doctest.DocTestParser().get_doctest(code, namespace, f"{page.name}[{number}]", str(page), 0)
+            assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False).failed == 0
+            namespace = test.globs  # the next block goes on from here
+        else:
+            exec(compile(code, f"{page.name}[{number}]", "exec"), namespace)
+
+
+def test_the_gradient_is_nan_and_is_not_as_the_first_page_says() -> None:
+    plain, masked = BLOCK.findall((ROOT / "docs/why.md").read_text())[:2]
+    namespace = names()
+    exec(plain, namespace)
+    assert namespace["loss"].isfinite()
+    assert namespace["model"].weight.grad.isnan().all()
+    namespace["model"].zero_grad()
+    exec(masked, namespace)
+    torch.testing.assert_close(namespace["model"].weight.grad, torch.full((1, 3), 2 * _error(namespace)))
+
+
+def _error(namespace: dict[str, Any]) -> float:
+    return (namespace["model"](namespace["x"])[0] - namespace["target"][0]).item()
