@@ -1,6 +1,7 @@
 """Order statistics, scans, distances, norm layers and losses of sparse inputs, against loops over their elements."""
 
 import itertools
+import resource
 from collections.abc import Callable
 from typing import Any
 
@@ -9,13 +10,16 @@ import torch
 from torch import Tensor
 from torch.autograd import gradcheck
 
+import masked_tensor as mt
 import masked_tensor.functional as masked
 from masked_tensor import layouts
 from masked_tensor.layouts.elements import canonical, same_pattern
+from masked_tensor.testing import assert_close
 
 from .oracles import sparse as oracle
-from .test_functional import INPUTS, check, check_pattern, masked_specified, masks_of
+from .test_functional import INPUTS, check, check_pattern, example, masked_specified, masks_of
 from .test_functional_gradients import distinct, finite_dense
+from .test_layouts import huge
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
@@ -578,3 +582,82 @@ def test_gradients_of_parameters_and_strided_operands(layout: str) -> None:
         losses = (masked.mse_loss(x, y, mask=mask), masked.mse_loss(x.to_dense(), y.expand(x.shape), mask=mask))
         first, second = (torch.autograd.grad(loss, y)[0] for loss in losses)
         torch.testing.assert_close(first, second)
+
+
+# ------------------------------------------------------------------------------------ cost, dtypes, masked tensors
+
+
+def test_a_million_by_a_million_stays_small() -> None:
+    """One dense temporary would take 1e12 bytes and more; each of the three inputs takes 20 MB."""
+    generator = torch.Generator().manual_seed(0)
+    x, y, mask = huge(generator), huge(generator), huge(generator, torch.bool)
+    row, column = (torch.rand(shape, generator=generator) < 0.5 for shape in ((1_000_000,), (1_000_000, 1)))
+    weight = torch.ones(1_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    masked.quantile(x, torch.tensor([0.25, 0.5]), 1, mask=row)
+    masked.mode(x, 0, mask=column)
+    masked.unique_consecutive(x, return_counts=True, mask=row.to_sparse_coo())
+    masked.argmax(x, mask=row)  # the row repeats a million times
+    masked.cummax(x, 1, mask=mask)
+    masked.layer_norm(x, (1_000_000,), weight, weight)
+    masked.batch_norm(x, weight, weight, None, None, True, mask=column)
+    masked.local_response_norm(x, 3)
+    masked.dist(x, y, mask=mask)
+    masked.binary_cross_entropy_with_logits(x, y, pos_weight=weight, mask=column, target_mask=mask)
+    masked.mse_loss(x, y, reduction="none")
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    assert grown < 800, f"{grown:.0f} MB"
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.int32, torch.uint8])
+def test_dtypes_are_those_of_the_strided_form(dtype: torch.dtype) -> None:
+    dense = torch.tensor([[3, 0, 2, 0], [0, 0, 0, 1], [1, 1, 0, 3]]).to(dtype)
+    mask = torch.tensor([[True, True, False, True], [True] * 4, [True, False, True, True]])
+    stored = mask & (dense != 0)
+    forms: dict[str, Callable[[Tensor], Any]] = {
+        "mode": lambda x: masked.mode(x, 1, mask=mask),
+        "unique_consecutive": lambda x: masked.unique_consecutive(x, return_counts=True, mask=mask),
+        "cummax": lambda x: masked.cummax(x, 1, mask=stored),
+    }
+    if dtype.is_floating_point:
+        forms |= {
+            "layer_norm": lambda x: masked.layer_norm(x, (4,), mask=stored),
+            "batch_norm": lambda x: masked.batch_norm(x, None, None, training=True, mask=stored),
+            "mse": lambda x: masked.mse_loss(x, dense + 1, mask=mask),
+            "dist": lambda x: masked.dist(x, torch.ones_like(dense), mask=mask),
+        }
+    for name, form in forms.items():
+        got, expected = form(dense.to_sparse_coo()), form(dense)
+        assert type(got) is type(expected)
+        pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
+        for a, b in pairs:
+            torch.testing.assert_close(a.to_dense() if layouts.is_sparse(a) else a, b, msg=name)
+
+
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_sparse_masked_tensors(convert: Callable[[Tensor], Tensor]) -> None:
+    """What a sparse masked tensor does not store is masked out, so that every form equals that of the strided one."""
+    data, mask = example(), masks_of((4, 6))["strided"]
+    strided = mt.masked_tensor(data, mask)
+    y = mt.masked_tensor(data.flip(0), data != 0)
+    forms: dict[str, Callable[[Tensor], Any]] = {
+        "quantile": lambda x: masked.quantile(x, 0.4, 1),
+        "quantile of all": lambda x: masked.quantile(x, 0.4),
+        "mode": lambda x: masked.mode(x, 0),
+        "unique_consecutive": lambda x: masked.unique_consecutive(x, return_counts=True),
+        "cummin": lambda x: masked.cummin(x, 1),
+        "layer_norm": lambda x: masked.layer_norm(x, (6,)),
+        "mse": lambda x: masked.mse_loss(x, y if x is strided else convert(y)),
+        "mse with a mask": lambda x: masked.mse_loss(x, y if x is strided else convert(y), mask=mask[:1]),
+        "mse entries": lambda x: masked.mse_loss(x, y if x is strided else convert(y), reduction="none"),
+        "mse with a plain target": lambda x: masked.mse_loss(x, data),
+        "mse of a plain input": lambda x: masked.mse_loss(data, x),
+        "dist": lambda x: masked.dist(x, y if x is strided else convert(y)),
+    }
+    for name, form in forms.items():
+        got, expected = form(convert(strided)), form(strided)
+        pairs = zip(got, expected, strict=True) if isinstance(got, tuple) else [(got, expected)]
+        for a, b in pairs:
+            assert type(a) is mt.MaskedTensor, name
+            assert_close(a.to_dense(), b)
+            assert layouts.is_sparse(mt.get_data(a)) or a.dim() == 0 or name == "unique_consecutive", name
