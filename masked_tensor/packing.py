@@ -93,16 +93,15 @@ def _sequence(
     """One layer in one direction, piece by piece; a row's state is set aside when it ends."""
     outs: list[Tensor] = []
     ended: list[list[Tensor]] = []
-    start = 0
-    for rows, same in groupby(way.batch_sizes.tolist()):
-        steps = sum(1 for _ in same)
-        ended.append([h[:, rows:] for h in state])
-        state = [h[:, :rows] for h in state]
-        piece = x[start : start + steps * rows].view(steps, rows, x.shape[1])
-        begin: Any = [h.contiguous() for h in state]
+    runs = [(rows, sum(1 for _ in same)) for rows, same in groupby(way.batch_sizes.tolist())]
+    # split, whose gradient is one cat: that of a slice is as large as all of x, for every piece
+    for (rows, steps), piece in zip(runs, x.split([rows * steps for rows, steps in runs]), strict=True):
+        parts = [h.split([rows, h.shape[1] - rows], 1) for h in state]
+        ended.append([rest for _, rest in parts])
+        begin: Any = [h.contiguous() for h, _ in parts]
         begin = begin if len(begin) > 1 else begin[0]
+        piece = piece.view(steps, rows, x.shape[1])
         out, *state = op.input(piece, begin, weights, net.has_biases, 1, 0.0, net.train, False, False)
         outs.append(out.flatten(0, 1))
-        start += steps * rows
-    last = [torch.cat(parts, 1) for parts in zip(state, *reversed(ended), strict=True)]
+    last = [torch.cat(h, 1) for h in zip(state, *reversed(ended), strict=True)]
     return torch.cat(outs), last

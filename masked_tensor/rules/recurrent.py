@@ -40,7 +40,7 @@ def recurrent(
     if x.data.dim() != 3:
         raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
     net = Net(has_biases, num_layers, dropout, train, bidirectional)
-    weights = [zeroed(pair.of(p)) for p in params]
+    weights: list[Any] = [zeroed(p) if type(p) is Pair else p for p in params]
     valid = masks.any(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
