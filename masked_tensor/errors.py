@@ -63,6 +63,13 @@ def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
     )
 
 
+def no_sparse_form(name: str, input: Tensor) -> UnsupportedOpError:
+    """A functional form was given a sparse input, of which it would make something dense."""
+    return UnsupportedOpError(
+        f"masked_tensor.{name} has no form for {input.layout} inputs; give it input.to_dense() (and the same mask)"
+    )
+
+
 def plain_target(op: str) -> MaskedWriteError:
     """A masked operand of an in-place or ``out=`` call whose target is a plain tensor."""
     return MaskedWriteError(

@@ -1,10 +1,23 @@
-"""After the law tests: how many entries and samples each family ran."""
+"""After the law tests: how many entries and samples each family ran; after the matrix: how many calls per layout."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 
+def table(outcomes: list[tuple[str, str, int]]) -> Iterator[str]:
+    """One line per input layout, from (layout, outcome, calls)."""
+    yield f"{'input':18}{'pass':>8}{'calls':>8}{'refused':>10}{'calls':>8}"
+    for layout in dict.fromkeys(layout for layout, _, _ in outcomes):
+        line = f"{layout:18}"
+        for outcome, width in (("passes", 8), ("refused", 10)):
+            calls = [n for where, what, n in outcomes if (where, what) == (layout, outcome)]
+            line += f"{len(calls):{width}}{sum(calls):8}"
+        yield line
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
+    outcomes: list[tuple[str, str, int]] = []
     entries: dict[str, set[str]] = defaultdict(set)
     samples: dict[str, int] = defaultdict(int)
     for report in terminalreporter.stats.get("passed", []):
@@ -13,9 +26,15 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 family, name, checked = value
                 entries[family].add(name)
                 samples[family] += checked
+            elif key == "matrix":
+                outcomes.append(value)
     if entries:
         terminalreporter.section("laws over torch's operator database")
         for family in sorted(entries):
             terminalreporter.line(f"{family:12} {len(entries[family]):4} entries {samples[family]:7} samples")
         total = sum(map(len, entries.values())), sum(samples.values())
         terminalreporter.line(f"{'all':12} {total[0]:4} entries {total[1]:7} samples")
+    if outcomes:
+        terminalreporter.section("functional forms by layout of the input")
+        for line in table(outcomes):
+            terminalreporter.line(line)

@@ -35,7 +35,7 @@ NOT_APPLICABLE = {
     },
     "a sparse result, which the harness cannot compare: see test_sparse": {"to_sparse"},
     "its offsets, which the harness masks too, must be plain: see test_embedding": {"nn.functional.embedding_bag"},
-    "the peer's own functions, tested as ours in test_functional": {
+    "the peer's own functions, tested as ours in test_matrix": {
         *(name for name in database.ENTRIES if name.startswith("masked.")),
     },
 }

@@ -12,7 +12,8 @@ import masked_tensor.functional as masked
 from masked_tensor import layouts
 from masked_tensor.layouts.elements import canonical, same_pattern
 
-from .test_functional import ALONG, INPUTS, REDUCTIONS, masks_of
+from .examples import INPUTS, masks_of
+from .matrix import ALONG, REDUCTIONS, Positions
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
@@ -21,17 +22,18 @@ pytestmark = [
 ]
 
 
-def along_last(name: str, keywords: dict[str, Any]) -> Callable[..., Tensor]:
-    form = getattr(masked, name.split()[0])
-    return lambda x, mask: form(x, dim=-1, mask=mask, **keywords)
-
-
+NO_GRADIENT = ("any", "all", "count_nonzero", "norm 0")
+AS_ANOTHER = ("aminmax min", "aminmax max", "var_mean var", "var_mean mean", "std_mean std", "std_mean mean")
 FORMS: dict[str, Callable[..., Tensor]] = {
-    name: along_last(name, keywords)
-    for name, (_, _, keywords) in REDUCTIONS.items()
-    if name not in ("any", "all", "count_nonzero", "norm 0")
+    name: (lambda x, mask, form=row.form: form(x, dim=-1, mask=mask))
+    for name, row in REDUCTIONS.items()
+    if not row.at and name not in (*NO_GRADIENT, *AS_ANOTHER)
 }
-FORMS |= {name: (lambda x, mask, form=form: form(x, -1, mask=mask)) for name, (_, form, _) in ALONG.items()}
+FORMS |= {
+    name: (lambda x, mask, form=row.form: form(x, -1, mask=mask))
+    for name, row in ALONG.items()
+    if not isinstance(row, Positions)
+}
 
 
 def distinct(layout: str) -> Tensor:
@@ -49,7 +51,7 @@ def finite_dense(out: Tensor) -> Tensor:
     return out.nan_to_num(0, 0, 0)
 
 
-@pytest.mark.parametrize("layout", [name for name in INPUTS if name != "csr batched"])  # gradcheck cannot iterate it
+@pytest.mark.parametrize("layout", [name for name in INPUTS if "batched" not in name])  # gradcheck cannot iterate it
 @pytest.mark.parametrize("name", FORMS)
 def test_gradcheck(name: str, layout: str) -> None:
     for mask_name in ("none", "coo"):

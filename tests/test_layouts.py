@@ -13,8 +13,9 @@ from masked_tensor import layouts
 from masked_tensor.layouts import compressed, coo, strided
 from masked_tensor.layouts.elements import at, canonical, same_pattern
 
+from .examples import INPUTS
+from .matrix import check_pattern
 from .oracles import sparse as oracle
-from .test_functional import INPUTS, check_pattern
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),

@@ -16,8 +16,10 @@ from masked_tensor import layouts
 from masked_tensor.layouts.elements import canonical, same_pattern
 from masked_tensor.testing import assert_close
 
+from .examples import INPUTS, example, masks_of
+from .matrix import check_pattern, compare
 from .oracles import sparse as oracle
-from .test_functional import INPUTS, check, check_pattern, example, masked_specified, masks_of
+from .oracles.groups import EPS, parameters
 from .test_functional_gradients import distinct, finite_dense
 from .test_layouts import huge
 
@@ -58,7 +60,7 @@ def test_quantile(name: str, layout: str) -> None:
             keepdim = q > 0.5
             expected, valid = oracle.reduction(function, dense, mask, dims, keepdim, NAN)
             out = getattr(masked, name)(x, q, dim, keepdim=keepdim, interpolation=kind, mask=mask)
-            check(out, x, expected, valid, f"{name} {q} {kind} of {layout}, mask {mask_name}, dim {dim}", keepdim)
+            compare(out, x, expected, valid, f"{name} {q} {kind} of {layout}, mask {mask_name}, dim {dim}")
 
 
 @pytest.mark.parametrize("layout", SPARSE)
@@ -85,22 +87,10 @@ def test_mode(layout: str) -> None:
             keepdim = not keepdim
             what = f"mode of {layout}, mask {mask_name}, dim {dim}"
             values, indices = masked.mode(x, dim, keepdim=keepdim, mask=mask)
-            expected, valid = oracle.reduction(most_frequent, dense, mask, dims, keepdim, NAN)
-            check(values, x, expected, valid, what, keepdim)
-            expected, valid = oracle.position(last_mode, dense, mask, dims, keepdim)
-            check(indices, x, expected, valid, what, keepdim)
-
-
-def most_frequent(v: Tensor) -> Tensor:
-    """torch.mode, but NaN, which equals nothing, is the last of several candidates (torch's sort leaves that open)."""
-    numbers = v[~v.isnan()]
-    return numbers.mode(0)[0] if numbers.numel() else v[0]
-
-
-def last_mode(v: Tensor) -> Tensor:
-    """The last of the positions of the mode; of NaN alone, which equal nothing, the first."""
-    value = most_frequent(v)
-    return v.isnan().nonzero()[0, 0] if value.isnan() else (v == value).nonzero()[-1, 0]
+            expected, valid = oracle.reduction(oracle.most_frequent, dense, mask, dims, keepdim, NAN)
+            compare(values, x, expected, valid, what)
+            expected, valid = oracle.position(oracle.last_mode, dense, mask, dims, keepdim)
+            compare(indices, x, expected, valid, what)
 
 
 @pytest.mark.parametrize("layout", SPARSE)
@@ -136,119 +126,7 @@ def test_masks_that_repeat_are_never_spelled_out() -> None:
                 torch.testing.assert_close(got.to_dense() if got.dim() else got, expected)
 
 
-# --------------------------------------------------------------------------------------------------------------- scans
-
-
-@pytest.mark.parametrize("layout", SPARSE)
-@pytest.mark.parametrize("name", ["cummax", "cummin"])
-def test_running_extremes(name: str, layout: str) -> None:
-    x = INPUTS[layout]()
-    dense, stored = x.to_dense(), masked_specified(x)
-    scan = getattr(torch, name)
-
-    def last_place(v: Tensor) -> Tensor:  # of values that carry their position
-        value = torch.floor(v / 100)
-        return (v - 100 * value)[scan(value, 0).indices].long()
-
-    for dim in range(-1, x.dim() - 1):
-        position = torch.arange(x.shape[dim]).view(-1, *[1] * (x.dim() - dim % x.dim() - 1)).expand(x.shape)
-        for mask_name, mask in masks_of(tuple(x.shape)).items():
-            out = getattr(masked, name)(x, dim, mask=mask)
-            values, valid = oracle.elementwise(lambda v: scan(v, 0).values, x, mask, dim % x.dim(), dense)
-            indices, _ = oracle.elementwise(last_place, x, mask, dim % x.dim(), dense * 100 + position)
-            for got, expected in ((out.values, values), (out.indices, indices)):
-                assert got.layout is x.layout
-                assert got.dtype is expected.dtype
-                got = got.to_dense()
-                what = f"{name} of {layout}, mask {mask_name}, dim {dim}"
-                torch.testing.assert_close(got[valid], expected[valid], msg=what)
-                assert (got[stored & ~valid] == 0).all(), what
-
-
 # --------------------------------------------------------------------------------------------------------- norm layers
-
-EPS = 0.1
-
-
-def standardized(v: Tensor) -> Tensor:
-    return (v - v.mean()) / (v.var(correction=0) + EPS).sqrt()
-
-
-def root_mean_square(v: Tensor) -> Tensor:
-    return v / (v.square().mean() + EPS).sqrt()
-
-
-def parameters(*shape: int) -> tuple[Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(2)
-    return torch.randn(shape, generator=generator).double(), torch.randn(shape, generator=generator).double()
-
-
-def layers(
-    shape: tuple[int, ...],
-) -> dict[str, tuple[Callable[..., Tensor], Callable[..., Any], Callable[..., Tensor]]]:
-    """Per name: the form, the group of an index, and what the parameters make of a standardized value."""
-    channels, ndim = shape[1], len(shape)
-    weight, bias = parameters(channels)
-    wide, shift = parameters(*shape[-2:])
-    everything, _ = parameters(*shape)
-
-    def by_channel(h: Tensor) -> Tensor:
-        along = (-1, *[1] * (ndim - 2))
-        return h * weight.view(along) + bias.view(along)
-
-    return {
-        "layer_norm": (
-            lambda x, mask: masked.layer_norm(x, shape[-1:], wide[0], shift[0], EPS, mask=mask),
-            lambda i: i[:-1],
-            lambda h: h * wide[0] + shift[0],
-        ),
-        "layer_norm of two": (
-            lambda x, mask: masked.layer_norm(x, shape[-2:], wide, None, EPS, mask=mask),
-            lambda i: i[:-2],
-            lambda h: h * wide,
-        ),
-        "layer_norm of all": (
-            lambda x, mask: masked.layer_norm(x, shape, everything, eps=EPS, mask=mask),
-            lambda i: None,
-            lambda h: h * everything,
-        ),
-        "rms_norm": (
-            lambda x, mask: masked.rms_norm(x, shape[-1:], wide[1], EPS, mask=mask),
-            lambda i: i[:-1],
-            lambda h: h * wide[1],
-        ),
-        "group_norm": (
-            lambda x, mask: masked.group_norm(x, 2, weight, bias, EPS, mask=mask),
-            lambda i: (i[0], i[1] // (channels // 2)),
-            by_channel,
-        ),
-        "instance_norm": (
-            lambda x, mask: masked.instance_norm(x, None, None, weight, bias, eps=EPS, mask=mask),
-            lambda i: i[:2],
-            by_channel,
-        ),
-        "batch_norm": (
-            lambda x, mask: masked.batch_norm(x, None, None, weight, bias, True, 0.1, EPS, mask=mask),
-            lambda i: i[1],
-            by_channel,
-        ),
-    }
-
-
-@pytest.mark.parametrize("layout", SPARSE)
-@pytest.mark.parametrize("name", layers((2, 2)))
-def test_norm_layers(name: str, layout: str) -> None:
-    x = INPUTS[layout]()
-    dense, stored = x.to_dense(), masked_specified(x)
-    form, group, scaled = layers(tuple(x.shape))[name]
-    statistics = root_mean_square if name.startswith("rms") else standardized
-    for mask_name, mask in masks_of(tuple(x.shape)).items():
-        expected, valid = oracle.grouped(statistics, x, mask, group, dense)
-        out, what = form(x, mask), f"{name} of {layout}, mask {mask_name}"
-        assert out.layout is x.layout, what
-        torch.testing.assert_close(out.to_dense()[valid], scaled(expected)[valid], msg=what)
-        assert (out.to_dense()[stored & ~valid] == 0).all(), what
-        assert same_pattern(out, canonical(x)), what
 
 
 @pytest.mark.parametrize("layout", ["coo", "coo 3-d", "csr", "bsr", "csr batched"])
@@ -282,22 +160,8 @@ def test_running_statistics(name: str, layout: str) -> None:
         out = form(x, mean, var, None, None, False, 0.3, EPS, mask=mask)
         along = (-1, *[1] * (x.dim() - 2))
         expected = (dense - mean.view(along)) / (var.view(along) + EPS).sqrt()
-        flags = masked_specified(x) & torch.tensor([*visible.values()]).view(x.shape)
+        flags = oracle.specified(x) & torch.tensor([*visible.values()]).view(x.shape)
         torch.testing.assert_close(out.to_dense(), torch.where(flags, expected, 0))
-
-
-@pytest.mark.parametrize("layout", SPARSE)
-def test_local_response_norm(layout: str) -> None:
-    x = INPUTS[layout]()
-    stored = masked_specified(x)
-    for size, (mask_name, mask) in itertools.product((2, 3), masks_of(tuple(x.shape)).items()):
-        visible = torch.tensor([*oracle.shown(mask, tuple(x.shape)).values()]).view(x.shape)
-        dense = torch.where(visible, x.to_dense(), 0)
-        plain = dense if x.dim() > 2 else dense.unsqueeze(-1)
-        expected = torch.nn.functional.local_response_norm(plain, size, 0.5, 0.75, 2.0).reshape(x.shape)
-        out = masked.local_response_norm(x, size, 0.5, 0.75, 2.0, mask=mask)
-        assert out.layout is x.layout
-        torch.testing.assert_close(out.to_dense(), torch.where(stored & visible, expected, 0), msg=mask_name)
 
 
 def test_norm_layers_refuse() -> None:
@@ -570,7 +434,7 @@ def through(name: str, x: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 def test_gradients_of_parameters_and_strided_operands(layout: str) -> None:
     x = distinct(layout)
     mask = masks_of(tuple(x.shape))["coo"]
-    flags = masked_specified(x) & mask.to_dense()  # what takes part in a norm layer
+    flags = oracle.specified(x) & mask.to_dense()  # what takes part in a norm layer
     for group in (x.shape[-1:], x.shape[-2:]):
         both = [p.requires_grad_() for p in parameters(*group)]
         sparse = finite_dense(masked.layer_norm(x, group, *both, mask=mask))

@@ -166,9 +166,7 @@ def restored(result: Any, shape: Sequence[int]) -> Any:
 def refuse(name: str, x: Given) -> None:
     """Raises for a sparse input of a function that has no sparse form."""
     if layouts.is_sparse(x.data):
-        raise errors.UnsupportedOpError(
-            f"masked_tensor.{name} has no form for {x.data.layout} inputs; give it input.to_dense() (and the same mask)"
-        )
+        raise errors.no_sparse_form(name, x.data)
 
 
 def whole(x: Given) -> Pair:

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-from .entrance import entered
+from .entrance import entered, refuse
 from .loss import in_python, loss, run_loss, sides
 from .reduce import aten
 
@@ -115,7 +115,10 @@ def multilabel_soft_margin_loss(
         rows = (entries if weight is None else entries * weight).mean(-1)
         return rows.mean() if reduction == "mean" else rows.sum() if reduction == "sum" else rows
 
-    return in_python(loss, *sides(input, target, masking), reduction)
+    first, second, fill_value = sides(input, target, masking)
+    for side in (first, second):
+        refuse("multilabel_soft_margin_loss", side)
+    return in_python(loss, first, second, fill_value, reduction)
 
 
 def _three(

@@ -81,6 +81,10 @@ def instance_norm(
     x = pair.of(x)
     if not use_input_stats:
         return _evaluated(x, weight, bias, running_mean, running_var, eps)
+    if x.data.dim() == 2:  # every entry is an instance of its own
+        deep = Pair(x.data.unsqueeze(-1), x.mask.unsqueeze(-1), x.payload)
+        result = instance_norm(deep, weight, bias, running_mean, running_var, True, momentum, eps)
+        return Pair(result.data.squeeze(-1), result.mask.squeeze(-1), result.payload)
     channels, dims = _channels(x), tuple(range(2, x.data.dim()))
     result, s = standardize(x, dims, eps, along(weight, channels), along(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))

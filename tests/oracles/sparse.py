@@ -30,6 +30,20 @@ def shown(mask: Tensor | None, shape: tuple[int, ...]) -> dict[tuple[int, ...], 
     return {index: dense[source(index)] for index in itertools.product(*map(range, shape))}
 
 
+def flags(mask: Tensor | None, shape: tuple[int, ...]) -> Tensor:
+    """``shown`` as a tensor."""
+    visible = _remembered(mask, shape, "shown", lambda: shown(mask, tuple(shape)))
+    return torch.tensor([*visible.values()], dtype=torch.bool).reshape(shape)
+
+
+def specified(x: Tensor) -> Tensor:
+    """Where ``x`` stores something; a strided tensor stores everything."""
+    found = torch.full(x.shape, x.layout is torch.strided)
+    for index in [] if x.layout is torch.strided else pattern(x)[0]:
+        found[index] = True
+    return found
+
+
 def pattern(x: Tensor) -> tuple[list[tuple[int, ...]], list[Any]]:
     """The specified indices and their values, dense dimensions spelled out; duplicates are kept."""
     found: list[tuple[tuple[int, ...], Any]] = []
@@ -68,23 +82,43 @@ def reduction(
 ) -> tuple[Tensor, Tensor]:
     """``function`` on the list of shown elements of every slice, and whether there are any."""
     shape = tuple(dense.shape)
-    visible = shown(mask, shape)
-    kept = [d for d in range(len(shape)) if d not in dims]
-    out_shape = tuple(1 if d in dims else n for d, n in enumerate(shape)) if keepdim else tuple(shape[d] for d in kept)
-    results, valid = [], []
-    for place in itertools.product(*(range(shape[d]) for d in kept)):
-        elements = []
-        for inner in itertools.product(*(range(shape[d]) for d in dims)):
-            where = dict(zip(kept, place, strict=True)) | dict(zip(dims, inner, strict=True))
-            index = tuple(where[d] for d in range(len(shape)))
-            if visible[index]:
-                elements.append(dense[index])
-        valid.append(bool(elements))
-        results.append(function(torch.stack(elements)) if elements else None)
+    results = [function(dense.reshape(-1)[e]) if len(e) else None for e in elements(mask, shape, dims)]
+    out_shape = [1 if d in dims else n for d, n in enumerate(shape) if keepdim or d not in dims]
     like = next((r for r in results if r is not None), None)
     dtype = like.dtype if like is not None else function(dense.reshape(-1)).dtype
     data = torch.stack([torch.tensor(empty).to(dtype) if r is None else r for r in results]) if results else dense
-    return data.reshape(out_shape), torch.tensor(valid).reshape(out_shape)
+    return data.reshape(out_shape), torch.tensor([r is not None for r in results]).reshape(out_shape)
+
+
+def elements(mask: Tensor | None, shape: tuple[int, ...], dims: tuple[int, ...]) -> list[Tensor]:
+    """For every slice along ``dims``: the row-major numbers of the elements that the mask shows, in their order."""
+    visible = _remembered(mask, shape, "shown", lambda: shown(mask, shape))
+
+    def listed() -> list[Tensor]:
+        numbers = dict(zip(visible, itertools.count(), strict=False))
+        kept = [d for d in range(len(shape)) if d not in dims]
+        slices = []
+        for place in itertools.product(*(range(shape[d]) for d in kept)):
+            found = []
+            for inner in itertools.product(*(range(shape[d]) for d in dims)):
+                where = dict(zip(kept, place, strict=True)) | dict(zip(dims, inner, strict=True))
+                index = tuple(where[d] for d in range(len(shape)))
+                if visible[index]:
+                    found.append(numbers[index])
+            slices.append(torch.tensor(found, dtype=torch.int64))
+        return slices
+
+    return _remembered(mask, shape, dims, listed)  # type: ignore[no-any-return]
+
+
+_KNOWN: dict[Any, tuple[Tensor | None, Any]] = {}  # with the mask, so that its id stays its own
+
+
+def _remembered(mask: Tensor | None, shape: tuple[int, ...], dims: Any, make: Callable[[], Any]) -> Any:
+    key = id(mask), tuple(shape), dims
+    if key not in _KNOWN:
+        _KNOWN[key] = mask, make()
+    return _KNOWN[key][1]
 
 
 def position(
@@ -92,7 +126,6 @@ def position(
 ) -> tuple[Tensor, Tensor]:
     """argmax and argmin: positions among all elements of a slice, shown or not."""
     shape = tuple(dense.shape)
-    visible = shown(mask, shape)
     numbers = torch.zeros(shape, dtype=torch.int64)
     for index in itertools.product(*map(range, shape)):
         number = 0
@@ -100,10 +133,10 @@ def position(
             number = number * shape[d] + index[d]
         numbers[index] = number
     where, valid = reduction(lambda v: function(v), dense, mask, dims, keepdim, 0)
-    flags = torch.tensor([visible[i] for i in itertools.product(*map(range, shape))]).reshape(shape)
+    seen = flags(mask, shape)
     order = [d for d in range(len(shape)) if d not in dims] + list(dims)
     number_rows = numbers.permute(order).reshape(where.numel(), -1)
-    flag_rows = flags.permute(order).reshape(where.numel(), -1)
+    flag_rows = seen.permute(order).reshape(where.numel(), -1)
     flat = where.reshape(-1).tolist()
     picked = [int(n[f][w]) if f.any() else 0 for n, f, w in zip(number_rows, flag_rows, flat, strict=True)]
     return torch.tensor(picked).reshape(where.shape), valid
@@ -114,37 +147,23 @@ def elementwise(
 ) -> tuple[Tensor, Tensor]:
     """``function`` on the shown (for a sparse input: and stored) elements of every slice along ``dim``, put back."""
     shape = tuple(dense.shape)
-    visible = shown(mask, shape)
-    if x.layout is not torch.strided:
-        stored = set(pattern(x)[0])
-        visible = {i: v and i in stored for i, v in visible.items()}
-    flags = torch.zeros(shape, dtype=torch.bool)
-    for index, flag in visible.items():
-        flags[index] = flag
-    rows, flag_rows = dense.movedim(dim, -1).reshape(-1, shape[dim]), flags.movedim(dim, -1).reshape(-1, shape[dim])
+    valid = flags(mask, shape) & specified(x)
+    rows, flag_rows = (t.movedim(dim, -1).reshape(-1, shape[dim]) for t in (dense, valid))
     result = torch.zeros(rows.shape, dtype=function(rows[0]).dtype)
     for row, flag, out in zip(rows, flag_rows, result, strict=True):
         if flag.any():
             out[flag] = function(row[flag])
     moved = [n for d, n in enumerate(shape) if d != dim] + [shape[dim]]
-    return result.reshape(moved).movedim(-1, dim), flags
+    return result.reshape(moved).movedim(-1, dim), valid
 
 
-def grouped(
-    function: Callable[[Tensor], Tensor],
-    x: Tensor,
-    mask: Tensor | None,
-    group: Callable[[tuple[int, ...]], Any],
-    dense: Tensor,
-) -> tuple[Tensor, Tensor]:
-    """``function`` on the shown and stored elements of every group, put back where they came from."""
-    visible, stored = shown(mask, tuple(dense.shape)), set(pattern(x)[0])
-    members: dict[Any, list[tuple[int, ...]]] = {}
-    for index, flag in visible.items():
-        if flag and index in stored:
-            members.setdefault(group(index), []).append(index)
-    result, flags = torch.zeros_like(dense), torch.zeros(dense.shape, dtype=torch.bool)
-    for indices in members.values():
-        for index, value in zip(indices, function(torch.stack([dense[i] for i in indices])), strict=True):
-            result[index], flags[index] = value, True
-    return result, flags
+def most_frequent(v: Tensor) -> Tensor:
+    """torch.mode, but NaN, which equals nothing, is the last of several candidates (torch's sort leaves that open)."""
+    numbers = v[~v.isnan()]
+    return numbers.mode(0)[0] if numbers.numel() else v[0]
+
+
+def last_mode(v: Tensor) -> Tensor:
+    """The last of the positions of the mode; of NaN alone, which equal nothing, the first."""
+    value = most_frequent(v)
+    return v.isnan().nonzero()[0, 0] if value.isnan() else (v == value).nonzero()[-1, 0]

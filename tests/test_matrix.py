@@ -1,0 +1,28 @@
+"""Every public functional form on every layout of input and mask: it agrees with the oracle, or is refused by name."""
+
+from typing import Any
+
+import pytest
+
+from masked_tensor import functional
+
+from . import matrix
+from .examples import INPUTS
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),  # torch's own, once
+    pytest.mark.filterwarnings("ignore:reduction. 'mean' divides"),  # torch's own kl_div
+]
+
+
+@pytest.mark.parametrize("layout", INPUTS)
+@pytest.mark.parametrize("name", matrix.ROWS)
+def test_every_function(name: str, layout: str, record_property: Any) -> None:
+    outcome, calls = matrix.judge(name, layout)
+    record_property("matrix", (layout, outcome, calls))
+
+
+def test_every_public_function_is_a_row() -> None:
+    rows = {name.split()[0] for name in matrix.ROWS}
+    assert rows == set(functional.__all__)
+    assert rows >= set(matrix.REFUSED)
