@@ -15,7 +15,7 @@ from torch._C import DispatchKey
 from torch._ops import OpOverload
 
 from . import errors, layouts, table, tracing
-from .members import join
+from .members import detach, join
 from .op import Op
 from .pair import Pair
 from .ports import assign, become, enter, leave
@@ -55,6 +55,8 @@ def _call_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
     target = args[0]
     if type(target) is not MaskedTensor:
         return _write_plain(entry, args, kwargs, recording)
+    if entry.op.name == "detach":
+        return detach(target)
     old = enter(target, recording)
     if layouts.involved((old,)):
         return _write_sparse(target, entry, args, kwargs, recording)

@@ -16,6 +16,7 @@ from .pair import Pair, Payload
 from .select import select
 from .tensor import MaskedTensor, hold, pair_of
 
+_AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)  # for what it records of a tensor; no memory is read
 _BACKEND = DispatchKeySet(DispatchKey.CPU)  # for metadata only: no kernel that reads memory is called through it
 
 
@@ -71,6 +72,15 @@ def _written_to_input(pair: Pair, new: Pair) -> Pair:
         )
     zero = pair.payload is Payload.ZERO and new.payload is not Payload.ZERO
     return Pair(select(new.data, pair.mask, 0) if zero else new.data, pair.mask, pair.payload)
+
+
+def detach(x: MaskedTensor) -> MaskedTensor:
+    """``x.detach_()``: ``x`` leaves the graph; a view cannot, as in torch."""
+    if x._history is not None and x._history.base() is not x:
+        raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
+    if x.requires_grad:
+        torch.ops.aten.detach_.default.redispatch(_AUTOGRAD, x)
+    return x
 
 
 def restride(x: MaskedTensor, new: Pair) -> None:

@@ -272,3 +272,19 @@ def test_anomaly_detection_sees_valid_gradients_only() -> None:
         x = mt.masked_tensor([0.0, None, 4.0], requires_grad=True)
         with pytest.raises(RuntimeError, match="returned nan values"):
             (x.sqrt() * 0).sum().backward()
+
+
+def test_detach_in_place() -> None:
+    x = mt.masked_tensor([1.0, None, 3.0], requires_grad=True)
+    y = x * 2
+    assert y.detach_() is y
+    assert y.is_leaf
+    assert not y.requires_grad
+    (y.requires_grad_() * 3).sum().backward()
+    assert (x.grad, y.grad.tolist()) == (None, [3, None, 3])
+    z = x * 2
+    with pytest.raises(RuntimeError, match="a view of a masked tensor cannot be detached in place"):
+        z[:2].detach_()
+    assert not x.detach_().requires_grad
+    with torch.inference_mode():
+        assert z.clone().detach_().tolist() == [2, None, 6]
