@@ -64,19 +64,30 @@ def _rule(name: str, rule: object) -> str:
 
 
 def ops() -> str:
-    """One line per operator: its family and rule."""
+    """Every operator that has a row, by family and rule."""
     counted = len(table.ENTRIES)
     parts = [
         "# The op table",
         f"{len(_all())} rows spell out {counted} overloads (in-place and `out=` twins included). "
         "`python -m masked_tensor` prints the same list. An operator that is not here either decomposes into ones that "
-        "are, or raises `UnsupportedOpError`, which names the ways out.",
+        "are, or raises `UnsupportedOpError`, which names the ways out. "
+        "How many of torch's operator database pass: [the score](../limits.md#score-over-torchs-operator-database). "
+        "What the rules do: [semantics](semantics.md).",
     ]
     for family in FAMILIES:
         if family.ROWS:
-            names = ", ".join(f"`{op.name}`" for op in sorted(family.ROWS, key=lambda op: op.name))
-            parts += [f"## {_title(family)}", names]
+            parts += [f"## {_title(family)}", *_by_rule(family)]
     return "\n\n".join(parts) + "\n"
+
+
+def _by_rule(family: ModuleType) -> list[str]:
+    """A line for each rule of the family, the largest first: the ops that follow it."""
+    names: dict[str, list[str]] = {}
+    for op in sorted(family.ROWS, key=lambda op: op.name):
+        rule = op.rule.__name__.lstrip("_")
+        names.setdefault("" if rule == "<lambda>" else rule, []).append(f"`{op.name}`")
+    ordered = sorted(names.items(), key=lambda item: -len(item[1]))
+    return [f"- **{rule or 'others'}**: {', '.join(ops)}" for rule, ops in ordered]
 
 
 def _all() -> list[Op]:

@@ -28,7 +28,7 @@ def explain(op: str) -> str:
     lines = [str(e.overload._schema) for e in found]
     for row in {(e.op.rule, tuple(e.op.params.items())): e.op for e in found}.values():
         rule = row.rule
-        lines += ["", f"law   {row.law}", f"rule  {rule.__module__}.{rule.__qualname__}"]
+        lines += ["", *([f"law   {row.law}"] if row.law else []), f"rule  {rule.__module__}.{rule.__qualname__}"]
         lines += [f"      {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
         if row.params:
             lines.append("row   " + ", ".join(f"{k}={v!r}" for k, v in row.params.items()))

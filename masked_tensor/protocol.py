@@ -64,7 +64,7 @@ def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
 
 
 def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x.new(...)``: as :meth:`new_tensor` and :meth:`new_empty`, plain."""
+    """``x.new(...)``: as :meth:`new_tensor` and ``new_empty``, plain."""
     return pair_of(x).data.new(*args, **kwargs)
 
 

@@ -147,4 +147,4 @@ for i, name in enumerate(METHODS):
 right.set(xticks=range(3), xticklabels=groups, ylim=(24, None), ylabel="error in points", title="held-out pupils")
 picture = Path(sys.argv[0]).with_suffix(".png")
 figure.savefig(picture)
-print(f"\nsaved {picture}")
+print(f"saved {picture.name} beside this script")

@@ -91,4 +91,4 @@ for panel, title, result in zip(panels, ("filled with -inf", "masked"), (recipe,
     panel.set(title=title, xticks=[], yticks=[])
 picture = Path(sys.argv[0]).with_suffix(".png")
 figure.savefig(picture)
-print(f"saved {picture}")
+print(f"saved {picture.name} beside this script")

@@ -349,4 +349,4 @@ scores.legend(loc="upper left")
 
 picture = Path(sys.argv[0]).with_suffix(".png")
 figure.savefig(picture, dpi=110)
-print(f"\nsaved {picture}")
+print(f"saved {picture.name} beside this script")
