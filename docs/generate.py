@@ -98,23 +98,33 @@ def _title(family: ModuleType) -> str:
     return family.__name__.rpartition(".")[2].replace("_", " ")
 
 
-FIRST = ("create", "tensor", "convert")  # modules of the public names that everybody needs
-LAST = ("modes", "doors", "pair", "errors")
+SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
+    "Making masked tensors": ["create"],
+    "The class": ["tensor"],
+    "Leaving": ["convert"],
+    "Functional forms": [],
+    "Choosing a meaning": ["modes"],
+    "Asking and extending": ["inspect", "doors", "pair", "validity"],
+    "Errors": ["errors"],
+}
 
 
 def api() -> str:
-    """The reference: every public name under the first paragraph of its module's docstring."""
+    """The reference: every public name, and the tools for tests."""
     homes: dict[str, list[str]] = {}
     for name in masked_tensor.__all__:
-        homes.setdefault(getattr(masked_tensor, name).__module__, []).append(name)
+        homes.setdefault(getattr(masked_tensor, name).__module__.rpartition(".")[2], []).append(name)
+    placed = [module for modules in SECTIONS.values() for module in modules]
     parts = ["# Reference", "Every name below is imported from `masked_tensor` itself."]
-    for home in sorted(homes, key=_place):
-        parts += [f"## {home.rpartition('.')[2]}", (inspect.getdoc(sys.modules[home]) or "").split("\n\n")[0]]
-        parts += ["```{eval-rst}\n" + "\n".join(map(_directive, homes[home])) + "\n```"]
-    tools = [name for name, _ in inspect.getmembers(testing, _is_tool)]
-    parts += ["## testing", (inspect.getdoc(testing) or "").split("\n\n")[0]]
-    parts += ["```{eval-rst}\n" + "\n".join(f".. autofunction:: masked_tensor.testing.{n}\n" for n in tools) + "\n```"]
-    return "\n\n".join(parts) + "\n"
+    for title, modules in SECTIONS.items():
+        parts += [f"## {title}"]
+        parts += [_described([name for module in modules for name in homes[module]])] if modules else []
+        for module in [] if modules else sorted(homes.keys() - placed):
+            home = sys.modules[f"masked_tensor.functional.{module}"]
+            parts += [f"### {module}", (inspect.getdoc(home) or "").split("\n\n")[0], _described(homes[module])]
+    tools = [f"testing.{name}" for name, _ in inspect.getmembers(testing, _is_tool)]
+    parts += ["## Testing", (inspect.getdoc(testing) or "").split("\n\n")[0] + " From `masked_tensor.testing`."]
+    return "\n\n".join([*parts, _described(tools)]) + "\n"
 
 
 def _is_tool(thing: object) -> bool:
@@ -122,12 +132,12 @@ def _is_tool(thing: object) -> bool:
     return inspect.isfunction(thing) and home == testing.__name__ and not name.startswith("_")
 
 
-def _place(home: str) -> tuple[int, str]:
-    module = home.rpartition(".")[2]
-    return (FIRST.index(module) if module in FIRST else 10 + LAST.index(module) if module in LAST else 5), home
-
-
-def _directive(name: str) -> str:
-    if inspect.isclass(getattr(masked_tensor, name)):
-        return f".. autoclass:: masked_tensor.{name}\n   :members:\n"
-    return f".. autofunction:: masked_tensor.{name}\n"
+def _described(names: list[str]) -> str:
+    """What Sphinx reads of the docstrings."""
+    lines = []
+    for name in names:
+        if inspect.isclass(getattr(masked_tensor, name, None)):
+            lines += [f".. autoclass:: masked_tensor.{name}", "   :members:", ""]
+        else:
+            lines += [f".. autofunction:: masked_tensor.{name}", ""]
+    return "```{eval-rst}\n" + "\n".join(lines) + "```"
