@@ -13,6 +13,9 @@ from . import convert, copies, errors
 from .show import HOLE
 from .tensor import MaskedTensor, pair_of
 
+POSITIONS = (int, slice, type(None), type(...))  # keys that are no condition
+
+
 # ------------------------------------------------------------------------------------------------------------- numbers
 
 
@@ -74,6 +77,14 @@ def contains(x: MaskedTensor, element: Any) -> bool:
         equal: Any = x == element
         return bool(convert.filled(equal, False).any())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
+    """``x[key] = value``: what is written becomes valid."""
+    positions = all(type(k) in POSITIONS for k in (key if type(key) is tuple else (key,)))
+    if not positions and not isinstance(value, Tensor):
+        value = pair_of(x).data.new_tensor(value)  # of a number under a condition torch 2.15 makes masked_fill_
+    Tensor.__setitem__(x, key, value)
 
 
 def formatted(x: MaskedTensor, spec: str) -> str:
@@ -144,6 +155,7 @@ def hang() -> None:
         "__complex__": _number(complex),
         "__index__": index,
         "__contains__": contains,
+        "__setitem__": setitem,
         "__format__": formatted,
         "numpy": numpy,
         "__array__": array,
