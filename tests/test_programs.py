@@ -10,8 +10,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .steps import VALUES, VIEWS, WRITES
+from .reading_steps import VALUES, VIEWS
 from .twins import fresh
+from .writing_steps import WRITES
 
 PROGRAMS = int(os.environ.get("MASKED_TENSOR_PROGRAMS", "3000"))
 STEPS = 8
