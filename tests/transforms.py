@@ -25,11 +25,21 @@ _LENGTH = "the length of the result, or the number of draws, depends on the data
 XFAIL = {
     **{
         (name, "vmap"): "torch has no batching rule, and no fallback"
-        for name in ("_batch_norm_with_update", "allclose", "as_strided_scatter", "column_stack", "equal")
+        for name in (
+            "_batch_norm_with_update",
+            "allclose",
+            "as_strided_scatter",
+            "column_stack",
+            "equal",
+            "histogramdd",
+        )
     },
     **{
         (name, "vmap"): _LENGTH
-        for name in ("argwhere", "bincount", "index_put", "masked_select", "nonzero", "repeat_interleave")
+        for name in (
+            *("argwhere", "bincount", "index_put", "masked_select", "nonzero", "repeat_interleave"),
+            *("unique", "unique_consecutive"),
+        )
     },
     (
         "corrcoef",

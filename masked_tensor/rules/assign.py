@@ -37,7 +37,7 @@ def fill(x: Pair, value: Any) -> Pair:
 
 def zero(x: Pair) -> Pair:
     """``x.zero_()``: valid everywhere."""
-    return pair.plain(torch.ops.aten.zero(x.data))
+    return fill(x, 0)
 
 
 def index_put(

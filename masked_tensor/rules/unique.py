@@ -19,7 +19,7 @@ from .index import safe
 
 def valid_entries(x: Pair | Tensor) -> Tensor:
     """The valid entries, 1-D."""
-    return torch.masked_select(x.data, x.mask) if type(x) is Pair else x  # type: ignore[return-value]
+    return x.data[x.mask] if type(x) is Pair else x  # type: ignore[return-value]
 
 
 def unique(
@@ -82,7 +82,7 @@ def _weighted(x: Pair | Tensor, weight: Pair | Tensor | None) -> tuple[Tensor, T
         return valid_entries(x), None
     x, weight = pair.of(x), pair.of(weight)
     mask = masks.both(x.mask, weight.mask)
-    return torch.masked_select(x.data, mask), torch.masked_select(weight.data, mask)
+    return x.data[mask], weight.data[mask]
 
 
 def histogramdd(op: OpOverload, x: Pair | Tensor, bins: Any, *, weight: Any = None, **kwargs: Any) -> Any:

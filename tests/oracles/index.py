@@ -84,6 +84,11 @@ def nonzero(op: Any, x: Any, as_tuple: bool = False) -> Any:
     return result.unbind(1) if as_tuple else result
 
 
+def nonzero_static(op: Any, x: Any, *, size: int, fill_value: int = -1) -> torch.Tensor:
+    found = nonzero(op, x)[:size]
+    return torch.cat([found, torch.full((size - len(found), found.shape[1]), fill_value)])
+
+
 def index_or(op: Any, x: Any, where: Any, indices: Any, fill: float) -> Masked:
     """Every entry of the samples' matrices is read through two keys, cut off to the range, if the mask says so."""
     x, where, keys = masked(x), masked(where), [masked(k) for k in indices]
@@ -113,6 +118,7 @@ ORACLES = {
     "masked_select": masked_select,
     "nonzero": nonzero,
     "argwhere": nonzero,
+    "nonzero_static": nonzero_static,
     "__getitem__": moved,
     "_unsafe_masked_index": index_or,
 }

@@ -61,7 +61,7 @@ def _is_masked(value: Any) -> bool:
 
 
 MOVED = """
-    view reshape view_as reshape_as t T mT H mH transpose transpose_copy permute permute_copy movedim unsqueeze
+    view reshape view_as reshape_as t t_copy T mT H mH transpose transpose_copy permute permute_copy movedim unsqueeze
     unsqueeze_copy squeeze squeeze.multiple squeeze_copy expand expand_as expand_copy broadcast_to broadcast_tensors
     select slice narrow_copy diagonal diagonal_copy linalg.diagonal unfold unfold_copy unbind unbind_copy
     split split.list_args chunk hsplit vsplit dsplit split_with_sizes split_with_sizes_copy as_strided
