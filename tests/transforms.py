@@ -26,6 +26,7 @@ XFAIL = {
     **{
         (name, "vmap"): "torch has no batching rule, and no fallback"
         for name in (
+            "_chunk_cat",
             "_batch_norm_with_update",
             "allclose",
             "as_strided_scatter",

@@ -15,7 +15,8 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard
 from ..tracing import tracked
-from .index import Key, narrowed, plain_keys, safe, within
+from .choose import masked_fill
+from .index import Key, narrowed, negated, plain_keys, safe, within
 from .scatter import accumulate_at, extended, redirected
 
 
@@ -62,10 +63,10 @@ def index_put(
 
 
 def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Key], values: Pair | Tensor) -> Pair:
-    """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values`` where ``mask`` is True."""
-    x, values = pair.of(x), pair.of(values)
+    """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values``, with 0 for values where ``mask`` is False."""
+    x = pair.of(x)
     keys, valid = plain_keys(within(x.data, indices))
-    return accumulate_at(x, keys, valid, Pair(values.data, masks.both(values.mask, safe(mask)), values.payload))
+    return accumulate_at(x, keys, valid, masked_fill(values, negated(mask), 0))
 
 
 def _mask_put(mask: Tensor, keys: Sequence[Tensor | None], value: Tensor, shape: Sequence[int]) -> Tensor:

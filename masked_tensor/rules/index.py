@@ -15,6 +15,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
 from ..tracing import real
+from .choose import masked_fill
 
 Key = Pair | Tensor | None
 
@@ -36,23 +37,24 @@ def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Key]) -> Pair:
 
 
 def index_or(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Key], fill: float) -> Pair:
-    """``_unsafe_masked_index``: ``x[indices]`` where ``mask`` is True, else ``fill``, wherever the index points."""
-    x, chosen = pair.of(x), safe(mask)
-    found = index(torch.ops.aten.index.Tensor, x, within(x.data, indices))
-    valid = found.mask | ~chosen
-    return Pair(found.data.masked_fill(~chosen, fill), masks.both(valid, mask.mask) if type(mask) is Pair else valid)
+    """``_unsafe_masked_index``: ``x[indices]``, then ``masked_fill`` where ``mask`` is False."""
+    x = pair.of(x)
+    return masked_fill(index(torch.ops.aten.index.Tensor, x, within(x.data, indices)), negated(mask), fill)
+
+
+def negated(mask: Pair | Tensor) -> Pair | Tensor:
+    """``~mask``."""
+    return Pair(~mask.data, mask.mask) if type(mask) is Pair else ~mask  # type: ignore[operator]
 
 
 def within(data: Tensor, indices: Sequence[Key]) -> list[Key]:
     """Integer keys, one for each leading dimension of ``data``, cut off to its range."""
-    return [
-        k if k is None else Pair(_cut(k.data, n), k.mask) if type(k) is Pair else _cut(k, n)  # type: ignore[arg-type]
-        for k, n in zip(indices, data.shape, strict=False)
-    ]
-
-
-def _cut(index: Tensor, size: int) -> Tensor:
-    return index.clamp(-size, size - 1)
+    result = list(indices)
+    for d, k in enumerate(indices):
+        if k is not None:
+            cut = k.data.clamp(-data.shape[d], data.shape[d] - 1)
+            result[d] = Pair(cut, k.mask) if type(k) is Pair else cut
+    return result
 
 
 def _mask_at(op: OpOverload, mask: Tensor, keys: Sequence[Tensor | None], data: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import pair
+from .. import masks, pair
 from ..averaging import MEAN, NONE, SUM
 from ..op import Op
 from ..pair import Pair
@@ -32,7 +32,7 @@ def chunked(
 ) -> tuple[Pair, ...]:
     """The loss; the gradients that torch's op hands on to its own backward are empty."""
     kind = {"mean": MEAN, "sum": SUM}[reduction]
-    loss = cross_entropy(linear(x, layer, bias), target, _constant(weight), kind, ignore_index, label_smoothing)
+    loss = _loss(x, layer, target, bias, weight, kind, ignore_index, label_smoothing)
     empty = pair.plain(loss.data.new_empty(0))
     return loss, empty, empty, empty
 
@@ -47,15 +47,18 @@ def chunked_entries(
     *_: Any,
 ) -> Pair:
     """One loss for each sample."""
-    return cross_entropy(linear(x, layer, bias), target, _constant(weight), NONE, ignore_index)
+    return _loss(x, layer, target, bias, weight, NONE, ignore_index)
 
 
-def _constant(weight: Operand | None) -> Operand | None:
-    """The weights of the classes get no gradient, as in torch's ops."""
-    if weight is None:
-        return None
-    weight = pair.of(weight)
-    return Pair(weight.data.detach(), weight.mask, weight.payload)
+def _loss(
+    x: Operand, layer: Operand, target: Operand, bias: Operand | None, weight: Operand | None, *rest: Any
+) -> Pair:
+    """As torch's ops: in full precision under autocast, and without a gradient for the weights of the classes."""
+    if weight is not None:
+        classes = pair.of(weight)
+        weight = Pair(classes.data.detach(), classes.mask, classes.payload)
+    with masks.exactly(pair.of(x).data.device):
+        return cross_entropy(linear(x, layer, bias), target, weight, *rest)
 
 
 ROWS = []

@@ -154,8 +154,9 @@ def index_put(op: Any, x: Any, indices: Any, values: Any, accumulate: bool = Fal
 def add_at(op: Any, x: Any, where: Any, indices: Any, values: Any) -> Masked:
     x, where, values, keys = masked(x), masked(where), masked(values), [masked(k) for k in indices]
     shape = values.data.shape
-    places = [p for p in every(shape) if where.data.expand(shape)[p] and where.mask.expand(shape)[p]]
-    writes = [(named(x, keys, shape, p), values.data[p], bool(values.mask[p])) for p in places]
+    places = [p for p in every(shape) if where.mask.expand(shape)[p]]
+    added = torch.where(where.data, values.data, 0)
+    writes = [(named(x, keys, shape, p), added[p], bool(values.mask[p])) for p in places]
     return accumulated(x, [w for w in writes if w[0] is not None], "sum")
 
 

@@ -90,15 +90,15 @@ def nonzero_static(op: Any, x: Any, *, size: int, fill_value: int = -1) -> torch
 
 
 def index_or(op: Any, x: Any, where: Any, indices: Any, fill: float) -> Masked:
-    """Every entry of the samples' matrices is read through two keys, cut off to the range, if the mask says so."""
+    """Every entry of the samples' matrices is read through two keys, cut off to the range; the fill hides no hole."""
     x, where, keys = masked(x), masked(where), [masked(k) for k in indices]
     shape = torch.broadcast_shapes(*(k.data.shape for k in keys))
     data, mask = torch.full(shape, fill, dtype=x.data.dtype), where.mask.expand(shape).clone()
     for place in every(shape):
-        if where.data.expand(shape)[place] and where.mask.expand(shape)[place]:
-            source = named(x, keys, shape, place)
-            mask[place] = source is not None and bool(x.mask[source])
-            data[place] = 0 if source is None else x.data[source]
+        source = named(x, keys, shape, place)
+        mask[place] &= source is not None and bool(x.mask[source])
+        if source is not None and where.data.expand(shape)[place]:
+            data[place] = x.data[source]
     return Masked(data, mask)
 
 
