@@ -93,6 +93,12 @@ def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
     )
 
 
+def expect_shape(name: str, given: Tensor, *shapes: Sequence[int]) -> None:
+    """Raises unless ``given`` has one of ``shapes``, as torch's kernels do; a rule of several ops would broadcast."""
+    if not any(tuple(given.shape) == tuple(shape) for shape in shapes):
+        raise RuntimeError(f"{name} must have shape {tuple(shapes[0])}, got {tuple(given.shape)}")
+
+
 FUNCTIONAL_FORMS = (
     "give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)"
 )

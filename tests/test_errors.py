@@ -490,6 +490,33 @@ def test_arguments_of_ops() -> None:
         lambda: torch.ops.aten.multi_margin_loss(x, torch.zeros(4, dtype=torch.int64), 3),
         """only p == 1 and p == 2 supported""",
     )
+    refused(
+        RuntimeError,
+        lambda: F.cross_entropy(x, torch.zeros(3, dtype=torch.int64)),
+        """target must have shape (4,), got (3,)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: F.cross_entropy(x, x, label_smoothing=1.5),
+        """label_smoothing must be between 0.0 and 1.0. Got: 1.5""",
+    )
+    lengths = torch.tensor([4, 4, 4, 4])
+    labels = torch.zeros(4, 2, dtype=torch.int64)
+    refused(
+        RuntimeError,
+        lambda: F.ctc_loss(masked(3, 4, 5), labels, lengths, lengths - 2),
+        """input_lengths must be at most 3""",
+    )
+    refused(
+        RuntimeError,
+        lambda: F.ctc_loss(masked(4, 4, 5), labels, lengths, lengths),
+        """target_lengths must be at most 2""",
+    )
+    refused(
+        RuntimeError,
+        lambda: x[0].detach_(),
+        """a view of a masked tensor cannot be detached in place; use x = x.detach()""",
+    )
     refused(RuntimeError, whole.var, """std and var only support floating point and complex dtypes""")
     refused(
         RuntimeError,

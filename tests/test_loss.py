@@ -287,3 +287,36 @@ def test_chunked_linear_cross_entropy_is_the_two_in_turn(reduction) -> None:
     assert losses[0] == losses[1] == losses[2]
     for found in gradients[:2]:
         torch.testing.assert_close(found, gradients[2])
+
+
+SHAPES = {
+    "target of one sample": lambda x: F.cross_entropy(x, torch.zeros(1, dtype=torch.int64)),
+    "target of two dims": lambda x: F.cross_entropy(x, torch.zeros(3, 1, dtype=torch.int64)),
+    "probabilities of one sample": lambda x: F.cross_entropy(x, torch.ones(1, 4)),
+    "one class weight": lambda x: F.cross_entropy(x, torch.ones(3, 4), weight=torch.ones(1)),
+    "nll": lambda x: F.nll_loss(x, torch.zeros(5, dtype=torch.int64)),
+    "margin target": lambda x: F.multi_margin_loss(x, torch.zeros(1, dtype=torch.int64)),
+    "margin weight": lambda x: F.multi_margin_loss(x, torch.zeros(3, dtype=torch.int64), weight=torch.ones(1)),
+    "labels of one sample": lambda x: F.multilabel_margin_loss(x, torch.zeros(1, 4, dtype=torch.int64)),
+    "too many labels": lambda x: F.multilabel_margin_loss(x, torch.zeros(3, 5, dtype=torch.int64)),
+    "columns of a distance": lambda x: torch.cdist(x, torch.ones(2, 1), p=1.0),
+    "rows of a distance": lambda x: F.pdist(x[None]),
+    "one weight of a count": lambda x: torch.bincount(x[0].long(), torch.ones(1)),
+    "one channel": lambda x: F.batch_norm(x[:, :1], torch.zeros(4), torch.ones(4), training=True),
+    "one channel of an instance": lambda x: F.instance_norm(x[:, None], torch.zeros(4), torch.ones(4)),
+    "ctc targets": lambda x: F.ctc_loss(x[:, None].expand(3, 2, 4), torch.ones(1, 2).long(), [3, 3], [2, 2]),
+}
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_shapes_that_do_not_fit_are_refused_and_not_broadcast(name: str) -> None:
+    for x in (torch.rand(3, 4), mt.masked_tensor(torch.rand(3, 4), torch.rand(3, 4) > 0.5)):
+        with pytest.raises((RuntimeError, ValueError)):
+            SHAPES[name](x)
+
+
+def test_a_sample_without_a_batch_has_a_target_of_one_entry() -> None:
+    x = mt.masked_tensor([0.0, 2.0, None])
+    for target in (torch.tensor(1), torch.tensor([1])):
+        for loss in (F.cross_entropy(x, target), F.nll_loss(x.log_softmax(0), target)):
+            torch.testing.assert_close(loss.item(), F.cross_entropy(torch.tensor([0.0, 2.0]), torch.tensor(1)).item())

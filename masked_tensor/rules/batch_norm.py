@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, zeroed
@@ -54,6 +55,7 @@ def native_batch_norm(
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the batch's mean and reciprocal standard deviation (empty in evaluation)."""
     x = pair.of(x)
+    _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not training:
         nothing = pair.plain(x.data.new_empty(0))
         return _evaluated(x, weight, bias, running_mean, running_var, eps), nothing, nothing
@@ -85,6 +87,7 @@ def instance_norm(
         deep = Pair(x.data.unsqueeze(-1), x.mask.unsqueeze(-1), x.payload)
         result = instance_norm(deep, weight, bias, running_mean, running_var, True, momentum, eps)
         return Pair(result.data.squeeze(-1), result.mask.squeeze(-1), result.payload)
+    _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     channels, dims = _channels(x), tuple(range(2, x.data.dim()))
     result, s = standardize(x, dims, eps, along(weight, channels), along(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
@@ -112,6 +115,12 @@ def _evaluated(
         result = result if w is None else result * w.reshape(channels)
         return Pair(result if b is None else result + b.reshape(channels), mask)
     return Pair(torch.batch_norm(data, w, b, mean, var, False, 0.0, eps, False), mask)
+
+
+def _expect_channels(x: Pair, **parameters: Parameter) -> None:
+    for name, parameter in parameters.items():
+        if parameter is not None:
+            expect_shape(name, pair.of(parameter).data, (x.data.shape[1],))
 
 
 def _channels(x: Pair) -> tuple[int, ...]:

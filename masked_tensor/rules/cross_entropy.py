@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..averaging import MEAN, NONE, reduced
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zeroed
@@ -41,6 +42,8 @@ def cross_entropy(
     x, t = pair.of(x), pair.of(target)
     dim = 0 if x.data.dim() == 1 else 1
     classes, usable = _class_weights(weight, x.mask, dim)
+    if not 0 <= label_smoothing <= 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if t.data.shape == x.data.shape:
         return _probable(x, usable, t, classes, reduction, ignore_index, label_smoothing, dim)
     chosen = _choose(usable, t, classes, ignore_index, dim)
@@ -91,6 +94,9 @@ def _named(
 
 def _choose(usable: Tensor, target: Pair, classes: Tensor | None, ignore_index: int, dim: int) -> Chosen:
     """Which samples count.  Only what a valid target names is looked up."""
+    shape = usable.shape[:dim] + usable.shape[dim + 1 :]
+    expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
+    target = Pair(target.data.reshape(shape), target.mask.reshape(shape))
     data = target.data.long() if target.data.dtype is torch.uint8 else target.data
     named = target.mask & (data != ignore_index)
     index = torch.where(named, data, 0).long()
@@ -149,6 +155,8 @@ def _weighted(terms: Tensor, classes: Tensor | None, dim: int) -> Tensor:
 
 def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tensor | None, Tensor]:
     """The weights of the classes, and ``mask`` without the classes whose weight is masked."""
+    if weight is not None:
+        expect_shape("weight", pair.of(weight).data, (mask.shape[dim],))
     if type(weight) is not Pair:
         return weight, mask  # type: ignore[return-value]
     along = [-1 if d == dim else 1 for d in range(mask.dim())]

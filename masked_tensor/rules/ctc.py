@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..averaging import MEAN, NONE, reduced
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select
@@ -35,6 +36,7 @@ def ctc_loss(
     data, mask = (v if batched else v.unsqueeze(1) for v in (x.data, x.mask))
     steps, known = _lengths(input_lengths, data)
     labels, also_known = _lengths(target_lengths, data)
+    _check(steps, labels, data, t.data)
     data, steps, some = _without_masked_steps(data, mask, steps)
     some = some & known & also_known
     wanted, labels = _without_masked_labels(t, labels)
@@ -49,6 +51,18 @@ def _lengths(lengths: Lengths, data: Tensor) -> tuple[Tensor, Tensor]:
     if type(lengths) is not Pair:
         lengths = pair.plain(torch.as_tensor(lengths, dtype=torch.int64, device=data.device))
     return torch.where(lengths.mask, lengths.data, 0).long().reshape(-1), lengths.mask.reshape(-1)
+
+
+def _check(steps: Tensor, labels: Tensor, data: Tensor, targets: Tensor) -> None:
+    """The kernel's checks of sizes, which see no longer what was given."""
+    batch = (data.shape[1],)
+    expect_shape("input_lengths", steps, batch)
+    expect_shape("target_lengths", labels, batch)
+    longest = targets.shape[-1] if targets.dim() else 0
+    if targets.dim() == 2:
+        expect_shape("targets", targets, (*batch, longest))
+    torch._assert_async((steps <= data.shape[0]).all(), f"input_lengths must be at most {data.shape[0]}")
+    torch._assert_async((labels <= longest).all(), f"target_lengths must be at most {longest}")
 
 
 def _without_masked_steps(data: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:

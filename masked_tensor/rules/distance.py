@@ -14,6 +14,8 @@ Operand = Pair | Tensor
 def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = None) -> Pair:
     """The p-norm of every difference of a row of ``x`` ``(..., P, M)`` and a row of ``y`` ``(..., R, M)``."""
     a, b = pair.of(x), pair.of(y)
+    if min(a.data.dim(), b.data.dim()) < 2 or a.data.shape[-1] != b.data.shape[-1]:
+        torch.cdist(a.data, b.data, p)  # raises
     if masks.constant(a.mask, -1) and masks.constant(b.mask, -1):
         # Whole rows are masked: their distances are masked, whatever the payload; zeros keep the gradients exact.
         data = torch.ops.aten.cdist.default(zeroed(a), zeroed(b), p, compute_mode)
@@ -30,6 +32,8 @@ def euclidean(x: Operand, y: Operand) -> Pair:
 
 def pdist(x: Pair, p: float = 2.0) -> Pair:
     """The distances of all pairs of rows: the upper triangle of ``cdist(x, x)``, row by row."""
+    if x.data.dim() != 2:
+        torch.pdist(x.data, p)  # raises
     size = x.data.shape[0]
     first, second = torch.triu_indices(size, size, 1, device=x.data.device)
     both = masks.both(x.mask[first], x.mask[second])

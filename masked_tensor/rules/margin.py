@@ -8,6 +8,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..averaging import MEAN, reduced
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zeroed
@@ -29,12 +30,15 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
     shape, size = t.data.shape, x.data.shape[-1] if x.data.dim() else 1
+    batch = tuple(x.data.shape[:-1])
+    expect_shape("target", t.data, batch, *((), (1,)) * (batch in ((), (1,))))
     data, valid = zeroed(x).reshape(-1, size), x.mask.reshape(-1, size)
     index = torch.where(t.mask, t.data, 0).reshape(-1, 1)
     hinge = torch.relu(margin - data.gather(1, index) + data) ** p
     mask = t.mask & valid.gather(1, index).reshape(shape)
     if weight is not None:
         w = pair.of(weight)
+        expect_shape("weight", w.data, (size,))
         hinge = hinge * zeroed(w)[index]
         mask = mask & w.mask[index].reshape(shape)
     others = masks.both(valid, torch.arange(size, device=data.device) != index)
@@ -50,6 +54,7 @@ def multilabel_margin_loss(x: Operand, target: Operand, reduction: int = MEAN) -
 def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) -> tuple[Pair, Pair]:
     """The form with the indicator of the labels.  The first valid -1 ends a list of labels."""
     x, t = pair.of(x), pair.of(target)
+    expect_shape("target", t.data, x.data.shape, *((), (1,)) * (x.data.numel() == 1 and x.data.dim() < 2))
     ended = (t.mask & (t.data < 0)).cumsum(-1) > 0 if t.data.dim() else t.mask & (t.data < 0)
     named = t.mask & ~ended
     data, valid, named, labels = (

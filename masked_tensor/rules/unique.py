@@ -11,6 +11,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import zeroed
@@ -97,6 +98,8 @@ def histogramdd(op: OpOverload, x: Pair | Tensor, bins: Any, *, weight: Any = No
 
 def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: int = 0) -> Pair:
     """``torch.bincount``."""
+    if weights is not None:
+        expect_shape("weights", pair.of(weights).data, pair.of(x).data.shape)
     entries, weight = _weighted(x, weights)
     return pair.plain(torch.bincount(entries, weight, minlength))
 
