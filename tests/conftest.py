@@ -1,8 +1,21 @@
-"""After the law tests: how many entries and samples each family ran; after the matrix: how many calls per layout."""
+"""Leaves out what needs a GPU where there is none, and counts.
+
+After the law tests: how many entries and samples each family ran; after the matrix: how many calls per layout.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
+
+import torch
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    if torch.cuda.is_available() or "cuda" in config.getoption("-m"):  # asked for, they are skipped with their reason
+        return
+    gpu = [item for item in items if item.get_closest_marker("cuda")]
+    config.hook.pytest_deselected(items=gpu)
+    items[:] = [item for item in items if item not in set(gpu)]
 
 
 def table(outcomes: list[tuple[str, str, int]]) -> Iterator[str]:

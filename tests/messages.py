@@ -23,9 +23,9 @@ def _message(node: ast.AST) -> ast.expr | None:
     """The message of an exception made here; those that a function of errors.py words are found there."""
     if not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], ast.Starred):
         return None
-    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-    conditional = isinstance(node.func, ast.IfExp)
-    return node.args[0] if name.endswith(("Error", "Exception")) or conditional else None
+    kind = node.func.body if isinstance(node.func, ast.IfExp) else node.func  # (TypeError if ... else ValueError)(...)
+    name = kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
+    return node.args[0] if name.endswith("Error") else None
 
 
 def _pattern(message: ast.expr) -> str:

@@ -1,0 +1,181 @@
+"""No op path reads a value on the host, and none mixes devices: every entry, on the CPU, on ``meta`` and on a GPU.
+
+``python -m pytest -m cuda`` runs what is marked ``cuda``; without a GPU it is skipped.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+import masked_tensor as mt
+from masked_tensor.errors import MaskedValueError, UnsupportedOpError
+
+from . import database, harness
+from .harness import Masked, is_record
+from .oracles import FAMILY, ORACLES
+from .test_laws import _plain_runs
+
+aten = torch.ops.aten
+READS = {
+    *(aten._local_scalar_dense.default, aten.is_nonzero.default, aten.equal.default, aten.nonzero.default),
+    *(aten.masked_select.default, aten._unique2.default, aten.unique_consecutive.default, aten.allclose.default),
+}
+BY_NATURE = {
+    "the result is a number of Python": {"allclose", "equal", "item"},
+    "the length of the result, or its parts, depends on the values": {
+        *("_segment_reduce.lengths", "_segment_reduce.offsets", "argwhere", "bincount", "combinations", "histc"),
+        *("histogram", "histogramdd", "isin", "masked_select", "narrow", "nn.functional.one_hot", "nonzero"),
+        *("tensor_split", "unique", "unique_consecutive", "index_put", "repeat_interleave", "__getitem__"),
+    },
+    "torch itself looks": {
+        *(
+            "nn.functional.ctc_loss",
+            "nn.functional.gaussian_nll_loss",
+            "nn.functional.embedding",
+            "nn.functional.rrelu",
+        ),
+        *("cov", "corrcoef", "multinomial", "nn.functional.fractional_max_pool2d"),
+    },
+}
+LOOKS = {name for names in BY_NATURE.values() for name in names}
+ENTRIES = sorted(name for name in ORACLES if name in database.ENTRIES)
+
+
+class NoReads(TorchDispatchMode):
+    """Raises as soon as a value is asked for: on a GPU, the program would wait for it."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        assert func not in READS, f"{func} reads a value"
+        return func(*args, **(kwargs or {}))
+
+
+def cases(name: str) -> Iterator[database.Sample]:
+    for sample in database.samples(name, limit=2):
+        if _plain_runs(sample):
+            yield harness.masked_case(sample, "random")
+
+
+def on(tree: Any, device: str) -> Any:
+    """The arguments on another device."""
+
+    def move(value: Any) -> Any:
+        if isinstance(value, Masked):
+            return Masked(value.data.to(device), value.mask.to(device))
+        if isinstance(value, torch.device):
+            return torch.device(device)
+        if isinstance(value, Tensor):
+            return value.to(device)
+        return device if value == "cpu" else value
+
+    return tree_map(move, tree, is_leaf=is_record)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in LOOKS])
+def test_no_value_is_read(name: str) -> None:
+    for case in cases(name):
+        backward = harness.plain_has_gradient(case)
+        harness.run(case)  # makes the constants that are made once
+        args, kwargs = harness.build((case.args, case.kwargs), float("nan"), backward)
+        with NoReads():
+            outputs = tree_leaves(case.op(*args, **kwargs))
+            tracked = [o for o in outputs if isinstance(o, Tensor) and o.requires_grad]
+            if tracked:
+                torch.autograd.backward(tracked, [torch.ones_like(o) for o in tracked])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in LOOKS])
+def test_nothing_is_made_on_another_device(name: str) -> None:
+    for case in cases(name):
+        args, kwargs = tree_map(
+            lambda v: mt.as_masked_tensor(v.data, v.mask) if isinstance(v, Masked) else v,
+            on((case.args, case.kwargs), "meta"),
+            is_leaf=is_record,
+        )
+        for output in tree_leaves(case.op(*args, **kwargs)):
+            if isinstance(output, Tensor):
+                assert output.is_meta
+                assert not mt.is_masked_tensor(output) or output.get_mask().is_meta
+
+
+# ---------------------------------------------------------------------------------------------------------- on a GPU
+
+
+@contextlib.contextmanager
+def no_sync(device: str, allowed: bool) -> Iterator[None]:
+    """On a GPU, an error for every synchronisation, unless it is ``allowed``."""
+    if device == "cpu" or allowed:
+        yield
+        return
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        yield
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def results(case: database.Sample, device: str, payload: float, allowed: bool) -> tuple[list[Any], list[Any]]:
+    """Outputs and gradients, computed on ``device`` and brought back."""
+    backward = harness.plain_has_gradient(case)
+    args, kwargs = on((case.args, case.kwargs), "cpu")
+    args, kwargs = tree_map(
+        lambda v: v.detach().to(device).requires_grad_(v.requires_grad) if isinstance(v, Tensor) else v,
+        harness.build((args, kwargs), payload, backward),
+    )
+    inputs = [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor) and v.requires_grad]
+    with no_sync(device, allowed):
+        outputs = tree_leaves(case.op(*args, **kwargs))
+        tracked = [o for o in outputs if isinstance(o, Tensor) and o.requires_grad]
+        gradients = []
+        if tracked and inputs:
+            seeds = [torch.ones_like(o) for o in tracked]
+            gradients = list(torch.autograd.grad(tracked, inputs, seeds, allow_unused=True))
+    return tree_map(lambda v: v.cpu() if isinstance(v, Tensor) else v, (outputs, gradients))
+
+
+def check_device(name: str, device: str) -> None:
+    """The results of ``device`` are those of the CPU, whatever lies under the mask, and nothing waits for a value."""
+    for case in cases(name):
+        try:
+            expected = results(case, "cpu", 0.0, True)
+        except (MaskedValueError, UnsupportedOpError):
+            continue
+        for payload in (float("nan"), 1e30):
+            actual = results(case, device, payload, name in LOOKS)
+            for a, e in zip(tree_leaves(actual), tree_leaves(expected), strict=True):
+                harness.assert_same(a, e, f"{name} on {device} with payload {payload}")
+
+
+@pytest.mark.parametrize("name", ["sum", "softmax", "nn.functional.linear", "sort", "index_add", "unique"])
+def test_the_comparison_of_devices_itself(name: str) -> None:
+    check_device(name, "cpu")
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in ENTRIES if FAMILY[name] != "random"])
+def test_on_a_gpu(name: str) -> None:
+    check_device(name, "cuda")
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_training_step_on_a_gpu_never_waits() -> None:
+    layer = torch.nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True, device="cuda")
+    model = torch.nn.Sequential(torch.nn.Linear(6, 16, device="cuda"), layer, torch.nn.LayerNorm(16, device="cuda"))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = mt.from_lengths(torch.randn(4, 5, 6), [5, 3, 1, 0]).to("cuda")
+    with no_sync("cuda", allowed=False):
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(x).square().mean().backward()
+            optimizer.step()
+    assert all(p.isfinite().all() for p in model.parameters())
