@@ -17,10 +17,10 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 def names() -> dict[str, Any]:
-    """What a page may take for granted: the package's names, torch, and the reader's own model and data."""
+    """What a page may take for granted: the package, torch, and the reader's own model and data."""
     torch.manual_seed(0)
     model, nan = nn.Linear(3, 1), float("nan")
-    return {name: getattr(mt, name) for name in ("masked_tensor", "masked_invalid", "from_lengths")} | {
+    return {
         "mt": mt,
         "torch": torch,
         "F": nn.functional,
