@@ -42,6 +42,17 @@ def from_bytes(mask: Tensor) -> Tensor:
     return (compact(mask).to(torch.float32) != 0).expand(mask.shape)  # inductor vectorises this, not byte != 0
 
 
+def in_memory(mask: Tensor) -> Tensor:
+    """``mask`` itself; traced, computed once: inductor would compute it anew for every element of the data.
+
+    ``as_strided`` is what makes inductor write down what it is taken of.
+    """
+    if type(mask) is Tensor:
+        return mask
+    small = to_bytes(compact(mask)).contiguous()
+    return from_bytes(small.as_strided(small.shape, small.stride())).expand(mask.shape)
+
+
 def same(a: Tensor, b: Tensor) -> bool:
     """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
     if a is b or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace the question below

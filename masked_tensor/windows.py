@@ -79,7 +79,8 @@ def valid(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs
         else:
             mask = taps(mask, first + i, window, count, rule == "all")
             seen = taps(seen, i, window, count, False) if rule == "any" else seen
-    return mask | ~seen if rule == "any" else mask  # nothing masked can be in a window that sees only padding
+    # Nothing masked can be in a window that sees only padding.
+    return masks.in_memory(mask | ~seen if rule == "any" else mask)
 
 
 def transposed(
@@ -92,7 +93,7 @@ def transposed(
         for i, (window, more, count) in enumerate(zip(windows, extra, outputs, strict=True)):
             if mask.shape[first + i] != 1:
                 mask = mask.index_select(first + i, _owner(window, more, mask.shape[first + i], count, mask.device))
-        return mask
+        return masks.in_memory(mask)
     # An input reaches the outputs whose windows, slid over the input spread out by the stride, contain it.
     mask = mask.expand(*mask.shape[:first], *sizes)
     seen = torch.ones(tuple(sizes), dtype=torch.bool, device=mask.device)
@@ -101,7 +102,7 @@ def transposed(
         flipped = Window(window.kernel, 1, reach - window.left, reach - window.right + more, window.dilation)
         mask = taps(_stuffed(mask, first + i, window.stride, rule == "all"), first + i, flipped, count, rule == "all")
         seen = taps(_stuffed(seen, i, window.stride, False), i, flipped, count, False)
-    return mask if rule == "all" else mask | ~seen
+    return masks.in_memory(mask if rule == "all" else mask | ~seen)
 
 
 def _owner(window: Window, extra: int, size: int, outputs: int, device: torch.device) -> Tensor:

@@ -143,7 +143,8 @@ def encoder() -> nn.Module:
 
 
 def convolutions() -> nn.Module:
-    return nn.Sequential(nn.Conv1d(5, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.AdaptiveAvgPool1d(1))
+    down, up = nn.Conv1d(5, 4, 4, 2, padding=1), nn.ConvTranspose1d(4, 4, 4, 2, padding=1)
+    return nn.Sequential(down, nn.GroupNorm(2, 4), nn.ReLU(), up, nn.AdaptiveAvgPool1d(1))
 
 
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
