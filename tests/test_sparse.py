@@ -50,8 +50,10 @@ def test_conversions_keep_validity_both_ways(layout: str) -> None:
     assert pair.data.layout is x.layout
     assert pair.mask.layout is x.layout
     same(x.to_dense(), dense())
-    if layout in ("coo", "csr"):  # torch converts between these
-        same(x.to_sparse_csr() if layout == "coo" else x.to_sparse(), dense())
+    for other in CONVERT:
+        again = CONVERT[other](x)
+        assert again.layout is CONVERT[other](dense()).layout
+        same(again, dense())
 
 
 def test_valid_zeros_are_stored() -> None:
@@ -170,6 +172,123 @@ def test_products_with_dense_matrices(layout: str, payload: float) -> None:
         x @ torch.ones(3, 3)
 
 
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "t": lambda x: x.t(),
+    "permute": lambda x: x.permute(-1, 0),
+    "T": lambda x: x.T,
+    "reshape": lambda x: x.reshape(4, -1),
+    "view": lambda x: x.view(2, 2, 2),
+    "flat": lambda x: x.reshape(-1),
+    "flip": lambda x: x.flip(0, -1),
+    "flip nothing": lambda x: x.flip(()),
+    "squeeze": lambda x: x[:1].squeeze(0),
+    "unsqueeze": lambda x: x.unsqueeze(-1),
+    "select": lambda x: x[-1],
+    "element": lambda x: x[1, 2],
+    "hole": lambda x: x[0, 0],
+    "slice": lambda x: x[:, 1:],
+    "step": lambda x: x[:, ::2],
+    "empty slice": lambda x: x[:, 2:2],
+    "iterate": lambda x: list(x)[1],
+}
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+@pytest.mark.parametrize("name", VIEWS)
+def test_views(name: str, layout: str) -> None:
+    leaf, strided = CONVERT[layout](dense()), dense()
+    same(VIEWS[name](leaf), VIEWS[name](strided))
+    if layout in ("coo", "csr"):
+        leaf, strided = leaf.detach().requires_grad_(), strided.requires_grad_()
+        for x in (leaf, strided):
+            out = VIEWS[name](x)
+            (out * out).sum().backward()
+        same(leaf.grad, strided.grad)
+
+
+def test_views_refuse_what_torch_refuses() -> None:
+    x = dense().to_sparse()
+    with pytest.raises(RuntimeError, match=r"shape '\[3, 3\]' is invalid for input of size 8"):
+        x.reshape(3, 3)
+    with pytest.raises(IndexError, match="index 2 is out of"):
+        x[2]
+    with pytest.raises(IndexError, match="Dimension out of range"):
+        x.flip(2)
+
+
+SORTS: dict[str, Callable[[Any], Any]] = {
+    "sort": lambda x: x.sort(1),
+    "sort columns": lambda x: x.sort(0, descending=True),
+    "descending": lambda x: torch.sort(x, -1, True),
+    "argsort": lambda x: (x.argsort(1),),
+    "topk": lambda x: x.topk(2, 1),
+    "topk smallest": lambda x: x.topk(1, 0, largest=False),
+    "kthvalue": lambda x: x.kthvalue(2, 1, keepdim=True),
+    "median": lambda x: x.median(1),
+    "median of all": lambda x: (x.median(),),
+    "nanmedian": lambda x: x.nanmedian(0, keepdim=True),
+    "mode": lambda x: x.mode(1),
+    "aminmax": lambda x: x.aminmax(dim=1),
+    "var_mean": lambda x: torch.var_mean(x, 1),
+    "std_mean": lambda x: torch.std_mean(x, 0, correction=0, keepdim=True),
+}
+
+
+@pytest.mark.parametrize("nan", [False, True])
+@pytest.mark.parametrize("layout", CONVERT)
+@pytest.mark.parametrize("name", SORTS)
+def test_order(name: str, layout: str, nan: bool) -> None:
+    data = DATA.clone()
+    data[0, 2] = float("nan") if nan else 3.0
+    strided = mt.as_masked_tensor(data.masked_fill(~MASK, 99.0), MASK)
+    for got, expected in zip(SORTS[name](CONVERT[layout](strided)), SORTS[name](strided), strict=True):
+        same(got, expected)
+
+
+PRODUCTS: dict[str, Callable[..., Any]] = {
+    "addmm": lambda x, right, rows, bias: torch.addmm(rows, x, right, beta=0.5, alpha=2),
+    "addmm of nan": lambda x, right, rows, bias: torch.addmm(torch.full((2, 3), float("nan")), x, right, beta=0),
+    "addmv": lambda x, right, rows, bias: torch.addmv(rows[:, 0], x, right[:, 0]),
+    "linear": lambda x, right, rows, bias: torch.nn.functional.linear(x, right.t(), bias),
+    "linear without bias": lambda x, right, rows, bias: torch.nn.functional.linear(x, right.t()),
+    "sparse weight": lambda x, right, rows, bias: torch.nn.functional.linear(right.t(), x),
+}
+
+
+@pytest.mark.parametrize("layout", CONVERT)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_with_a_summand_and_their_gradients(name: str, layout: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    parts = [torch.randn(shape, generator=generator) for shape in ((4, 3), (2, 3), (3,))]
+    results = []
+    for convert in (CONVERT[layout], lambda x: x):
+        x = mt.as_masked_tensor(torch.where(MASK, DATA, float("nan")), MASK)
+        leaf = convert(x).detach().requires_grad_(layout in ("coo", "csr"))  # what torch's engine accumulates into
+        operands = [p.clone().requires_grad_() for p in parts]
+        out = PRODUCTS[name](leaf, *operands)
+        out.square().sum().backward()
+        results.append((out, leaf.grad, [p.grad for p in operands]))
+    (out, grad, plain), (expected, strided_grad, strided) = results
+    same(out, expected)
+    if grad is not None:
+        same(grad, strided_grad)
+    torch.testing.assert_close(plain, strided)
+
+
+def test_a_sparse_layer_learns() -> None:
+    torch.manual_seed(0)
+    net = torch.nn.Linear(4, 1)
+    x = dense().to_sparse()
+    before = net(x).filled(0).square().sum().item()
+    optimizer = torch.optim.SGD(net.parameters(), 0.01)
+    for _ in range(5):
+        optimizer.zero_grad()
+        net(x).square().sum().backward()
+        assert all(type(p.grad) is Tensor and p.grad.isfinite().all() for p in net.parameters())
+        optimizer.step()
+    assert net(x).filled(0).square().sum().item() < before
+
+
 def test_gradients() -> None:
     weight = torch.randn(4, 3, requires_grad=True)
     for convert in (CONVERT["coo"], CONVERT["csr"]):
@@ -217,10 +336,13 @@ def test_no_silent_densification() -> None:
     for call in (lambda: torch.fft.fft(x), lambda: x.cummax(0), lambda: torch.linalg.inv(x)):
         with pytest.raises((UnsupportedOpError, NotImplementedError)):
             call()
-    with pytest.raises(
-        UnsupportedOpError, match=r"aten::sort.* has no form for masked tensors of layout torch.sparse_coo"
-    ):
-        x.sort(1)
+    for convert in CONVERT.values():
+        x = convert(dense())
+        for call in (lambda: x.expand(3, 2, 4), lambda: x.roll(1, 0), lambda: x.diagonal(), lambda: x.tril()):  # noqa: B023
+            with pytest.raises(
+                UnsupportedOpError, match=rf"has no form for masked tensors of layout {x.layout}; convert first: x.to_d"
+            ):
+                call()
 
 
 def test_lists_and_norm() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,9 +10,9 @@ from torch import Tensor
 
 from .. import shapes
 from ..pair import Pair
-from . import along, laws, order, validity
+from . import along, laws, order, ranks, sorting, validity
 from .elements import values, with_values
-from .product import matmul
+from .product import affine, linear, matmul
 from .reduction import reduce
 
 SCANS = ("cumsum", "cumprod", "logcumsumexp")
@@ -50,6 +51,26 @@ def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callab
         return valid_outputs(data, valid)
 
     return rule
+
+
+def _with_mean(law: Callable[..., Tensor]) -> Callable[..., tuple[Pair, Pair]]:
+    moment, average = _moment(law), _reduction(laws.mean)
+
+    def rule(x: Pair, dim: Any = None, *rest: Any, **keywords: Any) -> tuple[Pair, Pair]:
+        keepdim = keywords.get("keepdim", rest[1] if len(rest) > 1 else False)
+        return moment(x, dim, *rest, **keywords), average(x, None if isinstance(dim, bool) else dim, keepdim)
+
+    return rule
+
+
+def aminmax(x: Pair, *, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
+    least, greatest = (_reduction(law)(x, dim, keepdim) for law in (laws.amin, laws.amax))
+    return least, greatest
+
+
+def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
+    best, where = ranks.mode(x.data, x.mask, _dims(x, dim), keepdim)
+    return valid_outputs(*best), valid_outputs(*where)
 
 
 def norm(
@@ -103,4 +124,14 @@ OPS: dict[str, Callable[..., Any]] = {
     **{name: _softmax(False) for name in ("softmax", "_softmax", "_sparse_softmax")},
     **{name: _softmax(True) for name in ("log_softmax", "_log_softmax", "_sparse_log_softmax")},
     **dict.fromkeys(("matmul", "mm", "mv", "_sparse_mm"), matmul),
+    **dict.fromkeys(("addmm", "addmv"), affine),
+    "linear": linear,
+    "median": sorting.median,
+    "nanmedian": partial(sorting.median, skip_nan=True),
+    "sort": sorting.sort,
+    "topk": sorting.topk,
+    "kthvalue": sorting.kthvalue,
+    "mode": mode,
+    "aminmax": aminmax,
+    **{name: _with_mean(law) for name, law in (("var_mean", laws.var), ("std_mean", laws.std))},
 }

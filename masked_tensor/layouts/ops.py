@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import errors
 from ..pair import Pair
-from . import validity
+from . import validity, views
 from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, values, with_values
 from .forms import OPS, SCANS, scan
 
@@ -57,10 +57,24 @@ def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if entry.kind != "out" and family in ELEMENTWISE:
         return elementwise(entry.rule, args, kwargs)
     if entry.kind == "functional" and family in VIEWS:
+        return _view(entry, name, args, kwargs)
+    raise _without_form(entry, args)
+
+
+def _view(entry: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """The op on data and mask, where torch has it for the layout, else the entries moved; nothing becomes dense."""
+    if name in views.FORMS:
+        return views.FORMS[name](*args, **kwargs)
+    try:
         return entry.rule(*args, **kwargs)
+    except (RuntimeError, NotImplementedError) as reason:
+        raise _without_form(entry, args) from reason
+
+
+def _without_form(entry: Any, args: Sequence[Any]) -> errors.UnsupportedOpError:
     leaves = [b for a in args for b in (a if isinstance(a, list | tuple) else (a,))]
     layout = next(a.data.layout for a in leaves if type(a) is Pair and is_sparse(a.data))
-    raise errors.UnsupportedOpError(
+    return errors.UnsupportedOpError(
         f"{entry.overload.name()} has no form for masked tensors of layout {layout}; convert first: x.to_dense() keeps "
         "validity"
     )

@@ -1,9 +1,13 @@
 """Products of a sparse masked matrix with a strided one."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from .. import masks, pair
 from ..pair import Pair
+from ..select import guard
 from .elements import built, is_sparse, keys, of, values
 from .keys import unravel
 
@@ -34,6 +38,26 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     data = products.new_zeros(shape).index_add(0, rows, products)
     hits = torch.zeros(shape, dtype=torch.int64, device=data.device).index_add(0, rows, pairs.to(torch.int64))
     return Pair(data, hits > 0)
+
+
+def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: float = 1) -> Pair:
+    """addmm and addmv: ``beta * summand + alpha * (x @ y)``; with beta = 0 the summand takes no part."""
+    product = matmul(x, y)
+    data = product.data if alpha == 1 else alpha * product.data
+    if beta == 0:
+        return Pair(data, product.mask)
+    summand = pair.of(summand)
+    if is_sparse(summand.data):
+        raise ValueError(f"the summand of a product must be strided, got {summand.data.layout}; use x.to_dense()")
+    mask = masks.both(product.mask, masks.fit(summand.mask, product.mask.shape))
+    added = guard(summand.data, mask)
+    return Pair((added if beta == 1 else beta * added) + data, mask)
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Pair:
+    """``x @ weight.T + bias``, of which either factor is sparse."""
+    turned = _transposed(weight) if type(weight) is Pair and is_sparse(weight.data) else _turned(weight)
+    return matmul(x, turned) if bias is None else affine(bias, x, turned)
 
 
 def _transposed(x: Pair) -> Pair:

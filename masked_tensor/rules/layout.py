@@ -29,8 +29,9 @@ def to_dense(x: Pair, dtype: torch.dtype | None = None, *, masked_grad: bool | N
 
 def to_sparse(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """The sparse form: what torch's own conversion of the mask stores is stored of the data."""
-    shown = layouts.specified_mask(x.mask) if layouts.is_sparse(x.mask) else x.mask
-    pattern = op(shown.contiguous() if not layouts.is_sparse(shown) else shown, *args, **kwargs)
+    sparse = layouts.is_sparse(x.mask)  # torch converts COO to every layout, not each to each
+    shown = layouts.specified_mask(x.mask).to_sparse_coo() if sparse else x.mask.contiguous()
+    pattern = op(shown, *args, **kwargs)
     if not layouts.is_sparse(pattern):
         return to_dense(x)
     keys = layouts.keys(pattern)
