@@ -17,6 +17,9 @@ def example() -> MaskedTensor:
     return mt.masked_tensor(torch.arange(6.0).view(2, 3), torch.tensor([[True, False, True], [False, True, True]]))
 
 
+INF, NAN = float("inf"), float("nan")
+
+
 def hole(*values: float | None) -> MaskedTensor:
     """A masked tensor from numbers and None."""
     return mt.masked_tensor(torch.tensor([v or 0.0 for v in values]), torch.tensor([v is not None for v in values]))
@@ -138,6 +141,22 @@ def test_masked_fill_dtypes_and_broadcasting(dtype, size) -> None:
 
 
 @pytest.mark.parametrize("size", [3, 3000])
+@pytest.mark.parametrize("value", [1e10, INF, -INF, NAN, -0.0, True, 7, 2**40], ids=str)
+def test_masked_fill_takes_the_numbers_that_torch_takes(value, size) -> None:
+    where = torch.rand(4, size) < 0.5
+    for dtype in FLOATS:
+        x, masked = torch.ones(4, size, dtype=dtype), mt.masked_tensor(torch.ones(4, size, dtype=dtype), ~where)
+        if dtype is torch.float16 and 1e5 < value < INF:
+            for call in (x.masked_fill, masked.masked_fill, lambda *a, x=x: mt.masked_fill(x, *a)):
+                with pytest.raises(RuntimeError, match="without overflow"):
+                    call(where, value)
+            continue
+        expected = x.masked_fill(where, value)
+        for result in (mt.masked_fill(x, where, value), masked.masked_fill(where, value).get_data()):
+            assert torch.equal(result.view(torch.uint8), expected.view(torch.uint8)), "to the bit"
+
+
+@pytest.mark.parametrize("size", [3, 3000])
 def test_masked_fill_gradients(size) -> None:
     x = torch.randn(4, size, dtype=torch.float64, requires_grad=True)
     mask, value = torch.rand(size) < 0.5, torch.tensor(2.0, dtype=torch.float64, requires_grad=True)
@@ -177,12 +196,17 @@ def test_masked_fill_value_gradient_counts_valid_positions() -> None:
 def test_masked_scatter_dtypes_and_broadcasting(dtype) -> None:
     x = torch.zeros(4, 3).to(dtype)
     source = torch.arange(1, 21).to(dtype)
+    other = torch.int32 if dtype is torch.int64 else torch.int64
+    with pytest.raises(RuntimeError, match="same dtype"):
+        mt.masked_scatter(x, torch.tensor(True), torch.ones(20, dtype=other))
     for shape in [(4, 3), (3,), (4, 1), ()]:
         mask = torch.rand(shape) < 0.5
         expected = x.clone()
         expected[mask.expand(4, 3)] = source[: int(mask.expand(4, 3).sum())]
         kept = x.clone()
         assert torch.equal(mt.masked_scatter(x, mask, source), expected)
+        assert torch.equal(torch.masked_scatter(x, mask, source), expected)
+        assert mt.masked_scatter(x, mask, source).dtype == dtype
         assert torch.equal(x, kept)
         assert mt.masked_scatter_(kept, mask, source) is kept
         assert torch.equal(kept, expected)
@@ -314,3 +338,15 @@ def test_gradients_flow_from_a_plain_tensor_back_into_a_number() -> None:
     y.sum().backward()
     assert weight.grad.tolist() == [0, 4, 4]
     assert x.grad.tolist() == [3, None]
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("name", ["masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_"])
+def test_they_are_methods_too_and_compile(name, masked) -> None:
+    torch._dynamo.reset()
+    where, other = torch.tensor([True, False, True]), torch.full((6,), 8.0) if "scatter" in name else 8.0
+    x = example() if masked else torch.arange(6.0).view(2, 3)
+    expected = getattr(x.clone(), name)(where, other).tolist()
+    assert getattr(mt, name)(x.clone(), where, other).tolist() == expected
+    compiled = torch.compile(lambda x: getattr(mt, name)(x * 1, where, other) * 1, fullgraph=True, backend="aot_eager")
+    assert compiled(x).tolist() == expected

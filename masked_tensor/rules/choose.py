@@ -4,6 +4,7 @@
 taken never sends NaN back: torch's own derivatives of both select, they do not multiply.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -65,10 +66,17 @@ def masked_fill(x: Pair | Tensor, mask: Pair | Tensor, value: Operand | Tensor) 
 
 def with_value(data: Tensor, chosen: Tensor, value: Any) -> Tensor:
     """``torch.masked_fill`` on plain tensors; large data is selected on its bits."""
-    if data.numel() >= SMALL_OTHER and data.is_floating_point() and isinstance(value, int | float):
+    if data.numel() >= SMALL_OTHER and data.is_floating_point() and _fits(value, data.dtype):
         shape = torch.broadcast_shapes(data.shape, chosen.shape)
         return select(data.expand(shape), ~chosen, value)
     return torch.masked_fill(data, chosen, value)
+
+
+def _fits(value: Any, dtype: torch.dtype) -> bool:
+    """Whether the number surely fits the dtype; the others are left to torch to judge."""
+    if not isinstance(value, int | float):
+        return False
+    return abs(value) <= torch.finfo(dtype).max or value in (math.inf, -math.inf) or value != value
 
 
 ROWS = [
