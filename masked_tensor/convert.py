@@ -30,9 +30,10 @@ def is_masked_tensor(x: object) -> bool:
 
 
 def get_data(x: MaskedTensor) -> Tensor:
-    """The data, payload included: what lies under the mask may be anything.
+    """The data, payload included: a plain tensor of ``x``'s shape, dtype and layout.
 
-    Shares memory with ``x``.  The gradient that comes back through it is set to 0 where ``x`` is masked out.
+    Shares memory with ``x``; what lies under the mask may be anything.  The gradient that comes back through it is set
+    to 0 where ``x`` is masked out.  Raises TypeError for anything but a masked tensor, as every exit here does.
 
         >>> masked_tensor([1.0, 2.0], [True, False]).get_data()
         tensor([1., 0.])
@@ -53,7 +54,9 @@ def get_mask(x: MaskedTensor) -> Tensor:
 
 
 def filled(x: MaskedTensor, value: float | bool | complex) -> Tensor:
-    """A plain tensor with ``value`` in the holes, and gradient 0 there.  Always strided: what is not stored is a hole.
+    """A plain tensor of ``x``'s shape and dtype with ``value`` in the holes, and gradient 0 there.
+
+    Always strided: what is not stored is a hole.  Raises TypeError for a ``value`` that is a tensor.
 
     >>> masked_tensor([1.0, 2.0], [True, False]).filled(-1)
     tensor([ 1., -1.])
@@ -86,7 +89,7 @@ def compressed(x: MaskedTensor) -> Tensor:
 
 
 def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """The number of valid entries along ``dim`` (all of them by default): a plain int64 tensor.
+    """The number of valid entries along ``dim`` (int, tuple, or None for all): a plain int64 tensor.
 
     >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
     tensor([2, 1])
@@ -99,6 +102,8 @@ def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool
 
 def to_numpy_ma(x: MaskedTensor) -> Any:
     """``x`` as a ``numpy.ma.MaskedArray`` (numpy's mask is True at holes).  Data and mask are copied.
+
+    Raises ImportError without numpy.
 
     >>> print(masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma())
     [1.0 --]

@@ -80,7 +80,9 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
 
 
 def masked_invalid(data: Any) -> MaskedTensor:
-    """``data`` with holes where it is NaN or infinite.
+    """``data``, anything that :func:`masked_tensor` takes, with holes where it is NaN or infinite.
+
+    Gradients flow back into a tensor, and are 0 at the holes.
 
     >>> masked_invalid([1.0, float("nan"), 3.0])
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
@@ -90,6 +92,8 @@ def masked_invalid(data: Any) -> MaskedTensor:
 
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     """``data`` with holes where it equals ``value``, such as the -999 of a file that has no word for missing.
+
+    Data and gradients as for :func:`masked_invalid`.
 
     >>> masked_equal([3, -999, 5], -999)
     masked_tensor([3, --, 5], valid=2/3)
