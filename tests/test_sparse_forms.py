@@ -322,7 +322,7 @@ def test_what_losses_refuse() -> None:
     ):
         masked.mse_loss(x, y.to_dense()[0].to_sparse_coo())
     for refused in (
-        lambda: masked.cross_entropy(x, torch.zeros(4, dtype=torch.int64)),
+        lambda: masked.multi_margin_loss(x, torch.zeros(4, dtype=torch.int64)),
         lambda: masked.multilabel_soft_margin_loss(x, y),
         lambda: masked.triplet_margin_loss(x, y, y),
     ):
@@ -387,6 +387,9 @@ FORMS: dict[str, Callable[..., Tensor]] = {
     "mse": lambda x, mask: masked.mse_loss(x, beside(x), mask=mask),
     "mse of a target": lambda x, mask: masked.mse_loss(beside(x).to_dense()[0], x, target_mask=mask),
     "mse entries": lambda x, mask: masked.mse_loss(x, beside(x), mask=mask, reduction="none"),
+    "cross_entropy": lambda x, mask: masked.cross_entropy(
+        x, torch.ones((x.shape[0], *x.shape[2:]), dtype=torch.int64), mask=mask, fill_value=0.0
+    ),
     "bce logits": lambda x, mask: masked.binary_cross_entropy_with_logits(x, beside(x).to_dense()[..., :1], mask=mask),
 }
 
@@ -525,3 +528,63 @@ def test_sparse_masked_tensors(convert: Callable[[Tensor], Tensor]) -> None:
             assert type(a) is mt.MaskedTensor, name
             assert_close(a.to_dense(), b)
             assert layouts.is_sparse(mt.get_data(a)) or a.dim() == 0 or name == "unique_consecutive", name
+
+
+# -------------------------------------------------------------------------------------------------- losses of classes
+
+
+@pytest.mark.parametrize("layout", ["coo", "coo 3-d", "csr", "bsc", "csr batched", "csr hybrid", "coo 1-d"])
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_losses_of_classes(name: str, layout: str) -> None:
+    """Against a loop over the samples that counts the valid classes of each."""
+    x = example()[0].to_sparse_coo() if layout == "coo 1-d" else INPUTS[layout]()
+    dim = min(x.dim() - 1, 1)
+    samples = (*x.shape[:dim], *x.shape[dim + 1 :])
+    generator = torch.Generator().manual_seed(4)
+    target = torch.randint(x.shape[dim], samples, generator=generator)
+    target_mask = torch.rand(samples, generator=generator) < 0.8 if samples else torch.tensor(True)
+    weight = torch.rand(x.shape[dim], generator=generator).double() + 0.5
+    given = {"none": None, "row": torch.rand(x.shape[-1:], generator=generator) < 0.7}
+    if x.dim() > 1:
+        given = masks_of(tuple(x.shape))
+    form, dense = getattr(masked, name), x.to_dense()
+    for (mask_name, mask), reduction in itertools.product(given.items(), ("mean", "sum", "none")):
+        masking = {"weight": weight, "target_mask": target_mask, "reduction": reduction, "ignore_index": 1}
+        visible = torch.tensor([*oracle.shown(mask, tuple(x.shape)).values()]).view(x.shape)
+        total, entries, divisor = 0.0, torch.zeros(samples, dtype=torch.float64), 0.0
+        for place in itertools.product(*map(range, samples)):
+            scores, shown = (t.movedim(dim, -1)[place] for t in (dense, visible))
+            c = int(target[place])
+            if target_mask[place] and c != 1 and shown[c]:
+                entries[place] = scores[shown].logsumexp(0) * (name == "cross_entropy") - scores[c]
+                entries[place] *= weight[c]
+                total, divisor = total + entries[place], divisor + weight[c]
+        expected = {"none": entries, "sum": total, "mean": total / divisor if divisor else NAN}[reduction]
+        dirty = torch.where(target_mask, target, 10**9)  # what lies under a mask names nothing
+        out = form(x, dirty, mask=mask, **masking)
+        what = f"{name} of {layout}, mask {mask_name}, {reduction}"
+        torch.testing.assert_close(out, torch.as_tensor(expected).double(), equal_nan=True, msg=what)
+
+
+@pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
+def test_losses_of_classes_have_gradients(name: str) -> None:
+    target, weight = torch.tensor([0, 3, 5, 2]), torch.arange(1.0, 7.0, dtype=torch.float64)
+    for layout, mask_name in itertools.product(("coo", "csr"), ("none", "coo", "column")):
+        x, mask = distinct(layout), masks_of((4, 6))[mask_name]
+        dense = x.to_dense()
+        form = getattr(masked, name)
+        results = [form(t.requires_grad_(), target, weight=weight, mask=mask) for t in (x, dense)]
+        sparse, strided = (torch.autograd.grad(out, t)[0] for out, t in zip(results, (x, dense), strict=True))
+        assert same_pattern(sparse, x.detach())
+        torch.testing.assert_close(sparse.to_dense(), torch.where(masked_specified(x.detach()), strided, 0))
+
+
+def test_what_losses_of_classes_refuse() -> None:
+    x, target = INPUTS["csr"](), torch.tensor([0, 3, 5, 2])
+    for options in ({"target": x.to_dense()}, {"label_smoothing": 0.1}, {"target": target.to_sparse_coo()}):
+        with pytest.raises(NotImplementedError, match=r"takes strided class indices, .* give it input.to_dense\(\)"):
+            masked.cross_entropy(x, **{"target": target, **options})
+    with pytest.raises(IndexError, match="Target 6 is out of bounds: there are 6 classes"):
+        masked.nll_loss(x, target + 1)
+    with pytest.raises(ValueError, match=r"got \(3,\) for scores of shape \(4, 6\)"):
+        masked.nll_loss(x, target[:3])

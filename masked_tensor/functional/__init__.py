@@ -5,15 +5,14 @@ The names and signatures are those of ``torch.masked`` (``import masked_tensor a
 
 from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
 from .batch_norm import batch_norm, instance_norm
+from .cross_entropy import cross_entropy, nll_loss
 from .distinct import unique, unique_consecutive
 from .extremes import argmax, argmin, max, min
 from .likelihood import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
-    cross_entropy,
     gaussian_nll_loss,
     kl_div,
-    nll_loss,
     poisson_nll_loss,
 )
 from .logical import all, any, count_nonzero

@@ -1,4 +1,4 @@
-"""Functional likelihoods and divergences: cross entropy and its relatives; keywords as in loss.py."""
+"""Functional likelihoods and divergences by the element; keywords as in loss.py."""
 
 from functools import partial
 from typing import Any
@@ -11,55 +11,6 @@ from .. import layouts, masks
 from .entrance import entered
 from .loss import in_python, loss, sides, sparse_loss
 from .reduce import aten
-
-
-def nll_loss(
-    input: Tensor,
-    target: Tensor,
-    *,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    reduction: str = "mean",
-    **masking: Any,
-) -> Tensor:
-    """``-weight[target] * input[target]``, divided by the weights of the targets that count.
-
-    ``input`` is ``(N, C)`` or ``(N, C, *)`` log-probabilities, ``target`` the int64 classes ``(N,)`` or ``(N, *)``.  A
-    target that is masked or ``ignore_index`` does not count, nor does one whose own entry of ``input`` is masked; what
-    lies under a mask may be out of range.  Other arguments as :func:`mse_loss`.
-
-    >>> x, y = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log(), torch.tensor([0, 10**9])
-    >>> mt.nll_loss(x, y, target_mask=torch.tensor([True, False]))
-    tensor(0.6931)
-    """
-    return loss(aten.nll_loss_nd.default, input, target, reduction, masking, (weight,), (ignore_index,))
-
-
-def cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    *,
-    weight: Tensor | None = None,
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-    reduction: str = "mean",
-    **masking: Any,
-) -> Tensor:
-    """``logsumexp(input) - input[target]``: the cross entropy of logits over the targets that count.
-
-    ``input`` is ``(C,)``, ``(N, C)`` or ``(N, C, *)``, ``target`` classes (int64) or probabilities.  Masked targets do
-    not count; a masked class leaves the denominator.  Other arguments as :func:`nll_loss` and torch's.
-
-    Source: issues 41508 and 70348 of pytorch/pytorch (NaN where everything is ignored).
-
-    >>> x, y = torch.zeros(2, 4), torch.tensor([1, -1])
-    >>> mt.cross_entropy(x, y, target_mask=torch.tensor([True, False]))
-    tensor(1.3863)
-    >>> mt.cross_entropy(x, y.clamp(0), mask=torch.tensor([True, True, False, False]))
-    tensor(0.6931)
-    """
-    op = aten.cross_entropy_loss.default
-    return loss(op, input, target, reduction, masking, (weight,), (ignore_index, label_smoothing))
 
 
 def binary_cross_entropy(

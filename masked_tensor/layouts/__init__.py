@@ -50,6 +50,7 @@ and std also store outputs of zeros alone where those do not give 0.  Everywhere
 """
 
 from .along import normalize, scan, softmax
+from .classes import named
 from .distinct import unique, unique_consecutive
 from .elements import at, is_sparse, keys, of, to, values, with_values
 from .forms import valid_outputs
@@ -75,6 +76,7 @@ __all__ = [
     "loss",
     "median",
     "mode",
+    "named",
     "nonzero",
     "normalize",
     "normalized_by",
