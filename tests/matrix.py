@@ -31,7 +31,9 @@ REFUSED = {
     **dict.fromkeys(("masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_"), "writes outside the pattern"),
     "masked_select": "its result is strided: to_dense() first says so",
     "logaddexp": "exp(0) = 1: every unspecified element would take part (the peer's form is strided only, too)",
-    **dict.fromkeys(losses.OVER_CLASSES, "an unspecified logit is a class like any other: the rows are dense"),
+    **dict.fromkeys(
+        losses.OVER_CLASSES, "the classes or features of a row are combined with each other first: the rows are dense"
+    ),
 }
 
 

@@ -406,6 +406,18 @@ def test_functional_forms_of_sparse_input() -> None:
         lambda: mt.mse_loss(x, ones(3, 3)),
         """sparse operands must have one shape, to which strided ones broadcast, got (2, 2) and (3, 3) (torch.strided)""",
     )
+    classes = torch.tensor([0, 1])
+    refused(
+        NotImplementedError,
+        lambda: mt.cross_entropy(x, classes, label_smoothing=0.1),
+        """cross_entropy of torch.sparse_coo scores takes strided class indices, a plain weight and no label_smoothing; for more give it input.to_dense() (and the same mask)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.nll_loss(x, classes[:1]),
+        """target must have the shape of the scores without the classes, got (1,) for scores of shape (2, 2)""",
+    )
+    refused(IndexError, lambda: mt.nll_loss(x, classes + 1), """Target 2 is out of bounds: there are 2 classes.""")
     refused(
         ValueError,
         lambda: mt.dist(x, sparse(3, 2)),

@@ -30,8 +30,8 @@ class Spec:
     rows: bool = False  #: a sample is a row, and the oracle takes whole ones
 
 
-OVER_CLASSES = ("cross_entropy", "nll_loss", "multi_margin_loss", "multilabel_margin_loss")
-OVER_CLASSES += ("multilabel_soft_margin_loss", "cosine_embedding_loss", "triplet_margin_loss")
+OVER_CLASSES = ("multi_margin_loss", "multilabel_margin_loss", "multilabel_soft_margin_loss")
+OVER_CLASSES += ("cosine_embedding_loss", "triplet_margin_loss")
 
 
 def _pairs(x: Tensor) -> tuple[Tensor, ...]:
