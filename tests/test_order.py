@@ -79,6 +79,27 @@ def test_topk_and_kthvalue(dtype, largest) -> None:
             assert mask.gather(1, index.get_data()[:, None])[:, 0][value.get_mask()].all()
 
 
+@pytest.mark.parametrize("largest", [False, True])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS[:-1]], ids=str)
+def test_topk_of_long_rows_looks_at_few_blocks(dtype, largest, monkeypatch) -> None:
+    generator = torch.Generator().manual_seed(2)
+    values = extremes(dtype)
+    rows = values[torch.randint(0, len(values), (60, 480), generator=generator)]
+    mask = torch.rand(rows.shape, generator=generator) < torch.rand(60, 1, generator=generator) ** 6
+    mask[0], mask[1], mask[2, 1:] = False, True, False
+    x = mt.as_masked_tensor(rows, mask)
+    for k in (1, 3):
+        expected, _ = torch.topk(x, k, largest=largest)
+        monkeypatch.setattr("masked_tensor.rules.topk.LARGE", 0)
+        found, index = torch.topk(x, k, largest=largest)
+        monkeypatch.undo()
+        assert torch.equal(found.get_mask(), expected.get_mask())
+        assert same(found.filled(0), expected.filled(0))
+        assert same(x.get_data().gather(1, index.get_data()), found.get_data())
+        assert torch.equal(mask.gather(1, index.get_data()), found.get_mask())
+        assert all(len(set(row)) == k for row in index.get_data().tolist())
+
+
 @pytest.mark.parametrize("op", [torch.median, torch.nanmedian, torch.mode], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS], ids=str)
 def test_median_and_mode(op, dtype) -> None:
