@@ -68,7 +68,7 @@ def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: float) -> None:
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
     """Writes 0 outside ``mask`` into ``data``, which must be ``bitwise``; autograd is not told."""
     bits = data.data.view(BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
-    bits.mul_(masks.compact(mask).view(torch.uint8).to(bits.dtype))
+    _select_bits(bits, masks.fit(mask, data.shape), 0, bits)
 
 
 def fill_bits(fill: float, dtype: torch.dtype) -> int:
