@@ -22,7 +22,7 @@ scores = torch.randn(3, 3)
 valid = torch.tensor([[True, False, False], [True, False, True], [False, False, False]])
 
 # %%
-# The recipe, along the columns: column 1 is lost, in the result and in the gradient.
+# The recipe, along the columns: column 1 is lost.
 
 plain = scores.clone().requires_grad_()
 recipe = plain.masked_fill(~valid, float("-inf")).softmax(0)
