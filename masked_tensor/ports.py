@@ -154,11 +154,15 @@ def plain_gradient(grad: Tensor, mask: Tensor) -> Tensor:
     return select(pair.data, masks.both(pair.mask, mask), 0)
 
 
+# Entering and leaving save no tensors, as views do not: two losses may go back through one wrapped input, and a
+# checkpoint's second run may share the first run's entry.  The masks belong to the tensors on both sides anyway.
+
+
 class _Enter(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: MaskedTensor) -> Tensor:
         pair = pair_of(x)
-        ctx.mask = pair.mask  # not saved_tensors: a checkpoint's second run may share the first run's entry
+        ctx.mask = pair.mask
         return pair.data.detach()
 
     @staticmethod
@@ -169,13 +173,12 @@ class _Enter(torch.autograd.Function):
 class _Leave(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:
-        ctx.save_for_backward(mask)
+        ctx.mask = mask
         return wrap(Pair(data.detach(), mask, payload))
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        (mask,) = ctx.saved_tensors
-        return plain_gradient(grad, mask), None, None
+        return plain_gradient(grad, ctx.mask), None, None
 
 
 class _Assign(torch.autograd.Function):

@@ -288,3 +288,12 @@ def test_detach_in_place() -> None:
     assert not x.detach_().requires_grad
     with torch.inference_mode():
         assert z.clone().detach_().tolist() == [2, None, 6]
+
+
+def test_two_losses_go_back_through_one_wrapped_input() -> None:
+    data = torch.tensor([1.0, float("nan"), 3.0], requires_grad=True)
+    x = mt.as_masked_tensor(data, torch.tensor([True, False, True]))
+    rows = x.view(3, 1)[:2]
+    x.square().sum().backward()
+    rows.square().sum().backward()
+    assert data.grad.tolist() == [4, 0, 6]
