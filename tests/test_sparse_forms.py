@@ -356,6 +356,35 @@ def test_dist(layout: str, p: float) -> None:
         masked.dist(x, torch.ones(6))
 
 
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+@pytest.mark.parametrize("dim", [0, 1])
+def test_many_slices_and_few_values(layout: str, dim: int) -> None:
+    """Then only the slices that store something are numbered; the strided form says what the others are."""
+    shape = (5000, 3) if dim == 1 else (3, 5000)
+    generator = torch.Generator().manual_seed(6)
+    dense = torch.randint(-3, 4, shape, generator=generator).double() * (torch.rand(shape, generator=generator) < 0.02)
+    dense[0, 0] = 2.0
+    x, stored = dense.to_sparse(layout=getattr(torch, f"sparse_{layout}")), dense != 0
+    mask = torch.rand(shape, generator=generator) < 0.02
+    forms: list[Callable[..., Any]] = [
+        lambda x, m, _: masked.quantile(x, 0.7, dim, mask=m),
+        lambda x, m, _: masked.median(x, dim, mask=m),
+        lambda x, m, _: masked.mode(x, dim, mask=m)[0],
+        lambda x, m, _: masked.mode(x, dim, mask=m)[1],
+        lambda x, m, _: masked.argmin(x, dim, mask=m),
+        lambda x, m, _: masked.cross_entropy(x, torch.ones(shape[0]).long(), mask=m, reduction="sum"),
+        lambda x, _, m: masked.cummax(x, dim, mask=m)[1],
+        lambda x, _, m: masked.layer_norm(x, x.shape[-1:], mask=m),
+        lambda x, _, m: masked.batch_norm(x, None, None, training=True, mask=m),
+    ]
+    for number, form in enumerate(forms):
+        for given in (None, mask, mask.to_sparse_coo(), mask[:1], mask[:, :1]):
+            plain = given.to_dense() if given is not None else torch.ones(1, 1, dtype=torch.bool)
+            out, expected = form(x, given, given), form(dense, plain, plain & stored)
+            out = out.to_dense() if layouts.is_sparse(out) else out
+            torch.testing.assert_close(out, expected.nan_to_num(0), equal_nan=True, msg=f"form {number}")
+
+
 # ----------------------------------------------------------------------------------------------------------- gradients
 
 SHARES = torch.tensor([0.0, 0.3, 0.75], dtype=torch.float64)

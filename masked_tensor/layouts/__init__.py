@@ -10,7 +10,8 @@ unspecified        takes part as 0                     does not take part
 =================  ==================================  =============================
 
 A strided mask shows its True elements, a sparse mask those it *specifies* as True: explicit False and unspecified are
-hidden.  ``mask=None`` shows everything (reductions) or the stored elements (softmax, normalize, scans).
+hidden.  ``mask=None`` shows everything (reductions, losses) or the stored elements (softmax, normalize, norm layers,
+scans), in whose pattern the result is.
 
 The six constructions of ``input_mask``
 ---------------------------------------
@@ -34,8 +35,14 @@ their outputs, and the number of valid-but-unspecified zeros of an output follow
 * prod, all: an output is 0 (False) as soon as its count is not 0: 5 decides, otherwise 6.
 * amax, amin, aminmax: 6, then the greater (lesser) of that and 0 if the count is not 0.
 * mean, var, std, logsumexp: 6, and the count enters the formula (``n``, ``count * mean ** 2``, ``count * exp(-max)``).
-* median, nanmedian: 6 sorted, the count of zeros inserted between negative and positive values.
+* median, quantile and their nan-forms: 6 sorted, the zeros of an output being one more entry that stands for its count.
+* mode: the same, and the last position of 5.
 * argmax, argmin, max, min: 6, and the first position of 5 (construction 1 without its values) where 0 is the extreme.
+* unique, unique_consecutive: 6, and a run of zeros wherever the ranks of two stored values are not neighbours.
+* dist and elementwise losses: 6 of the union of the patterns, and the count times the value at zeros.
+* cross_entropy, nll_loss: logsumexp, and the entries of 6 that the targets name, else 0.
+
+Positions and ranks in 5 are found by counting what is in between, so that no repeated mask is ever spelled out.
 
 Constructions 2 to 4 only add identities, which change no result.  The cost is that of the stored entries of input and
 mask; a strided mask costs its own number of elements before broadcasting.
@@ -44,8 +51,8 @@ Which outputs are stored
 ------------------------
 A result has the input's layout if that can hold it (CSR, CSC, BSR
 and BSC: two dimensions, so ``keepdim=True``), is COO otherwise, and strided when no dimension is left.  It stores the
-outputs that have a stored-and-valid element; the others are 0 or have nothing valid.  logsumexp, argmax, argmin, var
-and std also store outputs of zeros alone where those do not give 0.  Everywhere a valid element exists,
+outputs that have a stored-and-valid element; the others are 0 or have nothing valid.  logsumexp, argmax, argmin, mode,
+var and std also store outputs of zeros alone where those do not give 0.  Everywhere a valid element exists,
 ``result.to_dense()`` equals the strided result.
 """
 

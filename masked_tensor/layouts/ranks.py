@@ -110,7 +110,7 @@ def mode(
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """The most frequent value, the least one of several, and the last position that has it."""
     t = taken(x, mask)
-    o = outputs(t, dims, False, False)
+    o = outputs(t, dims, True, False)  # the last position of a slice of zeros is not 0
     e, some = entries(t.values, o.slices)
     along = ravel(t.coordinate, x.shape, dims)
     along = torch.zeros_like(o.slices.ids) if along is None else along
