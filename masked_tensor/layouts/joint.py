@@ -76,14 +76,7 @@ def rows(mask: Tensor | None, x: Tensor) -> int:
 
 def joint(operands: Sequence[Tensor], mask: Tensor | None) -> Joint:
     """The operands, of which one at least is sparse, at the elements that ``mask`` shows (None: all)."""
-    shape = next(x.shape for x in operands if is_sparse(x))
-    for x in operands:
-        fits = x.dim() <= len(shape) and all(n in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False))
-        if not fits or (is_sparse(x) and x.shape != shape):
-            raise ValueError(
-                f"sparse operands must have one shape, to which strided ones broadcast, got {tuple(shape)} and "
-                f"{tuple(x.shape)} ({x.layout})"
-            )
+    shape = _common_shape(operands)
     operands = [canonical(x) for x in operands]
     whole = [x for x in operands if x.shape == shape]
     key = _union(whole)
@@ -114,6 +107,19 @@ def _repeated(x: Tensor, place: Sequence[Tensor], number: int) -> Tensor:
     lead = len(place) - x.dim()
     own = ravel(lambda d: place[d + lead], x.shape, [d for d, n in enumerate(x.shape) if n != 1])
     return x.reshape(-1).expand(number) if own is None else x.reshape(-1)[own]
+
+
+def _common_shape(operands: Sequence[Tensor]) -> torch.Size:
+    """The shape of the sparse operands, to which the strided ones must broadcast."""
+    shape = next(x.shape for x in operands if is_sparse(x))
+    for x in operands:
+        fits = x.dim() <= len(shape) and all(n in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False))
+        if not fits or (is_sparse(x) and x.shape != shape):
+            raise ValueError(
+                f"sparse operands must have one shape, to which strided ones broadcast, got {tuple(shape)} and "
+                f"{tuple(x.shape)} ({x.layout})"
+            )
+    return shape
 
 
 def _union(tensors: Sequence[Tensor]) -> Tensor:
