@@ -10,9 +10,10 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ..chunks import rounds
 from ..pair import Pair
 from . import laws, slices
-from .elements import values, with_values
+from .elements import of, values, with_values
 from .reduction import Outputs, Taken, taken
 from .slices import Slices, total
 
@@ -21,7 +22,7 @@ def softmax(x: Tensor, mask: Tensor | None, dim: int, *, log: bool, mode: str) -
     """Softmax along ``dim``; the modes differ for slices of only -inf."""
     t = taken(x, mask)
     s = _slices(t, dim)
-    v = t.values.float() if t.values.dtype in (torch.float16, torch.bfloat16) else t.values
+    v = t.values.float() if rounds(t.values.dtype) else t.values
     top = slices.stored_maximum(v.detach(), s)
     if mode == "inf_as_zero":
         top = torch.where(top == -torch.inf, 0, top)
@@ -42,7 +43,8 @@ def normalize(x: Tensor, mask: Tensor | None, dim: int, ord: float, eps: float) 
     """``x / max(norm, eps)`` along ``dim``; unspecified elements count in no norm but those of negative ``ord``."""
     t = taken(x, mask)
     s = _slices(t, dim)
-    return returned(t, t.values / s.to_values(laws.norm(t.values, s, ord).clamp_min(eps)), 0)
+    size = laws.norm(t.values.float() if rounds(t.values.dtype) else t.values, s, ord).clamp_min(eps)
+    return returned(t, (t.values / s.to_values(size)).to(t.values.dtype), 0)
 
 
 def scan(
@@ -77,6 +79,9 @@ def _rows(t: Taken, s: Slices, along: Tensor) -> Iterator[tuple[Tensor, Tensor]]
 
 
 def _slices(t: Taken, dim: int) -> Slices:
+    offsets = of(t.x).runs(t.x, (dim,)) if t.kept is None else None
+    if offsets is not None:
+        return Slices(offsets.shape[0] - 1, None, offsets, None)
     return grouped(t, {d: 1 for d in range(t.x.dim()) if d != dim}).slices
 
 
@@ -86,9 +91,12 @@ def grouped(t: Taken, kept: Mapping[int, int]) -> Outputs:
     Only what is stored counts: these are the slices of what keeps the pattern.
     """
     shape = tuple(-(-t.x.shape[d] // share) for d, share in kept.items())
-    key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
+    key: Tensor | None = None
     for size, (d, share) in zip(shape, kept.items(), strict=True):
-        key = key * size + (t.coordinate(d) if share == 1 else t.coordinate(d) // share)
+        place = t.coordinate(d) if share == 1 else t.coordinate(d) // share
+        key = place if key is None else key * size + place
+    if key is None:
+        key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
     full = prod(shape)
     if full <= 4 * key.numel() + 1024:
         return Outputs(Slices(full, key, None, None), torch.arange(full, device=key.device), shape)

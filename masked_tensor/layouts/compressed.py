@@ -39,13 +39,14 @@ def coordinate(x: Tensor, dim: int) -> Tensor:
     """The position along ``dim`` of every stored value, in the order of ``stored(x).reshape(-1)``."""
     offsets, plain = indices(x)
     batch, values = offsets.dim() - 1, x.values()
+    if values.dim() == 1:  # one plain matrix: the common case, at the least cost
+        return _stored(x, offsets, plain, dim == 0)
     block = values.shape[batch + 1 : batch + 3] if x.layout in (torch.sparse_bsr, torch.sparse_bsc) else ()
     if dim < batch or dim >= batch + 2:
         axis = dim if dim < batch else dim - 1 + len(block)
         position = torch.arange(x.shape[dim], device=x.device)
         return position.view(-1, *[1] * (values.dim() - axis - 1)).expand(values.shape).reshape(-1)
-    held_as_offsets = (dim == batch) == (x.layout in _BY_ROWS)
-    position = (_opened(offsets, plain) if held_as_offsets else plain).to(torch.int64)
+    position = _stored(x, offsets, plain, dim == batch)
     if block:
         side = dim - batch
         inner = torch.arange(block[side], device=x.device).view(*([-1, 1] if side == 0 else [1, -1]))
@@ -53,6 +54,11 @@ def coordinate(x: Tensor, dim: int) -> Tensor:
         position = position.expand(*position.shape[:-2], *block)
     dense = values.dim() - position.dim()
     return position.reshape(*position.shape, *[1] * dense).expand(values.shape).reshape(-1)
+
+
+def _stored(x: Tensor, offsets: Tensor, plain: Tensor, row: bool) -> Tensor:
+    """The row or column of every stored value or block."""
+    return (_opened(offsets, plain) if row == (x.layout in _BY_ROWS) else plain).to(torch.int64)
 
 
 def runs(x: Tensor, dims: Sequence[int]) -> Tensor | None:
@@ -63,14 +69,20 @@ def runs(x: Tensor, dims: Sequence[int]) -> Tensor | None:
 
 def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
     """A tensor of this layout with ``values`` at the row-major positions ``keys`` (sorted, distinct)."""
-    rows, columns = unravel(keys, shape)
     by_rows = like.layout in _BY_ROWS
-    outer, inner, size = (rows, columns, shape[0]) if by_rows else (columns, rows, shape[1])
-    if not by_rows:
-        outer, order = torch.sort(outer, stable=True)
-        inner, values = inner[order], values[order]
-    offsets = torch.zeros(size + 1, dtype=torch.int64, device=keys.device)
-    torch.cumsum(torch.bincount(outer, minlength=size), 0, out=offsets[1:])
+    size, width = (shape[0], shape[1]) if by_rows else (shape[1], shape[0])
+    if size == 1:  # a row (a column of CSC): the keys are the plain indices
+        offsets, inner = torch.tensor([0, keys.shape[0]], device=keys.device), keys
+    elif width == 1 and keys.shape[0] == size:  # a full column
+        offsets, inner = torch.arange(size + 1, device=keys.device), torch.zeros_like(keys)
+    else:
+        rows, columns = unravel(keys, shape)
+        outer, inner = (rows, columns) if by_rows else (columns, rows)
+        if not by_rows:
+            outer, order = torch.sort(outer, stable=True)
+            inner, values = inner[order], values[order]
+        offsets = torch.zeros(size + 1, dtype=torch.int64, device=keys.device)
+        torch.cumsum(torch.bincount(outer, minlength=size), 0, out=offsets[1:])
     if like.layout in (torch.sparse_bsr, torch.sparse_bsc):
         values = values.view(-1, 1, 1)
     return torch.sparse_compressed_tensor(
@@ -80,6 +92,5 @@ def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> T
 
 def _opened(offsets: Tensor, plain: Tensor) -> Tensor:
     """The compressed index of every stored value or block: the inverse of compression."""
-    size = offsets.shape[-1] - 1
-    numbers = torch.arange(size, device=offsets.device).expand(*offsets.shape[:-1], size)
-    return numbers.reshape(-1).repeat_interleave(offsets.diff(dim=-1).reshape(-1)).view(plain.shape)
+    number = torch.repeat_interleave(offsets.diff(dim=-1).reshape(-1).to(torch.int64), output_size=plain.numel())
+    return number if offsets.dim() == 1 else (number % (offsets.shape[-1] - 1)).view(plain.shape)

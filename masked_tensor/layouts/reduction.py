@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..chunks import rounds
 from ..select import select
 from . import slices, validity
 from .elements import built, canonical, of, same_pattern, values
@@ -110,7 +111,7 @@ def reduce(
         check_nonempty(_NEEDS_ELEMENTS[law], x.shape, dims)
     t = taken(x, mask)
     o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)
-    half = t.values.dtype in (torch.float16, torch.bfloat16)
+    half = rounds(t.values.dtype)
     result = law(t.values.float() if half else t.values, o.slices, **params)
     result = result.to(t.values.dtype) if half and result.dtype is torch.float32 else result
     return finished(result, o, x, dims, keepdim, fill_value, min_count)

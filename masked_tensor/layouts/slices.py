@@ -25,7 +25,7 @@ class Slices:
         if self.given is not None:
             return self.given
         assert self.offsets is not None
-        return torch.arange(self.number, device=self.offsets.device).repeat_interleave(self.stored)
+        return torch.repeat_interleave(self.stored)
 
     @cached_property
     def stored(self) -> Tensor:
