@@ -170,21 +170,20 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
     if floating and skip_nan:
         number = key != nan_key(x.data.dtype)
         valid = valid & number
-    gone = masks.to_bytes(~valid).cumsum(dim, dtype=torch.int32)
     size = key.shape[dim]
+    gone = masks.to_bytes(~valid).cumsum(dim, dtype=torch.int16 if size < 1 << 15 else torch.int32)
     total = gone.narrow(dim, size - 1, 1)
-    low = gone <= (size - 1) // 2 - middle(size - total)
+    high = gone > (size - 1) // 2 - middle(size - total)
     info = torch.iinfo(key.dtype)
     spread = key if valid is x.mask else select(key, valid, info.max)
-    spread = select(spread, valid | ~low, info.min)
+    spread = select(spread, valid | high, info.min)
     indices = torch.kthvalue(spread, (size - 1) // 2 + 1, dim, True)[1]
     if not floating:
         return indices
     if skip_nan:
         return torch.where(total == size, masks.to_bytes(x.mask).argmax(dim, True), indices)
-    nan = select(key, x.mask, info.min)
-    spoiled = nan.amax(dim, True) == nan_key(x.data.dtype)
-    return torch.where(spoiled, nan.argmax(dim, True), indices)
+    spoiled, nan = masks.to_bytes(key == nan_key(x.data.dtype)).max(dim, True)
+    return torch.where(spoiled != 0, nan, indices)
 
 
 ROWS = [
