@@ -7,6 +7,7 @@ Both look up the same entry and do the same three things: enter, rule, leave.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,6 +24,7 @@ from .table import Entry
 from .tensor import MaskedTensor
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
+FOREACH = frozenset(name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::_foreach_"))
 
 
 def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
@@ -174,9 +176,16 @@ def safety_net(
                 with torch.inference_mode(False), torch.no_grad():  # a view of a normal tensor is a normal tensor
                     return call(entry, args, kwargs, recording=False)
             return call(entry, args, kwargs, recording=False)
+        if func.name() in FOREACH:
+            return for_each(func)(*args, **kwargs)
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), DispatchKey.CompositeImplicitAutograd):
             return func.decompose(*args, **kwargs)
     raise errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+
+
+def for_each(op: OpOverload) -> Callable[..., Any]:
+    """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
+    return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
 
 
 def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
@@ -226,6 +235,10 @@ def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Ca
 
 for _entry in table.ENTRIES.values():
     hang(_entry)
+for _name in FOREACH:
+    _packet, _, _overload = _name.removeprefix("aten::").partition(".")
+    _loop = for_each(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
+    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, "AutogradPrivateUse3")
 _FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
 _FALLBACK.fallback(torch.library.fallthrough_kernel, "AutogradPrivateUse3")  # no row, no autograd kernel: to the net
 MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]

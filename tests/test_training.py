@@ -297,3 +297,32 @@ def test_two_losses_go_back_through_one_wrapped_input() -> None:
     x.square().sum().backward()
     rows.square().sum().backward()
     assert data.grad.tolist() == [4, 0, 6]
+
+
+FOREACH = [
+    n for n in OPTIMIZERS if "foreach" in inspect.signature(getattr(torch.optim, n)).parameters and n != "Adafactor"
+]
+
+
+@pytest.mark.parametrize("name", FOREACH)
+def test_masked_and_plain_parameters_are_stepped_by_lists(name: str) -> None:
+    masked, valid = nn.Parameter(mt.masked_tensor([1.0, None, 2.0])), nn.Parameter(torch.tensor([1.0, 2.0]))
+    for first, second in ((masked, nn.Parameter(torch.ones(2))), (valid, nn.Parameter(torch.ones(2)))):
+        optimizer = getattr(torch.optim, name)([first, second], lr=0.1, foreach=True)
+        for _ in range(3):
+            optimizer.zero_grad()
+            ((first - 0.3).square().sum() + second.square().sum()).backward()
+            nn.utils.clip_grad_norm_([first, second], 0.5, foreach=True)
+            optimizer.step()
+    torch.testing.assert_close(masked.detach().compressed(), valid.detach())
+
+
+def test_ops_on_lists_are_the_ops_on_their_elements() -> None:
+    x = mt.masked_tensor([3.0, None, 4.0], requires_grad=True)
+    norm, scaled = torch._foreach_norm([x])[0], torch._foreach_mul([x, torch.ones(2)], 2.0)
+    assert norm.item() == 5
+    assert (scaled[0].tolist(), type(scaled[1])) == ([6, None, 8], torch.Tensor)
+    scaled[0].square().mean().backward()
+    assert x.grad.tolist() == [12, None, 16]
+    with torch.inference_mode():
+        assert torch._foreach_add([x], 1.0)[0].tolist() == [4, None, 5]
