@@ -33,11 +33,13 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
 
 
 def _places(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Tensor:
-    size = _block(x.data, k, dim)
+    size = _block(x.data, k, dim, largest)
     if size is None:
         return in_pieces(lambda part: torch.topk(keys(part, not largest), k, dim, largest, sorted)[1], x, dim)
     blocks = Pair(x.data.unflatten(-1, (-1, size)), x.mask.unflatten(-1, (-1, size)), x.payload)
-    best = torch.topk(keys(_bound(blocks, largest), not largest), k, -1, largest, False)[1]
+    last = (blocks.data.dim() - 1,)
+    bound = Pair(greatest(blocks, last, False, "max" if largest else "min"), masks.any(blocks.mask, last))
+    best = torch.topk(keys(bound, not largest), k, -1, largest, False)[1]
     rows = torch.arange(best.numel() // k).reshape(*best.shape[:-1], 1) * blocks.data.shape[-2] + best
     data, mask = (
         t.reshape(-1, size).index_select(0, rows.view(-1)).view(*best.shape[:-1], -1)
@@ -47,23 +49,15 @@ def _places(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Tensor:
     return best.gather(-1, place // size) * size + place % size
 
 
-def _block(data: Tensor, k: int, dim: int) -> int | None:
-    """The size of the blocks: it divides the row, and k blocks are a small part of it.  None: look at every entry."""
-    n = data.shape[dim]
-    if data.numel() < LARGE or not real(data) or dim % data.dim() != data.dim() - 1 or data.dtype is torch.bool:
+def _block(data: Tensor, k: int, dim: int, largest: bool) -> int | None:
+    """The size of the blocks: it divides the row, and k blocks are a small part of it.  None: look at every entry.
+
+    NaN is the greatest, so that it hides the least number of its block: then every entry is looked at.
+    """
+    n, hidden = data.shape[dim], data.is_floating_point() and not largest
+    if data.numel() < LARGE or hidden or not real(data) or dim % data.dim() != data.dim() - 1:
         return None
     return next((size for size in (32, *range(48, 15, -1)) if n % size == 0 and 0 < 4 * k * size <= n), None)
-
-
-def _bound(blocks: Pair, largest: bool) -> Pair:
-    """The first entry of every block, in the order that is asked for: NaN is the greatest."""
-    last = (blocks.data.dim() - 1,)
-    mask = masks.any(blocks.mask, last)
-    if largest or not blocks.data.is_floating_point():
-        return Pair(greatest(blocks, last, False, "max" if largest else "min"), mask)
-    number = (blocks.data == blocks.data).logical_and_(blocks.mask)  # valid and not NaN
-    least = greatest(Pair(blocks.data, number), last, False, "min")
-    return Pair(torch.where(masks.any(number, last), least, float("nan")), mask)
 
 
 ROWS = [Op("topk", topk)]
