@@ -1,8 +1,8 @@
 """Every module of torch's module database, unmodified, on masked tensors.
 
-Three laws, train and eval: ``garbage`` (forward and backward do not depend on the payload; parameters get plain, finite
-gradients), ``identity`` (an all-True mask gives the plain module) and ``padding`` (a padded input gives the unpadded
-result).
+Four laws, train and eval: ``garbage`` (forward and backward do not depend on the payload; parameters get plain, finite
+gradients), ``identity`` (an all-True mask gives the plain module), ``padding`` (a padded input gives the unpadded
+result) and ``inference`` (inference mode changes nothing).
 """
 
 import itertools
@@ -21,7 +21,7 @@ from .database import MODULES, module_samples
 from .harness import poisoned, random_mask
 
 PARTS = ("outputs", "input gradients", "parameter gradients", "buffers")
-LAWS = ("garbage", "identity", "padding")
+LAWS = ("garbage", "identity", "padding", "inference")
 BY_NATURE = "its regions depend on the size of the input"
 XFAIL = {
     **{(f"nn.Adaptive{kind}Pool{d}d", "padding"): BY_NATURE for kind in ("Avg", "Max") for d in (1, 2, 3)},
@@ -124,6 +124,21 @@ def check_identity(sample):
     return 1
 
 
+def check_inference(sample):
+    """In inference mode, results and buffers are those without gradients."""
+    found = []
+    for mode in (torch.no_grad(), torch.inference_mode()):
+        generator = torch.Generator().manual_seed(0)
+        args, kwargs = masked(sample, lambda i, x, g=generator: (x, random_mask(x.shape, "random", g)))
+        module = sample.make()
+        torch.manual_seed(1)
+        with mode:
+            found.append((module(*args, **kwargs), list(module.buffers())))
+            if len(found) == 2:
+                assert_close(found[1], found[0])
+    return 1
+
+
 ELEMENTWISE = (
     nn.ReLU, nn.GELU, nn.CELU, nn.ELU, nn.SELU, nn.SiLU, nn.Mish, nn.Sigmoid, nn.LogSigmoid, nn.Tanh, nn.Tanhshrink,
     nn.Softplus, nn.Softshrink, nn.Softsign, nn.Hardshrink, nn.Hardswish, nn.Hardtanh, nn.ReLU6, nn.LeakyReLU,
@@ -216,4 +231,4 @@ def narrowed(got, expected, zeros):
     return mt.as_masked_tensor(pair.data[box].detach(), pair.mask[box])
 
 
-LAW = {"garbage": check_garbage, "identity": check_identity, "padding": check_padding}
+LAW = {"garbage": check_garbage, "identity": check_identity, "padding": check_padding, "inference": check_inference}
