@@ -4,6 +4,7 @@ Each is a function of a masked tensor, and a method of the same name.  All are d
 """
 
 from collections.abc import Sequence
+from types import MethodType
 from typing import Any
 
 import torch
@@ -124,6 +125,21 @@ def dense(x: MaskedTensor) -> MaskedTensor:
     return x
 
 
+class MaskMethod:
+    """``x.mask()``, guarded against ``x.mask = m``, which would hide the method and mask nothing."""
+
+    __doc__ = get_mask.__doc__
+
+    def __get__(self, x: MaskedTensor | None, owner: type | None = None) -> Any:
+        return get_mask if x is None else MethodType(get_mask, x)
+
+    def __set__(self, x: MaskedTensor, value: object) -> None:
+        raise AttributeError(
+            "the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) gives x more holes, x[key] = value "
+            "makes entries valid"
+        )
+
+
 def _entered(x: MaskedTensor, action: str) -> Pair:
     if type(x) is not MaskedTensor:
         raise errors.not_masked(action, x)
@@ -138,4 +154,4 @@ for _function in (get_data, get_mask, filled, count):
 
 for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
     setattr(MaskedTensor, _exit.__name__, _exit)
-MaskedTensor.mask = get_mask  # type: ignore[method-assign, assignment]
+MaskedTensor.mask = MaskMethod()  # type: ignore[method-assign, assignment]

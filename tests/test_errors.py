@@ -124,6 +124,16 @@ def test_values_of_holes() -> None:
     )
 
 
+def test_assigning_a_mask() -> None:
+    x = masked(2)
+    refused(
+        AttributeError,
+        lambda: setattr(x, "mask", ones(2).bool()),
+        """the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) gives x more holes, x[key] = value makes entries valid""",
+    )
+    assert x.mask().tolist() == [False, True]
+
+
 def test_leaving_with_holes() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False])
     refused(
