@@ -32,7 +32,8 @@ def masked_tensor(
     masked tensor (its holes stay).  ``mask``, True = valid, is bool and broadcasts to the data's shape; left out, all
     that ``data`` does not itself call missing is valid.  What is masked out is set to 0.
 
-    Raises TypeError if ``data`` or ``mask`` cannot be one, ValueError if the mask does not fit.
+    Raises TypeError if ``data`` or ``mask`` cannot be one, ValueError if the mask does not fit, RuntimeError for a
+    sparse tensor that breaks the rules of its layout.
 
         >>> masked_tensor([1, None, 3])
         masked_tensor([1, --, 3], valid=2/3)

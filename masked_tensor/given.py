@@ -17,6 +17,7 @@ def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pai
     if isinstance(data, Tensor):
         data = enter(data, torch.is_grad_enabled())
         if type(data) is not Pair and layouts.is_sparse(data):
+            layouts.of(data).validate(data.detach())
             data = layouts.paired(data, None)  # what is specified is valid
         pair = data if type(data) is Pair else plain(data)
         moved = pair.data.to(device=device, dtype=dtype)
@@ -73,6 +74,7 @@ def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
     elif not isinstance(mask, Tensor):
         mask = _tensor(mask, None, data.device)
     mask = mask.detach()
+    layouts.of(mask).validate(mask)
     if mask.layout != data.layout:
         raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
     if mask.dtype is not torch.bool or not _broadcasts(mask.shape, data.shape):

