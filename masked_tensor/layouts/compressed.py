@@ -17,7 +17,8 @@ def canonical(x: Tensor) -> Tensor:
 
 def validate(x: Tensor) -> None:
     """Raises RuntimeError if the pattern breaks the rules of the layout."""
-    torch._validate_sparse_compressed_tensor_args(*indices(x), x.values(), x.shape, x.layout)
+    offsets, plain = indices(x)
+    torch._validate_sparse_compressed_tensor_args(offsets, plain, x.values(), x.shape, x.layout)
 
 
 def stored(x: Tensor) -> Tensor:
