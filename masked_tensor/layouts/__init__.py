@@ -58,14 +58,14 @@ var and std also store outputs of zeros alone where those do not give 0.  Everyw
 
 from .along import normalize, scan, softmax
 from .classes import named
-from .distinct import unique, unique_consecutive
+from .distinct import mode, unique, unique_consecutive
 from .elements import at, is_sparse, keys, of, to, values, with_values
 from .forms import valid_outputs
 from .joint import both, dist, loss, rows
 from .norms import local_response_norm, normalized_by, standardize
 from .ops import involved, overwrite, paired, run
 from .order import extreme, position
-from .ranks import median, mode, quantile
+from .ranks import median, quantile
 from .reduction import check_nonempty, reduce
 from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed
 

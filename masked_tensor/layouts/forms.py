@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import shapes
 from ..pair import Pair
-from . import along, laws, order, ranks, sorting, validity
+from . import along, distinct, laws, order, sorting, validity
 from .elements import values, with_values
 from .product import affine, linear, matmul
 from .reduction import reduce
@@ -69,7 +69,7 @@ def aminmax(x: Pair, *, dim: int | None = None, keepdim: bool = False) -> tuple[
 
 
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
-    best, where = ranks.mode(x.data, x.mask, _dims(x, dim), keepdim)
+    best, where = distinct.mode(x.data, x.mask, _dims(x, dim), keepdim)
     return valid_outputs(*best), valid_outputs(*where)
 
 

@@ -1,7 +1,7 @@
-"""Order statistics of sparse tensors: median, quantile and mode of the valid elements of every slice.
+"""Order statistics of sparse tensors: median and quantile of the valid elements of every slice.
 
-The stored values of a slice are sorted; its valid zeros that nobody stores are one more entry, which stands for all of
-them.  The n-th element is then found by a binary search in the running number of elements.
+The stored values of a slice are sorted, and its valid zeros that nobody stores counted: they lie behind the negative
+values.
 """
 
 from collections.abc import Sequence
@@ -13,8 +13,6 @@ import torch
 from torch import Tensor
 
 from ..interpolation import interpolated
-from .keys import ravel
-from .places import vacant
 from .reduction import finished, outputs, taken
 from .slices import Slices, arranged, total
 
@@ -22,32 +20,32 @@ _EXACT = 1 << 24  #: torch.quantile takes no longer slices: float32 holds no gre
 
 
 @dataclass(eq=False)
-class Entries:
-    """Values with the slice of each and the number of elements it stands for."""
+class Ordered:
+    """The valid elements of every slice in order: the zeros that nobody stores lie behind its negative values."""
 
-    values: Tensor
-    ids: Tensor
-    weight: Tensor
+    values: Tensor  #: the stored ones, slice by slice (NaN last)
+    slices: Slices
+    negative: Tensor  #: how many of each slice are negative
 
-    def at(self, order: Tensor, count: Tensor, rank: Tensor) -> Tensor:
-        """The element of every slice at ``rank`` (one or more per slice) in ``order``."""
+    def at(self, rank: Tensor) -> Tensor:
+        """The element of every slice at ``rank`` (one or more per slice)."""
         if self.values.shape[0] == 0:
             return self.values.new_zeros(rank.shape)
+        s = self.slices
         per_slice = (-1, *[1] * (rank.dim() - 1))
-        start = (count.cumsum(0) - count).view(per_slice)
-        rank = rank.minimum((count - 1).clamp_min(0).view(per_slice))
-        place = torch.searchsorted(self.weight[order].cumsum(0), start + rank, right=True)
-        return self.values[order[place.clamp_max(order.shape[0] - 1)]]
+        start, negative = (s.stored.cumsum(0) - s.stored).view(per_slice), self.negative.view(per_slice)
+        rank = rank.minimum((s.count - 1).clamp_min(0).view(per_slice))
+        if s.zeros is None:
+            return self.values[(start + rank).clamp_max(self.values.shape[0] - 1)]
+        zeros = s.zeros.view(per_slice)
+        place = start + torch.where(rank < negative, rank, rank - zeros)
+        picked = self.values[place.clamp(0, self.values.shape[0] - 1)]
+        return torch.where((rank >= negative) & (rank < negative + zeros), 0, picked)
 
 
-def entries(v: Tensor, s: Slices) -> tuple[Entries, Tensor]:
-    """The stored values and, behind them, one zero for each slice of the second result."""
-    weight = torch.ones_like(s.ids)
-    some = s.ids[:0] if s.zeros is None else (s.zeros > 0).nonzero().view(-1)
-    if s.zeros is None or some.numel() == 0:
-        return Entries(v, s.ids, weight), some
-    zeros = v.new_zeros(some.shape)
-    return Entries(torch.cat((v, zeros)), torch.cat((s.ids, some)), torch.cat((weight, s.zeros[some]))), some
+def ordered(v: Tensor, s: Slices) -> Ordered:
+    """The stored values sorted inside their slices."""
+    return Ordered(v[arranged(s.ids, v.detach())], s, total(v.detach() < 0, s))
 
 
 def median(
@@ -66,8 +64,7 @@ def median(
     s = o.slices
     nans = total(t.values != t.values, s)
     number = s.count - nans if skip_nan else s.count
-    e, _ = entries(t.values, s)
-    result = e.at(arranged(e.ids, e.values.detach()), s.count, (number - 1).clamp_min(0) // 2)
+    result = ordered(t.values, s).at((number - 1).clamp_min(0) // 2)
     if t.values.is_floating_point():
         result = torch.where((number <= 0) | (nans > 0) & (not skip_nan), torch.nan, result)
     else:
@@ -98,50 +95,6 @@ def quantile(
         rank = wide * (highest - nans).clamp_min(0).view(per_slice)
     else:
         rank = torch.where((nans > 0).view(per_slice), highest.view(per_slice), wide * highest.view(per_slice))
-    e, _ = entries(t.values, s)
-    order = arranged(e.ids, e.values.detach())
-    result = interpolated(lambda n: e.at(order, s.count, n), rank, interpolation)
+    result = interpolated(ordered(t.values, s).at, rank, interpolation)
     result = torch.where((s.count == 0).view(per_slice), torch.nan, result)
     return finished(result, o, x, dims, keepdim, fill_value, None)
-
-
-def mode(
-    x: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool
-) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
-    """The most frequent value, the least one of several, and the last position that has it."""
-    t = taken(x, mask)
-    o = outputs(t, dims, True, False)  # the last position of a slice of zeros is not 0
-    e, some = entries(t.values, o.slices)
-    along = ravel(t.coordinate, x.shape, dims)
-    along = torch.zeros_like(o.slices.ids) if along is None else along
-    if some.numel():
-        along = torch.cat((along, vacant(t, o, dims, last=True)[some]))
-    order = arranged(e.ids, e.values.detach(), along)
-    if order.numel() == 0:
-        value, where = e.values.new_zeros(o.slices.number), along.new_zeros(o.slices.number)
-    else:
-        place = order[_last_of_longest(e.values.detach()[order], e.ids[order], e.weight[order], o.slices.number)]
-        value, where = e.values[place], along[place]
-    return finished(value, o, x, dims, keepdim, None, None), finished(where, o, x, dims, keepdim, None, None)
-
-
-def _last_of_longest(v: Tensor, ids: Tensor, weight: Tensor, number: int) -> Tensor:
-    """Where the heaviest run of equal values (the first of several) of each slice ends, or somewhere if it has none."""
-    run = runs(v, ids)
-    length = torch.bincount(run)
-    heavy = torch.zeros_like(length).index_add(0, run, weight)
-    end = length.cumsum(0) - 1
-    owner = ids[end]
-    most = heavy.new_zeros(number).scatter_reduce(0, owner, heavy, "amax")
-    hit = (heavy == most[owner]).nonzero().view(-1)
-    first = hit.new_full((number,), length.numel() - 1).scatter_reduce(0, owner[hit], hit, "amin")
-    return end[first]
-
-
-def runs(v: Tensor, ids: Tensor | None = None) -> Tensor:
-    """The number of the run of equal neighbours (of one slice) that each value belongs to; every NaN is its own."""
-    new = torch.zeros(v.shape, dtype=torch.bool, device=v.device)
-    new[1:] = v[1:] != v[:-1]
-    if ids is not None:
-        new[1:] |= ids[1:] != ids[:-1]
-    return new.cumsum(0)
