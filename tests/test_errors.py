@@ -300,9 +300,16 @@ def test_sparse_masked_tensors() -> None:
     tracked = mt.as_masked_tensor(sparse(3, 3)).requires_grad_()
     refused(
         mt.UnsupportedOpError,
-        lambda: x.sort(),
-        """aten::sort has no form for masked tensors of layout torch.sparse_coo; convert first: x.to_dense() keeps validity""",
+        lambda: torch.cov(x),
+        """aten::cov has no form for masked tensors of layout torch.sparse_coo; convert first: x.to_dense() keeps validity""",
     )
+    refused(
+        ValueError,
+        lambda: torch.addmm(x, x, ones(3, 3)),
+        """the summand of a product must be strided, got torch.sparse_coo; use x.to_dense()""",
+    )
+    refused(RuntimeError, lambda: x.topk(5), """topk: k must lie between 0 and 3, the size of dim -1, got 5""")
+    refused(IndexError, lambda: x.select(0, 5), """select(): index 5 out of range for tensor of size [3, 3] at dim 0""")
     refused(
         RuntimeError,
         lambda: mt.as_masked_tensor(sparse(2, 2, dtype=torch.complex64)).amax(),
