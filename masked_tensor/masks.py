@@ -195,7 +195,8 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
 def constant(mask: Tensor, dim: int | Sequence[int]) -> bool:
     """Whether ``mask`` cannot vary along ``dim`` (each of them), and has an entry: static, from size and stride."""
     if isinstance(dim, int):
-        return mask.shape[dim] == 1 or (mask.stride(dim) == 0 and mask.shape[dim] > 0)
+        size = mask.size(dim)
+        return size == 1 or (size > 0 and mask.stride(dim) == 0)
     return builtins.all(constant(mask, d) for d in dim)
 
 

@@ -492,6 +492,9 @@ def test_arguments_of_ops() -> None:
     x = masked(4, 4)
     whole = masked(2, dtype=torch.int64)
     refused(IndexError, lambda: x.sum(2), """Dimension out of range (expected to be in range of [-2, 1], but got 2)""")
+    for call in (x.softmax, x.log_softmax, x.mode, x.median, x.cumsum, x.argmax, x.sort, x.logsumexp, x.amax):
+        with pytest.raises(IndexError, match="Dimension out of range"):
+            call(2)
     refused(RuntimeError, lambda: x.sum((0, 0)), """dim [0, 0] appears multiple times in the list of dims""")
     refused(RuntimeError, lambda: F.glu(masked(3)), """Halving dimension must be even, but dimension -1 is size 3""")
     refused(
