@@ -57,9 +57,7 @@ REFUSED = {
         *("linalg.pinv.hermitian", "linalg.svd", "linalg.svdvals", "linalg.tensorinv", "linalg.tensorsolve"),
     },
     "a hash of the bytes": {"hash_tensor"},
-    "torch's own internals": {
-        *("sparse.sampled_addmm", "sparse.mm.reduce"),
-    },
+    "a plain sparse factor, whose gradient would be lost": {"sparse.sampled_addmm", "sparse.mm.reduce"},
 }
 REASONS = {name: reason for reason, names in REFUSED.items() for name in names}
 
