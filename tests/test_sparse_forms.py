@@ -530,6 +530,39 @@ def test_dtypes_are_those_of_the_strided_form(dtype: torch.dtype) -> None:
             torch.testing.assert_close(a.to_dense() if layouts.is_sparse(a) else a, b, msg=name)
 
 
+@pytest.mark.parametrize("shape", [(3, 4), (0, 4), (3, 0), (0, 0)])
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse_coo, torch.Tensor.to_sparse_csr])
+def test_nothing_stored_and_no_size(convert: Callable[[Tensor], Tensor], shape: tuple[int, int]) -> None:
+    dense, x = torch.zeros(shape), convert(torch.zeros(shape))
+    nothing = torch.zeros(shape, dtype=torch.bool)
+    for mask in (None, nothing, nothing.to_sparse_coo(), ~nothing):
+        plain = None if mask is None else mask.to_dense()
+        for form in (
+            lambda x, m: masked.unique_consecutive(x, mask=m),
+            lambda x, m: masked.mse_loss(x, x, mask=m),
+            lambda x, m: masked.binary_cross_entropy_with_logits(x, x, mask=m, reduction="sum"),
+            lambda x, m: masked.dist(x, x, mask=m),
+        ):
+            torch.testing.assert_close(form(x, mask), form(dense, plain), equal_nan=True)
+        statistics = [torch.zeros(shape[1]), torch.ones(shape[1])]
+        for out in (
+            masked.cummax(x, 1, mask=mask).indices,
+            masked.layer_norm(x, shape[1:], mask=mask),
+            masked.group_norm(x, 1, mask=mask),
+            masked.batch_norm(x, *statistics, training=True, mask=mask),
+            masked.mse_loss(x, x, mask=mask, reduction="none"),
+        ):
+            assert out.shape == shape
+            assert out._nnz() == 0
+        assert statistics[0].tolist() == [0.0] * shape[1]
+        assert statistics[1].tolist() == [1.0] * shape[1]
+        if shape[1] == 0:
+            with pytest.raises(RuntimeError, match="must be non-empty"):
+                masked.quantile(x, 0.5, mask=mask)
+            with pytest.raises(IndexError, match="non-zero size"):
+                masked.mode(x, 1, mask=mask)
+
+
 @pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
 def test_sparse_masked_tensors(convert: Callable[[Tensor], Tensor]) -> None:
     """What a sparse masked tensor does not store is masked out, so that every form equals that of the strided one."""

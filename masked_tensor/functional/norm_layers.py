@@ -135,4 +135,4 @@ def _sparse_group_norm(x: Given, groups: int, weight: Any, bias: Any, eps: float
     channels = x.data.shape[1]
     if channels % groups:
         raise RuntimeError(f"num_groups={groups} must divide the number of channels, got shape {list(x.data.shape)}")
-    return layouts.standardize(x.data, x.mask, {0: 1, 1: channels // groups}, (1,), weight, bias, eps)[0]
+    return layouts.standardize(x.data, x.mask, {0: 1, 1: max(1, channels // groups)}, (1,), weight, bias, eps)[0]

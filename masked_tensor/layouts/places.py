@@ -40,6 +40,8 @@ class Places:
 
     def before(self, coordinate: Coordinate) -> Tensor:
         """How many valid positions of its slice come before each of the given elements."""
+        if self.table.numel() == 0:
+            return self.table.new_zeros(())
         width = prod(self.shape[d] for d in self.dims if d in self.own)
         prefix = self._key(coordinate, [d for d in self.own if d not in self.dims])
         low, number = self._first(prefix, width), torch.zeros_like(prefix)
