@@ -50,6 +50,8 @@ def rows() -> None:
         "layer_norm": lambda x: F.layer_norm(x, [256], weight),
         "rms_norm": lambda x: F.rms_norm(x, [256], weight),
         "batch_norm": lambda x: F.batch_norm(x, None, None, weight, training=True),
+        "group_norm": lambda x: F.group_norm(x, 8, weight),
+        "instance_norm": lambda x: F.instance_norm(x, weight=weight),
         "softmax": lambda x: torch.softmax(x, -1),
     }
     for name, function in operations.items():
