@@ -109,24 +109,6 @@ def test_moments_have_finite_gradients(dirt: float) -> None:
     assert single.grad.tolist() == [0.0]
 
 
-def test_hybrid_tensors_reduce_over_dense_dimensions() -> None:
-    x = torch.tensor([[1.0, 2.0], [0.0, 0.0], [3.0, -4.0]]).to_sparse(1)
-    assert mt.prod(x, 1).to_dense().tolist() == [2, 0, -12]
-    assert mt.amax(x, 1).to_dense().tolist() == [2, 0, 3]
-    assert mt.amin(x, 1).to_dense().tolist() == [1, 0, -4]
-
-
-def test_what_torch_refuses_is_refused() -> None:
-    with pytest.raises(RuntimeError):
-        mt.softmax(torch.tensor([1, 2]), 0)
-    with pytest.raises(RuntimeError):
-        mt.mean(torch.tensor([1, 2]), 0, mask=torch.tensor([True, True]))
-    with pytest.raises(RuntimeError):
-        mt.mean(torch.tensor([1, 2]).to_sparse_coo(), 0)
-    with pytest.raises((RuntimeError, IndexError)):
-        mt.amax(torch.ones(2, 0), 1)
-
-
 # ------------------------------------------------------------------------------------------------------------- softmax
 
 

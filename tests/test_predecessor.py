@@ -191,10 +191,12 @@ def test_integer_scans_and_logsumexp_promote_as_torch() -> None:
     same(mt.logsumexp(tensor([1, 2, 4]), 0), 4.1698)
 
 
-def test_variance_of_rows_with_nothing_valid_has_zero_gradient() -> None:
-    x = tensor([[1.0, 3.0], [NAN, INF]], requires_grad=True)
-    mt.var(x, 1, mask=tensor([[T, T], [X, X]]))[0].backward()
-    assert x.grad.tolist() == [[-2.0, 2.0], [0.0, 0.0]]
+@pytest.mark.parametrize("dirt", [NAN, INF, -INF, 1e30])
+def test_moments_have_finite_gradients_whatever_lies_under_the_mask(dirt: float) -> None:
+    for function, slope in ((mt.var, 2.0), (mt.std, 0.5**0.5)):
+        x = tensor([[1.0, 3.0, dirt], [dirt, dirt, dirt]], requires_grad=True)
+        function(x, 1, mask=tensor([[T, T, X], [X, X, X]]))[0].backward()  # the row with nothing valid is not in it
+        torch.testing.assert_close(x.grad, tensor([[-slope, slope, 0.0], [0.0, 0.0, 0.0]]))
 
 
 def test_standard_deviation_of_one_value_has_zero_gradient() -> None:
@@ -205,8 +207,34 @@ def test_standard_deviation_of_one_value_has_zero_gradient() -> None:
 
 def test_amax_on_bool_and_integer_median_with_an_empty_row() -> None:
     assert mt.amax(tensor([[T, X]]), 1, mask=tensor([[X, T]])).tolist() == [False]
+    assert mt.amin(tensor([[T, X]]), 1, mask=tensor([[T, X]])).tolist() == [True]
+    assert mt.median(tensor([[1, 2], [3, 4]]), 1, mask=tensor([[T, X], [X, X]])).tolist() == [1, 0]
     result = as_masked_tensor(tensor([[1, 2], [3, 4]]), tensor([[T, X], [X, X]])).median(1)
     assert result.values.tolist() == [1, None]
+
+
+def test_hybrid_tensors_reduce_over_dense_dimensions() -> None:
+    x = tensor([[1.0, 2.0], [0.0, 0.0], [3.0, -4.0]]).to_sparse(1)
+    for function, expected in ((mt.prod, [2, 0, -12]), (mt.amax, [2, 0, 3]), (mt.amin, [1, 0, -4])):
+        assert function(x, 1).to_dense().tolist() == expected
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
+@pytest.mark.parametrize("convert", [torch.clone, torch.Tensor.to_sparse_coo, torch.Tensor.to_sparse_csr])
+def test_what_torch_refuses_stays_refused(convert) -> None:
+    numbers, flags = convert(tensor([[1, 2], [3, 4]])), convert(tensor([[T, X], [X, T]]))
+    for call in (
+        lambda mask: mt.softmax(numbers, 1, mask=mask),
+        lambda mask: mt.log_softmax(numbers, 1, mask=mask),
+        lambda mask: mt.logcumsumexp(numbers, 1, mask=mask),
+        lambda mask: mt.norm(numbers, 2, 1, mask=mask),
+        lambda mask: mt.mean(numbers, 1, mask=mask),
+        lambda mask: mt.argmax(flags, 1, mask=mask),
+        lambda mask: mt.amax(convert(torch.ones(2, 0)), 1),
+    ):
+        for mask in (None, tensor([[T, T], [T, X]])):
+            with pytest.raises((RuntimeError, IndexError)):
+                call(mask)
 
 
 # ------------------------------------------------------------------------------------------- the tutorials' numbers

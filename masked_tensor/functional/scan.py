@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes
+from ..layouts import laws
 from ..pair import Pair
 from .entrance import Given, entered, finished, in_pattern, run
 from .reduce import aten
@@ -39,7 +40,9 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
     >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
     tensor([0.0000, 0.0000, 0.6931])
     """
-    return _scan(aten.logcumsumexp.default, input, dim, dtype, mask)
+    given = entered(input, mask).to(dtype)
+    laws.check_inexact("logcumsumexp", given.data)
+    return _scan(aten.logcumsumexp.default, given, dim, None, None)
 
 
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
@@ -70,7 +73,7 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
 
 
 def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
-    given = entered(input, mask).to(dtype)
+    given = input if type(input) is Given else entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
         return _sparse(given, dim, lambda row, _: [run(op, row, 1)])[0]
     return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks, shapes
+from ..layouts import laws
 from ..pair import Pair
 from ..ports import leave
 from ..rules import softmax as rules
@@ -111,6 +112,7 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: boo
     if mode not in ("safe", "inf_as_zero", "none"):
         raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
     given = input if type(input) is Given else entered(input, mask).to(dtype)
+    laws.check_inexact("log_softmax" if log else "softmax", given.data)
     (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
     empty = -float("inf") if log else 0.0
     if layouts.is_sparse(given.data):

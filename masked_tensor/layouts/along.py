@@ -20,6 +20,7 @@ from .slices import Slices, total
 
 def softmax(x: Tensor, mask: Tensor | None, dim: int, *, log: bool, mode: str) -> Tensor:
     """Softmax along ``dim``; the modes differ for slices of only -inf."""
+    laws.check_inexact("softmax", x)
     t = taken(x, mask)
     s = _slices(t, dim)
     v = t.values.float() if rounds(t.values.dtype) else t.values
