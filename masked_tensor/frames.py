@@ -14,9 +14,9 @@ EAGER = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)  # the frame it
 
 
 def run_eagerly(package: str) -> None:
-    """Marks what is defined in the package's loaded modules."""
+    """Marks what is defined in the package's loaded modules, save the functional forms, which may be compiled."""
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == package:
+        if name.partition(".")[0] == package and not name.startswith(f"{package}.functional"):
             for code in _codes(module, name):
                 set_code_exec_strategy(code, EAGER)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 from torch.autograd import gradgradcheck
 
 import masked_tensor as mt
@@ -62,3 +63,11 @@ def test_gradgradcheck(name: str) -> None:
     assert gradgradcheck(
         lambda x: FORMS[name](x, M).nan_to_num(0, 0, 0), (x,), check_batched_grad=False, fast_mode=True
     )
+
+
+def test_a_functional_form_itself_is_compiled() -> None:
+    counter = CompileCounter()
+    softmax = torch.compile(mt.softmax, backend=counter, fullgraph=True)
+    x, mask = torch.randn(3, 4), torch.arange(12).view(3, 4) % 3 > 0
+    torch.testing.assert_close(softmax(x, 1, mask=mask), mt.softmax(x, 1, mask=mask))
+    assert counter.frame_count == 1
