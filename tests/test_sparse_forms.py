@@ -650,3 +650,23 @@ def test_what_losses_of_classes_refuse() -> None:
         masked.nll_loss(x, target + 1)
     with pytest.raises(ValueError, match=r"got \(3,\) for scores of shape \(4, 6\)"):
         masked.nll_loss(x, target[:3])
+
+
+@pytest.mark.filterwarnings("ignore:Using a target size")
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
+def test_losses_of_sparse_masked_tensors_by_torchs_names(convert: Callable[[Tensor], Tensor], reduction: str) -> None:
+    data, mask = example(), masks_of((4, 6))["strided"]
+    strided = mt.masked_tensor(torch.where(mask, data, NAN), mask)
+    other = mt.masked_tensor(torch.where(data == 0, NAN, data.flip(0)), data != 0)
+    for loss in (F.mse_loss, F.huber_loss, F.binary_cross_entropy_with_logits, F.soft_margin_loss):
+        for target in (other, data, data[0]):
+            x, y = convert(strided).detach().requires_grad_(), strided.detach().requires_grad_()
+            of_layout = convert(target) if target is other else target
+            if target.shape != x.shape and loss is not F.mse_loss:
+                continue  # torch refuses
+            got, expected = loss(x, of_layout, reduction=reduction), loss(y, target, reduction=reduction)
+            assert_close(got.to_dense(), expected)
+            got.sum().backward()
+            expected.sum().backward()
+            assert_close(x.grad.to_dense(), y.grad)

@@ -17,7 +17,7 @@ from . import validity, views
 from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, values, with_values
 from .forms import OPS, SCANS, scan
 
-ELEMENTWISE = ("pointwise", "activation", "special", "cast", "like", "choose", "random")
+ELEMENTWISE = ("pointwise", "activation", "special", "cast", "like", "choose", "random", "loss")
 VIEWS = ("shape", "layout")
 
 
@@ -136,6 +136,6 @@ def _gathered(x: Tensor, pattern: Tensor) -> Tensor:
 
 
 def _back(result: Any, pattern: Tensor) -> Any:
-    if type(result) is not Pair:
+    if type(result) is not Pair or result.data.dim() == 0:  # the sum or mean of a loss
         return result
     return Pair(with_values(pattern, result.data), with_values(pattern, result.mask))

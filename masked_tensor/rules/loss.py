@@ -55,17 +55,6 @@ def within(x: Pair, mask: Tensor) -> Tensor:
     return select(x.data.expand(mask.shape), mask, 0)
 
 
-def cosine_embedding_loss(
-    x1: Pair | Tensor, x2: Pair | Tensor, target: Pair | Tensor, margin: float = 0.0, reduction: int = MEAN
-) -> Pair:
-    """``1 - cos`` for target 1, ``max(0, cos - margin)`` for -1; cos over the pairs of valid entries."""
-    a, b, t = pair.of(x1), pair.of(x2), pair.of(target)
-    pairs = masks.both(a.mask, b.mask)
-    mask = masks.both(masks.any(pairs, -1), t.mask)
-    entries = torch.cosine_embedding_loss(within(a, pairs), within(b, pairs), t.data, margin, reduction=NONE)
-    return reduced(entries, masks.fit(mask, entries.shape), reduction)
-
-
 DISTANCES = "mse_loss l1_loss smooth_l1_loss huber_loss"
 NAMES = """
     binary_cross_entropy_with_logits kl_div poisson_nll_loss soft_margin_loss hinge_embedding_loss margin_ranking_loss
@@ -79,5 +68,4 @@ ROWS = [
     *(Op(name, elementwise, {"vanishing": True}, generic=True) for name in DISTANCES.split()),
     *(Op(name, elementwise, generic=True) for name in NAMES.split()),
     Op("binary_cross_entropy", elementwise, {"ranged": True}, generic=True),
-    Op("cosine_embedding_loss", cosine_embedding_loss),
 ]

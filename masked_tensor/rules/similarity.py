@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..averaging import MEAN, NONE, reduced
 from ..op import Op
 from ..pair import Pair
 from ..select import select
@@ -26,6 +27,17 @@ def pairwise_distance(x1: Operand, x2: Operand, p: float = 2.0, eps: float = 1e-
     return Pair(distance, masks.any(mask, last, keepdim))
 
 
+def cosine_embedding_loss(
+    x1: Operand, x2: Operand, target: Operand, margin: float = 0.0, reduction: int = MEAN
+) -> Pair:
+    """``1 - cos`` for target 1, ``max(0, cos - margin)`` for -1; cos along the last dimension."""
+    a, b, pairs = paired(x1, x2)
+    t = pair.of(target)
+    mask = masks.both(masks.any(pairs, -1), t.mask)
+    entries = torch.cosine_embedding_loss(a, b, t.data, margin, reduction=NONE)
+    return reduced(entries, masks.fit(mask, entries.shape), reduction)
+
+
 def paired(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor, Tensor]:
     """Both operands broadcast, 0 outside the pairs of valid entries, and where those are."""
     a, b = pair.of(x1), pair.of(x2)
@@ -33,4 +45,8 @@ def paired(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor, Tensor]:
     return select(a.data.expand(mask.shape), mask, 0), select(b.data.expand(mask.shape), mask, 0), mask
 
 
-ROWS = [Op("cosine_similarity", cosine_similarity), Op("pairwise_distance", pairwise_distance)]
+ROWS = [
+    Op("cosine_similarity", cosine_similarity),
+    Op("pairwise_distance", pairwise_distance),
+    Op("cosine_embedding_loss", cosine_embedding_loss),
+]
