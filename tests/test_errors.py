@@ -403,6 +403,12 @@ def test_functional_forms() -> None:
 
 def test_functional_forms_of_sparse_input() -> None:
     x = sparse(2, 2)
+    falling = torch.sparse_csr_tensor([0, 5, 2], [0, 1], ones(2), (2, 2), check_invariants=False)
+    refused(
+        ValueError,
+        lambda: mt.sum(falling, 1),
+        """compressed indices must rise from 0 to the 2 stored values; these lead from 0 to 2, or fall""",
+    )
     refused(
         mt.UnsupportedOpError,
         lambda: mt.logaddexp(x, x),
