@@ -65,8 +65,8 @@ def _transposed(x: Pair) -> Pair:
     turned = key[1] * x.mask.shape[0] + key[0]
     turned, order_ = turned.sort()
     shape = (x.mask.shape[1], x.mask.shape[0])
-    like = x.mask if x.mask.layout is torch.sparse_coo else x.mask.to_sparse_coo()
-    return Pair(built(turned, values(x.data)[order_], shape, like), built(turned, values(x.mask)[order_], shape, like))
+    data, mask = (built(turned, values(part)[order_], shape, x.mask) for part in (x.data, x.mask))
+    return Pair(data, mask)
 
 
 def _turned(x: Pair | Tensor) -> Pair | Tensor:
