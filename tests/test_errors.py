@@ -401,6 +401,7 @@ def test_functional_forms() -> None:
     refused(RuntimeError, lambda: mt.quantile(sparse(0, 2), 0.5), """quantile() input tensor must be non-empty""")
 
 
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
 def test_functional_forms_of_sparse_input() -> None:
     x = sparse(2, 2)
     falling = torch.sparse_csr_tensor([0, 5, 2], [0, 1], ones(2), (2, 2), check_invariants=False)
