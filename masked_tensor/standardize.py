@@ -21,10 +21,10 @@ from .chunks import rounds
 from .fill import bitwise
 from .pair import Pair, Payload
 from .select import select, zeroed
-from .tracing import real, tracked
+from .tracing import real, tracked, transforming
 
 Parameter = Pair | Tensor | None
-SMALL = 4096  # elements: below, the fewer calls of the formula win
+SMALL = 8192  # elements: below, the fewer calls of the formula win
 
 
 class Statistics(NamedTuple):
@@ -89,8 +89,11 @@ def _formula(
     centre = select(x - mean, mask, 0) if centred else x
     variance = (centre * centre).sum(dims, True) / number
     rstd = torch.where(count == 0, 1, variance + eps).rsqrt()
-    result = select(centre * rstd, mask, 0)  # a NaN of a group must not reach the weights of its masked entries
-    result = result if weight is None else result * weight
+    result = centre * rstd
+    if weight is not None:
+        if tracked(weight) or transforming():  # a NaN of a group must not reach the weights of its masked entries
+            result = select(result, mask, 0)
+        result = result * weight
     result = result if bias is None else result + bias
     return select(result.to(data.dtype), mask, 0), mean, variance.detach(), rstd
 
