@@ -6,7 +6,7 @@ The numerator and the denominator are separate functions, so that they add up ov
 import torch
 from torch import Tensor
 
-from . import masks
+from . import errors, masks
 from .chunks import rounds
 from .pair import Pair, Payload
 from .select import select
@@ -22,10 +22,13 @@ def reduced(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = 
 
 
 def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype) -> Pair:
-    """The sum, or the mean that it is the numerator of."""
+    """The sum (of integers in int64), or the mean that it is the numerator of."""
+    exact = not (dtype.is_floating_point or dtype.is_complex)
     if reduction != SUM:
+        if exact:
+            raise errors.not_inexact("mean", dtype)
         total = total / denominator(mask, weight, total.dtype)
-    return Pair(total.to(dtype), masks.any(mask), Payload.ZERO)
+    return Pair(total if exact else total.to(dtype), masks.any(mask), Payload.ZERO)
 
 
 def numerator(loss: Tensor, mask: Tensor) -> Tensor:

@@ -63,6 +63,11 @@ def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
     )
 
 
+def not_inexact(name: str, dtype: torch.dtype) -> RuntimeError:
+    """A mean (softmax, norm ...) of integers, which would be cut off."""
+    return RuntimeError(f"{name}(): input dtype must be floating point or complex, got {dtype}")
+
+
 def no_sparse_form(name: str, input: Tensor) -> UnsupportedOpError:
     """A functional form was given a sparse input, of which it would make something dense."""
     return UnsupportedOpError(

@@ -146,6 +146,23 @@ def test_what_has_no_order_is_refused(name: str) -> None:
                 getattr(mt, name)(given, 1)
 
 
+@pytest.mark.parametrize("sparse", [False, True])
+def test_losses_of_integers_are_never_cut_off(sparse: bool) -> None:
+    x, y, mask = (
+        torch.tensor([100, 121], dtype=torch.int8),
+        torch.zeros(2, dtype=torch.int8),
+        torch.tensor([True, True]),
+    )
+    x = x.to_sparse_coo() if sparse else x
+    total = mt.l1_loss(x, y, mask=mask, reduction="sum")
+    assert (total.dtype, total.item()) == (torch.int64, 221)
+    with pytest.raises(RuntimeError, match=r"mean\(\): input dtype must be floating point or complex, got torch.int"):
+        mt.l1_loss(x, y, mask=mask)
+    half = torch.full((3000,), 60.0, dtype=torch.float16)
+    out = mt.l1_loss(half.to_sparse_coo() if sparse else half, torch.zeros_like(half), mask=half > 0)
+    assert out.item() == 60
+
+
 def test_a_dimension_that_does_not_exist() -> None:
     x = mt.masked_tensor(torch.ones(2, 3), True).to_sparse()
     for function in (torch.sum, torch.softmax, torch.cumsum, torch.argmax):

@@ -54,11 +54,13 @@ def loss(
             )
         key, order = j.keys.sort()
         return built(key, entries[:stored][order], j.shape, like), None
-    wide = torch.float32 if rounds(entries.dtype) else entries.dtype
-    total = entries[:stored].sum(dtype=wide) + (entries[stored:].to(wide) * j.repeats).sum()
+    wide = torch.float32 if rounds(entries.dtype) else None
+    total = entries[:stored].sum(dtype=wide) + (entries[stored:].to(wide or entries.dtype) * j.repeats).sum()
     number = j.number
-    total = total / number.clamp_min(1) if reduction == MEAN else total
-    return total.to(entries.dtype), number > 0
+    if reduction == MEAN:
+        laws.check_inexact("mean", entries)
+        total = total / number.clamp_min(1)
+    return total if wide is None else total.to(entries.dtype), number > 0
 
 
 def dist(x: Tensor, y: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:

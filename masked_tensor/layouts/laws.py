@@ -6,6 +6,7 @@ The formulas are those of the strided families, with the valid-but-unspecified z
 import torch
 from torch import Tensor
 
+from .. import errors
 from . import slices
 from .slices import Slices, total
 
@@ -107,4 +108,4 @@ def nanmean(v: Tensor, s: Slices) -> Tensor:
 
 def check_inexact(name: str, v: Tensor) -> None:
     if not (v.is_floating_point() or v.is_complex()):
-        raise RuntimeError(f"{name}(): input dtype must be floating point or complex, got {v.dtype}")
+        raise errors.not_inexact(name, v.dtype)
