@@ -4,7 +4,7 @@ Each file has ``ORACLES: dict[str, Oracle]`` from the database's entry names (``
 oracle ``(op, *args, **kwargs)`` which gets the case's arguments with ``harness.Masked`` records for masked tensors and
 returns ``Masked`` records (or plain things), in the structure of the op's own result.
 ``XFAIL: dict[(entry, law), reason]`` lists strict expected failures; laws: value garbage gradient identity inplace
-compiled.
+compiled inference vmap autocast.
 """
 
 import importlib
