@@ -47,4 +47,4 @@ def families() -> dict[str, list[str]]:
 
 
 def _family(entry: Entry) -> str:
-    return _HOME.get(entry.op, entry.op.rule.__module__).rpartition(".")[2]
+    return _HOME.get(entry.op, entry.overload.namespace).rpartition(".")[2]  # a user's own: the library's name
