@@ -162,15 +162,11 @@ def _quantile(
     one_dim(name, dim)
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
-        share = q if isinstance(q, Tensor) else layouts.values(given.data.detach()).new_tensor(q)
-        torch.quantile(layouts.values(given.data.detach()).new_zeros(1), share.detach(), interpolation=interpolation)
         dims = shapes.canonical_dims(dim, given.data.dim())
-        if given.data.numel() == 0:
-            raise RuntimeError(f"{name}() input tensor must be non-empty")
         data, valid = layouts.quantile(
             given.data,
             given.mask,
-            share,
+            q,
             dims,
             keepdim,
             interpolation=interpolation,

@@ -1,6 +1,7 @@
 """Functional cumulative sums and products over the valid elements."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -8,7 +9,6 @@ from torch import Tensor
 
 from .. import layouts, shapes
 from ..layouts import laws
-from ..pair import Pair
 from .entrance import Given, entered, finished, in_pattern, run
 from .reduce import aten
 
@@ -75,7 +75,7 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
 def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = input if type(input) is Given else entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
-        return _sparse(given, dim, lambda row, _: [run(op, row, 1)])[0]
+        return _sparse(layouts.scan, lambda row, _: [run(op, row, 1)], given, dim)[0]
     return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]
 
 
@@ -83,17 +83,11 @@ def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
     given = entered(input, mask)
     kind = getattr(torch.return_types, name)
     if layouts.is_sparse(given.data):
-
-        def rule(row: Pair, position: Tensor) -> list[Pair]:
-            values, indices = run(op, row, 1)
-            return [values, Pair(position.gather(1, indices.data), indices.mask)]
-
-        return kind(_sparse(given, dim, rule))
+        return kind(_sparse(layouts.scan_extreme, partial(run, op), given, dim))
     values, indices = run(op, given.x, dim)
     return kind((finished(values, given.masked, 0), finished(indices, given.masked, 0)))
 
 
-def _sparse(x: Given, dim: int, rule: Callable[[Pair, Tensor], Sequence[Pair]]) -> list[Tensor]:
+def _sparse(scan: Callable[..., Any], rule: Callable[..., Any], x: Given, dim: int) -> list[Tensor]:
     (dim,) = shapes.canonical_dims(int(dim), max(x.data.dim(), 1))
-    results = layouts.scan(rule, x.data, x.mask, dim)
-    return [in_pattern(x, data) for data in results]
+    return [in_pattern(x, data) for data in scan(rule, x.data, x.mask, dim)]

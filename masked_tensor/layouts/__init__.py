@@ -56,7 +56,7 @@ var and std also store outputs of zeros alone where those do not give 0.  Everyw
 ``result.to_dense()`` equals the strided result.
 """
 
-from .along import normalize, scan, softmax
+from .along import normalize, scan, scan_extreme, softmax
 from .classes import named
 from .distinct import mode, unique, unique_consecutive
 from .elements import at, is_sparse, keys, of, to, values, with_values
@@ -97,6 +97,7 @@ __all__ = [
     "rows",
     "run",
     "scan",
+    "scan_extreme",
     "softmax",
     "specified_mask",
     "standardize",

@@ -65,6 +65,19 @@ def scan(
     return tuple(returned(t, torch.zeros_like(new).index_copy(0, where, new), 0) for new in columns)
 
 
+def scan_extreme(
+    rule: Callable[..., tuple[Pair, Pair]], x: Tensor, mask: Tensor | None, dim: int
+) -> tuple[Tensor, Tensor]:
+    """cummax or cummin, run like :func:`scan`: values, and their positions along ``dim``."""
+
+    def extreme(row: Pair, position: Tensor) -> tuple[Pair, Pair]:
+        values, indices = rule(row, 1)
+        return values, Pair(position.gather(1, indices.data), indices.mask)
+
+    values, indices = scan(extreme, x, mask, dim)
+    return values, indices
+
+
 def _rows(t: Taken, s: Slices, along: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Where the values of each slice lie, in order, one row per slice; a row is at most half empty."""
     order = slices.arranged(s.ids, along)

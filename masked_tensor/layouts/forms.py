@@ -10,12 +10,11 @@ from torch import Tensor
 
 from .. import shapes
 from ..pair import Pair
-from . import along, distinct, laws, order, sorting, validity
+from . import along, distinct, laws, order, ranks, sorting, validity
 from .elements import values, with_values
 from .product import affine, linear, matmul
 from .reduction import reduce
 
-SCANS = ("cumsum", "cumprod", "logcumsumexp")
 Dim = int | Sequence[int] | None
 
 
@@ -104,12 +103,33 @@ def _softmax(log: bool) -> Callable[..., Pair]:
     return rule
 
 
-def scan(rule: Callable[..., Any], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
+def scan(rule: Callable[..., Pair], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
     data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
     (result,) = along.scan(lambda row, _: [rule(row, 1)], data, x.mask, _axis(x, dim))
     return Pair(result, x.mask)
 
 
+def scan_extreme(rule: Callable[..., tuple[Pair, Pair]], x: Pair, dim: int) -> tuple[Pair, Pair]:
+    best, where = along.scan_extreme(rule, x.data, x.mask, _axis(x, dim))
+    return Pair(best, x.mask), Pair(where, x.mask)
+
+
+def _quantile(skip_nan: bool) -> Callable[..., Pair]:
+    def rule(
+        x: Pair, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    ) -> Pair:
+        dims = _dims(x, dim)
+        return valid_outputs(
+            *ranks.quantile(x.data, x.mask, q, dims, keepdim, interpolation=interpolation, skip_nan=skip_nan)
+        )
+
+    return rule
+
+
+SCANS: dict[str, Callable[..., Any]] = {
+    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), scan),
+    **dict.fromkeys(("cummax", "cummin"), scan_extreme),
+}
 OPS: dict[str, Callable[..., Any]] = {
     **{name: _reduction(getattr(laws, name)) for name in ("sum", "mean", "prod", "amax", "amin", "any", "all")},
     **{name: _reduction(getattr(laws, name)) for name in ("nansum", "logsumexp", "count_nonzero")},
@@ -132,6 +152,8 @@ OPS: dict[str, Callable[..., Any]] = {
     "topk": sorting.topk,
     "kthvalue": sorting.kthvalue,
     "mode": mode,
+    "quantile": _quantile(False),
+    "nanquantile": _quantile(True),
     "aminmax": aminmax,
     **{name: _with_mean(law) for name, law in (("var_mean", laws.var), ("std_mean", laws.std))},
 }

@@ -15,7 +15,7 @@ from .. import errors
 from ..pair import Pair
 from . import validity, views
 from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, values, with_values
-from .forms import OPS, SCANS, scan
+from .forms import OPS, SCANS
 
 ELEMENTWISE = ("pointwise", "activation", "special", "cast", "like", "choose", "random", "loss")
 VIEWS = ("shape", "layout")
@@ -53,7 +53,7 @@ def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     if entry.kind == "functional" and name in OPS:
         return OPS[name](*args, **kwargs)
     if entry.kind == "functional" and name in SCANS:
-        return scan(entry.rule, *args, **kwargs)
+        return SCANS[name](entry.rule, *args, **kwargs)
     if entry.kind != "out" and family in ELEMENTWISE:
         return elementwise(entry.rule, args, kwargs)
     if entry.kind == "functional" and family in VIEWS:

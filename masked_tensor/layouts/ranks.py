@@ -75,7 +75,7 @@ def median(
 def quantile(
     x: Tensor,
     mask: Tensor | None,
-    share: Tensor,
+    q: float | Tensor,
     dims: Sequence[int],
     keepdim: bool,
     *,
@@ -83,8 +83,14 @@ def quantile(
     skip_nan: bool,
     fill_value: Any = None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The element at rank ``share * (n - 1)`` of the n valid ones; a 1-d ``share`` gives the first dimension."""
+    """The element at rank ``q * (n - 1)`` of the n valid ones; a 1-d ``q`` gives the first dimension."""
+    if x.numel() == 0:
+        raise RuntimeError(f"{'nan' if skip_nan else ''}quantile() input tensor must be non-empty")
     t = taken(x, mask)
+    share = q if isinstance(q, Tensor) else t.values.new_tensor(q)
+    torch.quantile(
+        t.values.new_zeros(1), share.detach(), interpolation=interpolation
+    )  # torch's checks of the arguments
     o = outputs(t, dims, False, fill_value is not None)
     s = o.slices
     nans = total(t.values.isnan(), s)
