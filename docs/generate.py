@@ -122,14 +122,9 @@ def api() -> str:
         for module in [] if modules else sorted(homes.keys() - placed):
             home = sys.modules[f"masked_tensor.functional.{module}"]
             parts += [f"### {module}", (inspect.getdoc(home) or "").split("\n\n")[0], _described(homes[module])]
-    tools = [f"testing.{name}" for name, _ in inspect.getmembers(testing, _is_tool)]
+    tools = [f"testing.{name}" for name in testing.__all__ if inspect.isfunction(getattr(testing, name))]
     parts += ["## Testing", (inspect.getdoc(testing) or "").split("\n\n")[0] + " From `masked_tensor.testing`."]
     return "\n\n".join([*parts, _described(tools)]) + "\n"
-
-
-def _is_tool(thing: object) -> bool:
-    home, name = getattr(thing, "__module__", ""), getattr(thing, "__name__", "_")
-    return inspect.isfunction(thing) and home == testing.__name__ and not name.startswith("_")
 
 
 def _described(names: list[str]) -> str:

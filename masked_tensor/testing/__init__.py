@@ -1,0 +1,6 @@
+"""Checks a user can run on his own functions and models: invisible payload, padding invariance, equality."""
+
+from .padding import check_padding_invariance
+from .payload import PAYLOADS, assert_close, check_invisible_payload, poison
+
+__all__ = ["PAYLOADS", "assert_close", "check_invisible_payload", "check_padding_invariance", "poison"]

@@ -1,0 +1,116 @@
+"""Padding must change nothing: a padded batch against its rows alone, submodule by submodule."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from .. import masks
+from ..comparison import values
+from ..pair import Pair
+from ..tensor import wrap
+from .payload import PAYLOADS, poison, scalar
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one submodule returned, once."""
+
+    name: str
+    kind: str
+    outputs: tuple[Tensor, ...]
+
+
+def check_padding_invariance(
+    module: nn.Module,
+    x: Tensor,
+    lengths: Tensor | Sequence[int],
+    *,
+    batch_dim: int = 0,
+    dim: int = 1,
+    payloads: Sequence[float] = PAYLOADS,
+    gradients: bool = True,
+    rtol: float = 1e-5,
+    atol: float = 1e-5,
+) -> None:
+    """Raises AssertionError, naming the first submodule that differs, unless padding changes nothing.
+
+    ``x`` is a padded batch; row ``i`` has ``lengths[i]`` entries along ``dim``, and what follows is masked and poisoned
+    with each of ``payloads``.  The unmodified ``module`` on that batch must give at valid places what it gives, as
+    plain PyTorch, on each unpadded row, and mask the rest; the gradients of the parameters must be those of all rows
+    together.  Put modules that draw random numbers or mix the rows of a batch (BatchNorm) into ``eval`` mode first.
+
+        >>> import torch
+        >>> model = torch.nn.Sequential(torch.nn.Conv1d(4, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv1d(8, 2, 3))
+        >>> check_padding_invariance(model, torch.randn(2, 4, 10), [10, 6], dim=2)
+    """
+    sizes = [int(n) for n in lengths]
+    rows = [x.narrow(batch_dim, i, 1).narrow(dim, 0, n) for i, n in enumerate(sizes)]
+    alone = [_record(module, row, gradients) for row in rows]
+    steps = torch.arange(x.shape[dim], device=x.device)
+    valid = steps < torch.tensor(sizes, device=x.device).unsqueeze(1)
+    shape = [x.shape[d] if d in (batch_dim, dim) else 1 for d in range(x.dim())]
+    mask = (valid if batch_dim < dim else valid.T).reshape(shape).expand(x.shape)
+    for payload in payloads:
+        calls, grads = _record(module, poison(wrap(Pair(x.detach(), mask)), payload), gradients)
+        for index, call in enumerate(calls):
+            for row, (expected, _) in enumerate(alone):
+                _compare(call, expected[index], row, len(rows), rtol, atol)
+        for i, (name, _) in enumerate(module.named_parameters() if gradients else ()):
+            total = torch.stack([g[i] for _, g in alone]).sum(0)
+            text = f"the gradient of {name!r} differs by {(grads[i] - total).abs().max():.2g}"
+            torch.testing.assert_close(grads[i], total, rtol=rtol, atol=atol, msg=text)
+
+
+def _record(module: nn.Module, x: Tensor, gradients: bool) -> tuple[list[Call], list[Tensor]]:
+    """The outputs of every submodule in the order in which they are done, and the parameters' gradients."""
+    calls: list[Call] = []
+
+    def listen(name: str) -> Callable[..., None]:
+        def hook(submodule: nn.Module, _: Any, output: Any) -> None:
+            tensors = tuple(o for o in tree_leaves(output) if isinstance(o, Tensor))
+            calls.append(Call(name, type(submodule).__name__, tensors))
+
+        return hook
+
+    handles = [part.register_forward_hook(listen(name)) for name, part in module.named_modules()]
+    try:
+        with torch.set_grad_enabled(gradients):
+            module(x)
+    finally:
+        for handle in handles:
+            handle.remove()
+    parameters = list(module.parameters()) if gradients else []
+    total = scalar(calls[-1].outputs) if parameters else None
+    if total is None:
+        return calls, [torch.zeros_like(p) for p in parameters]
+    found = torch.autograd.grad(total, parameters, allow_unused=True)
+    return calls, [torch.zeros_like(p) if g is None else g for p, g in zip(parameters, found, strict=True)]
+
+
+def _compare(call: Call, expected: Call, row: int, rows: int, rtol: float, atol: float) -> None:
+    where = f"the first submodule that differs is {call.name or 'the module itself'!r} ({call.kind}), row {row}: "
+    for batch, single in zip(call.outputs, expected.outputs, strict=True):
+        pair = values(batch)
+        for part in _rows(pair, single, row, rows):
+            box = tuple(slice(n) for n in single.shape)
+            inside = masks.full(part.mask.shape, part.mask.device, False).clone()
+            inside[box] = True
+            if not torch.equal(part.mask, inside):
+                raise AssertionError(f"{where}the valid places are not those of the unpadded row")
+            torch.testing.assert_close(
+                part.data[box], single.detach(), rtol=rtol, atol=atol, equal_nan=True, msg=lambda text: where + text
+            )
+
+
+def _rows(pair: Pair, single: Tensor, row: int, rows: int) -> Iterator[Pair]:
+    """Row ``row`` of an output, if it has the batch as a dimension: the first that is 1 for a single row."""
+    if pair.data.dim() != single.dim():
+        return
+    for dim, (many, one) in enumerate(zip(pair.data.shape, single.shape, strict=True)):
+        if many == rows and one == 1:
+            yield Pair(pair.data.narrow(dim, row, 1), pair.mask.narrow(dim, row, 1))
+            return
