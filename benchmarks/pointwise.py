@@ -40,11 +40,8 @@ def main() -> None:
         p, q = peer(a, m.contiguous()), peer(b, m.contiguous())  # the peer refuses two different masks
         for name, op in ops.items():
             candidates = {"plain": lambda op=op: op(a, b), "masked": lambda op=op, x=x, y=y: op(x, y)}
-            try:
-                op(p, q)
+            if name in ("add", "mul", "exp", "x * 2"):  # the peer has no relu, and its where() recurses without end
                 candidates["torch.masked"] = lambda op=op, p=p, q=q: op(p, q)
-            except (TypeError, RuntimeError, ValueError):
-                pass
             row(f"{name}, {mask_name}", candidates, "1.15")
 
 
