@@ -42,10 +42,20 @@ class Recurrent(nn.Module):
         return self.net(x)[0]  # type: ignore[no-any-return]
 
 
+class Attention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.MultiheadAttention(256, 8, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x, x, x, need_weights=False)[0]  # type: ignore[no-any-return]
+
+
 SHAPES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], int]] = {
     "conv1d": (conv1d, (16, 128, 512), 2),
     "strided": (strided, (16, 128, 512), 2),
     "conv2d": (conv2d, (16, 3, 96, 96), 3),
+    "attention": (Attention, (32, 256, 256), 1),
     "lstm": (lambda: Recurrent(nn.LSTM), (16, 128, 128), 1),
     "gru": (lambda: Recurrent(nn.GRU), (16, 128, 128), 1),
 }
