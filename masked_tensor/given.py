@@ -1,12 +1,12 @@
 """What may be given as data and as a mask, and the errors for what may not."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import errors, layouts, masks
+from . import errors, layouts, masks, shapes
 from .pair import Pair, plain
 from .ports import enter
 from .tensor import MaskedTensor, pair_of
@@ -77,14 +77,10 @@ def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
     layouts.of(mask).validate(mask)
     if mask.layout != data.layout:
         raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
-    if mask.dtype is not torch.bool or not _broadcasts(mask.shape, data.shape):
+    if mask.dtype is not torch.bool or not shapes.broadcasts(mask.shape, data.shape):
         raise errors.bad_mask(name, mask, data)
     if mask.device != data.device:
         raise ValueError(
             f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
         )
     return masks.fit(mask, data.shape)
-
-
-def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
-    return len(shape) <= len(to) and all(s in (1, t) for s, t in zip(reversed(shape), reversed(to), strict=False))

@@ -24,6 +24,11 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
     return tuple(sorted(d for d in dims if d < ndim))
 
 
+def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    """Whether a tensor of ``shape`` can be expanded to ``to``."""
+    return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
+
+
 def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
     """``shape`` after a reduction over canonical ``dims``."""
     if keepdim:

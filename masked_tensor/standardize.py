@@ -64,6 +64,11 @@ def standardize(
     return Pair(data, mask, payload), Statistics(mean, variance, rstd, count)
 
 
+def smallest_eps(dtype: torch.dtype) -> float:
+    """The ``eps`` of a root mean square that is given none: of half precision that of float32."""
+    return torch.finfo(torch.float32 if rounds(dtype) else dtype).eps
+
+
 def along(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     """A parameter reshaped to broadcast against the data."""
     if type(parameter) is Pair:

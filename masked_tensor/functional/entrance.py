@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import errors, layouts, masks, table
+from .. import errors, layouts, masks, shapes, table
 from ..pair import Pair, Payload
 from ..ports import enter, leave
 from ..select import select
@@ -74,10 +74,7 @@ def checked_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
         raise TypeError(f"mask must be a plain tensor or None, got {type(mask).__name__}")
     if mask.device != data.device:
         raise ValueError(f"mask and {name} must be on one device, got mask on {mask.device}, {name} on {data.device}")
-    fits = mask.dim() <= data.dim() and all(
-        m in (1, n) for m, n in zip(reversed(mask.shape), reversed(data.shape), strict=False)
-    )
-    if not fits:
+    if not shapes.broadcasts(mask.shape, data.shape):
         raise ValueError(
             f"mask must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
         )

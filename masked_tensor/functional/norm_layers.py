@@ -3,14 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from .. import layouts
-from ..chunks import rounds
 from ..pair import Pair
 from ..select import select
+from ..standardize import smallest_eps
 from ..tensor import MaskedTensor
 from .entrance import Given, entered, finished, in_pattern, run
 from .reduce import aten
@@ -126,8 +125,7 @@ def _sparse_layer_norm(
 
 
 def _sparse_rms_norm(x: Given, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Tensor:
-    if eps is None:
-        eps = torch.finfo(torch.float32 if rounds(x.data.dtype) else x.data.dtype).eps
+    eps = smallest_eps(x.data.dtype) if eps is None else eps
     return _sparse_layer_norm(x, normalized_shape, weight, None, eps, centred=False)
 
 

@@ -60,14 +60,13 @@ from .along import normalize, scan, scan_extreme, softmax
 from .classes import named
 from .distinct import mode, unique, unique_consecutive
 from .elements import at, is_sparse, keys, of, to, values, with_values
-from .forms import valid_outputs
 from .joint import both, dist, loss, rows
 from .norms import local_response_norm, normalized_by, standardize
 from .ops import involved, overwrite, paired, run
 from .order import extreme, position
 from .ranks import median, quantile
 from .reduction import check_nonempty, reduce
-from .validity import dense_mask, nonzero, restricted, specified_mask, zeroed
+from .validity import dense_mask, nonzero, restricted, specified_mask, valid_outputs, zeroed
 
 __all__ = [
     "at",

@@ -10,10 +10,11 @@ from torch import Tensor
 
 from .. import shapes
 from ..pair import Pair
-from . import along, distinct, laws, order, ranks, sorting, validity
+from . import along, distinct, laws, order, ranks, sorting
 from .elements import values, with_values
 from .product import affine, linear, matmul
 from .reduction import reduce
+from .validity import valid_outputs
 
 Dim = int | Sequence[int] | None
 
@@ -24,11 +25,6 @@ def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
 
 def _axis(x: Pair, dim: int) -> int:
     return shapes.canonical_dims(dim, max(x.data.dim(), 1))[0]
-
-
-def valid_outputs(data: Tensor, valid: Tensor | None) -> Pair:
-    """What a reduction stores is valid."""
-    return Pair(data, validity.specified_mask(data) if valid is None else valid)
 
 
 def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:

@@ -12,7 +12,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from .. import errors, masks
+from .. import errors, masks, shapes
 from ..averaging import MEAN, NONE
 from ..chunks import rounds
 from . import coo, laws, validity
@@ -115,8 +115,7 @@ def _common_shape(operands: Sequence[Tensor]) -> torch.Size:
     """The shape of the sparse operands, to which the strided ones must broadcast."""
     shape = next(x.shape for x in operands if is_sparse(x))
     for x in operands:
-        fits = x.dim() <= len(shape) and all(n in (1, m) for n, m in zip(x.shape[::-1], shape[::-1], strict=False))
-        if not fits or (is_sparse(x) and x.shape != shape):
+        if not shapes.broadcasts(x.shape, shape) or (is_sparse(x) and x.shape != shape):
             raise ValueError(
                 f"sparse operands must have one shape, to which strided ones broadcast, got {tuple(shape)} and "
                 f"{tuple(x.shape)} ({x.layout})"

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors
+from .. import errors, shapes
 from ..pair import Pair
 from . import validity, views
 from .elements import at, built, canonical, is_sparse, keys, of, same_pattern, values, with_values
@@ -127,11 +127,9 @@ def _gathered(x: Tensor, pattern: Tensor) -> Tensor:
     """A strided operand at the positions of the pattern, broadcast without expanding it."""
     if x.numel() == 1:
         return x.reshape(1).expand(values(pattern).shape[0])
-    lead = pattern.dim() - x.dim()
-    fits = lead >= 0 and all(n in (1, pattern.shape[d + lead]) for d, n in enumerate(x.shape))
-    if not fits:
+    if not shapes.broadcasts(x.shape, pattern.shape):
         raise ValueError(f"operand of shape {tuple(x.shape)} does not broadcast to {tuple(pattern.shape)}")
-    verbs = of(pattern)
+    lead, verbs = pattern.dim() - x.dim(), of(pattern)
     return x[tuple(0 if n == 1 else verbs.coordinate(pattern, d + lead) for d, n in enumerate(x.shape))]
 
 

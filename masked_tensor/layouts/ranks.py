@@ -88,9 +88,7 @@ def quantile(
         raise RuntimeError(f"{'nan' if skip_nan else ''}quantile() input tensor must be non-empty")
     t = taken(x, mask)
     share = q if isinstance(q, Tensor) else t.values.new_tensor(q)
-    torch.quantile(
-        t.values.new_zeros(1), share.detach(), interpolation=interpolation
-    )  # torch's checks of the arguments
+    torch.quantile(t.values.new_zeros(1), share.detach(), interpolation=interpolation)  # for its checks of arguments
     o = outputs(t, dims, False, fill_value is not None)
     s = o.slices
     nans = total(t.values.isnan(), s)

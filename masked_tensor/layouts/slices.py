@@ -51,9 +51,12 @@ class Slices:
         return per_slice.index_select(0, self.ids)
 
 
-def arranged(ids: Tensor, *keys: Tensor) -> Tensor:
-    """The order of entries by slice and, inside a slice, by each of the keys in turn (stable; NaN last)."""
-    order = torch.argsort(keys[-1], stable=True)
+def arranged(ids: Tensor, *keys: Tensor, descending: bool = False) -> Tensor:
+    """The order of entries by slice and, inside a slice, by each of the keys in turn (stable; NaN is the greatest).
+
+    ``descending``: by the last key from the greatest down.
+    """
+    order = torch.argsort(keys[-1], descending=descending, stable=True)
     for key in (*keys[-2::-1], ids):
         order = order[torch.argsort(key[order], stable=True)]
     return order

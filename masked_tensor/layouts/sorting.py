@@ -7,10 +7,11 @@ from torch import Tensor
 
 from .. import shapes
 from ..pair import Pair
-from . import validity
 from .elements import built
 from .keys import ravel
 from .reduction import Outputs, check_nonempty, finished, outputs, taken
+from .slices import arranged
+from .validity import valid_outputs
 
 
 class Sorted:
@@ -24,8 +25,7 @@ class Sorted:
         s = self.outputs.slices
         if t.values.is_complex():
             raise RuntimeError(f"complex numbers have no order, got {t.values.dtype}")
-        order = torch.argsort(t.values.detach(), descending=descending, stable=True)
-        order = order[torch.argsort(s.ids[order], stable=True)]
+        order = arranged(s.ids, t.values.detach(), descending=descending)
         along = ravel(t.coordinate, x.data.shape, self.dims)
         along = torch.zeros_like(s.ids) if along is None else along
         self.values, self.ids, self.positions = t.values[order], s.ids[order], along[order]
@@ -44,8 +44,7 @@ class Sorted:
         return self._pair(key, self.values[kept][order], shape), self._pair(key, self.positions[kept][order], shape)
 
     def _pair(self, key: Tensor, new: Tensor, shape: Any) -> Pair:
-        data = built(key, new, shape, self.x.data)
-        return Pair(data, validity.specified_mask(data))
+        return valid_outputs(built(key, new, shape, self.x.data), None)
 
     def at(self, rank: Tensor, keepdim: bool, least: int = 1) -> tuple[Pair, Pair]:
         """The entry at ``rank`` of every slice that has ``least`` entries, and where it was."""
@@ -53,8 +52,7 @@ class Sorted:
         parts = []
         for column in (self.values, self.positions):
             new = column[place] if column.numel() else column.new_zeros(place.shape)
-            data, valid = finished(new, self.outputs, self.x.data, self.dims, keepdim, None, least)
-            parts.append(Pair(data, validity.specified_mask(data) if valid is None else valid))
+            parts.append(valid_outputs(*finished(new, self.outputs, self.x.data, self.dims, keepdim, None, least)))
         return parts[0], parts[1]
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import masks
+from ..pair import Pair
 from . import strided
 from .elements import at as values_at
 from .elements import canonical, is_sparse, keys, of, same_pattern, values, with_values
@@ -28,6 +29,11 @@ def specified_mask(x: Tensor) -> Tensor:
     """
     x = canonical(x.detach())
     return with_values(x, torch.ones_like(values(x), dtype=torch.bool))
+
+
+def valid_outputs(data: Tensor, valid: Tensor | None) -> Pair:
+    """A result with its validity; None: what it stores is valid."""
+    return Pair(data, specified_mask(data) if valid is None else valid)
 
 
 def nonzero(mask: Tensor) -> Tensor:

@@ -35,9 +35,7 @@ def _places(x: Pair) -> Places:
 
 def reshape(x: Pair, shape: Sequence[int]) -> Pair:
     """Row-major positions stay what they are."""
-    shape = (
-        torch.empty(x.data.shape, device="meta").reshape(tuple(shape)).shape
-    )  # torch's own reading of -1, and errors
+    shape = torch.empty(x.data.shape, device="meta").reshape(tuple(shape)).shape  # torch reads -1, and has the errors
     return moved(x, shape, unravel(keys(x.mask), shape))
 
 

@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..chunks import rounds
 from ..op import Op
 from ..pair import Pair
 from ..select import finished, guard, zeroed
-from ..standardize import Parameter, along, standardize
+from ..standardize import Parameter, along, smallest_eps, standardize
 from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
@@ -63,9 +62,7 @@ def fused_rms_norm(
         data, rstd = torch.ops.aten._fused_rms_norm.default(_rows(x, weight), normalized_shape, weight, eps)
         return finished(data, x.mask), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, None)
-    half = rounds(x.data.dtype)
-    if eps is None:
-        eps = torch.finfo(torch.float32 if half else x.data.dtype).eps
+    eps = smallest_eps(x.data.dtype) if eps is None else eps
     result, s = standardize(x, dims, eps, _wide(weight, x), centred=False)
     return result, _statistic(s.rstd, groups)
 
