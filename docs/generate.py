@@ -9,7 +9,8 @@ import matplotlib
 import numpy as np
 
 import masked_tensor
-from masked_tensor import table, testing
+from masked_tensor import testing
+from masked_tensor.engine import table
 from masked_tensor.op import Op
 from masked_tensor.rules import FAMILIES
 

@@ -1,7 +1,8 @@
 """Tensors with holes that simply work."""
 
-from . import batching, comparison, functional, protocol  # noqa: F401 (they register kernels and methods)
-from .convert import (
+from . import functional
+from .api import comparison, protocol  # noqa: F401 (they register methods)
+from .api.convert import (
     compressed,
     count,
     filled,
@@ -11,7 +12,8 @@ from .convert import (
     to_numpy_ma,
     to_tensor,
 )
-from .create import (
+from .api.copies import rebuild  # noqa: F401 (pickles name it)
+from .api.create import (
     as_masked_tensor,
     from_lengths,
     lengths_to_mask,
@@ -21,15 +23,16 @@ from .create import (
     masked_where,
     pad_sequence,
 )
-from .doors import register_rule
+from .api.inspect import explain
+from .api.modes import convolution_validity, mask_mismatch
+from .engine import batching  # noqa: F401 (it registers kernels)
+from .engine.doors import register_rule
+from .engine.frames import run_eagerly
+from .engine.tensor import MaskedTensor
 from .errors import MaskedValueError, MaskedWriteError, MaskMismatchError, UnsupportedOpError
-from .frames import run_eagerly
 from .functional import *  # noqa: F403 (its names are listed there)
-from .inspect import explain
 from .layouts import specified_mask
-from .modes import convolution_validity, mask_mismatch
 from .pair import Pair, Payload
-from .tensor import MaskedTensor
 
 __all__ = [
     "MaskMismatchError",

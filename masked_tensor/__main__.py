@@ -7,8 +7,8 @@ from importlib.metadata import version
 
 import torch
 
-from . import table
-from .inspect import explain, families
+from .api.inspect import explain, families
+from .engine import table
 
 
 def main(arguments: list[str]) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import packed, shapes, tracing
+from . import counting, shapes, tracing
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -137,8 +137,8 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
     if not dims:
         total = small.view(torch.uint8).to(torch.int64)
-    elif small.numel() >= packed.SMALLEST and tracing.real(small):
-        total = packed.count(small.view(torch.uint8), dims, keepdim)
+    elif small.numel() >= counting.SMALLEST and tracing.real(small):
+        total = counting.count(small.view(torch.uint8), dims, keepdim)
     elif type(small) is Tensor:
         total = small.view(torch.uint8).sum(dims, keepdim=keepdim, dtype=torch.int64)
     else:  # inductor vectorises 32 bits
@@ -164,7 +164,7 @@ def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
 
 def few(mask: Tensor) -> bool:
     """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
-    return type(mask) is Tensor and mask.numel() < packed.SMALLEST and mask.dim() > 0 and 0 not in mask.stride()
+    return type(mask) is Tensor and mask.numel() < counting.SMALLEST and mask.dim() > 0 and 0 not in mask.stride()
 
 
 def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
@@ -184,7 +184,7 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
         return fit(small if keepdim else small.squeeze(dims), shape)
     if tracing.real(small):
-        return fit(packed.extreme(small.view(torch.uint8), dims, keepdim, every), shape)
+        return fit(counting.extreme(small.view(torch.uint8), dims, keepdim, every), shape)
     # amax and amin over bytes (inductor: over floats) are vectorised; any() and all() over bool are 45 times slower.
     reduce = torch.amin if every else torch.amax
     if type(small) is Tensor:

@@ -15,8 +15,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Payload
-from masked_tensor.tensor import pair_of
 
 from .database import Sample
 

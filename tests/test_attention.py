@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 
 from .harness import PAYLOADS, Masked, assert_same
 from .oracles.attention import attend

@@ -6,7 +6,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import masked_tensor as mt
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.testing import check_invisible_payload, check_padding_invariance
 
 LENGTHS = [12, 9, 5]

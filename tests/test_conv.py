@@ -9,8 +9,8 @@ import torch
 import torch.nn.functional as F
 
 import masked_tensor as mt
-from masked_tensor.modes import convolution_validity
-from masked_tensor.tensor import pair_of
+from masked_tensor.api.modes import convolution_validity
+from masked_tensor.engine.tensor import pair_of
 
 PAYLOADS = [float("nan"), float("inf"), 1e30]
 

@@ -7,7 +7,7 @@ from torch import tensor
 
 import masked_tensor as mt
 from masked_tensor import Payload
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 
 NAN = float("nan")
 DTYPES = [

@@ -5,12 +5,13 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import masked_tensor as mt
-from masked_tensor import MaskedTensor, table
+from masked_tensor import MaskedTensor
+from masked_tensor.engine import table
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.errors import MaskedWriteError, UnsupportedOpError
 from masked_tensor.op import Op
 from masked_tensor.pair import Payload
 from masked_tensor.rules import FAMILIES
-from masked_tensor.tensor import pair_of
 
 
 def example(requires_grad: bool = False) -> MaskedTensor:

@@ -17,7 +17,7 @@ from expecttest import assert_expected_inline
 from torch.autograd import forward_ad
 
 import masked_tensor as mt
-from masked_tensor import convert
+from masked_tensor.api import convert
 
 from .messages import literals, templates
 

@@ -19,7 +19,7 @@ from torch.autograd import gradcheck
 
 import masked_tensor as mt
 from masked_tensor import functional, layouts
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 
 from . import database
 

@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
-from masked_tensor import explain, table
-from masked_tensor.inspect import families
+from masked_tensor import explain
+from masked_tensor.api.inspect import families
+from masked_tensor.engine import table
 
 
 def test_explain_gives_schema_law_rule_and_parameters() -> None:

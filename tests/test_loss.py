@@ -10,8 +10,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor.averaging import denominator, numerator
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
+from masked_tensor.shared.averaging import denominator, numerator
 
 from .harness import Masked, assert_same
 from .oracles.loss import cross_entropy

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 from masked_tensor import Payload
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 
 from .database import Sample
 from .harness import PAYLOADS, Masked, assert_same, masked_case, run

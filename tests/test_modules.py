@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
-from masked_tensor.tensor import MaskedTensor, pair_of
+from masked_tensor.engine.tensor import MaskedTensor, pair_of
 from masked_tensor.testing import assert_close
 
 from .database import MODULES, module_samples

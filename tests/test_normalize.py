@@ -8,10 +8,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor import chunks, masks, standardize
+from masked_tensor import masks
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import select
-from masked_tensor.tensor import pair_of
+from masked_tensor.shared import chunks, standardize
 
 from .harness import Masked, assert_same
 from .oracles.normalize import local_response_norm

@@ -6,8 +6,9 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from masked_tensor import MaskedTensor, Payload, table
-from masked_tensor.tensor import pair_of
+from masked_tensor import MaskedTensor, Payload
+from masked_tensor.engine import table
+from masked_tensor.engine.tensor import pair_of
 
 from . import database, harness
 from .oracles import FAMILY

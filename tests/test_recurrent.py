@@ -8,7 +8,7 @@ from torch import nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 import masked_tensor as mt
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch, once per process
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import masked_tensor as mt
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Payload
-from masked_tensor.tensor import pair_of
 
 NAN, INF = float("nan"), float("inf")
 REFUSED = RuntimeError, TypeError  # which of the two, depends on the version of torch

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import masked_tensor as mt
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 
 from .test_conv import prefix
 

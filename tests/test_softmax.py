@@ -7,9 +7,9 @@ import torch
 from torch.nn import functional as F
 
 import masked_tensor as mt
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.rules.softmax import softmax
-from masked_tensor.tensor import pair_of
 
 from .harness import Masked, assert_same
 from .oracles.softmax import slices

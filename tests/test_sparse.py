@@ -9,8 +9,8 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor, layouts
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.errors import UnsupportedOpError
-from masked_tensor.tensor import pair_of
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),

@@ -8,7 +8,7 @@ import torch
 from torch import distributed, multiprocessing, nn
 
 import masked_tensor as mt
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.testing import assert_close
 
 pytestmark = pytest.mark.skipif(not distributed.is_available(), reason="torch was built without torch.distributed")

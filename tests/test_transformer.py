@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 import masked_tensor as mt
-from masked_tensor.tensor import pair_of
+from masked_tensor.engine.tensor import pair_of
 
 from .harness import Masked, assert_same
 

@@ -16,7 +16,14 @@ from .likelihood import (
     poisson_nll_loss,
 )
 from .logical import all, any, count_nonzero
-from .loss import hinge_embedding_loss, huber_loss, l1_loss, mse_loss, smooth_l1_loss, soft_margin_loss
+from .loss import (
+    hinge_embedding_loss,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+)
 from .margin import (
     cosine_embedding_loss,
     margin_ranking_loss,

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts
+from ..engine.tensor import MaskedTensor
 from ..rules.assign import in_order
 from ..rules.choose import with_value
-from ..tensor import MaskedTensor
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:

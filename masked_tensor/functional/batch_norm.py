@@ -4,11 +4,11 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import layouts
+from .. import sparse
 from ..rules.batch_norm import track
 from .entrance import Given
+from .form import aten
 from .norm_layers import normed
-from .reduce import aten
 
 
 def instance_norm(
@@ -88,8 +88,8 @@ def _by_channel(
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("evaluation needs running_mean and running_var")
-        return layouts.normalized_by(x.data, x.mask, running_mean, running_var, weight, bias, eps)
-    result, s = layouts.standardize(x.data, x.mask, kept, (1,), weight, bias, eps)
+        return sparse.normalized_by(x.data, x.mask, running_mean, running_var, weight, bias, eps)
+    result, s = sparse.standardize(x.data, x.mask, kept, (1,), weight, bias, eps)
     channels = x.data.shape[1]
     track(
         running_mean,

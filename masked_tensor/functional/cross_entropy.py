@@ -5,12 +5,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, layouts, masks
-from ..averaging import reduced
-from ..tensor import MaskedTensor
+from .. import errors, layouts, masks, sparse
+from ..engine.tensor import MaskedTensor
+from ..shared.averaging import reduced
 from .entrance import Given, Number, entered, finished
+from .form import aten
 from .loss import NAN, reduction_number, run_loss, sides
-from .reduce import aten
 
 
 def nll_loss(
@@ -100,7 +100,7 @@ def _sparse(
     counts = classes != ignore_index
     counts = counts if target.mask is None else masks.both(counts, target.mask)
     logits = name == "cross_entropy"
-    score, valid = layouts.named(scores.data, scores.mask, classes, counts, logits=logits)
+    score, valid = sparse.named(scores.data, scores.mask, classes, counts, logits=logits)
     of_class = None if weight is None else weight[torch.where(valid, classes, 0).long()]
     entries = -score if of_class is None else -score * of_class
     result = reduced(entries, valid, number, of_class)

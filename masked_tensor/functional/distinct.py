@@ -5,9 +5,9 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import errors, layouts
+from .. import errors, layouts, sparse
 from .entrance import Given, entered, finished, run
-from .reduce import aten
+from .form import aten
 
 
 def unique(
@@ -27,7 +27,7 @@ def unique(
     """
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
-        return _sparse_unique("unique", given, layouts.unique, return_inverse, return_counts)
+        return _sparse_unique("unique", given, sparse.unique, return_inverse, return_counts)
     results = run(aten._unique2.default, given.x, sorted, return_inverse, return_counts)
     return _unique_results(given, results, return_inverse, return_counts)
 
@@ -45,7 +45,7 @@ def unique_consecutive(
     """
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
-        return _sparse_unique("unique_consecutive", given, layouts.unique_consecutive, return_inverse, return_counts)
+        return _sparse_unique("unique_consecutive", given, sparse.unique_consecutive, return_inverse, return_counts)
     results = run(aten.unique_consecutive.default, given.x, return_inverse, return_counts)
     return _unique_results(given, results, return_inverse, return_counts)
 

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import errors, layouts, masks, shapes, table
+from .. import errors, layouts, masks, shapes
+from ..engine import table
+from ..engine.ports import enter, leave
+from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
-from ..ports import enter, leave
 from ..select import select
-from ..tensor import MaskedTensor
 
 Dim = int | Sequence[int] | None
 Number = float | int | bool | complex

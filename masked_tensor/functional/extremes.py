@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes
+from .. import layouts, shapes, sparse
 from .entrance import Number, enough, entered, finished, ordered, run
-from .reduce import aten, sparse_result
+from .form import aten, sparse_result
 
 
 def argmax(
@@ -92,7 +92,7 @@ def _position(
     given = ordered(name, entered(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
     if layouts.is_sparse(given.data):
-        data, valid = layouts.position(
+        data, valid = sparse.position(
             given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
         )
         return sparse_result(data, valid, given.masked, 0, fill_value)  # type: ignore[no-any-return]
@@ -108,7 +108,7 @@ def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any,
     kind = getattr(torch.return_types, name)
     if layouts.is_sparse(given.data):
         dims = shapes.canonical_dims(dim, given.data.dim())
-        results = layouts.extreme(given.data, given.mask, dims, keepdim, largest=name == "max")
+        results = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max")
         values, indices = (sparse_result(*r, given.masked, e) for r, e in zip(results, (empty, 0), strict=True))
         return values if dim is None else kind((values, indices))
     if dim is None:

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .. import layouts, masks
+from .. import layouts, masks, sparse
 from .entrance import entered
+from .form import aten
 from .loss import in_python, loss, sides, sparse_loss
-from .reduce import aten
 
 
 def binary_cross_entropy(
@@ -69,7 +69,7 @@ def kl_div(
     if not valid:
         return total / first.data.shape[0]
     if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
-        return total / layouts.rows(layouts.both(first.mask, second.mask), first.data)
+        return total / sparse.rows(sparse.both(first.mask, second.mask), first.data)
     both = masks.both(*valid) if len(valid) == 2 else valid[0]
     return total / masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
 

@@ -5,10 +5,10 @@ from typing import Any
 from torch import Tensor
 
 from .. import layouts
-from ..layouts import laws
 from ..pair import Pair
+from ..sparse import laws
 from .entrance import Dim, Given, Number, entered
-from .reduce import Form, aten, over, reduced
+from .form import Form, aten, over, reduced
 
 _ANY = Form("any", over(aten.any.dims), laws.any, False)
 _ALL = Form("all", over(aten.all.dims), laws.all, True)

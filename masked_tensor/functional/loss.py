@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts
-from ..averaging import NONE
+from .. import layouts, sparse
+from ..engine.ports import enter, leave
 from ..pair import Pair
-from ..ports import enter, leave
 from ..rules.loss import PARAMETERS
+from ..shared.averaging import NONE
 from .entrance import Given, Number, entered, finished, refuse, run
-from .reduce import aten
+from .form import aten
 
 NAN = float("nan")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
@@ -173,8 +173,8 @@ def sparse_loss(
     """A loss by the element with sparse operands; unspecified valid elements are counted, not written out."""
     mask: Tensor | None = None
     for x in operands:
-        mask = layouts.both(mask, x.mask)
-    data, valid = layouts.loss(function, [x.data for x in operands], mask, reduction_number(reduction))
+        mask = sparse.both(mask, x.mask)
+    data, valid = sparse.loss(function, [x.data for x in operands], mask, reduction_number(reduction))
     masked = any(x.masked for x in operands)
     if valid is None:
         return leave(layouts.valid_outputs(data, valid)) if masked else data

@@ -6,8 +6,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .entrance import entered, refuse
+from .form import aten
 from .loss import in_python, loss, run_loss, sides
-from .reduce import aten
 
 
 def margin_ranking_loss(

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes
-from ..layouts import laws
+from .. import layouts, shapes, sparse
 from ..pair import Pair
+from ..sparse import laws
 from .entrance import Dim, Given, Number, entered, finished, run
-from .reduce import Form, aten, over, reduced
+from .form import Form, aten, over, reduced
 
 _NAN = float("nan")
 
@@ -156,7 +156,7 @@ def dist(
         if first.data.shape != second.data.shape:
             shapes_of = f"{tuple(first.data.shape)} and {tuple(second.data.shape)}"
             raise ValueError(f"dist with a sparse input does not broadcast: both must have one shape, got {shapes_of}")
-        data, valid = layouts.dist(first.data, second.data, layouts.both(first.mask, second.mask), float(p))
+        data, valid = sparse.dist(first.data, second.data, sparse.both(first.mask, second.mask), float(p))
         return finished(Pair(data, valid), masked, 0.0, fill_value)  # type: ignore[no-any-return]
     result = run(aten.dist.default, first.x, second.x, p)
     return finished(result, masked, 0.0, fill_value)  # type: ignore[no-any-return]

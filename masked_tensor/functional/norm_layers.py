@@ -6,13 +6,13 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
-from .. import layouts
+from .. import layouts, sparse
+from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..select import select
-from ..standardize import smallest_eps
-from ..tensor import MaskedTensor
+from ..shared.standardize import smallest_eps
 from .entrance import Given, entered, finished, in_pattern, run
-from .reduce import aten
+from .form import aten
 
 
 def layer_norm(
@@ -91,7 +91,7 @@ def local_response_norm(
     """
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
-        return in_pattern(given, layouts.local_response_norm(given.data, given.mask, size, alpha, beta, k))
+        return in_pattern(given, sparse.local_response_norm(given.data, given.mask, size, alpha, beta, k))
     x = Given(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
     data = F.local_response_norm(x.data, size, alpha, beta, k)
     return finished(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
@@ -121,7 +121,7 @@ def _sparse_layer_norm(
             f"shape {list(shape)}"
         )
     kept, along = dict.fromkeys(range(lead), 1), range(lead, len(shape))
-    return layouts.standardize(x.data, x.mask, kept, along, weight, bias, eps, centred)[0]
+    return sparse.standardize(x.data, x.mask, kept, along, weight, bias, eps, centred)[0]
 
 
 def _sparse_rms_norm(x: Given, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Tensor:
@@ -133,4 +133,4 @@ def _sparse_group_norm(x: Given, groups: int, weight: Any, bias: Any, eps: float
     channels = x.data.shape[1]
     if channels % groups:
         raise RuntimeError(f"num_groups={groups} must divide the number of channels, got shape {list(x.data.shape)}")
-    return layouts.standardize(x.data, x.mask, {0: 1, 1: max(1, channels // groups)}, (1,), weight, bias, eps)[0]
+    return sparse.standardize(x.data, x.mask, {0: 1, 1: max(1, channels // groups)}, (1,), weight, bias, eps)[0]

@@ -3,11 +3,11 @@
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes
+from .. import layouts, shapes, sparse
 from ..pair import Pair
 from ..select import select
 from .entrance import entered, finished, in_pattern, run
-from .reduce import aten
+from .form import aten
 
 
 def normalize(
@@ -34,7 +34,7 @@ def normalize(
     ord = float(ord)
     dims = shapes.canonical_dims(int(dim), given.data.dim())
     if layouts.is_sparse(given.data):
-        data = layouts.normalize(given.data, given.mask, dims[0] if dims else 0, ord, eps)
+        data = sparse.normalize(given.data, given.mask, dims[0] if dims else 0, ord, eps)
         return in_pattern(given, data)
     size = run(aten.linalg_vector_norm.default, given.x, ord, list(dims), True)
     divisor = (size.data if type(size) is Pair else size).clamp_min(eps)

@@ -5,11 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes
+from .. import layouts, shapes, sparse
 from ..pair import Pair
 from .entrance import Number, enough, entered, finished, ordered, run
 from .extremes import one_dim
-from .reduce import aten, sparse_result
+from .form import aten, sparse_result
 
 _NAN = float("nan")
 
@@ -68,8 +68,8 @@ def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | 
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
         dims = shapes.canonical_dims(dim, ordered("mode", given, boolean=True).data.dim())
-        layouts.check_nonempty("mode", given.data.shape, dims)
-        values, indices = layouts.mode(given.data, given.mask, dims, keepdim)
+        sparse.check_nonempty("mode", given.data.shape, dims)
+        values, indices = sparse.mode(given.data, given.mask, dims, keepdim)
         results = sparse_result(*values, given.masked, _NAN), sparse_result(*indices, given.masked, 0)
         return torch.return_types.mode(results)
     values, indices = run(aten.mode.default, given.x, dim, keepdim)
@@ -128,9 +128,9 @@ def _median(
     given = ordered(name, entered(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
     if dim is not None:
-        layouts.check_nonempty(name, given.data.shape, dims)
+        sparse.check_nonempty(name, given.data.shape, dims)
     if layouts.is_sparse(given.data):
-        data, valid = layouts.median(
+        data, valid = sparse.median(
             given.data,
             given.mask,
             dims,
@@ -163,7 +163,7 @@ def _quantile(
     given = entered(input, mask)
     if layouts.is_sparse(given.data):
         dims = shapes.canonical_dims(dim, given.data.dim())
-        data, valid = layouts.quantile(
+        data, valid = sparse.quantile(
             given.data,
             given.mask,
             q,

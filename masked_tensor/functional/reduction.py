@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..layouts import laws
 from ..pair import Pair
 from ..select import select
+from ..sparse import laws
 from .entrance import Dim, Number, entered, ordered, run
-from .reduce import Form, aten, one_by_one, over, reduced
+from .form import Form, aten, one_by_one, over, reduced
 
 _INF = float("inf")
 

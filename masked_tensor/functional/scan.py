@@ -7,10 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes
-from ..layouts import laws
+from .. import layouts, shapes, sparse
+from ..sparse import laws
 from .entrance import Given, entered, finished, in_pattern, run
-from .reduce import aten
+from .form import aten
 
 
 def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
@@ -75,7 +75,7 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
 def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = input if type(input) is Given else entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
-        return _sparse(layouts.scan, lambda row, _: [run(op, row, 1)], given, dim)[0]
+        return _sparse(sparse.scan, lambda row, _: [run(op, row, 1)], given, dim)[0]
     return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]
 
 
@@ -83,7 +83,7 @@ def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
     given = entered(input, mask)
     kind = getattr(torch.return_types, name)
     if layouts.is_sparse(given.data):
-        return kind(_sparse(layouts.scan_extreme, partial(run, op), given, dim))
+        return kind(_sparse(sparse.scan_extreme, partial(run, op), given, dim))
     values, indices = run(op, given.x, dim)
     return kind((finished(values, given.masked, 0), finished(indices, given.masked, 0)))
 

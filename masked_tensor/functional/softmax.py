@@ -5,12 +5,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .. import layouts, masks, shapes
-from ..layouts import laws
+from .. import layouts, masks, shapes, sparse
+from ..engine.ports import leave
 from ..pair import Pair
-from ..ports import leave
 from ..rules import softmax as rules
 from ..select import select
+from ..sparse import laws
 from .entrance import Given, entered, finished, in_pattern, refuse, whole
 
 Mode = Literal["safe", "inf_as_zero", "none"]
@@ -116,7 +116,7 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: boo
     (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
     empty = -float("inf") if log else 0.0
     if layouts.is_sparse(given.data):
-        data = layouts.softmax(given.data, given.mask, dim, log=log, mode=mode)
+        data = sparse.softmax(given.data, given.mask, dim, log=log, mode=mode)
         return in_pattern(given, data)
     if mode != "inf_as_zero" and type(given.x) is not Pair:
         return torch.log_softmax(given.data, dim) if log else torch.softmax(given.data, dim)

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import extents, masks, windows
+from .. import masks
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, zeroed
 from ..settings import CONVOLUTION
+from ..shared import extents, windows
+from ..shared.windows import Window, each
 from ..tracing import tracked
-from ..windows import Window, each
 
 Ints = int | Sequence[int]
 

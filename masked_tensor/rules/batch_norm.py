@@ -17,7 +17,7 @@ from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, zeroed
-from ..standardize import Parameter, along, standardize
+from ..shared.standardize import Parameter, along, standardize
 from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor

@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import masks, pair, windows
+from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import cleared, zeroed
 from ..settings import CONVOLUTION
+from ..shared import windows
+from ..shared.windows import Window, each
 from ..tracing import tracked
-from ..windows import Window, each
 
 Operand = Pair | Tensor
 Ints = int | Sequence[int]

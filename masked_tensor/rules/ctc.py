@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..averaging import MEAN, NONE, reduced
 from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select
+from ..shared.averaging import MEAN, NONE, reduced
 
 Operand = Pair | Tensor
 Lengths = Sequence[int] | Operand

@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import chunks, masks, shapes
+from .. import masks, shapes
 from ..op import Op
 from ..pair import Pair
 from ..select import select
+from ..shared import chunks
 from ..tracing import tracked, transforming
 from .reduction import Dim, reduce, restored
 

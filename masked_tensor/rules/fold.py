@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 from torch._ops import OpOverload
 
-from .. import masks, windows
+from .. import masks
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zeroed
-from ..windows import Window, each
+from ..shared import windows
+from ..shared.windows import Window, each
 
 Ints = Sequence[int]
 

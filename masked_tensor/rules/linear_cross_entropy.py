@@ -9,9 +9,9 @@ from typing import Any
 from torch import Tensor
 
 from .. import masks, pair
-from ..averaging import MEAN, NONE, SUM
 from ..op import Op
 from ..pair import Pair
+from ..shared.averaging import MEAN, NONE, SUM
 from .cross_entropy import cross_entropy
 from .matmul import linear
 

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..averaging import MEAN, NONE, SUM, averaged, reduced
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, select, zeroed
+from ..shared.averaging import MEAN, NONE, SUM, averaged, reduced
 
 HALF = (torch.float16, torch.bfloat16)  # their sums are made in float32, by ``reduced``
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..averaging import MEAN, reduced
 from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zeroed
+from ..shared.averaging import MEAN, reduced
 from .similarity import pairwise_distance
 
 Operand = Pair | Tensor

@@ -9,10 +9,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import chunks, masks, shapes
+from .. import masks, shapes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select, zeroed
+from ..shared import chunks
 from .reduction import Dim, mean, total
 
 

@@ -14,7 +14,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import finished, guard, zeroed
-from ..standardize import Parameter, along, smallest_eps, standardize
+from ..shared.standardize import Parameter, along, smallest_eps, standardize
 from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import extents, masks, windows
+from .. import masks
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled
+from ..shared import extents, windows
 
 Sides = list[tuple[int, int, int]]  # (dim, left, right)
 

@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import masks, pair, windows
+from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled, select, zeroed
-from ..windows import Window, each
+from ..shared import windows
+from ..shared.windows import Window, each
 
 Ints = int | Sequence[int]
 

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair, shapes
-from ..interpolation import interpolated
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
+from ..shared.interpolation import interpolated
 from .order import chosen, order
 
 

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import masks, packing, pair
+from .. import masks, pair
 from ..op import Op
-from ..packing import Net, Packing
 from ..pair import Pair, Payload
 from ..select import zeroed
+from ..shared import sequences
+from ..shared.sequences import Net, Packing
 
 Operand = Pair | Tensor
 
@@ -44,7 +45,7 @@ def recurrent(
     valid = masks.any(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
-    way = None if masks.constant(valid, 0) else packing.packing(valid)
+    way = None if masks.constant(valid, 0) else sequences.packing(valid)
     if way is not None and len(way.rows) == 0:
         way = None
     data = zeroed(x) if way is None or not masks.constant(x.mask, 2) else x.data
@@ -70,7 +71,7 @@ def _packed(
     """The outputs ``(T, B, D)`` and the last states, without a padded step."""
     steps = data.flatten(0, 1).index_select(0, way.steps)
     begin = [h.index_select(1, way.rows) for h in initial]
-    out, *last = packing.run(op.overloadpacket, steps, way, begin, weights, net)
+    out, *last = sequences.run(op.overloadpacket, steps, way, begin, weights, net)
     spread = out.new_zeros(data.shape[0] * data.shape[1], out.shape[1]).index_copy(0, way.steps, out)
     ends = [h0.to(h.dtype).index_copy(1, way.rows, h) for h, h0 in zip(last, initial, strict=True)]
     return [spread.view(*data.shape[:2], out.shape[1]), *ends]

@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import chunks, masks, shapes
+from .. import masks, shapes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select, zeroed
+from ..shared import chunks
 from ..tracing import tracked, transforming
 
 Dim = int | Sequence[int] | None

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from torch._ops import OpOverload
 
-from .. import extents, masks, pair, windows
+from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import zeroed
+from ..shared import extents, windows
 
 aten = torch.ops.aten
 Operand = Pair | Tensor

@@ -4,10 +4,10 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..averaging import MEAN, NONE, reduced
 from ..op import Op
 from ..pair import Pair
 from ..select import select
+from ..shared.averaging import MEAN, NONE, reduced
 
 Operand = Pair | Tensor
 

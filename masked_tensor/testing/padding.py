@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
 from .. import masks
-from ..comparison import values
+from ..api.comparison import values
+from ..engine.tensor import wrap
 from ..pair import Pair
-from ..tensor import wrap
 from .payload import PAYLOADS, poison, scalar
 
 

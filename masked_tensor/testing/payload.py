@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map
 
+from ..engine.tensor import MaskedTensor, pair_of, wrap
 from ..pair import Pair
-from ..tensor import MaskedTensor, pair_of, wrap
 
 PAYLOADS = (float("nan"), float("inf"), 1e30)
 

@@ -1,0 +1,1 @@
+"""What users call, and what Python calls for them: making, leaving, copying, printing, comparing, asking."""

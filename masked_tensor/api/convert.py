@@ -1,0 +1,157 @@
+"""The named exits: the only ways from a masked tensor to plain data.
+
+Each is a function of a masked tensor, and a method of the same name.  All are differentiable where that has a meaning.
+"""
+
+from collections.abc import Sequence
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors, layouts, masks, select
+from ..engine.ports import enter
+from ..engine.tensor import MaskedTensor, pair_of
+from ..pair import Pair
+
+try:
+    import numpy
+except ImportError:  # an optional companion, as for torch itself
+    numpy = None  # type: ignore[assignment]
+
+
+def is_masked_tensor(x: object) -> bool:
+    """Whether ``x`` is a :class:`MaskedTensor`.
+
+    >>> is_masked_tensor(masked_tensor([1.0, None])), is_masked_tensor(torch.ones(2))
+    (True, False)
+    """
+    return type(x) is MaskedTensor
+
+
+def get_data(x: MaskedTensor) -> Tensor:
+    """The data, payload included: a plain tensor of ``x``'s shape, dtype and layout.
+
+    Shares memory with ``x``; what lies under the mask may be anything.  The gradient that comes back through it is set
+    to 0 where ``x`` is masked out.  Raises TypeError for anything but a masked tensor, as every exit here does.
+
+        >>> masked_tensor([1.0, 2.0], [True, False]).get_data()
+        tensor([1., 0.])
+    """
+    pair = _entered(x, "get_data")
+    return select.guard(pair.data, pair.mask)
+
+
+def get_mask(x: MaskedTensor) -> Tensor:
+    """The mask: a bool tensor of ``x``'s shape, True = valid.  Other tensors may share it: read it, do not write it.
+
+    >>> masked_tensor([1.0, 2.0], [True, False]).get_mask()
+    tensor([ True, False])
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("get_mask", x)
+    return pair_of(x).mask
+
+
+def filled(x: MaskedTensor, value: float | bool | complex) -> Tensor:
+    """A plain tensor of ``x``'s shape and dtype with ``value`` in the holes, and gradient 0 there.
+
+    Always strided: what is not stored is a hole.  Raises TypeError for a ``value`` that is a tensor.
+
+    >>> masked_tensor([1.0, 2.0], [True, False]).filled(-1)
+    tensor([ 1., -1.])
+    """
+    if isinstance(value, Tensor):
+        raise TypeError("filled() takes a Python number; to fill from a tensor use torch.where(x.get_mask(), x, other)")
+    pair = _entered(dense(x), "filled")
+    return select.select(pair.data, pair.mask, value)  # type: ignore[arg-type]
+
+
+def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
+    """The same as :func:`filled`, under the name that ``torch.masked`` has for it.
+
+    >>> masked_tensor([1.0, None]).to_tensor(0)
+    tensor([1., 0.])
+    """
+    return filled(x, value)
+
+
+def compressed(x: MaskedTensor) -> Tensor:
+    """The valid values alone, in (stored) order: a plain 1-D tensor whose length depends on the mask.
+
+    >>> masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
+    tensor([1., 3.])
+    """
+    pair = _entered(x, "compressed")
+    if layouts.is_sparse(pair.data):
+        return layouts.values(pair.data)[layouts.values(pair.mask)]
+    return pair.data[pair.mask]
+
+
+def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """The number of valid entries along ``dim`` (int, tuple, or None for all): a plain int64 tensor.
+
+    >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
+    tensor([2, 1])
+    """
+    mask = get_mask(x)
+    if layouts.is_sparse(mask):
+        mask = layouts.values(mask) if dim is None and not keepdim else layouts.dense_mask(mask)
+    return masks.count(mask, dim, keepdim)
+
+
+def to_numpy_ma(x: MaskedTensor) -> Any:
+    """``x`` as a ``numpy.ma.MaskedArray`` (numpy's mask is True at holes).  Data and mask are copied.
+
+    Raises ImportError without numpy.
+
+    >>> print(masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma())
+    [1.0 --]
+    """
+    if numpy is None:
+        raise ImportError("to_numpy_ma() needs numpy")
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("to_numpy_ma", x)
+    pair = pair_of(dense(x))
+    return numpy.ma.MaskedArray(pair.data.detach().cpu().numpy(), ~pair.mask.cpu().numpy(), copy=True)
+
+
+def dense(x: MaskedTensor) -> MaskedTensor:
+    """``x`` itself, or its strided form if it is sparse: what is not stored is a hole."""
+    if type(x) is MaskedTensor and layouts.is_sparse(x):
+        strided: Any = x.to_dense()
+        return strided  # type: ignore[no-any-return]
+    return x
+
+
+class MaskMethod:
+    """``x.mask()``, guarded against ``x.mask = m``, which would hide the method and mask nothing."""
+
+    __doc__ = get_mask.__doc__
+
+    def __get__(self, x: MaskedTensor | None, owner: type | None = None) -> Any:
+        return get_mask if x is None else MethodType(get_mask, x)
+
+    def __set__(self, x: MaskedTensor, value: object) -> None:
+        raise AttributeError(
+            "the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) gives x more holes, x[key] = value "
+            "makes entries valid"
+        )
+
+
+def _entered(x: MaskedTensor, action: str) -> Pair:
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked(action, x)
+    if torch.compiler.is_exporting():
+        raise errors.exporting()
+    pair: Pair = enter(x, torch.is_grad_enabled())
+    return pair
+
+
+for _function in (get_data, get_mask, filled, count):
+    torch.compiler.allow_in_graph(_function)
+
+for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
+    setattr(MaskedTensor, _exit.__name__, _exit)
+MaskedTensor.mask = MaskMethod()  # type: ignore[method-assign, assignment]

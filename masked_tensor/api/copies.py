@@ -1,0 +1,97 @@
+"""A masked tensor made again: pickled, copied, shared between processes, collated into a batch, given new data."""
+
+import copy
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data._utils.collate import default_collate_fn_map
+
+from .. import layouts, masks
+from ..engine.tensor import MaskedTensor, pair_of, wrap
+from ..pair import Pair, Payload
+
+ENGINE = ("_pair", "_family", "_seen", "_history", "_born", "_view")  # attributes that are rebuilt, not copied
+
+
+def rebuild(data: Tensor, mask: Tensor, payload: str, requires_grad: bool, attributes: dict[str, Any]) -> MaskedTensor:
+    """A masked tensor from what ``__reduce_ex__`` took apart; ``mask`` is compact."""
+    x = wrap(Pair(data, masks.fit(mask, data.shape), Payload(payload)))
+    x.requires_grad_(requires_grad)
+    x.__dict__.update(attributes)
+    return x
+
+
+def _small(mask: Tensor) -> Tensor:
+    return mask if layouts.is_sparse(mask) else masks.compact(mask)
+
+
+def _attributes(x: MaskedTensor) -> dict[str, Any]:
+    return {name: value for name, value in x.__dict__.items() if name not in ENGINE}
+
+
+def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
+    """Pickles data and compact mask; a tensor inside a graph cannot be pickled, as in torch."""
+    _leaf_only(x, "pickle")
+    pair = pair_of(x)
+    return rebuild, (pair.data, _small(pair.mask), pair.payload.value, x.requires_grad, _attributes(x))
+
+
+def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
+    """A copy with its own data, mask, gradient and attributes; of leaves only, as in torch."""
+    if id(x) in memo:
+        return memo[id(x)]  # type: ignore[no-any-return]
+    _leaf_only(x, "deepcopy")
+    pair = pair_of(x)
+    # Memory that is shared stays shared within one deepcopy; torch cannot deepcopy every sparse layout.
+    data = pair.data.clone() if layouts.is_sparse(pair.data) else copy.deepcopy(pair.data, memo)
+    small = _small(pair.mask).clone()
+    result = rebuild(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(_attributes(x), memo))
+    if x.grad is not None:
+        result.grad = copy.deepcopy(x.grad, memo)
+    memo[id(x)] = result
+    return result
+
+
+def shallow(x: MaskedTensor) -> MaskedTensor:
+    """``copy.copy``: another tensor over the same memory."""
+    _leaf_only(x, "copy")
+    result: Any = x.detach().requires_grad_(x.requires_grad)
+    result.__dict__.update(_attributes(x))
+    return result  # type: ignore[no-any-return]
+
+
+def _leaf_only(x: MaskedTensor, action: str) -> None:
+    if not x.is_leaf:
+        raise RuntimeError(f"cannot {action} a masked tensor that is part of a graph; use x.detach() first")
+
+
+def share_memory(x: MaskedTensor) -> MaskedTensor:
+    """Moves data and mask to shared memory."""
+    pair = pair_of(x)
+    pair.data.share_memory_()
+    pair.mask.share_memory_()
+    return x
+
+
+def is_shared(x: MaskedTensor) -> bool:
+    """Whether the data lies in shared memory."""
+    return bool(pair_of(x).data.is_shared())
+
+
+def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> MaskedTensor:
+    """A DataLoader's batch; its workers would otherwise stack into raw memory, past the mask."""
+    return torch.stack(batch)  # type: ignore[arg-type, return-value]
+
+
+def set_data(x: MaskedTensor, new: Tensor) -> None:
+    """``x.data = new``: takes over values and validity, outside of autograd; same shape, dtype and device only."""
+    if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
+        raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
+    pair = pair_of(new) if type(new) is MaskedTensor else Pair(new.detach(), masks.full(new.shape, new.device))
+    x._family, x._seen, x._history, x._born, x._pair = None, 0, None, 0, pair
+
+
+rebuild.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
+torch.serialization.add_safe_globals([rebuild])
+default_collate_fn_map[MaskedTensor] = collate

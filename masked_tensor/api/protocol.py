@@ -1,0 +1,171 @@
+"""What Python and its libraries ask of an object: numbers, lists, arrays, and doors that must stay shut.
+
+Methods of ``MaskedTensor`` that need the ports or the exits live here, and are hung onto the class when the package is
+imported.  A conversion that cannot carry a mask gives its result if nothing is masked out, and raises otherwise: no
+mask is dropped silently.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+from .. import errors
+from ..engine.tensor import MaskedTensor, pair_of
+from . import convert, copies
+from .show import HOLE
+
+POSITIONS = (int, slice, type(None), type(...))  # keys that are no condition
+
+
+# ------------------------------------------------------------------------------------------------------------- numbers
+
+
+def item(x: MaskedTensor) -> Any:
+    """The Python number in a tensor of one entry; MaskedValueError if it is masked out."""
+    return _valid_value(x, "item()")
+
+
+def _valid_value(x: MaskedTensor, action: str) -> Any:
+    pair = pair_of(x)
+    if pair.data.numel() != 1:
+        return pair.data.item()  # torch's own error
+    if not pair.mask.item():
+        raise errors.hole(action)
+    return pair.data.item()
+
+
+def _number(kind: type) -> Any:
+    def convert_(x: MaskedTensor) -> Any:
+        if kind is bool and x.numel() != 1:
+            return bool(pair_of(x).data)  # torch's own error
+        return kind(_valid_value(x, f"{kind.__name__}()"))
+
+    return convert_
+
+
+def index(x: MaskedTensor) -> int:
+    """For use as a Python index."""
+    if x.dtype.is_floating_point or x.dtype.is_complex:
+        raise TypeError("only integer tensors of a single element can be converted to an index")
+    return int(_valid_value(x, "index"))
+
+
+def tolist(x: MaskedTensor) -> Any:
+    """Nested lists, with None at the holes."""
+    pair = pair_of(convert.dense(x))
+
+    def holes(values: Any, valid: Any) -> Any:
+        if isinstance(valid, list):
+            return [holes(v, m) for v, m in zip(values, valid, strict=True)]
+        return values if valid else None
+
+    return holes(pair.data.detach().tolist(), pair.mask.tolist())
+
+
+def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
+    """A plain tensor of ``data``, with dtype and device of ``x`` (torch's own cannot name a wrapper's device)."""
+    return pair_of(x).data.new_tensor(data, **kwargs)
+
+
+def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``x.new(...)``: as :meth:`new_tensor` and ``new_empty``, plain."""
+    return pair_of(x).data.new(*args, **kwargs)
+
+
+def contains(x: MaskedTensor, element: Any) -> bool:
+    """Whether ``element`` equals a valid entry."""
+    if isinstance(element, Tensor | int | float | complex | bool):
+        equal: Any = x == element
+        return bool(convert.filled(equal, False).any())
+    raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+
+def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
+    """``x[key] = value``: what is written becomes valid."""
+    positions = all(type(k) in POSITIONS for k in (key if type(key) is tuple else (key,)))
+    if not positions and not isinstance(value, Tensor):
+        value = pair_of(x).data.new_tensor(value)  # of a number under a condition torch 2.15 makes masked_fill_
+    Tensor.__setitem__(x, key, value)
+
+
+def formatted(x: MaskedTensor, spec: str) -> str:
+    """``f"{x:.2f}"``: of a scalar its number, or ``--``."""
+    if x.dim() == 0 and not x.is_meta and type(pair_of(x).data) is Tensor:
+        return format(item(x), spec) if pair_of(x).mask.item() else HOLE
+    return object.__format__(x, spec)
+
+
+# --------------------------------------------------------------------------------- conversions that cannot carry a mask
+
+
+def _whole(x: MaskedTensor, action: str, way_out: str) -> Tensor:
+    pair = pair_of(convert.dense(x))
+    if not pair.mask.all():
+        raise errors.leaves_silently(action, way_out)
+    return pair.data if not x.requires_grad else pair.data.detach().requires_grad_()
+
+
+def numpy(x: MaskedTensor, *, force: bool = False) -> Any:
+    """The data as a numpy array, if nothing is masked out."""
+    return _whole(x, "numpy()", "x.filled(value).numpy() or x.to_numpy_ma()").numpy(force=force)
+
+
+def array(x: MaskedTensor, dtype: Any = None, copy: bool | None = None) -> Any:
+    """``numpy.asarray(x)``, if nothing is masked out."""
+    data = _whole(x, "conversion to a numpy array", "x.filled(value) or x.to_numpy_ma()").numpy()
+    return data if dtype is None else data.astype(dtype, copy=bool(copy))
+
+
+def dlpack(x: MaskedTensor, **kwargs: Any) -> Any:
+    """DLPack export of the data, if nothing is masked out."""
+    return _whole(x, "DLPack export", "x.filled(value) or x.compressed()").__dlpack__(**kwargs)
+
+
+def dlpack_device(x: MaskedTensor) -> Any:
+    """Where the data lies."""
+    return pair_of(x).data.__dlpack_device__()
+
+
+def _refuse(name: str, way_out: str) -> Any:
+    def refused(x: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
+        raise errors.UnsupportedOpError(f"{name} runs past the mask and is not available on a masked tensor; {way_out}")
+
+    refused.__doc__ = f"Not available: {name} runs past the mask."
+    return refused
+
+
+def hang() -> None:
+    """Gives MaskedTensor its protocol."""
+    elementwise = "write the function with torch ops, or apply it to x.compressed()"
+    methods = {
+        "__reduce_ex__": copies.reduce_ex,
+        "__deepcopy__": copies.deepcopy,
+        "__copy__": copies.shallow,
+        "share_memory_": copies.share_memory,
+        "is_shared": copies.is_shared,
+        "data": property(
+            Tensor.detach, copies.set_data, doc="``x.detach()``; assigning takes over values and validity."
+        ),
+        "item": item,
+        "tolist": tolist,
+        "new_tensor": new_tensor,
+        "new": legacy_new,
+        "__bool__": _number(bool),
+        "__int__": _number(int),
+        "__float__": _number(float),
+        "__complex__": _number(complex),
+        "__index__": index,
+        "__contains__": contains,
+        "__setitem__": setitem,
+        "__format__": formatted,
+        "numpy": numpy,
+        "__array__": array,
+        "__dlpack__": dlpack,
+        "__dlpack_device__": dlpack_device,
+        **{name: _refuse(f"{name}()", elementwise) for name in ("apply_", "map_", "map2_")},
+    }
+    for name, method in methods.items():
+        setattr(MaskedTensor, name, method)
+
+
+hang()

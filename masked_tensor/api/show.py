@@ -1,0 +1,145 @@
+"""How a masked tensor looks: torch's own number format, ``--`` at the holes, and how many entries are valid.
+
+Widths, precision and scientific notation are decided by the valid values alone, so nothing under the mask shows.
+"""
+
+import html
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._tensor_str import PRINT_OPTS, _Formatter
+
+from .. import layouts
+from ..engine.tensor import MaskedTensor, pair_of
+from ..pair import Pair
+
+HOLE = "--"
+Cell = Callable[[Any, bool], str]  # (value, valid) -> text
+
+
+def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
+    """``repr(x)``.  Never reads a value while the tensor is being traced, transformed, or on the meta device."""
+    pair = pair_of(x)
+    name = "Parameter containing:\nmasked_tensor" if getattr(x, "_is_param", False) else "masked_tensor"
+    indent = len("masked_tensor(")
+    readable = can_read(pair)
+    body = tensor_contents or (_body(pair, indent) if readable else "...")
+    return f"{name}({', '.join([body, *_facts(x, pair, readable)])})"
+
+
+def as_html(x: MaskedTensor) -> str:
+    """A small table for notebooks, of the last two dimensions; tensors of other shapes show their ``repr``."""
+    pair = pair_of(x)
+    if pair.data.dim() != 2 or not can_read(pair) or pair.data.numel() > PRINT_OPTS.threshold:
+        return f"<pre>{html.escape(text(x))}</pre>"
+    cell = _cell(pair, 0)
+    rows = (
+        "<tr>" + "".join(f"<td>{cell(v, m).strip()}</td>" for v, m in zip(values, valid, strict=True)) + "</tr>"
+        for values, valid in zip(_numbers(pair.data), pair.mask.tolist(), strict=True)
+    )
+    facts = html.escape(", ".join(_facts(x, pair, True)))
+    return f"<table>{''.join(rows)}<caption>masked_tensor {facts}</caption></table>"
+
+
+def can_read(pair: Pair) -> bool:
+    """Whether the pair holds real numbers."""
+    return type(pair.data) in (Tensor, torch.nn.Parameter) and not (
+        pair.data.is_meta or torch._C._functorch.is_functorch_wrapped_tensor(pair.data)
+    )
+
+
+def _facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
+    facts = []
+    if not readable or x.numel() == 0 or layouts.is_sparse(x):
+        facts.append(f"size={tuple(x.shape)}")
+    if readable:
+        facts.append(f"valid={int(layouts.values(pair.mask).sum())}/{x.numel()}")
+    default = x.dtype in (torch.get_default_dtype(), torch.int64, torch.bool) and x.numel() > 0
+    if not default or not readable:
+        facts.append(f"dtype={x.dtype}")
+    if x.device.type not in ("cpu", torch._C._get_default_device()) or not readable:
+        facts.append(f"device='{x.device}'")
+    if x.layout is not torch.strided:
+        facts.append(f"layout={x.layout}")
+    if x.grad_fn is not None:
+        facts.append(f"grad_fn=<{type(x.grad_fn).__name__}>")
+    elif x.requires_grad:
+        facts.append("requires_grad=True")
+    return facts
+
+
+def _body(pair: Pair, indent: int) -> str:
+    if layouts.is_sparse(pair.data):  # the stored values; what is not stored is a hole
+        return _body(Pair(layouts.values(pair.data.detach()), layouts.values(pair.mask)), indent)
+    pair = Pair(pair.data.detach().cpu(), pair.mask.cpu())
+    if pair.data.numel() == 0:
+        return "[]"
+    edge = PRINT_OPTS.edgeitems if pair.data.numel() > PRINT_OPTS.threshold else 0
+    return _lines(pair, indent, edge, _cell(pair, edge))
+
+
+def _cell(pair: Pair, edge: int) -> Cell:
+    """How one entry is written; entries that stand below each other are padded to one width."""
+    valid = _edges(pair.data, edge)[_edges(pair.mask, edge)].resolve_conj().resolve_neg()
+    write = _format_complex(valid) if valid.is_complex() else _format(valid)
+    stacked = pair.data.dim() > 1
+    width = max((len(write(v)) for v in valid.tolist()), default=0) if stacked else 0
+    return lambda value, ok: (write(value) if ok else HOLE).rjust(max(width, len(HOLE) if stacked else 0))
+
+
+def _format(valid: Tensor) -> Callable[[Any], str]:
+    """torch's formatter for these values; floats always show their decimals, as what is hidden need not be whole."""
+    formatter = _Formatter(valid.float() if valid.dtype.itemsize == 1 and valid.is_floating_point() else valid)
+    if formatter.int_mode and valid.is_floating_point() and not formatter.sci_mode:
+        formatter.int_mode, formatter.max_width = False, 0
+        formatter.max_width = max(map(len, map(formatter.format, valid.tolist())), default=0)
+    return formatter.format
+
+
+def _format_complex(valid: Tensor) -> Callable[[complex], str]:
+    real, imag = _format(valid.real), _format(valid.imag)
+
+    def write(z: complex) -> str:
+        part = imag(z.imag).lstrip()
+        return real(z.real) + (part if part.startswith("-") else f"+{part}") + "j"
+
+    return write
+
+
+def _edges(x: Tensor, edge: int) -> Tensor:
+    """What is shown of ``x``: the first and last ``edge`` entries along every dimension, or all for 0."""
+    for dim, size in enumerate(x.shape):
+        if edge and size > 2 * edge:
+            x = torch.cat([x.narrow(dim, 0, edge), x.narrow(dim, size - edge, edge)], dim)
+    return x
+
+
+def _numbers(x: Tensor) -> Any:
+    return (x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x).tolist()
+
+
+def _lines(pair: Pair, indent: int, edge: int, cell: Cell) -> str:
+    """The nested brackets, with ``...`` where a dimension is cut to its edges."""
+    data, mask = pair.data, pair.mask
+    if data.dim() == 0:
+        return cell(_numbers(data), bool(mask))
+    size = len(data)
+    cut = edge and size > 2 * edge
+    shown = [*range(edge), *range(size - edge, size)] if cut else list(range(size))
+    if data.dim() == 1:
+        parts = [cell(v, m) for v, m in zip(_numbers(data[shown]), mask[shown].tolist(), strict=True)]
+    else:
+        parts = [_lines(Pair(data[i], mask[i]), indent + 1, edge, cell) for i in shown]
+    if cut:
+        parts.insert(edge, "...")
+    if data.dim() > 1:
+        return "[" + f",{chr(10) * (data.dim() - 1)}{' ' * (indent + 1)}".join(parts) + "]"
+    room = max(1, (PRINT_OPTS.linewidth - indent) // (max(map(len, parts)) + 2)) if parts else 1
+    rows = [", ".join(parts[i : i + room]) for i in range(0, len(parts), room)]
+    return "[" + f",\n{' ' * (indent + 1)}".join(rows) + "]"
+
+
+MaskedTensor.__repr__ = text  # type: ignore[method-assign, assignment]
+MaskedTensor._repr_html_ = as_html  # type: ignore[attr-defined]

@@ -1,0 +1,107 @@
+"""Alias families: a tensor and its views share one validity, and under autograd one history.
+
+Results share their inputs' masks, so a mask is never written in place: every write makes a new one.  The first view
+makes a *family*.  Until someone writes, every member keeps the mask its rule gave it.  The first write that changes
+validity materialises one bool per element of the memory the root covers; from then on each member's mask is the view
+of that buffer with the member's own size, stride and offset.  The geometry of the data is the geometry of the mask: no
+view chain is replayed.
+
+Under autograd a base and its views (not its detached aliases) share a *history*: a tracked write through any of them
+gives the base a new history at once, and the other views theirs when they are next read.
+"""
+
+import weakref
+from typing import Any
+
+from torch import Tensor
+
+from .. import masks
+from ..pair import Pair, Payload
+
+
+class Family:
+    """What the members of an alias family share: validity and what is known of the payload."""
+
+    __slots__ = ("buffer", "given", "hard", "members", "offset", "payload", "root", "unit", "version")
+
+    def __init__(self, root: Pair) -> None:
+        self.root = root
+        self.unit = root.data.element_size()  #: bytes of memory per bool of the buffer
+        self.offset = root.data.storage_offset() * self.unit  #: in bytes
+        self.payload = root.payload
+        self.buffer: Tensor | None = None
+        self.version = 0  #: counts writes to validity or payload
+        self.hard = False  #: padding can never become data
+        self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
+        self.given = False  #: the root is the input of a graph that is being compiled
+
+    def cells(self, data: Tensor) -> Tensor:
+        """The bools of a member's memory, in one more dimension: an element may be wider than the unit (complex)."""
+        if self.buffer is None:
+            self.buffer = masks.laid_out(self.root.mask, self.root.data)
+        width = data.element_size()
+        if width < self.unit:  # a real view of complex data: from now on each part has its own bool
+            self.buffer = self.buffer.repeat_interleave(self.unit // width)
+            self.unit = width
+        per = width // self.unit
+        start = data.storage_offset() * per - self.offset // self.unit
+        return self.buffer.as_strided((*data.shape, per), (*(s * per for s in data.stride()), 1), start)
+
+    def joins(self, data: Tensor) -> bool:
+        """Whether an element of ``data`` has several bools: a complex number, a wider one; they may differ."""
+        return data.element_size() > self.unit
+
+    def mask_of(self, data: Tensor) -> Tensor:
+        """The validity of a member: an element is valid where all its memory is."""
+        cells = self.cells(data)
+        return cells.select(-1, 0) if cells.shape[-1] == 1 else masks.all(cells, -1)
+
+    def write(self, data: Tensor, mask: Tensor) -> None:
+        """Makes ``mask`` the validity of a member's memory, in a new buffer: results may share the old one."""
+        shared = self.buffer
+        self.cells(data)
+        if self.buffer is shared:
+            self.buffer = self.buffer.clone()  # type: ignore[union-attr]
+        self.cells(data).copy_(mask.unsqueeze(-1))
+
+
+class History:
+    """What a base and its views share under autograd."""
+
+    __slots__ = ("base", "writes")
+
+    def __init__(self, base: Any) -> None:
+        self.base = weakref.ref(base)
+        self.writes = 0  #: counts writes that autograd recorded
+
+
+def refreshed(pair: Pair, family: Family) -> Pair:
+    """A member's pair after the family's validity or payload has changed."""
+    mask = pair.mask if family.buffer is None else family.mask_of(pair.data)
+    payload = Payload.ANY if family.joins(pair.data) else family.payload  # a hole may have a valid part
+    return Pair(pair.data, mask, payload)
+
+
+def hardened(pair: Pair, family: Family | None, new: Pair) -> Pair:
+    """What a write of ``new`` leaves valid: with a hard mask nothing that was not."""
+    if family is None or not family.hard:
+        return new
+    mask = masks.both(pair.mask, masks.fit(new.mask, pair.data.shape))
+    same = masks.same(mask, new.mask)
+    return Pair(new.data, mask, new.payload if same else Payload.ANY)
+
+
+def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Payload) -> Pair:
+    """The member's pair after its validity became ``mask`` (its data was already written)."""
+    mask = masks.fit(mask, pair.data.shape)
+    if family is None:
+        return Pair(pair.data, mask, payload)
+    changed = not masks.same(mask, pair.mask) or family.joins(pair.data)  # the valid part of a hole was overwritten
+    if not changed and payload is family.payload:
+        return Pair(pair.data, mask, payload)
+    if changed:
+        family.write(pair.data, mask)
+    if payload is not family.payload:
+        family.payload = Payload.ANY  # other members may hold either
+    family.version += 1
+    return refreshed(pair, family)

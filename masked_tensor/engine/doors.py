@@ -1,0 +1,166 @@
+"""The two doors through which ops reach the table.
+
+1. The autograd door (normal case): one kernel per overload at ``AutogradPrivateUse3``, above autograd.
+2. The safety net, ``__torch_dispatch__``: inference mode, autograd's own gradient adds, functorch and tracing.
+
+Both look up the same entry and do the same three things: enter, rule, leave.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch._C import DispatchKey
+from torch._ops import OpOverload
+
+from .. import errors, layouts
+from ..op import Op
+from ..sparse import lifts
+from . import table, writing
+from .members import join
+from .ports import enter, leave
+from .table import Entry
+from .tensor import MaskedTensor
+
+_LIBRARIES: dict[str, torch.library.Library] = {}
+FOREACH = frozenset(name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::_foreach_"))
+
+
+def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """Runs one op: enter, rule, leave."""
+    if entry.kind == "inplace":
+        return writing.in_place(entry, args, kwargs, recording)
+    if entry.kind == "out":
+        return writing.into_out(entry, args, kwargs, recording)
+    pairs = [enter(a, recording) for a in args]
+    if kwargs:
+        kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+    if layouts.involved(pairs):
+        return leave(lifts.run(entry, pairs, kwargs))
+    result = entry.rule(*pairs, **kwargs)
+    if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
+        return args[0]
+    result = leave(result)
+    if entry.view and type(args[0]) is MaskedTensor:
+        _join_views(result, args[0], entry.op.name == "detach")
+    return result
+
+
+def _join_views(result: Any, base: MaskedTensor, detached: bool) -> None:
+    for view in result if isinstance(result, (list, tuple)) else (result,):
+        if type(view) is MaskedTensor and view is not base and torch._C._is_alias_of(view._pair.data, base._pair.data):  # type: ignore[attr-defined]
+            join(view, base, detached)
+
+
+def _kernel(entry: Entry) -> Callable[..., Any]:
+    if entry.kind != "functional" or entry.view:
+
+        def kernel(*args: Any, **kwargs: Any) -> Any:
+            return call(entry, args, kwargs, torch.is_grad_enabled())
+
+        return kernel
+    rule = entry.rule
+
+    def functional(*args: Any, **kwargs: Any) -> Any:  # as in ``call``, spelled out: this is on every op's way
+        recording = torch.is_grad_enabled()
+        pairs = []
+        sparse = False
+        for a in args:
+            if type(a) is MaskedTensor:
+                a = enter(a, recording)
+                sparse = sparse or a.data.layout is not torch.strided
+            elif type(a) is list or type(a) is tuple:
+                a = enter(a, recording)
+                sparse = sparse or layouts.involved(a)
+            pairs.append(a)
+        if kwargs:
+            kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+        result = lifts.run(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs)
+        return args[0] if result is pairs[0] else leave(result)  # a rule's way to say: the tensor itself
+
+    return functional
+
+
+def safety_net(
+    cls: type, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
+    """``__torch_dispatch__``: the same table, below autograd."""
+    kwargs = kwargs or {}
+    entry = table.ENTRIES.get(func)
+    if entry is not None and not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+        return call(entry, args, kwargs, recording=False)  # the engine's own calls: no context to enter
+    if func is torch.ops.prim.layout.default:  # a wrapper around a compressed layout asks for it
+        return args[0]._pair.data.layout
+    with torch.no_grad():
+        if entry is not None:
+            if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():
+                with torch.inference_mode(False), torch.no_grad():  # a view of a normal tensor is a normal tensor
+                    return call(entry, args, kwargs, recording=False)
+            return call(entry, args, kwargs, recording=False)
+        if func.name() in FOREACH:
+            return for_each(func)(*args, **kwargs)
+        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), DispatchKey.CompositeImplicitAutograd):
+            return func.decompose(*args, **kwargs)
+    raise errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+
+
+def for_each(op: OpOverload) -> Callable[..., Any]:
+    """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
+    return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
+
+
+def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    named = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
+    leaves = torch.utils._pytree.tree_leaves
+    return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in leaves(value))]
+
+
+def hang(entry: Entry) -> None:
+    """Registers the entry's kernel at the autograd door."""
+    namespace = entry.overload.namespace
+    if namespace not in _LIBRARIES:
+        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
+    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), "AutogradPrivateUse3")
+
+
+def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: the function is the masked meaning of operator ``name``.
+
+    ``name`` is ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.  The function receives the
+    operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair (or a tuple of them).  Ops on the
+    pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
+
+    Raises ValueError if the operator does not exist or already has a row.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> lib = torch.library.Library("doc_example", "DEF")
+        >>> lib.define("scale(Tensor x, float factor) -> Tensor")
+        'scale'
+        >>> lib.impl("scale", lambda x, factor: x * factor, "CompositeExplicitAutograd")
+        >>> @mt.register_rule("doc_example::scale")
+        ... def scale(x, factor):
+        ...     return mt.Pair(torch.ops.doc_example.scale(x.data, factor), x.mask)
+        >>> torch.ops.doc_example.scale(mt.masked_tensor([1.0, 2.0], [True, False]), 3.0).tolist()
+        [3.0, None]
+    """
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        for entry in table.add(Op(name, rule, params)):
+            hang(entry)
+        return rule
+
+    return register
+
+
+for _entry in table.ENTRIES.values():
+    hang(_entry)
+for _name in FOREACH:
+    _packet, _, _overload = _name.removeprefix("aten::").partition(".")
+    _loop = for_each(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
+    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, "AutogradPrivateUse3")
+_FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
+_FALLBACK.fallback(torch.library.fallthrough_kernel, "AutogradPrivateUse3")  # no row, no autograd kernel: to the net
+MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]

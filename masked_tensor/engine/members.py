@@ -1,0 +1,94 @@
+"""Members of an alias family: how a masked tensor joins one, and how a write through any member reaches all.
+
+aliasing.py knows what a family shares; here are the tensors that share it.
+"""
+
+import weakref
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey, DispatchKeySet
+from torch._subclasses.functional_tensor import FunctionalTensor
+from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+from .. import masks
+from ..pair import Pair, Payload
+from ..select import select
+from . import aliasing
+from .tensor import MaskedTensor, hold, pair_of
+
+_AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)  # for what it records of a tensor; no memory is read
+_BACKEND = DispatchKeySet(DispatchKey.CPU)  # for metadata only: no kernel that reads memory is called through it
+
+
+def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
+    """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
+    if base._family is None:
+        base._family = aliasing.Family(base._pair)
+        base._family.given = base._given
+        _attend(base)
+    view._family = base._family
+    _attend(view)
+    # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
+    view._seen = base._family.version if view.dtype == base.dtype else -1
+    if type(view._pair.data) is not Tensor:
+        pair_of(view)  # read now: a tracer may ask for it outside its modes
+    if not detached:
+        if base._history is None:
+            base._history = aliasing.History(base)
+        view._history = base._history
+        view._born = base._born
+
+
+def _attend(x: MaskedTensor) -> None:
+    if type(x._pair.data) is not Tensor and x._family is not None:
+        x._family.members.append(weakref.ref(x))  # a tracer reads them outside its modes: a write refreshes them all
+
+
+def write(x: MaskedTensor, new: Pair) -> None:
+    """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
+    pair = pair_of(x)
+    if x._given or (x._family is not None and x._family.given):
+        new = _written_to_input(pair, new)
+    if new.data is not pair.data:
+        pair.data.copy_(new.data)
+    hold(x, aliasing.write_validity(pair, x._family, new.mask, new.payload))
+    if x._family is not None:
+        x._seen = x._family.version
+        for member in x._family.members:
+            seen = member()
+            if seen is not None:
+                pair_of(seen)
+
+
+def _written_to_input(pair: Pair, new: Pair) -> Pair:
+    """While compiling: a graph may change the data of its input, but not its mask (others share it) or its payload."""
+    # Judged while the graph's metadata is collected: later, when it is recorded, the tracer itself copies the result
+    # into the input, and the mask of the result was computed anew from its bytes.
+    collecting = type(pair.mask) is FunctionalTensor and get_proxy_mode() is None
+    if collecting and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
+        raise RuntimeError(
+            "a compiled function cannot change the validity of its input in place: assign to a clone (x = x.clone()) "
+            "and return that"
+        )
+    zero = pair.payload is Payload.ZERO and new.payload is not Payload.ZERO
+    return Pair(select(new.data, pair.mask, 0) if zero else new.data, pair.mask, pair.payload)
+
+
+def detach(x: MaskedTensor) -> MaskedTensor:
+    """``x.detach_()``: ``x`` leaves the graph; a view cannot, as in torch."""
+    if x._history is not None and x._history.base() is not x:
+        raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
+    if x.requires_grad:
+        torch.ops.aten.detach_.default.redispatch(_AUTOGRAD, x)
+    return x
+
+
+def restride(x: MaskedTensor, new: Pair) -> None:
+    """``x`` becomes another view of its own memory (``x.t_()``, ``x.unsqueeze_(0)``)."""
+    if x._family is None:
+        x._family = aliasing.Family(x._pair)  # its memory keeps the geometry it was made with
+    x._pair = new
+    x._seen = x._family.version
+    geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
+    torch.ops.aten.as_strided_.default.redispatch(_BACKEND, x, *geometry)

@@ -1,0 +1,121 @@
+"""The table: every family's rows merged, duplicates refused, overloads and twins spelled out.
+
+A row names an operator; from its schema follow the functional overloads, the in-place twin (``add_`` for ``add``), the
+``out=`` twins, and whether the result is a view of an argument.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+
+from ..op import Op
+from ..rules import FAMILIES
+
+Kind = Literal["functional", "inplace", "out"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entry:
+    """One overload of one operator, ready to be called."""
+
+    overload: OpOverload
+    op: Op
+    kind: Kind
+    rule: Callable[..., Any]  #: called with pairs, without ``out=`` arguments
+    view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
+    outs: tuple[str, ...]  #: names of the ``out=`` arguments
+
+
+ENTRIES: dict[OpOverload, Entry] = {}
+_SHARING = ("unsafe_split", "unsafe_split_with_sizes", "_unsafe_view")  # results share memory; their schemas hide it
+
+
+def add(op: Op) -> list[Entry]:
+    """Spells out one row into ``ENTRIES`` and returns what is new.  A row for one overload outranks a general one."""
+    fresh = []
+    found = False
+    for entry in _spell_out(op):
+        found = True
+        known = ENTRIES.get(entry.overload)
+        if known is not None and known.op is not op:
+            ranks = ("." in op.name, "." in known.op.name)
+            if ranks[0] == ranks[1]:
+                raise ValueError(f"{entry.overload.name()} has two rows: {known.op.name!r} and {op.name!r}")
+            if ranks[1]:
+                continue
+        ENTRIES[entry.overload] = entry
+        fresh.append(entry)
+    if not found:
+        raise ValueError(f"no operator {op.name!r} is registered with the dispatcher")
+    return fresh
+
+
+def _spell_out(op: Op) -> Iterator[Entry]:
+    namespace, _, name = op.name.rpartition("::")
+    name, _, only = name.partition(".")
+    writes = name.endswith("_") and not name.endswith("__")  # a row for ``name_`` does its own writing
+    library = getattr(torch.ops, namespace or "aten")
+    packets = [getattr(library, twin) for twin in (name, _inplace_name(name)) if hasattr(library, twin)]
+    functional = [o for p in packets for o in _overloads(p) if _kind(o) == "functional"]
+    for overload in (o for p in packets for o in _overloads(p)):
+        kind = "functional" if writes else _kind(overload)
+        base = overload if kind == "functional" else _functional_form(overload, functional)
+        if only and (base or overload)._overloadname != only:
+            continue
+        if op.generic and base is None:
+            continue  # nothing to call on the data
+        target = _binding(base) if op.binding else base
+        first = (target,) if op.generic else ()
+        rule = partial(op.rule, *first, **op.params) if first or op.params else op.rule
+        shares = _is_view(base or overload) or name in _SHARING
+        view = shares and (kind == "functional" or name != "detach")  # detach_ keeps the geometry
+        yield Entry(overload, op, kind, rule, view, _outs(overload))
+
+
+def _binding(overload: OpOverload | None) -> Any:
+    return overload and getattr(torch, overload._schema.name.removeprefix("aten::"), overload)
+
+
+def _inplace_name(name: str) -> str:
+    return f"__i{name[2:]}" if name.startswith("__") else f"{name.removesuffix('_functional')}_"
+
+
+def _overloads(packet: OpOverloadPacket) -> Iterator[OpOverload]:
+    for name in packet.overloads():
+        overload = getattr(packet, name)
+        text = str(overload._schema)
+        if "Dimname" not in text and "Tensor" in text.split("->")[0] and torch._C._dispatch_has_kernel(overload.name()):
+            yield overload
+
+
+def _kind(overload: OpOverload) -> Kind:
+    if _outs(overload):
+        return "out"
+    first = overload._schema.arguments[0].alias_info  # batch_norm's forms write their buffers, not their input
+    return "inplace" if first is not None and first.is_write else "functional"
+
+
+def _outs(overload: OpOverload) -> tuple[str, ...]:
+    return tuple(a.name for a in overload._schema.arguments if a.is_out)
+
+
+def _is_view(overload: OpOverload) -> bool:
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in overload._schema.returns)
+
+
+def _functional_form(overload: OpOverload, candidates: list[OpOverload]) -> OpOverload | None:
+    wanted = _signature(overload)
+    return next((c for c in candidates if _signature(c) == wanted), None)
+
+
+def _signature(overload: OpOverload) -> list[tuple[str, str]]:
+    return [(a.name, str(a.type)) for a in overload._schema.arguments if not a.is_out]
+
+
+for _family in FAMILIES:
+    for _op in _family.ROWS:
+        add(_op)

@@ -1,0 +1,214 @@
+"""``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cache, reduce
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey, DispatchKeySet
+from torch.autograd import forward_ad
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .. import errors, masks
+from ..pair import Pair, Payload
+from ..select import select
+from ..tracing import bypassed
+from . import aliasing
+
+# The autograd door: a key that outranks the backends' autograd keys, so that rules run above autograd.  Autocast comes
+# before it, as for plain tensors.
+_DOOR = (DispatchKey.PrivateUse3, DispatchKey.AutogradPrivateUse3, DispatchKey.AutocastCPU, DispatchKey.AutocastCUDA)
+_KEYS = reduce(or_, map(DispatchKeySet, _DOOR))
+_make = torch.Tensor._make_wrapper_subclass
+
+
+class MaskedTensor(Tensor):
+    """A tensor with holes: plain data and a bool mask of its shape (True = valid).
+
+    Make one with :func:`masked_tensor.masked_tensor`, :func:`masked_tensor.as_masked_tensor` or their sisters; use it
+    like any tensor; leave with :meth:`filled`, :meth:`compressed` or :meth:`to_tensor`.
+
+    Calling the class itself, or deriving from it, raises TypeError.
+
+    >>> x = masked_tensor([[1.0, None], [None, None]])
+    >>> type(x).__name__, x.shape, x.dtype
+    ('MaskedTensor', torch.Size([2, 2]), torch.float32)
+    >>> x.mean(1)
+    masked_tensor([1.0000, --], valid=1/2)
+    """
+
+    _pair: Pair
+    _family: aliasing.Family | None = None  # set once the tensor has views
+    _seen = 0  # the family's version that _pair reflects
+    _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
+    _born = 0  # the number of tracked writes that this member's own history reflects
+    _entered: tuple[Pair, int, Tensor] | None = None  # (pair, version, the plain data that all tracked uses share)
+    _given = False  # while compiling: an input of the graph
+    _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
+
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> "MaskedTensor":
+        raise TypeError(
+            "MaskedTensor is not called directly: use masked_tensor(data, mask) to copy the data, or "
+            "as_masked_tensor(data, mask) to wrap it"
+        )
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        raise TypeError("MaskedTensor is final: give it new behaviour with register_rule, not by subclassing")
+
+    def __tensor_flatten__(self) -> tuple[list[str], Payload]:
+        return ["_data", "_bytes"], pair_of(self).payload
+
+    @staticmethod
+    def __tensor_unflatten__(inner: dict[str, Tensor], payload: Payload, size: Any, stride: Any) -> "MaskedTensor":
+        mask = masks.from_bytes(inner["_bytes"])
+        if type(mask) is not Tensor:
+            mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
+        result = wrap(Pair(inner["_data"], mask, payload))
+        result._view = mask, inner["_bytes"]
+        result._given = type(mask) is not Tensor
+        return result
+
+    def __coerce_same_metadata_as_tangent__(self, expected: Payload, expected_type: type | None = None) -> Tensor:
+        pair = pair_of(self)
+        data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
+        if expected_type is not None and expected_type is not MaskedTensor:
+            return data
+        return wrap(Pair(data, pair.mask, expected))
+
+    def _stable_hash_for_caching(self) -> str:
+        pair = pair_of(self)
+        parts = [
+            f"{t.dtype} {t.device} {t.layout} {tuple(t.shape)} {t.stride() if t.layout is torch.strided else None}"
+            for t in (pair.data, pair.mask)
+        ]
+        return f"MaskedTensor({pair.payload}, {self.requires_grad}, {parts}, {_code()})"
+
+    if TYPE_CHECKING:  # hung onto the class by convert.py, which needs the ports, which need this class
+
+        def get_data(self) -> Tensor: ...
+        def get_mask(self) -> Tensor: ...
+        def mask(self) -> Tensor: ...
+        def filled(self, value: complex) -> Tensor: ...
+        def to_tensor(self, value: complex) -> Tensor: ...
+        def compressed(self) -> Tensor: ...
+        def count(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
+        def to_numpy_ma(self) -> Any: ...
+
+    def harden_mask(self) -> "MaskedTensor":
+        """From now on padding can never become data: writes into this tensor and its views reach valid entries only.
+
+        Example::
+
+            >>> x = masked_tensor([1.0, 2.0], [True, False]).harden_mask()
+            >>> x[:] = 5.0
+            >>> x.tolist()
+            [5.0, None]
+        """
+        return self._harden(True)
+
+    def soften_mask(self) -> "MaskedTensor":
+        """Undoes :meth:`harden_mask`: what is written becomes valid again."""
+        return self._harden(False)
+
+    def _harden(self, hard: bool) -> "MaskedTensor":
+        if self._family is None:
+            self._family = aliasing.Family(self._pair)
+        self._family.hard = hard
+        return self
+
+    @property
+    def _data(self) -> Tensor:
+        return self._pair.data
+
+    @_data.setter
+    def _data(self, data: Tensor) -> None:  # AOTAutograd lays out the parts of a tangent anew
+        pair = pair_of(self)
+        self._pair = Pair(data, pair.mask, pair.payload)
+
+    @property
+    def _bytes(self) -> Tensor:
+        # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
+        mask = pair_of(self).mask
+        if self._view is None or self._view[0] is not mask:
+            if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
+                with _disable_current_modes():
+                    self._view = mask, mask.view(torch.uint8)
+            else:
+                self._view = mask, masks.to_bytes(mask)
+        return self._view[1]
+
+    @_bytes.setter
+    def _bytes(self, mask: Tensor) -> None:
+        pair = pair_of(self)
+        self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
+        self._view = self._pair.mask, mask
+
+
+@cache
+def _code() -> str:
+    """A digest of this package's code: a compiled graph that was cached before the code changed is not reused."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def wrap(pair: Pair) -> MaskedTensor:
+    """An untracked MaskedTensor around ``pair``."""
+    data = pair.data.detach() if pair.data.requires_grad else pair.data
+    if bypassed():
+        raise errors.inside_transform()
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None:
+        raise errors.forward_mode()
+    if data is not pair.data:
+        pair = Pair(data, pair.mask, pair.payload)
+    if data.layout is not torch.strided:
+        return _wrap_sparse(pair)
+    # By position, which is faster: size, strides, storage_offset, memory_format, dtype, layout, device, pin_memory,
+    # requires_grad, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout, _extra_dispatch_keys.
+    # fmt: off
+    result = _make(
+        MaskedTensor, data.shape, data.stride(), data.storage_offset(), None, data.dtype, torch.strided, data.device,
+        False, False, None, False, False, _KEYS,
+    )
+    # fmt: on
+    hold(result, pair)
+    return result
+
+
+def hold(x: MaskedTensor, pair: Pair) -> None:
+    """Makes ``pair`` the inside of ``x``."""
+    x._pair = pair
+    if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
+        known = getattr(pair.mask, "_bytes", None)
+        x._view = pair.mask, masks.to_bytes(pair.mask) if known is None else known
+
+
+def _wrap_sparse(pair: Pair) -> MaskedTensor:
+    data = pair.data
+    result = _make(
+        MaskedTensor,
+        data.shape,
+        dtype=data.dtype,
+        layout=data.layout,
+        device=data.device,
+        dispatch_layout=data.layout is not torch.sparse_coo,  # torch keeps the layout of a wrapper for COO only
+        _extra_dispatch_keys=_KEYS,
+    )
+    result._pair = pair
+    return result
+
+
+def pair_of(x: MaskedTensor) -> Pair:
+    """The pair inside ``x``, up to date with what was written through other members of its alias family."""
+    family = x._family
+    if family is not None and x._seen != family.version:
+        hold(x, aliasing.refreshed(x._pair, family))
+        x._seen = family.version
+    return x._pair

@@ -1,0 +1,97 @@
+"""Calls that write: in place, or into ``out=``.
+
+A masked target takes data and validity; a plain one has no place for a mask.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors, layouts, tracing
+from ..pair import Pair
+from ..sparse import lifts
+from .members import detach
+from .ports import assign, become, enter
+from .table import Entry
+from .tensor import MaskedTensor
+
+
+def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``x.op_(...)``."""
+    target = args[0]
+    if type(target) is not MaskedTensor:
+        return _write_plain(entry, args, kwargs, recording)
+    if entry.op.name == "detach":
+        return detach(target)
+    old = enter(target, recording)
+    if layouts.involved((old,)):
+        return _write_sparse(target, entry, args, kwargs, recording)
+    if entry.view:
+        return become(target, entry.rule(old, *args[1:], **kwargs), entry.overload._schema.name.rpartition("::")[2])
+    rest = [enter(a, recording) for a in args[1:]]
+    if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
+    return assign(target, entry.rule(old, *rest, **{k: enter(v, recording) for k, v in kwargs.items()}))
+
+
+def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """A plain target takes a 0-d operand as the number it holds (``t[i] = loss``); a mask it cannot hold."""
+
+    def number(value: Any) -> Any:
+        pair = enter(value, recording)
+        if type(pair) is not Pair:
+            if isinstance(value, list | tuple) and any(type(v) is MaskedTensor for v in value):
+                raise errors.plain_target(entry.overload.name())
+            return value
+        if pair.data.dim() != 0 or type(pair.mask) is not Tensor or pair.mask.is_meta or tracing.transforming():
+            raise errors.plain_target(entry.overload.name())
+        if not pair.mask:
+            raise errors.hole(entry.overload.name())
+        return pair.data
+
+    return entry.overload(*(number(a) for a in args), **{k: number(v) for k, v in kwargs.items()})
+
+
+def _write_sparse(
+    target: MaskedTensor, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool
+) -> MaskedTensor:
+    """An in-place op on sparse data: untracked, and within the pattern (autograd's gradient adds are of this kind)."""
+    if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        raise RuntimeError(
+            f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)"
+        )
+    new = lifts.run(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
+    target._pair = layouts.overwrite(target._pair, new)
+    return target
+
+
+def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``op(..., out=x)``."""
+    arguments = entry.overload._schema.arguments
+    given = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
+    targets = [given.pop(name) for name in entry.outs]
+    if any(type(t) is not MaskedTensor for t in targets):
+        raise errors.plain_target(entry.overload.name())
+    tensors = [t for t in torch.utils._pytree.tree_leaves(given) if isinstance(t, Tensor)]
+    if recording and any(t.requires_grad for t in [*targets, *tensors]):
+        name = entry.overload._schema.name.rpartition("::")[2]
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    positional = [enter(given.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in given]
+    result = entry.rule(*positional, **{k: enter(v, False) for k, v in given.items()})
+    results = result if isinstance(result, (list, tuple)) else (result,)
+    for target, new in zip(targets, results, strict=True):
+        _write_out(target, new)
+    return targets[0] if len(targets) == 1 else tuple(targets)
+
+
+def _write_out(target: MaskedTensor, new: Pair) -> None:
+    if target.shape != new.data.shape:
+        raise RuntimeError(
+            f"out has shape {list(target.shape)} but the result has shape {list(new.data.shape)}; a masked out= is not "
+            "resized, give one of the result's shape"
+        )
+    assign(target, new)

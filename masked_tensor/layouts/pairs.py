@@ -1,0 +1,49 @@
+"""Pairs whose data is sparse: values are stored where something is specified, and only those can be valid.
+
+The mask of such a pair has the data's layout and indices.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..pair import Pair
+from . import validity
+from .elements import at, canonical, is_sparse, keys, of, same_pattern, with_values
+
+
+def involved(args: Sequence[Any]) -> bool:
+    """Whether an argument, or an entry of a list argument, is a pair with sparse data."""
+    for a in args:  # on every op's way: a generator costs three times as much
+        kind = type(a)
+        if kind is Pair:
+            if a.data.layout is not torch.strided:
+                return True
+        elif (kind is list or kind is tuple) and involved(a):
+            return True
+    return False
+
+
+def paired(data: Tensor, mask: Tensor | None) -> Pair:
+    """A sparse tensor and a mask of its layout as a pair with one pattern: the mask's (values of ``data``, else 0)."""
+    data = canonical(data)
+    if mask is None:
+        return Pair(data, validity.specified_mask(data))
+    mask = canonical(mask)
+    if not is_sparse(mask):
+        return Pair(data, with_values(data.detach(), validity.at(mask, data)))
+    if same_pattern(data, mask):
+        return Pair(data, mask)
+    return Pair(with_values(mask, at(data, keys(mask))), mask)
+
+
+def overwrite(old: Pair, new: Pair) -> Pair:
+    """``old`` with the values and validity of ``new`` written into its memory; the patterns must be one."""
+    if not same_pattern(old.mask, new.mask):
+        raise RuntimeError(
+            "an in-place op would change which entries a sparse masked tensor stores; use x = op(x, ...)"
+        )
+    of(old.data).stored(old.data).copy_(of(new.data).stored(new.data))
+    return Pair(old.data, new.mask)

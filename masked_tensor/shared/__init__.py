@@ -1,0 +1,1 @@
+"""Arithmetic that several families use: it knows no op and no layout."""

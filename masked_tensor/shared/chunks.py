@@ -1,0 +1,119 @@
+"""Reductions that fill and reduce a large tensor piece by piece, so that the filled copy never leaves the cache.
+
+A reduction of ``filled(x, identity)`` needs a temporary as large as the data, and fresh memory costs more than the
+fill.  Here a buffer of a few hundred kilobytes is filled, reduced and used again.  Everything else (small tensors,
+gradients, torch.func, compilation, other devices) takes the two plain steps.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..fill import CHUNK, bitwise, fill_into
+from ..pair import Pair, Payload
+from ..select import filled
+from ..tracing import tracked
+
+LARGE = 1 << 19  # elements: below this the filled copy stays in cache by itself
+PIECE = 1 << 16  # elements per step of a loop that keeps several buffers
+STRETCH = 128  # elements: a piece of a tensor is made of stretches of memory at least so long
+
+Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
+InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
+
+
+def rounds(dtype: torch.dtype) -> bool:
+    """Whether the result of a reduction in ``dtype`` is rounded noticeably, so that it must not be reduced again."""
+    return dtype in (torch.float16, torch.bfloat16)
+
+
+def reduce(
+    kernel: Kernel,
+    x: Pair,
+    dims: tuple[int, ...],
+    keepdim: bool,
+    identity: float,
+    inplace: InPlace | None = None,
+    associative: bool = True,
+) -> Tensor:
+    """``kernel(filled(x, identity), dims, keepdim)``; ``inplace`` is the same on a piece that may be overwritten.
+
+    A kernel that is not ``associative`` is never given a part of a slice.
+    """
+    if x.data.numel() < LARGE or (identity == 0 and x.payload is Payload.ZERO):
+        return kernel(filled(x, identity), dims, keepdim)
+    along = walk_dim(x.data, dims)
+    if along is None or (along in dims and not associative):
+        return kernel(filled(x, identity), dims, keepdim)
+    parts = pieces(x, along, identity)
+    if inplace is None:
+        result = torch.cat([kernel(part, dims, True) for part, _, _ in parts], along)
+    else:
+        result = torch.cat([inplace(part, mask, dims) for part, mask, _ in parts], along)
+    if along in dims:
+        result = kernel(result, [along], True)
+    return result if keepdim else result.squeeze(dims)
+
+
+def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
+    """The dimension to walk along: the outermost that is long enough.  None: do not walk."""
+    if data.numel() < LARGE or tracked(data) or not bitwise(data):
+        return None
+    outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
+    enough = [d for d in outermost_first if data.shape[d] * CHUNK >= data.numel()]
+    along = enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
+    return None if along in dims and rounds(data.dtype) else along
+
+
+def pieces(x: Pair, along: int, fill: float) -> Iterator[tuple[Tensor, Tensor, int]]:
+    """``filled(x, fill)`` in pieces along one dimension, with their masks and where they start.
+
+    All pieces share one buffer: a piece is valid, and may be written to, until the next is asked for.
+    """
+    size = x.data.shape[along]
+    step = max(1, size * CHUNK // x.data.numel())
+    buffer: Tensor | None = None
+    for start in range(0, size, step):
+        length = min(step, size - start)
+        data, mask = x.data.narrow(along, start, length), x.mask.narrow(along, start, length)
+        if buffer is None:
+            buffer = torch.empty_like(data)
+        out = buffer.narrow(along, 0, length)
+        fill_into(out, data, mask, fill)
+        yield out, mask, start
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How a tensor is cut along one dimension, into pieces that fit the cache with a few buffers like them."""
+
+    dim: int
+    lengths: list[int]  #: of the pieces; only the last may be shorter
+
+    def __call__(self, t: Tensor | None) -> Any:
+        """The pieces of a tensor that broadcasts to the one that is cut, and has as many dimensions."""
+        if t is None or t.shape[self.dim] == 1:
+            return [t] * len(self.lengths)
+        return t.split(self.lengths, self.dim)
+
+    def buffers(self, t: Tensor, dtype: torch.dtype) -> list[Tensor]:
+        """For each piece of ``t`` the same memory, in its shape and layout."""
+        memory = torch.empty_like(self(t)[0], dtype=dtype)
+        last = memory if t.shape[self.dim] == 1 else memory.narrow(self.dim, 0, self.lengths[-1])
+        return [memory] * (len(self.lengths) - 1) + [last]
+
+
+def split(data: Tensor, dims: tuple[int, ...]) -> Split:
+    """Cuts ``data`` outside ``dims``; it stays whole where the pieces would be made of short stretches of memory."""
+    size = max(1, data.numel())
+    steps = {d: min(n, max(1, n * PIECE // size)) for d, n in enumerate(data.shape) if d not in dims}
+    good = sorted((d for d, n in steps.items() if n * data.stride(d) >= STRETCH), key=data.stride, reverse=True)
+    if size <= PIECE or not good:
+        return Split(0, [data.shape[0]])
+    long = [d for d in good if data.shape[d] * PIECE >= size]
+    dim = long[0] if long else max(good, key=lambda d: data.shape[d])
+    whole, rest = divmod(data.shape[dim], steps[dim])
+    return Split(dim, [steps[dim]] * whole + [rest] * (rest > 0))

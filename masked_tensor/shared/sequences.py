@@ -1,0 +1,107 @@
+"""Packed sequences: the valid steps of a padded batch gathered, longest row first, and recurrent kernels run on them.
+
+torch's packed kernels are one matrix product per step on the CPU, its plain ones are fused.  So on the CPU the packed
+batch is cut where rows end, and each piece, which has no padding, goes through the plain kernel.
+"""
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverloadPacket
+
+from .. import masks
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """Where the valid steps of a ``(T, B)`` batch go in a packed sequence without empty rows."""
+
+    steps: Tensor  #: flat indices ``t * B + b`` of the valid steps, in packed order
+    batch_sizes: Tensor  #: on the host, as the packed kernels want it
+    rows: Tensor  #: the rows that have any valid step, longest first
+    lengths: Tensor  #: their numbers of valid steps, on the host
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """The settings of a recurrent net, in the order of the aten ops."""
+
+    has_biases: bool
+    layers: int
+    dropout: float
+    train: bool
+    bidirectional: bool
+
+    def listed(self) -> tuple[bool, int, float, bool, bool]:
+        """As arguments."""
+        return self.has_biases, self.layers, self.dropout, self.train, self.bidirectional
+
+
+def packing(valid: Tensor) -> Packing:
+    """The packing of the valid steps of ``valid``, ``(T, B)``.  Reads B numbers."""
+    lengths = masks.count(valid, 0).cpu()
+    order = lengths.argsort(descending=True, stable=True)
+    rows = order[: int((lengths > 0).sum())]
+    lengths = lengths[rows]
+    longest = int(lengths[0]) if len(rows) else 0
+    sizes = (lengths > torch.arange(longest).unsqueeze(1)).sum(1)
+    rows = rows.to(valid.device)
+    first = (~valid).to(torch.uint8).argsort(dim=0, stable=True)[:longest, rows]  # the valid steps of a row come first
+    keep = torch.arange(longest, device=valid.device).unsqueeze(1) < lengths.to(valid.device)
+    return Packing((first * valid.shape[1] + rows)[keep], sizes, rows, lengths)
+
+
+def run(
+    op: OpOverloadPacket, x: Tensor, way: Packing, states: list[Tensor], weights: list[Tensor], net: Net
+) -> list[Tensor]:
+    """The packed outputs and the last states of lstm, gru, rnn_tanh or rnn_relu on packed steps ``x``."""
+    if x.device.type != "cpu":
+        begin = states if len(states) > 1 else states[0]
+        return list(op.data(x, way.batch_sizes, begin, weights, *net.listed()))
+    directions = 2 if net.bidirectional else 1
+    each = len(weights) // (net.layers * directions)
+    turn = _turned(way) if net.bidirectional else way.steps
+    lasts = []
+    for layer in range(net.layers):
+        outs = []
+        for direction in range(directions):
+            k = layer * directions + direction
+            given, part = [h[k : k + 1] for h in states], weights[k * each : (k + 1) * each]
+            out, last = _sequence(op, x.index_select(0, turn) if direction else x, way, given, part, net)
+            outs.append(out.index_select(0, turn) if direction else out)
+            lasts.append(last)
+        x = torch.cat(outs, 1) if directions > 1 else outs[0]
+        if net.dropout > 0 and net.train and layer < net.layers - 1:
+            x = torch.dropout(x, net.dropout, True)
+    return [x, *(torch.cat(parts) for parts in zip(*lasts, strict=True))]
+
+
+def _turned(way: Packing) -> Tensor:
+    """The packed steps of each row in reverse order."""
+    starts = way.batch_sizes.cumsum(0) - way.batch_sizes
+    step = torch.arange(len(starts)).repeat_interleave(way.batch_sizes)
+    row = torch.arange(len(step)) - starts[step]
+    return starts[way.lengths[row] - 1 - step] + row
+
+
+def _sequence(
+    op: OpOverloadPacket, x: Tensor, way: Packing, state: list[Tensor], weights: list[Tensor], net: Net
+) -> tuple[Tensor, list[Tensor]]:
+    """One layer in one direction, piece by piece; a row's state is set aside when it ends."""
+    outs: list[Tensor] = []
+    ended: list[list[Tensor]] = []
+    runs = [(rows, sum(1 for _ in same)) for rows, same in groupby(way.batch_sizes.tolist())]
+    # split, whose gradient is one cat: that of a slice is as large as all of x, for every piece
+    for (rows, steps), piece in zip(runs, x.split([rows * steps for rows, steps in runs]), strict=True):
+        parts = [h.split([rows, h.shape[1] - rows], 1) for h in state]
+        ended.append([rest for _, rest in parts])
+        begin: Any = [h.contiguous() for h, _ in parts]
+        begin = begin if len(begin) > 1 else begin[0]
+        piece = piece.view(steps, rows, x.shape[1])
+        out, *state = op.input(piece, begin, weights, net.has_biases, 1, 0.0, net.train, False, False)
+        outs.append(out.flatten(0, 1))
+    last = [torch.cat(h, 1) for h in zip(state, *reversed(ended), strict=True)]
+    return torch.cat(outs), last

@@ -1,0 +1,135 @@
+"""Standardize: subtract the mean of the valid entries, divide by their standard deviation, scale and shift.
+
+With sums over the n valid entries of a group, in two passes::
+
+    mean = sum(x) / n,  variance = sum((x - mean) ** 2) / n,  rstd = 1 / sqrt(variance + eps)
+    h = (x - mean) * rstd,  result = h * weight + bias
+
+One autograd function with a closed form for both directions, see fused.py, serves every norm.  Small tensors, tracing,
+torch.func, other devices and second derivatives take the formula as it stands above, whose steps have finite
+derivatives whatever the payload.  A group with nothing valid has mean 0 and divisor 1.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from ..fill import bitwise
+from ..pair import Pair, Payload
+from ..select import select, zeroed
+from ..tracing import real, tracked, transforming
+from . import fused
+from .chunks import rounds
+
+Parameter = Pair | Tensor | None
+SMALL = 8192  # elements: below, the fewer calls of the formula win
+
+
+class Statistics(NamedTuple):
+    """What is known of the groups, of size 1 along the reduced dimensions; of half precision in float32."""
+
+    mean: Tensor
+    variance: Tensor  #: divided by n; not differentiable
+    rstd: Tensor
+    number: Tensor  #: n
+
+
+def standardize(
+    x: Pair,
+    dims: tuple[int, ...],
+    eps: float,
+    weight: Parameter = None,
+    bias: Parameter = None,
+    centred: bool = True,
+) -> tuple[Pair, Statistics]:
+    """The data standardized over ``dims``, scaled and shifted, with the statistics of the groups.
+
+    ``weight`` and ``bias`` broadcast to the data's shape, see :func:`along`; a masked one masks what it would have
+    scaled.  ``centred=False`` leaves the mean out: the root mean square.
+    """
+    parameters: list[Any] = [zeroed(p) if type(p) is Pair else p for p in (weight, bias)]
+    count = masks.count(x.mask, dims, True).to(torch.float32 if rounds(x.data.dtype) else x.data.dtype)
+    run: Any = _formula
+    if x.data.numel() >= SMALL and bitwise(x.data) and x.data.is_floating_point():
+        recorded = any(t is not None and tracked(t) for t in (x.data, *parameters))
+        run = _Standardize.apply if recorded else fused.forward
+    data, mean, variance, rstd = run(x.data, *parameters, x.mask, count, x.payload, dims, eps, centred)
+    mask = x.mask
+    for parameter in (weight, bias):
+        if type(parameter) is Pair:
+            mask = masks.both(mask, masks.fit(parameter.mask, data.shape))
+    payload = Payload.ZERO if mask is x.mask else Payload.ANY
+    return Pair(data, mask, payload), Statistics(mean, variance, rstd, count)
+
+
+def smallest_eps(dtype: torch.dtype) -> float:
+    """The ``eps`` of a root mean square that is given none: of half precision that of float32."""
+    return torch.finfo(torch.float32 if rounds(dtype) else dtype).eps
+
+
+def along(parameter: Parameter, shape: Sequence[int]) -> Parameter:
+    """A parameter reshaped to broadcast against the data."""
+    if type(parameter) is Pair:
+        return Pair(parameter.data.reshape(shape), parameter.mask.reshape(shape), parameter.payload)
+    return None if parameter is None else parameter.reshape(shape)  # type: ignore[union-attr]
+
+
+def _formula(
+    data: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    mask: Tensor,
+    count: Tensor,
+    payload: Payload,
+    dims: tuple[int, ...],
+    eps: float,
+    centred: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Result, mean, variance, rstd, in steps that autograd records."""
+    x = zeroed(Pair(data, mask, payload)).to(count.dtype)
+    number = count.clamp_min(1)
+    mean = x.sum(dims, True) / number if centred else torch.zeros_like(number)
+    centre = select(x - mean, mask, 0) if centred else x
+    variance = (centre * centre).sum(dims, True) / number
+    rstd = torch.where(count == 0, 1, variance + eps).rsqrt()
+    result = centre * rstd
+    if weight is not None:
+        if tracked(weight) or transforming():  # a NaN of a group must not reach the weights of its masked entries
+            result = select(result, mask, 0)
+        result = result * weight
+    result = result if bias is None else result + bias
+    return select(result.to(data.dtype), mask, 0), mean, variance.detach(), rstd
+
+
+class _Standardize(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        result, mean, variance, rstd = fused.forward(*arguments)
+        ctx.save_for_backward(*arguments[:5], mean, rstd)
+        ctx.settings = arguments[5:]
+        ctx.mark_non_differentiable(variance, *(() if ctx.settings[-1] else (mean,)))
+        return result, mean, variance, rstd
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        if torch.is_grad_enabled() or not all(map(real, grads)):
+            found = _differentiated(ctx, grads)
+        else:
+            _, dims, _, centred = ctx.settings
+            found = fused.backward(ctx.saved_tensors, grads, dims, centred)
+        return *found, *(None,) * 6
+
+
+def _differentiated(ctx: Any, grads: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+    """The same through the formula, so that it can be differentiated again, or run under torch.func."""
+    again = torch.is_grad_enabled()
+    tensors = ctx.saved_tensors[:5]
+    with torch.enable_grad():
+        results = [(r, g) for r, g in zip(_formula(*tensors, *ctx.settings), grads, strict=True) if r.requires_grad]
+    inputs = [t for t, needed in zip(tensors, ctx.needs_input_grad, strict=False) if needed]
+    outputs, given = zip(*results, strict=True)
+    found = iter(torch.autograd.grad(outputs, inputs, given, create_graph=again, allow_unused=True))
+    return tuple(next(found) if needed else None for needed in ctx.needs_input_grad[:3])

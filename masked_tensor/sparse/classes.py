@@ -1,0 +1,59 @@
+"""Scores of classes in sparse tensors: only those that the targets name are looked up; the others are summed."""
+
+import torch
+from torch import Tensor
+
+from ..layouts import validity
+from ..layouts.keys import find, ravel, unravel
+from ..shared.chunks import rounds
+from . import laws
+from .reduction import outputs, taken
+
+
+def named(x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, logits: bool) -> tuple[Tensor, Tensor]:
+    """The score of the class (dimension 1, or 0 of a vector) that each target names, and whether it is valid.
+
+    ``counts`` says which targets name a class; 0 where the result is not valid.  ``logits``: minus the logsumexp of
+    the valid classes, the unspecified ones among them.
+    """
+    dim = min(x.dim() - 1, 1)
+    rest = [d for d in range(x.dim()) if d != dim]
+    index = _checked(target, counts, x.shape, dim)
+    number = torch.arange(index.shape[0], device=index.device)
+    place = {dim: index, **dict(zip(rest, unravel(number, target.shape), strict=True))}
+    key = ravel(lambda d: place[d], x.shape, range(x.dim()))
+    valid = counts.reshape(-1)
+    if mask is not None:
+        valid = valid & validity.looked_up(mask, x.shape, lambda d: place[d], index.shape[0])
+    t = taken(x, mask)  # once: torch's engine cannot add up two gradients of most layouts
+    here = ravel(t.coordinate, x.shape, range(x.dim()))
+    assert key is not None
+    assert here is not None
+    stored, order = here.sort()
+    score = _read(t.values[order], stored, key)
+    if logits:
+        o = outputs(t, (dim,), True, False)
+        wide = t.values.float() if rounds(t.values.dtype) else t.values
+        total = _read(laws.logsumexp(wide, o.slices), o.keys, number)
+        score = (score - total).to(t.values.dtype)
+    return torch.where(valid, score, 0).view(target.shape), valid.view(target.shape)
+
+
+def _read(v: Tensor, table: Tensor, key: Tensor) -> Tensor:
+    """The values at ``key``, of those at the sorted positions ``table``; 0 where there are none."""
+    place, found = find(key, table)
+    return torch.where(found, v[place], 0) if table.numel() else v.new_zeros(key.shape)
+
+
+def _checked(target: Tensor, counts: Tensor, shape: torch.Size, dim: int) -> Tensor:
+    """The class of each target in a row, 0 for those that do not count."""
+    if tuple(target.shape) != (*shape[:dim], *shape[dim + 1 :]):
+        raise ValueError(
+            f"target must have the shape of the scores without the classes, got {tuple(target.shape)} for scores of "
+            f"shape {tuple(shape)}"
+        )
+    index = torch.where(counts, target, 0).reshape(-1).long()
+    outside = ((index < 0) | (index >= shape[dim])).nonzero().view(-1)
+    if outside.numel():
+        raise IndexError(f"Target {int(index[outside[0]])} is out of bounds: there are {shape[dim]} classes.")
+    return index

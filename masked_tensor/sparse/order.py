@@ -1,0 +1,65 @@
+"""Positions of extremes in sparse tensors: the first stored one, or the first valid position that is not stored."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..layouts.keys import ravel
+from . import slices
+from .places import vacant
+from .reduction import Outputs, Taken, check_nonempty, finished, outputs, taken
+from .slices import mirrored
+
+
+def position(
+    x: Tensor,
+    mask: Tensor | None,
+    dims: Sequence[int],
+    keepdim: bool,
+    *,
+    largest: bool,
+    fill_value: Any = None,
+    min_count: int | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """argmax or argmin: the first position of the extreme along ``dims`` (one dim, or all for the flat position)."""
+    check_nonempty("argmax" if largest else "argmin", x.shape, dims)
+    t = taken(x, mask)
+    o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
+    where, _ = _extreme(t, o, dims, largest)
+    return finished(where, o, x, dims, keepdim, fill_value, min_count)
+
+
+def extreme(
+    x: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool, *, largest: bool
+) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
+    """max or min: the values and the positions."""
+    check_nonempty("max" if largest else "min", x.shape, dims)
+    t = taken(x, mask)
+    o = outputs(t, dims, mask is not None, False)
+    where, best = _extreme(t, o, dims, largest)
+    return finished(best, o, x, dims, keepdim, None, None), finished(where, o, x, dims, keepdim, None, None)
+
+
+def _extreme(t: Taken, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[Tensor, Tensor]:
+    s = o.slices
+    v = t.values if largest else mirrored(t.values)
+    along = ravel(t.coordinate, t.x.shape, dims)
+    if along is None:
+        along = torch.zeros_like(v, dtype=torch.int64)
+    best = slices.stored_maximum(v.detach(), s)
+    hit = v == s.to_values(best)
+    if v.is_floating_point():
+        hit |= v.isnan()
+    none = torch.iinfo(torch.int64).max
+    first = along.new_full((s.number,), none).scatter_reduce(0, s.ids[hit], along[hit], "amin")
+    mirror = 0 if largest else slices.mirrored_zero(v.dtype)
+    value = slices.maximum(v, s, mirror)
+    if s.zeros is not None:
+        place = vacant(t, o, dims)
+        zero = torch.full_like(best, mirror)
+        order = torch.where(s.stored == 0, True, best < zero) & (s.zeros > 0)
+        first = torch.where(order, place, first)
+        first = torch.where((best == zero) & (s.zeros > 0), torch.minimum(first, place), first)
+    return torch.where(first == none, 0, first), value if largest else mirrored(value)

@@ -1,0 +1,148 @@
+"""Reductions of sparse tensors: one scatter over the stored values, whatever the layout and the mask's layout.
+
+Of the six constructions of ``input_mask`` (see the package's docstring) none is ever built: the stored-and-valid
+values take part as they are, and every other valid element is a zero that is only counted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..layouts import validity
+from ..layouts.elements import built, canonical, of, same_pattern, values
+from ..layouts.keys import ravel
+from ..select import select
+from ..shared.chunks import rounds
+from . import slices
+from .slices import Slices
+
+Law = Callable[..., Tensor]
+_NEEDS_ELEMENTS: dict[Law, str] = {slices.maximum: "amax", slices.minimum: "amin"}
+
+
+@dataclass(eq=False)
+class Taken:
+    """The stored-and-valid values of a sparse tensor, ready to be sorted into slices."""
+
+    x: Tensor  #: canonical
+    mask: Tensor | None
+    values: Tensor
+    kept: Tensor | None  #: which stored values take part; None: all
+    inside: bool = False  #: the mask shows nothing but stored values
+
+    def coordinate(self, dim: int) -> Tensor:
+        position: Tensor = of(self.x).coordinate(self.x, dim)
+        return position if self.kept is None else position[self.kept]
+
+
+def taken(x: Tensor, mask: Tensor | None) -> Taken:
+    """The values of ``x`` that the mask (None: all) shows."""
+    x = canonical(x)
+    stored = values(x)
+    if mask is None:
+        return Taken(x, None, stored, None)
+    inside = same_pattern(mask, x)
+    shown = values(mask) if inside else validity.at(mask, x)
+    if bool(shown.all()):
+        return Taken(x, mask, stored, None, inside)
+    kept = shown.nonzero().view(-1)
+    return Taken(x, mask, stored[kept], kept, inside)
+
+
+@dataclass(eq=False)
+class Outputs:
+    """The outputs of a reduction that have something to say, one per slice."""
+
+    slices: Slices
+    keys: Tensor  #: row-major positions in the kept shape
+    shape: tuple[int, ...]  #: the kept shape
+
+
+def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) -> Outputs:
+    """Numbers the outputs: those with a stored value, with ``everywhere`` those with any valid element, or all."""
+    shape, kept = t.x.shape, [d for d in range(t.x.dim()) if d not in dims]
+    sizes = tuple(shape[d] for d in kept)
+    all_of_them |= t.mask is None and prod(shape[d] for d in dims) == 0  # the plain op gives every empty slice a value
+    full = prod(sizes)
+    offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
+    if offsets is not None and full <= 4 * t.values.shape[0] + 1024:
+        slices = Slices(full, None, offsets, None)
+        return _counted(Outputs(slices, torch.arange(full, device=offsets.device), sizes), t, dims)
+    key = ravel(t.coordinate, shape, kept)
+    if key is None:
+        key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
+    if all_of_them or (everywhere and t.mask is None) or full <= 4 * t.values.shape[0] + 1024:
+        position = torch.arange(full, device=key.device)
+        slices = Slices(full, key, None, None)
+    else:
+        more = validity.outputs(t.mask, shape, dims, key.device) if everywhere and not t.inside else key[:0]
+        position, ids = torch.cat((key, more)).unique(return_inverse=True)
+        slices = Slices(position.shape[0], ids[: key.shape[0]], None, None)
+    return _counted(Outputs(slices, position, sizes), t, dims)
+
+
+def _counted(o: Outputs, t: Taken, dims: Sequence[int]) -> Outputs:
+    if not t.inside:
+        o.slices.valid = validity.counts(t.mask, t.x.shape, dims, o.keys)
+    return o
+
+
+def reduce(
+    law: Law,
+    x: Tensor,
+    mask: Tensor | None,
+    dims: Sequence[int],
+    keepdim: bool = False,
+    *,
+    everywhere: bool = False,
+    fill_value: Any = None,
+    min_count: int | None = None,
+    **params: Any,
+) -> tuple[Tensor, Tensor | None]:
+    """The reduction of ``x`` over ``dims``, which stores valid outputs only; a 0-d result comes with its validity.
+
+    ``everywhere``: the law may give something else than 0 for a slice of zeros, so outputs without a stored value
+    count too.
+    """
+    if law in _NEEDS_ELEMENTS:
+        check_nonempty(_NEEDS_ELEMENTS[law], x.shape, dims)
+    t = taken(x, mask)
+    o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)
+    half = rounds(t.values.dtype)
+    result = law(t.values.float() if half else t.values, o.slices, **params)
+    result = result.to(t.values.dtype) if half and result.dtype is torch.float32 else result
+    return finished(result, o, x, dims, keepdim, fill_value, min_count)
+
+
+def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None:
+    """Raises, as torch does, for a reduction that has no value for a dimension of size 0."""
+    for d in dims:
+        if shape[d] == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+
+
+def finished(
+    result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, fill_value: Any, min_count: int | None
+) -> tuple[Tensor, Tensor | None]:
+    """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled.
+
+    ``result`` has one row per output.  Several results per output (quantiles) become the leading dimension.
+    """
+    key, several, least = o.keys, result.shape[1:], 1 if min_count is None else min_count
+    shape = tuple(1 if d in dims else size for d, size in enumerate(x.shape)) if keepdim else o.shape
+    if fill_value is not None:
+        result = select(result, (o.slices.count >= least).view(-1, *[1] * len(several)), fill_value)
+    elif min_count is not None or not isinstance(o.slices.valid, int):
+        present = (o.slices.count >= least).nonzero().view(-1)
+        if shape or several:
+            result, key = result[present], key[present]
+        elif present.numel() == 0:
+            return result.reshape(()), torch.zeros((), dtype=torch.bool, device=key.device)
+    if several:
+        lead = torch.arange(several[0], device=key.device).unsqueeze(1)
+        key, result = (lead * prod(shape) + key).view(-1), result.T.reshape(-1)
+    return built(key, result, (*several, *shape), x), None
