@@ -75,6 +75,14 @@ def no_sparse_form(name: str, input: Tensor) -> UnsupportedOpError:
     )
 
 
+def no_lifted_form(op: str, layout: torch.layout, reason: str = "") -> UnsupportedOpError:
+    """An op was called on a sparse masked tensor, and its row names no form for that."""
+    because = f" ({reason})" if reason else ""
+    return UnsupportedOpError(
+        f"{op} has no form for masked tensors of layout {layout}{because}; convert first: x.to_dense() keeps validity"
+    )
+
+
 def plain_target(op: str) -> MaskedWriteError:
     """A masked operand of an in-place or ``out=`` call whose target is a plain tensor."""
     return MaskedWriteError(

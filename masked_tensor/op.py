@@ -1,9 +1,29 @@
-"""One row of the table: which rule an aten op follows, and with which parameters."""
+"""One row of the table: all there is to say of an aten op.
+
+Which rule it follows, with which parameters, and how that rule serves data that is stored in another way.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+Rule = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lift:
+    """Takes the rule for strided pairs and returns the one for pairs that store less; ``name`` is what it is called.
+
+    A lifted rule raises :class:`NoForm` for arguments that it has no form for.
+    """
+
+    name: str
+    make: Callable[[Rule], Rule]
+
+
+class NoForm(Exception):
+    """A lifted rule was given arguments that it has no form for: the reason, if there is more to say than that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,16 +39,27 @@ class Op:
     ``rule`` is called with the operator's arguments in Python's own convention, each masked argument as a ``Pair``,
     followed by ``params`` as keywords.  With ``generic=True`` the overload itself comes first, so that one rule can
     serve many operators.
+
+    ``sparse`` is the lift that makes the rule serve pairs with sparse data; without one they are refused.
     """
 
     name: str
-    rule: Callable[..., Any]
+    rule: Rule
     params: Mapping[str, Any] = field(default_factory=dict)
     generic: bool = False
     binding: bool = False
+    sparse: Lift | None = None
+    batched: bool = False  #: ``vmap`` runs it once per entry: taken apart, it would lose its meaning
+    detaches: bool = False  #: the result shares memory with the argument, but no history
+    shares: bool = False  #: the result shares memory with the argument though the schema does not say so
 
     @property
     def law(self) -> str:
         """The sentence that states what the row's family means: the first paragraph of the rule's module."""
         module = sys.modules[self.rule.__module__]
         return " ".join((module.__doc__ or "").strip().split("\n\n")[0].split())
+
+
+def rows(names: str, rule: Rule, **said: Any) -> list[Op]:
+    """One row for each of the names, which all say the same."""
+    return [Op(name, rule, **said) for name in names.split()]

@@ -341,11 +341,6 @@ def test_sparse_masked_tensors() -> None:
         lambda: ones(3, 3) @ mt.as_masked_tensor(sparse(3, 3)[0]),
         """a sparse factor on the right must be a masked matrix""",
     )
-    refused(
-        NotImplementedError,
-        lambda: torch.max(x, x),
-        """use torch.maximum or torch.minimum for two sparse masked tensors""",
-    )
 
 
 def test_functional_forms() -> None:

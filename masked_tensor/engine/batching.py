@@ -17,11 +17,6 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from . import table
 from .tensor import MaskedTensor
 
-OPS = (
-    *("cov", "corrcoef", "cosine_similarity", "trapezoid.dx", "trapz.dx"),
-    *("cross_entropy_loss", "nll_loss", "nll_loss2d", "nll_loss_nd", "cosine_embedding_loss"),
-    *("conv1d.padding", "conv2d.padding", "conv3d.padding"),  # "same" with an even kernel: padded, then convolved
-)
 _LIBRARY = torch.library.Library("aten", "IMPL")  # lives as long as the process
 
 
@@ -50,5 +45,5 @@ def _masked(value: Any) -> bool:
 
 
 for _entry in table.ENTRIES.values():
-    if _entry.overload.name().removeprefix("aten::") in OPS:
+    if _entry.op.batched and _entry.kind == "functional":
         _LIBRARY.impl(_entry.overload.name().removeprefix("aten::"), _kernel(_entry.overload), "FuncTorchBatched")

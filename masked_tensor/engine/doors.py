@@ -15,16 +15,16 @@ from torch._C import DispatchKey
 from torch._ops import OpOverload
 
 from .. import errors, layouts
-from ..op import Op
-from ..sparse import lifts
+from ..op import Lift, Op
+from ..rules.foreach import LOOPS
 from . import table, writing
 from .members import join
 from .ports import enter, leave
+from .sparsely import on_sparse
 from .table import Entry
 from .tensor import MaskedTensor
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
-FOREACH = frozenset(name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::_foreach_"))
 
 
 def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
@@ -37,13 +37,13 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
     if layouts.involved(pairs):
-        return leave(lifts.run(entry, pairs, kwargs))
+        return leave(on_sparse(entry, pairs, kwargs))
     result = entry.rule(*pairs, **kwargs)
     if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
         return args[0]
     result = leave(result)
     if entry.view and type(args[0]) is MaskedTensor:
-        _join_views(result, args[0], entry.op.name == "detach")
+        _join_views(result, args[0], entry.op.detaches)
     return result
 
 
@@ -76,7 +76,7 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
             pairs.append(a)
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        result = lifts.run(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs)
+        result = on_sparse(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs)
         return args[0] if result is pairs[0] else leave(result)  # a rule's way to say: the tensor itself
 
     return functional
@@ -98,7 +98,7 @@ def safety_net(
                 with torch.inference_mode(False), torch.no_grad():  # a view of a normal tensor is a normal tensor
                     return call(entry, args, kwargs, recording=False)
             return call(entry, args, kwargs, recording=False)
-        if func.name() in FOREACH:
+        if func.name() in LOOPS:
             return for_each(func)(*args, **kwargs)
         if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), DispatchKey.CompositeImplicitAutograd):
             return func.decompose(*args, **kwargs)
@@ -124,12 +124,19 @@ def hang(entry: Entry) -> None:
     _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), "AutogradPrivateUse3")
 
 
-def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def register_rule(
+    name: str, *, sparse: Lift | None = None, batched: bool = False, **params: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the function is the masked meaning of operator ``name``.
 
     ``name`` is ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.  The function receives the
     operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair (or a tuple of them).  Ops on the
     pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
+
+    ``sparse`` says how the rule serves masked tensors with sparse data: a lift of ``masked_tensor.sparse.lifts``, such
+    as ``on_values`` for an elementwise op.  Without one they raise UnsupportedOpError.  ``batched``: the op is composed
+    of others, but means more than they do, so ``vmap`` has to call it once per entry.  Other keywords are handed to the
+    function.
 
     Raises ValueError if the operator does not exist or already has a row.
 
@@ -148,7 +155,7 @@ def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Ca
     """
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-        for entry in table.add(Op(name, rule, params)):
+        for entry in table.add(Op(name, rule, params, sparse=sparse, batched=batched)):
             hang(entry)
         return rule
 
@@ -157,7 +164,7 @@ def register_rule(name: str, **params: Any) -> Callable[[Callable[..., Any]], Ca
 
 for _entry in table.ENTRIES.values():
     hang(_entry)
-for _name in FOREACH:
+for _name in LOOPS:
     _packet, _, _overload = _name.removeprefix("aten::").partition(".")
     _loop = for_each(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
     _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, "AutogradPrivateUse3")

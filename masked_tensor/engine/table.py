@@ -28,10 +28,10 @@ class Entry:
     rule: Callable[..., Any]  #: called with pairs, without ``out=`` arguments
     view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
+    sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
 
 
 ENTRIES: dict[OpOverload, Entry] = {}
-_SHARING = ("unsafe_split", "unsafe_split_with_sizes", "_unsafe_view")  # results share memory; their schemas hide it
 
 
 def add(op: Op) -> list[Entry]:
@@ -71,9 +71,11 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         target = _binding(base) if op.binding else base
         first = (target,) if op.generic else ()
         rule = partial(op.rule, *first, **op.params) if first or op.params else op.rule
-        shares = _is_view(base or overload) or name in _SHARING
-        view = shares and (kind == "functional" or name != "detach")  # detach_ keeps the geometry
-        yield Entry(overload, op, kind, rule, view, _outs(overload))
+        shares = _is_view(base or overload) or op.shares
+        view = shares and (kind == "functional" or not op.detaches)  # detach_ keeps the geometry
+        fits = kind == "functional" or (kind == "inplace" and not view)
+        lifted = op.sparse.make(rule) if op.sparse is not None and fits else None
+        yield Entry(overload, op, kind, rule, view, _outs(overload), lifted)
 
 
 def _binding(overload: OpOverload | None) -> Any:

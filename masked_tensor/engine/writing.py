@@ -10,9 +10,9 @@ from torch import Tensor
 
 from .. import errors, layouts, tracing
 from ..pair import Pair
-from ..sparse import lifts
 from .members import detach
 from .ports import assign, become, enter
+from .sparsely import on_sparse
 from .table import Entry
 from .tensor import MaskedTensor
 
@@ -22,7 +22,7 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     target = args[0]
     if type(target) is not MaskedTensor:
         return _write_plain(entry, args, kwargs, recording)
-    if entry.op.name == "detach":
+    if entry.op.detaches:
         return detach(target)
     old = enter(target, recording)
     if layouts.involved((old,)):
@@ -61,7 +61,7 @@ def _write_sparse(
         raise RuntimeError(
             f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)"
         )
-    new = lifts.run(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
+    new = on_sparse(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
     target._pair = layouts.overwrite(target._pair, new)
     return target
 

@@ -9,8 +9,9 @@ from .. import masks
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard
+from ..sparse.lifts import on_values
 from ..tracing import tracked, transforming
-from .pointwise import always, finite_factors, guarded, rows
+from .pointwise import always, elements, finite_factors, guarded
 
 
 def glu(x: Pair, dim: int = -1) -> Pair:
@@ -34,15 +35,17 @@ def log_sigmoid_forward(x: Pair) -> tuple[Pair, Pair]:
 
 
 ROWS = [
-    *rows("relu relu6", linear=True, keeps_zero=always),
-    *rows("threshold hardtanh hardsigmoid", linear=True),
-    *rows("selu gelu silu mish hardswish", keeps_zero=always),
-    *rows("elu celu leaky_relu hardshrink softshrink", keeps_zero=finite_factors),
-    *rows("softplus _prelu_kernel"),
+    *elements("relu relu6", linear=True, keeps_zero=always),
+    *elements("threshold hardtanh hardsigmoid", linear=True),
+    *elements("selu gelu silu mish hardswish", keeps_zero=always),
+    *elements("elu celu leaky_relu hardshrink softshrink", keeps_zero=finite_factors),
+    *elements("softplus _prelu_kernel"),
     Op("glu", glu),
-    Op("log_sigmoid_forward", log_sigmoid_forward),
+    Op("log_sigmoid_forward", log_sigmoid_forward, sparse=on_values),
     # Derivatives, for callers below autograd.
-    *rows("threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward logit_backward elu_backward"),
-    *rows("hardtanh_backward hardswish_backward hardsigmoid_backward leaky_relu_backward softplus_backward"),
-    *rows("mish_backward hardshrink_backward softshrink_backward native_dropout_backward"),
+    *elements(
+        "threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward logit_backward elu_backward"
+    ),
+    *elements("hardtanh_backward hardswish_backward hardsigmoid_backward leaky_relu_backward softplus_backward"),
+    *elements("mish_backward hardshrink_backward softshrink_backward native_dropout_backward"),
 ]

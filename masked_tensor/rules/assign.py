@@ -11,7 +11,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import guard
 from ..tracing import tracked
@@ -179,13 +179,13 @@ ROWS = [
     Op("copy", copy),
     Op("fill", fill),
     Op("zero", zero),
-    *(Op(name, index_put) for name in ("index_put", "_unsafe_index_put", "_index_put_impl")),
+    *rows("index_put _unsafe_index_put _index_put_impl", index_put),
     Op("_unsafe_masked_index_put_accumulate", add_at),
     Op("put", put),
     Op("index_copy", index_copy),
     Op("index_fill", index_fill),
     Op("masked_scatter", masked_scatter),
     Op("fill_diagonal", fill_diagonal),
-    *(Op(name, into_view, generic=True) for name in ("select_scatter", "slice_scatter", "diagonal_scatter")),
+    *rows("select_scatter slice_scatter diagonal_scatter", into_view, generic=True),
     Op("as_strided_scatter", into_memory),
 ]

@@ -11,6 +11,7 @@ from torch._ops import OpOverload
 from .. import masks
 from ..op import Op
 from ..pair import Pair
+from ..sparse.lifts import on_values
 
 
 def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
@@ -19,4 +20,4 @@ def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     return Pair(data, masks.on(x.mask, data.device), x.payload)
 
 
-ROWS = [Op("_to_copy", to_copy, generic=True)]
+ROWS = [Op("_to_copy", to_copy, generic=True, sparse=on_values)]

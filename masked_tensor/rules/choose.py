@@ -12,9 +12,10 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..fill import SMALL_OTHER
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import select
+from ..sparse.lifts import on_values
 
 Operand = Pair | Tensor | float | bool | complex
 
@@ -80,6 +81,6 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
 
 
 ROWS = [
-    *(Op(f"where.{overload}", where) for overload in ("self", "ScalarSelf", "ScalarOther", "Scalar")),
-    Op("masked_fill", masked_fill),
+    *rows("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=on_values),
+    Op("masked_fill", masked_fill, sparse=on_values),
 ]

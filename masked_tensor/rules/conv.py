@@ -197,6 +197,10 @@ def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Pair, groups: int, tra
 
 
 ROWS = [
+    # "same" with an even kernel pads, then convolves
+    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True),
+    Op("conv2d.padding", conv, {"op": torch.conv2d}, batched=True),
+    Op("conv3d.padding", conv, {"op": torch.conv3d}, batched=True),
     Op("conv1d", conv, {"op": torch.conv1d}),
     Op("conv2d", conv, {"op": torch.conv2d}),
     Op("conv3d", conv, {"op": torch.conv3d}),

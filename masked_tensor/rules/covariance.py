@@ -104,4 +104,4 @@ def _matrix(data: Tensor, valid: Tensor) -> Pair:
     return Pair(data.squeeze(), valid.squeeze())
 
 
-ROWS = [Op("cov", cov), Op("corrcoef", corrcoef)]
+ROWS = [Op("cov", cov, batched=True), Op("corrcoef", corrcoef, batched=True)]

@@ -164,10 +164,10 @@ def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tens
 
 
 ROWS = [
-    Op("cross_entropy_loss", cross_entropy),
-    Op("nll_loss", nll_loss),
-    Op("nll_loss2d", nll_loss),
-    Op("nll_loss_nd", nll_loss),
+    Op("cross_entropy_loss", cross_entropy, batched=True),
+    Op("nll_loss", nll_loss, batched=True),
+    Op("nll_loss2d", nll_loss, batched=True),
+    Op("nll_loss_nd", nll_loss, batched=True),
     Op("nll_loss_forward", nll_loss_forward),
     Op("nll_loss2d_forward", nll_loss_forward),
 ]

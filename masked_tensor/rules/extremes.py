@@ -14,6 +14,8 @@ from ..op import Op
 from ..pair import Pair
 from ..select import select
 from ..shared import chunks
+from ..sparse import forms
+from ..sparse.lifts import instead
 from ..tracing import tracked, transforming
 from .reduction import Dim, reduce, restored
 
@@ -138,10 +140,14 @@ def aminmax_dim(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple
 
 
 ROWS = [
-    *(Op(f"a{which}", extreme, {"which": which}) for which in EXTREMES),
-    *(Op(f"arg{which}", position, {"which": which}) for which in EXTREMES),
-    *(Op(f"{which}.dim", with_indices, {"which": which}) for which in EXTREMES),
-    *(Op(which, extreme, {"which": which}) for which in EXTREMES),
-    Op("aminmax", aminmax),
+    Op("amax", extreme, {"which": "max"}, sparse=instead(forms.amax)),
+    Op("amin", extreme, {"which": "min"}, sparse=instead(forms.amin)),
+    Op("argmax", position, {"which": "max"}, sparse=instead(forms.argmax)),
+    Op("argmin", position, {"which": "min"}, sparse=instead(forms.argmin)),
+    Op("max.dim", with_indices, {"which": "max"}, sparse=instead(forms.max)),
+    Op("min.dim", with_indices, {"which": "min"}, sparse=instead(forms.min)),
+    Op("max", extreme, {"which": "max"}, sparse=instead(forms.max)),
+    Op("min", extreme, {"which": "min"}, sparse=instead(forms.min)),
+    Op("aminmax", aminmax, sparse=instead(forms.aminmax)),
     Op("_aminmax", aminmax_dim),
 ]

@@ -10,9 +10,10 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .. import layouts
-from ..op import Op
+from ..op import rows
 from ..pair import Pair, Payload
 from ..select import guard
+from ..sparse.lifts import as_it_is
 
 
 def to_dense(x: Pair, dtype: torch.dtype | None = None, *, masked_grad: bool | None = None) -> Pair:
@@ -59,14 +60,14 @@ def index(op: OpOverload, x: Pair) -> Tensor:
 
 
 ROWS = [
-    *(Op(name, to_dense) for name in ("to_dense", "_to_dense")),
-    *(Op(name, to_sparse, generic=True) for name in ("to_sparse", "to_sparse_csr", "to_sparse_csc")),
-    *(Op(name, to_sparse, generic=True) for name in ("to_sparse_bsr", "to_sparse_bsc")),
-    *(Op(name, to_sparse, generic=True) for name in ("_to_sparse", "_to_sparse_csr", "_to_sparse_csc")),
-    *(Op(name, to_sparse, generic=True) for name in ("_to_sparse_bsr", "_to_sparse_bsc")),
-    *(Op(name, coalesce) for name in ("coalesce", "_coalesce")),
-    *(Op(name, values) for name in ("values", "_values")),
-    *(Op(name, index, generic=True) for name in ("indices", "_indices", "crow_indices", "col_indices")),
-    *(Op(name, index, generic=True) for name in ("ccol_indices", "row_indices", "_nnz", "is_coalesced")),
-    *(Op(name, index, generic=True) for name in ("sparse_dim", "dense_dim", "_dimI", "_dimV")),
+    *rows("to_dense _to_dense", to_dense, sparse=as_it_is),
+    *rows("to_sparse to_sparse_csr to_sparse_csc", to_sparse, generic=True, sparse=as_it_is),
+    *rows("to_sparse_bsr to_sparse_bsc", to_sparse, generic=True, sparse=as_it_is),
+    *rows("_to_sparse _to_sparse_csr _to_sparse_csc", to_sparse, generic=True, sparse=as_it_is),
+    *rows("_to_sparse_bsr _to_sparse_bsc", to_sparse, generic=True, sparse=as_it_is),
+    *rows("coalesce _coalesce", coalesce, sparse=as_it_is),
+    *rows("values _values", values, sparse=as_it_is),
+    *rows("indices _indices crow_indices col_indices", index, generic=True, sparse=as_it_is),
+    *rows("ccol_indices row_indices _nnz is_coalesced", index, generic=True, sparse=as_it_is),
+    *rows("sparse_dim dense_dim _dimI _dimV", index, generic=True, sparse=as_it_is),
 ]

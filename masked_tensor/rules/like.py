@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import torch
 from torch._ops import OpOverload
 
 from .. import masks
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair, Payload
+from ..sparse.lifts import as_it_is, on_values
 
 
 def copied(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
@@ -40,14 +40,16 @@ def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int
 
 def is_same_size(x: Any, other: Any) -> bool:
     """Whether two tensors have one shape."""
-    return bool(torch.is_same_size(*(v.data if type(v) is Pair else v for v in (x, other))))
+    first, second = (v.data if type(v) is Pair else v for v in (x, other))
+    return bool(first.shape == second.shape)
 
 
 ROWS = [
-    *(Op(name, copied, generic=True) for name in ("clone", "detach", "lift_fresh", "contiguous")),
-    *(Op(f"{name}_like", like, generic=True) for name in ["empty", "ones", "full", "rand", "randn", "randint"]),
-    Op("zeros_like", zeros_like, generic=True),
-    *(Op(f"new_{name}", new, generic=True) for name in ["empty", "zeros", "ones", "full"]),
+    *rows("clone lift_fresh contiguous", copied, generic=True, sparse=on_values),
+    Op("detach", copied, generic=True, sparse=on_values, detaches=True),
+    *rows("empty_like ones_like full_like rand_like randn_like randint_like", like, generic=True, sparse=on_values),
+    Op("zeros_like", zeros_like, generic=True, sparse=on_values),
+    *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=on_values),
     Op("new_empty_strided", new_empty_strided, generic=True),
-    Op("is_same_size", is_same_size),
+    Op("is_same_size", is_same_size, sparse=as_it_is),
 ]

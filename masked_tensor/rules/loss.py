@@ -14,6 +14,7 @@ from ..op import Op
 from ..pair import Pair
 from ..select import guard, select, zeroed
 from ..shared.averaging import MEAN, NONE, SUM, averaged, reduced
+from ..sparse.lifts import on_values
 
 HALF = (torch.float16, torch.bfloat16)  # their sums are made in float32, by ``reduced``
 
@@ -65,7 +66,7 @@ PARAMETERS = {
     for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
 }
 ROWS = [
-    *(Op(name, elementwise, {"vanishing": True}, generic=True) for name in DISTANCES.split()),
-    *(Op(name, elementwise, generic=True) for name in NAMES.split()),
-    Op("binary_cross_entropy", elementwise, {"ranged": True}, generic=True),
+    *(Op(name, elementwise, {"vanishing": True}, generic=True, sparse=on_values) for name in DISTANCES.split()),
+    *(Op(name, elementwise, generic=True, sparse=on_values) for name in NAMES.split()),
+    Op("binary_cross_entropy", elementwise, {"ranged": True}, generic=True, sparse=on_values),
 ]

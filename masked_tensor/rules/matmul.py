@@ -12,9 +12,11 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair
 from ..select import finished, guard, zeroed
+from ..sparse import product as sparse_product
+from ..sparse.lifts import instead
 from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
@@ -114,9 +116,11 @@ def multilinear(op: OpOverload, *arguments: Any) -> Pair:
 
 
 ROWS = [
-    *(Op(name, product, generic=True) for name in ("mm", "bmm", "mv", "dot", "vdot", "matmul")),
-    *(Op(name, affine, generic=True) for name in ("addmm", "addbmm", "baddbmm", "addmv")),
-    Op("linear", linear),
+    *rows("mm mv matmul", product, generic=True, sparse=instead(sparse_product.matmul)),
+    *rows("bmm dot vdot", product, generic=True),
+    *rows("addmm addmv", affine, generic=True, sparse=instead(sparse_product.affine)),
+    *rows("addbmm baddbmm", affine, generic=True),
+    Op("linear", linear, sparse=instead(sparse_product.linear)),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
     Op("_trilinear", multilinear, generic=True),

@@ -14,6 +14,8 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
+from ..sparse import forms
+from ..sparse.lifts import instead
 from .reduction import Dim, mean, total
 
 
@@ -88,8 +90,8 @@ def with_mean(
 
 
 ROWS = [
-    Op("var.correction", var),
-    Op("std.correction", std),
-    Op("var_mean.correction", with_mean, {"rule": var}),
-    Op("std_mean.correction", with_mean, {"rule": std}),
+    Op("var.correction", var, sparse=instead(forms.var)),
+    Op("std.correction", std, sparse=instead(forms.std)),
+    Op("var_mean.correction", with_mean, {"rule": var}, sparse=instead(forms.var_mean)),
+    Op("std_mean.correction", with_mean, {"rule": std}, sparse=instead(forms.std_mean)),
 ]

@@ -13,6 +13,8 @@ from .. import masks, pair, shapes
 from ..op import Op
 from ..pair import Pair
 from ..select import filled, zeroed
+from ..sparse import forms
+from ..sparse.lifts import instead
 from .reduction import Dim
 
 
@@ -44,8 +46,8 @@ TAKES_DIM = {
     for op in (getattr(packet, name) for name in packet.overloads())
 }
 ROWS = [
-    Op("linalg_vector_norm", norm, generic=True),
-    Op("norm", norm, generic=True),
+    Op("linalg_vector_norm", norm, generic=True, sparse=instead(forms.norm)),
+    Op("norm", norm, generic=True, sparse=instead(forms.norm)),
     Op("native_norm", norm, generic=True),
     Op("dist", dist),
 ]

@@ -14,6 +14,8 @@ from ..fill import CHUNK, fill_into
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
+from ..sparse import sorting
+from ..sparse.lifts import instead
 from ..tracing import real
 
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
@@ -187,8 +189,8 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
 
 
 ROWS = [
-    Op("sort", sort),
-    Op("kthvalue", kthvalue),
-    Op("median", median),
-    Op("nanmedian", nanmedian),
+    Op("sort", sort, sparse=instead(sorting.sort)),
+    Op("kthvalue", kthvalue, sparse=instead(sorting.kthvalue)),
+    Op("median", median, sparse=instead(sorting.median)),
+    Op("nanmedian", nanmedian, sparse=instead(sorting.nanmedian)),
 ]

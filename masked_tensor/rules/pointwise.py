@@ -13,10 +13,11 @@ from torch import Tensor
 
 from .. import masks
 from ..errors import MaskMismatchError
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import guard, select
 from ..settings import MISMATCH
+from ..sparse.lifts import on_values
 from ..tracing import transforming
 
 ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
@@ -165,31 +166,31 @@ def finite_divisor(operands: tuple[Any, ...]) -> bool:
     return isinstance(divisor, NUMBERS) and 0 < abs(divisor) < math.inf
 
 
-def rows(names: str, **params: Any) -> list[Op]:
+def elements(names: str, **params: Any) -> list[Op]:
     """One row per name, all of the elementwise rule."""
     rule = elementwise(**params)
-    return [Op(name, rule, generic=True, binding=True) for name in names.split()]
+    return [Op(name, rule, generic=True, binding=True, sparse=on_values) for name in names.split()]
 
 
 ROWS = [
-    *rows("add sub", linear=True, keeps_zero=no_others),
-    *rows("mul", scales=True, keeps_zero=finite_factors),
-    *rows("div true_divide", scales=True, keeps_zero=finite_divisor),
+    *elements("add sub", linear=True, keeps_zero=no_others),
+    *elements("mul", scales=True, keeps_zero=finite_factors),
+    *elements("div true_divide", scales=True, keeps_zero=finite_divisor),
     # Derivatives that are constants or choose.
-    *rows("neg positive deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always),
-    *rows("trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf", linear=True, keeps_zero=always),
-    *rows("rsub clamp clamp_min clamp_max heaviside isfinite", linear=True),
-    *rows("maximum minimum max.other min.other fmax fmin", linear=True),
+    *elements("neg positive deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always),
+    *elements("trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf", linear=True, keeps_zero=always),
+    *elements("rsub clamp clamp_min clamp_max heaviside isfinite", linear=True),
+    *elements("maximum minimum max.other min.other fmax fmin", linear=True),
     # 0 stays 0, and the derivative at 0 is finite.
-    *rows("abs sgn square sin sinh tan tanh asin asinh atan atanh erf expm1 log1p nan_to_num", keeps_zero=always),
-    *rows("sqrt", keeps_zero=always, smooth=False),
+    *elements("abs sgn square sin sinh tan tanh asin asinh atan atanh erf expm1 log1p nan_to_num", keeps_zero=always),
+    *elements("sqrt", keeps_zero=always, smooth=False),
     # The rest.
-    *rows("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid angle polar complex"),
-    *rows("pow float_power atan2 hypot copysign nextafter"),
-    *(Op(name, divided, generic=True, binding=True) for name in ("fmod", "remainder", "floor_divide")),
-    *(Op(f"div.{mode}_mode", divided, generic=True, binding=True) for mode in ("Tensor", "Scalar")),
-    *rows("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
-    *rows("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
-    *rows("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),
-    *rows("__and__ __or__ __xor__ __lshift__ __rshift__"),
+    *elements("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid angle polar complex"),
+    *elements("pow float_power atan2 hypot copysign nextafter"),
+    *rows("fmod remainder floor_divide", divided, generic=True, binding=True, sparse=on_values),
+    *(Op(f"div.{mode}_mode", divided, generic=True, binding=True, sparse=on_values) for mode in ("Tensor", "Scalar")),
+    *elements("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
+    *elements("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
+    *elements("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),
+    *elements("__and__ __or__ __xor__ __lshift__ __rshift__"),
 ]

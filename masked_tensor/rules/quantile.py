@@ -8,6 +8,8 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
 from ..shared.interpolation import interpolated
+from ..sparse import forms
+from ..sparse.lifts import instead
 from .order import chosen, order
 
 
@@ -87,4 +89,8 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
     return chosen(x, dim, at.gather(dim, length.argmax(dim, keepdim=True)), n > 0, keepdim)
 
 
-ROWS = [Op("quantile", quantile), Op("nanquantile", nanquantile), Op("mode", mode)]
+ROWS = [
+    Op("quantile", quantile, sparse=instead(forms.quantile)),
+    Op("nanquantile", nanquantile, sparse=instead(forms.nanquantile)),
+    Op("mode", mode, sparse=instead(forms.mode)),
+]

@@ -11,9 +11,10 @@ from torch import Generator, Tensor
 from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import select, zeroed
+from ..sparse.lifts import on_values
 
 
 def dropout(x: Pair, p: float, train: bool, *, op: Any, keeps_zero: bool = True) -> Pair:
@@ -70,19 +71,19 @@ def multinomial(x: Pair, num_samples: int, replacement: bool = False, *, generat
 
 
 ROWS = [
-    Op("dropout", dropout, {"op": torch.dropout}),
+    Op("dropout", dropout, {"op": torch.dropout}, sparse=on_values),
     Op("feature_dropout", dropout, {"op": torch.feature_dropout}),
-    Op("alpha_dropout", dropout, {"op": torch.alpha_dropout, "keeps_zero": False}),
+    Op("alpha_dropout", dropout, {"op": torch.alpha_dropout, "keeps_zero": False}, sparse=on_values),
     Op("feature_alpha_dropout", dropout, {"op": torch.feature_alpha_dropout, "keeps_zero": False}),
-    Op("native_dropout", native_dropout),
-    Op("rrelu", rrelu),
-    *(Op(name, refill, generic=True) for name in ("uniform", "exponential", "cauchy", "log_normal", "geometric")),
-    *(Op(name, refill, generic=True) for name in ("random", "normal_functional")),
-    *(Op(name, drawn, generic=True) for name in ("bernoulli", "poisson", "binomial")),
-    *(Op(name, bernoulli_with, generic=True) for name in ("bernoulli.p", "bernoulli.Tensor")),
-    Op("normal.Tensor_float", drawn, generic=True),
-    Op("normal.float_Tensor", drawn, {"fill": 1}, generic=True),
-    Op("normal.Tensor_Tensor", drawn, {"fill": 1}, generic=True),
-    Op("_standard_gamma", drawn, {"fill": 1}, generic=True),
+    Op("native_dropout", native_dropout, sparse=on_values),
+    Op("rrelu", rrelu, sparse=on_values),
+    *rows("uniform exponential cauchy log_normal geometric", refill, generic=True, sparse=on_values),
+    *rows("random normal_functional", refill, generic=True, sparse=on_values),
+    *rows("bernoulli poisson binomial", drawn, generic=True, sparse=on_values),
+    *rows("bernoulli.p bernoulli.Tensor", bernoulli_with, generic=True, sparse=on_values),
+    Op("normal.Tensor_float", drawn, generic=True, sparse=on_values),
+    Op("normal.float_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values),
+    Op("normal.Tensor_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values),
+    Op("_standard_gamma", drawn, {"fill": 1}, generic=True, sparse=on_values),
     Op("multinomial", multinomial),
 ]

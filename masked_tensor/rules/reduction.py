@@ -4,7 +4,7 @@ What is masked out is replaced by the reduction's identity, so that it takes no 
 along which the mask is constant are reduced first, as they are: there a slice holds either data or payload, never both.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -16,6 +16,8 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
+from ..sparse import forms
+from ..sparse.lifts import instead
 from ..tracing import tracked, transforming
 
 Dim = int | Sequence[int] | None
@@ -198,17 +200,16 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
     return sum(Pair((guard(left.data, both) + guard(right.data, both)) * (dx / 2), both), dim)
 
 
-_RULES: dict[str, Callable[..., Any]] = {
-    "sum": sum,
-    "mean": mean,
-    "prod": prod,
-    "nansum": nansum,
-    "logsumexp": logsumexp,
-    "any": any,
-    "all": all,
-    "count_nonzero": count_nonzero,
-    "trace": trace,
-    "trapezoid.dx": trapezoid,
-    "trapz.dx": trapezoid,
-}
-ROWS = [Op(name, rule) for name, rule in _RULES.items()]
+ROWS = [
+    Op("sum", sum, sparse=instead(forms.sum)),
+    Op("mean", mean, sparse=instead(forms.mean)),
+    Op("prod", prod, sparse=instead(forms.prod)),
+    Op("nansum", nansum, sparse=instead(forms.nansum)),
+    Op("logsumexp", logsumexp, sparse=instead(forms.logsumexp)),
+    Op("any", any, sparse=instead(forms.any)),
+    Op("all", all, sparse=instead(forms.all)),
+    Op("count_nonzero", count_nonzero, sparse=instead(forms.count_nonzero)),
+    Op("trace", trace),
+    Op("trapezoid.dx", trapezoid, batched=True),
+    Op("trapz.dx", trapezoid, batched=True),
+]

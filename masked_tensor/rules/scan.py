@@ -8,6 +8,7 @@ from torch import Tensor
 from ..op import Op
 from ..pair import Pair
 from ..select import filled
+from ..sparse.lifts import scan, scan_extreme
 from .extremes import identity
 
 
@@ -31,10 +32,10 @@ def logcumsumexp(x: Pair, dim: int) -> Pair:
 
 
 ROWS = [
-    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}),
-    Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}),
-    Op("cummax", extreme, {"which": "max"}),
-    Op("cummin", extreme, {"which": "min"}),
-    Op("logcumsumexp", logcumsumexp),
+    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan),
+    Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan),
+    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme),
+    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme),
+    Op("logcumsumexp", logcumsumexp, sparse=scan),
     Op("_logcumsumexp", logcumsumexp),
 ]

@@ -12,9 +12,11 @@ from torch import Tensor
 from torch._ops import OpOverload
 
 from .. import errors, masks
-from ..op import Op
+from ..op import Lift, Op, rows
 from ..pair import Pair
 from ..select import select
+from ..sparse import views
+from ..sparse.lifts import as_it_is, instead
 
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
@@ -115,27 +117,38 @@ def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
     return Pair(op(x.data, *args), ~op(~x.mask, *args), x.payload)
 
 
-def _rows(names: str, rule: Any) -> list[Op]:
-    return [Op(name, rule, generic=True) for name in names.split()]
+def moving(names: str, rule: Any, sparse: Lift = as_it_is, **said: Any) -> list[Op]:
+    """Rows of which torch, if nothing else is said, moves the entries of sparse data, too."""
+    return rows(names, rule, generic=True, sparse=sparse, **said)
 
 
 ROWS = [
-    *_rows("t transpose permute unsqueeze squeeze expand select slice diagonal unfold alias", move),
-    *_rows("movedim unbind split split_with_sizes unsafe_split unsafe_split_with_sizes", move),
-    *_rows("t_copy transpose_copy permute_copy unsqueeze_copy squeeze_copy expand_copy select_copy slice_copy", move),
-    *_rows("diagonal_copy narrow_copy unfold_copy alias_copy unbind_copy split_copy split_with_sizes_copy", move),
-    *_rows("pixel_shuffle pixel_unshuffle channel_shuffle", move),
-    *_rows("flip rot90", along),
-    *_rows("roll", roll),
-    *_rows("repeat", repeat),
-    *_rows("view reshape _unsafe_view _reshape_alias _reshape_copy view_copy", reshape),
-    *_rows("view.dtype view_copy.dtype", reinterpret),
-    *_rows("conj _conj _neg_view _conj_copy _neg_view_copy resolve_conj resolve_neg real imag", same_entries),
-    *_rows("lift lift_fresh_copy detach_copy", same_entries),
-    *_rows("view_as_real view_as_real_copy", view_as_real),
-    *_rows("view_as_complex view_as_complex_copy", view_as_complex),
-    *_rows("tensor_split.tensor_indices_or_sections", tensor_split),
-    *_rows("repeat_interleave.Tensor", repeat_interleave),
-    *_rows("as_strided as_strided_copy", as_strided),
-    *_rows("tril triu diag_embed select_backward slice_backward diagonal_backward trace_backward", with_zeros),
+    *moving("t transpose", move, instead(views.transpose)),
+    *moving("permute", move, instead(views.permute)),
+    *moving("unsqueeze", move, instead(views.unsqueeze)),
+    *moving("squeeze", move, instead(views.squeeze)),
+    *moving("select", move, instead(views.select)),
+    *moving("slice", move, instead(views.slice_)),
+    *moving("unbind", move, instead(views.unbind)),
+    *moving("expand diagonal unfold alias movedim split split_with_sizes", move),
+    *moving("unsafe_split unsafe_split_with_sizes", move, shares=True),
+    *moving("t_copy transpose_copy permute_copy unsqueeze_copy squeeze_copy expand_copy select_copy slice_copy", move),
+    *moving("diagonal_copy narrow_copy unfold_copy alias_copy unbind_copy split_copy split_with_sizes_copy", move),
+    *moving("pixel_shuffle pixel_unshuffle channel_shuffle", move),
+    *moving("flip", along, instead(views.flip)),
+    *moving("rot90", along),
+    *moving("roll", roll),
+    *moving("repeat", repeat),
+    *moving("view reshape", reshape, instead(views.reshape)),
+    *moving("_unsafe_view", reshape, instead(views.reshape), shares=True),
+    *moving("_reshape_alias _reshape_copy view_copy", reshape),
+    *moving("view.dtype view_copy.dtype", reinterpret),
+    *moving("conj _conj _neg_view _conj_copy _neg_view_copy resolve_conj resolve_neg real imag", same_entries),
+    *moving("lift lift_fresh_copy detach_copy", same_entries),
+    *moving("view_as_real view_as_real_copy", view_as_real),
+    *moving("view_as_complex view_as_complex_copy", view_as_complex),
+    *moving("tensor_split.tensor_indices_or_sections", tensor_split),
+    *moving("repeat_interleave.Tensor", repeat_interleave),
+    *moving("as_strided as_strided_copy", as_strided),
+    *moving("tril triu diag_embed select_backward slice_backward diagonal_backward trace_backward", with_zeros),
 ]

@@ -46,7 +46,7 @@ def paired(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor, Tensor]:
 
 
 ROWS = [
-    Op("cosine_similarity", cosine_similarity),
+    Op("cosine_similarity", cosine_similarity, batched=True),
     Op("pairwise_distance", pairwise_distance),
-    Op("cosine_embedding_loss", cosine_embedding_loss),
+    Op("cosine_embedding_loss", cosine_embedding_loss, batched=True),
 ]

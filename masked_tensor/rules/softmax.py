@@ -15,6 +15,8 @@ from ..fill import fill_bits
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select
+from ..sparse import forms
+from ..sparse.lifts import instead
 from ..tracing import tracked, transforming
 
 Mode = Literal["safe", "inf_as_zero", "none"]
@@ -131,10 +133,10 @@ class _Softmax(torch.autograd.Function):
 
 
 ROWS = [
-    Op("softmax", softmax),
-    Op("log_softmax", softmax, {"log": True}),
-    Op("_softmax", native),
-    Op("_log_softmax", native, {"log": True}),
+    Op("softmax", softmax, sparse=instead(forms.softmax)),
+    Op("log_softmax", softmax, {"log": True}, sparse=instead(forms.log_softmax)),
+    Op("_softmax", native, sparse=instead(forms.softmax)),
+    Op("_log_softmax", native, {"log": True}, sparse=instead(forms.log_softmax)),
     Op("_safe_softmax", softmax, {"mode": "inf_as_zero"}),
     Op("_softmax_backward_data", backward_data),
     Op("_log_softmax_backward_data", backward_data, {"log": True}),

@@ -10,7 +10,8 @@ import torch
 
 from ..op import Op
 from ..pair import Pair
-from .pointwise import always, plainly, rows
+from ..sparse.lifts import on_values
+from .pointwise import always, elements, plainly
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -20,16 +21,16 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 ROWS = [
-    *rows("erfinv special_i1 special_i1e", keeps_zero=always),
-    *rows("erfc digamma lgamma mvlgamma igamma igammac i0 sinc logit"),
-    Op("polygamma", polygamma),
-    *rows("special_entr special_erfcx special_log_ndtr special_ndtri special_xlog1py special_zeta special_airy_ai"),
-    *rows("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
-    *rows("special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
-    *rows("special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
-    *rows("special_spherical_bessel_j0 special_hermite_polynomial_h special_hermite_polynomial_he"),
-    *rows("special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v"),
-    *rows("special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t"),
-    *rows("special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v"),
-    *rows("special_shifted_chebyshev_polynomial_w special_laguerre_polynomial_l special_legendre_polynomial_p"),
+    *elements("erfinv special_i1 special_i1e", keeps_zero=always),
+    *elements("erfc digamma lgamma mvlgamma igamma igammac i0 sinc logit"),
+    Op("polygamma", polygamma, sparse=on_values),
+    *elements("special_entr special_erfcx special_log_ndtr special_ndtri special_xlog1py special_zeta special_airy_ai"),
+    *elements("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
+    *elements("special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
+    *elements("special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
+    *elements("special_spherical_bessel_j0 special_hermite_polynomial_h special_hermite_polynomial_he"),
+    *elements("special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v"),
+    *elements("special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t"),
+    *elements("special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v"),
+    *elements("special_shifted_chebyshev_polynomial_w special_laguerre_polynomial_l special_legendre_polynomial_p"),
 ]

@@ -9,6 +9,8 @@ from torch import Tensor
 from .. import masks
 from ..op import Op
 from ..pair import Pair
+from ..sparse import sorting
+from ..sparse.lifts import instead
 from ..tracing import real
 from .extremes import greatest
 from .order import constant, has_keys, in_pieces, keys, order
@@ -60,4 +62,4 @@ def _block(data: Tensor, k: int, dim: int, largest: bool) -> int | None:
     return next((size for size in (32, *range(48, 15, -1)) if n % size == 0 and 0 < 4 * k * size <= n), None)
 
 
-ROWS = [Op("topk", topk)]
+ROWS = [Op("topk", topk, sparse=instead(sorting.topk))]

@@ -12,7 +12,7 @@ from torch._ops import OpOverload
 
 from .. import masks, pair
 from ..errors import expect_shape
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair
 from ..select import zeroed
 from .index import safe
@@ -105,9 +105,9 @@ def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: 
 
 
 ROWS = [
-    *(Op(name, unique, generic=True) for name in ("_unique", "_unique2")),
+    *rows("_unique _unique2", unique, generic=True),
     Op("unique_consecutive", unique_consecutive),
-    *(Op(name, unique_dim, generic=True) for name in ("unique_dim", "unique_dim_consecutive")),
+    *rows("unique_dim unique_dim_consecutive", unique_dim, generic=True),
     Op("histc", histc),
     Op("histogram", histogram, generic=True),
     Op("histogramdd", histogramdd, generic=True),

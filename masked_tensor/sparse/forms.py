@@ -1,19 +1,17 @@
-"""Reductions, softmax, scans and products of pairs with sparse data: the verbs of the functional forms, by op name."""
+"""Reductions, softmax and scans of pairs with sparse data, with the signatures of the operators: what rows name."""
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import shapes
-from ..layouts.elements import values, with_values
+from ..layouts.elements import to
 from ..layouts.validity import valid_outputs
 from ..pair import Pair
-from . import along, distinct, laws, order, ranks, sorting
-from .product import affine, linear, matmul
+from . import along, distinct, laws, order, ranks
 from .reduction import reduce
 
 Dim = int | Sequence[int] | None
@@ -24,12 +22,16 @@ def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
 
 
 def _axis(x: Pair, dim: int) -> int:
-    return shapes.canonical_dims(dim, max(x.data.dim(), 1))[0]
+    return shapes.canonical_dims(dim, x.data.dim() or 1)[0]
+
+
+def _cast(x: Pair, dtype: torch.dtype | None) -> Tensor:
+    return x.data if dtype is None else to(x.data, dtype)
 
 
 def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
     def rule(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
-        data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
+        data = _cast(x, dtype)
         return valid_outputs(*reduce(law, data, x.mask, _dims(x, dim), keepdim))
 
     return rule
@@ -71,7 +73,8 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
 def norm(
     x: Pair, ord: float | None = 2, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Pair:
-    return valid_outputs(*reduce(laws.norm, x.data, x.mask, _dims(x, dim), keepdim, ord=2 if ord is None else ord))
+    data = _cast(x, dtype)
+    return valid_outputs(*reduce(laws.norm, data, x.mask, _dims(x, dim), keepdim, ord=2 if ord is None else ord))
 
 
 def _arg(largest: bool) -> Callable[..., Pair]:
@@ -83,8 +86,6 @@ def _arg(largest: bool) -> Callable[..., Pair]:
 
 def _extreme(largest: bool) -> Callable[..., Any]:
     def rule(x: Pair, dim: Any = None, keepdim: bool = False) -> Any:
-        if type(dim) is Pair or isinstance(dim, Tensor):
-            raise NotImplementedError("use torch.maximum or torch.minimum for two sparse masked tensors")
         best, where = order.extreme(x.data, x.mask, _dims(x, dim), keepdim, largest=largest)
         return valid_outputs(*best) if dim is None else (valid_outputs(*best), valid_outputs(*where))
 
@@ -93,14 +94,14 @@ def _extreme(largest: bool) -> Callable[..., Any]:
 
 def _softmax(log: bool) -> Callable[..., Pair]:
     def rule(x: Pair, dim: int, dtype: torch.dtype | bool | None = None) -> Pair:
-        data = x.data if not isinstance(dtype, torch.dtype) else with_values(x.data, values(x.data).to(dtype))
+        data = _cast(x, dtype if isinstance(dtype, torch.dtype) else None)
         return Pair(along.softmax(data, x.mask, _axis(x, dim), log=log, mode="safe"), x.mask)
 
     return rule
 
 
 def scan(rule: Callable[..., Pair], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
-    data = x.data if dtype is None else with_values(x.data, values(x.data).to(dtype))
+    data = _cast(x, dtype)
     (result,) = along.scan(lambda row, _: [rule(row, 1)], data, x.mask, _axis(x, dim))
     return Pair(result, x.mask)
 
@@ -122,34 +123,12 @@ def _quantile(skip_nan: bool) -> Callable[..., Pair]:
     return rule
 
 
-SCANS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("cumsum", "cumprod", "logcumsumexp"), scan),
-    **dict.fromkeys(("cummax", "cummin"), scan_extreme),
-}
-OPS: dict[str, Callable[..., Any]] = {
-    **{name: _reduction(getattr(laws, name)) for name in ("sum", "mean", "prod", "amax", "amin", "any", "all")},
-    **{name: _reduction(getattr(laws, name)) for name in ("nansum", "logsumexp", "count_nonzero")},
-    "var": _moment(laws.var),
-    "std": _moment(laws.std),
-    "linalg_vector_norm": norm,
-    "norm": norm,
-    "argmax": _arg(True),
-    "argmin": _arg(False),
-    "max": _extreme(True),
-    "min": _extreme(False),
-    **{name: _softmax(False) for name in ("softmax", "_softmax", "_sparse_softmax")},
-    **{name: _softmax(True) for name in ("log_softmax", "_log_softmax", "_sparse_log_softmax")},
-    **dict.fromkeys(("matmul", "mm", "mv", "_sparse_mm"), matmul),
-    **dict.fromkeys(("addmm", "addmv"), affine),
-    "linear": linear,
-    "median": sorting.median,
-    "nanmedian": partial(sorting.median, skip_nan=True),
-    "sort": sorting.sort,
-    "topk": sorting.topk,
-    "kthvalue": sorting.kthvalue,
-    "mode": mode,
-    "quantile": _quantile(False),
-    "nanquantile": _quantile(True),
-    "aminmax": aminmax,
-    **{name: _with_mean(law) for name, law in (("var_mean", laws.var), ("std_mean", laws.std))},
-}
+sum, mean, prod, nansum = (_reduction(law) for law in (laws.sum, laws.mean, laws.prod, laws.nansum))
+amax, amin, any, all = (_reduction(law) for law in (laws.amax, laws.amin, laws.any, laws.all))
+logsumexp, count_nonzero = _reduction(laws.logsumexp), _reduction(laws.count_nonzero)
+var, std = _moment(laws.var), _moment(laws.std)
+var_mean, std_mean = _with_mean(laws.var), _with_mean(laws.std)
+argmax, argmin = _arg(True), _arg(False)
+max, min = _extreme(True), _extreme(False)
+softmax, log_softmax = _softmax(False), _softmax(True)
+quantile, nanquantile = _quantile(False), _quantile(True)

@@ -1,62 +1,62 @@
-"""Ops on pairs with sparse data: values are stored where something is specified, and only those can be valid.
+"""Lifts: how a row's rule serves pairs with sparse data.
 
-The mask of such a pair has the data's layout and indices.  Elementwise ops run the family's own rule on the stored
-values (so ``cos`` needs no dense result: what is unspecified is masked out), binary ones on the common pattern;
-reductions, softmax and scans use the verbs that the functional forms use; views are the plain op on data and mask.
+Elementwise ops run the family's own rule on the stored values (so ``cos`` needs no dense result: what is unspecified is
+masked out), binary ones on the common pattern; scans run it on each slice; reductions, products and views have forms of
+their own.  A row names its lift.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .. import errors, shapes
+from .. import shapes
 from ..layouts import validity
 from ..layouts.elements import at, built, is_sparse, keys, of, same_pattern, values, with_values
+from ..op import Lift, NoForm, Rule
 from ..pair import Pair
-from . import views
-from .forms import OPS, SCANS
-
-ELEMENTWISE = ("pointwise", "activation", "special", "cast", "like", "choose", "random", "loss")
-VIEWS = ("shape", "layout")
+from . import forms
 
 
-def run(entry: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """What the entry's op gives for arguments of which at least one is a pair with sparse data."""
-    name = entry.overload._schema.name.rpartition("::")[2]
-    family = entry.op.rule.__module__.rpartition(".")[2]
-    if entry.kind == "functional" and name in OPS:
-        return OPS[name](*args, **kwargs)
-    if entry.kind == "functional" and name in SCANS:
-        return SCANS[name](entry.rule, *args, **kwargs)
-    if entry.kind != "out" and family in ELEMENTWISE:
-        return elementwise(entry.rule, args, kwargs)
-    if entry.kind == "functional" and family in VIEWS:
-        return _view(entry, name, args, kwargs)
-    raise _without_form(entry, args)
+def instead(form: Rule) -> Lift:
+    """Another rule altogether: ``form``, a family on stored values."""
+    return Lift("form", lambda rule: form)
 
 
-def _view(entry: Any, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The op on data and mask, where torch has it for the layout, else the entries moved; nothing becomes dense."""
-    if name in views.FORMS:
-        return views.FORMS[name](*args, **kwargs)
-    try:
-        return entry.rule(*args, **kwargs)
-    except (RuntimeError, NotImplementedError) as reason:
-        raise _without_form(entry, args) from reason
+def _scan(rule: Rule) -> Rule:
+    return partial(forms.scan, rule)
 
 
-def _without_form(entry: Any, args: Sequence[Any]) -> errors.UnsupportedOpError:
-    leaves = [b for a in args for b in (a if isinstance(a, list | tuple) else (a,))]
-    layout = next(a.data.layout for a in leaves if type(a) is Pair and is_sparse(a.data))
-    return errors.UnsupportedOpError(
-        f"{entry.overload.name()} has no form for masked tensors of layout {layout}; convert first: x.to_dense() keeps "
-        "validity"
-    )
+def _scan_extreme(rule: Rule) -> Rule:
+    return partial(forms.scan_extreme, rule)
 
 
-def elementwise(rule: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def _on_values(rule: Rule) -> Rule:
+    def on_values(*args: Any, **kwargs: Any) -> Any:
+        return elementwise(rule, args, kwargs)
+
+    return on_values
+
+
+def _as_it_is(rule: Rule) -> Rule:
+    def as_it_is(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return rule(*args, **kwargs)
+        except (RuntimeError, NotImplementedError) as reason:  # torch has no kernel for the layout
+            raise NoForm from reason
+
+    return as_it_is
+
+
+on_values = Lift("on values", _on_values)  #: elementwise: the rule itself, on the stored values
+as_it_is = Lift("as it is", _as_it_is)  #: torch's own op moves the entries of data and mask
+scan = Lift("scan", _scan)  #: the rule itself, on the stored values of each slice
+scan_extreme = Lift("scan", _scan_extreme)  #: the same for two results, the second of which are positions
+
+
+def elementwise(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The rule on the stored values of the common pattern of its sparse arguments; strided ones are read there."""
     sparse = [a for a in args if type(a) is Pair and is_sparse(a.data)]
     pattern = sparse[0].mask

@@ -87,3 +87,8 @@ def median(x: Pair, dim: int | None = None, keepdim: bool = False, *, skip_nan: 
     rank = middle if skip_nan else torch.where(nans > 0, stored - nans, middle)
     values, positions = s.at(rank, keepdim)
     return values if dim is None else (values, positions)
+
+
+def nanmedian(x: Pair, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The lower median of what is not NaN."""
+    return median(x, dim, keepdim, skip_nan=True)

@@ -3,8 +3,7 @@
 The result has the input's layout if it has two dimensions, and is COO otherwise.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -90,16 +89,3 @@ def slice_(x: Pair, dim: int = 0, start: int | None = None, end: int | None = No
     kept = (along >= 0) & (places[dim] < chosen.stop) & (along % step == 0)
     places[dim] = along // step
     return moved(x, [len(chosen) if d == dim else n for d, n in enumerate(x.data.shape)], places, kept)
-
-
-FORMS: dict[str, Callable[..., Any]] = {
-    **dict.fromkeys(("view", "reshape", "_unsafe_view"), reshape),
-    "permute": permute,
-    **dict.fromkeys(("t", "transpose"), transpose),
-    "flip": flip,
-    "squeeze": squeeze,
-    "unsqueeze": unsqueeze,
-    "select": select,
-    "slice": slice_,
-    "unbind": unbind,
-}
