@@ -20,7 +20,7 @@ import masked_tensor.functional as masked
 from masked_tensor.errors import UnsupportedOpError
 
 from .conftest import table
-from .examples import INPUTS, example, masks_of
+from .helpers.examples import INPUTS, example, masks_of
 from .oracles import groups, losses
 from .oracles import sparse as oracle
 

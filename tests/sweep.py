@@ -13,7 +13,7 @@ import torch
 
 from masked_tensor.errors import MaskedValueError, UnsupportedOpError
 
-from . import database, harness, transforms
+from .helpers import database, harness, transforms
 from .oracles import FAMILY, XFAIL
 
 # Entries that no masked tensor can reach, and why.

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
-from .harness import PAYLOADS, Masked, assert_same
+from .helpers.harness import PAYLOADS, Masked, assert_same
 from .oracles.attention import attend
 
 NAN = float("nan")

@@ -16,8 +16,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 import masked_tensor as mt
 from masked_tensor.errors import MaskedValueError, UnsupportedOpError
 
-from . import database, harness
-from .harness import Masked, is_record
+from .helpers import database, harness
+from .helpers.harness import Masked, is_record
 from .oracles import FAMILY, ORACLES
 from .test_laws import _plain_runs
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
-from .harness import Masked, assert_same
+from .helpers.harness import Masked, assert_same
 
 ROWS, WIDTH = 6, 3
 PAYLOADS = (-100, 10**9, 0, 5)

@@ -19,7 +19,7 @@ from torch.autograd import forward_ad
 import masked_tensor as mt
 from masked_tensor.api import convert
 
-from .messages import literals, templates
+from .helpers.messages import literals, templates
 
 ones = torch.ones
 

@@ -12,7 +12,7 @@ import masked_tensor.functional as masked
 from masked_tensor import layouts
 from masked_tensor.layouts.elements import canonical, same_pattern
 
-from .examples import INPUTS, masks_of
+from .helpers.examples import INPUTS, masks_of
 from .matrix import ALONG, REDUCTIONS, Positions
 
 pytestmark = [

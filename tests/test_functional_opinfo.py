@@ -21,7 +21,7 @@ import masked_tensor as mt
 from masked_tensor import functional, layouts
 from masked_tensor.engine.tensor import pair_of
 
-from . import database
+from .helpers import database
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),

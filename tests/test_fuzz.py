@@ -20,7 +20,7 @@ import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.testing import assert_close
 
-from .harness import Masked, poisoned
+from .helpers.harness import Masked, poisoned
 
 CHAINS = int(os.environ.get("FUZZ_CHAINS", "500"))
 PAYLOADS = (float("nan"), float("inf"), 1e30)

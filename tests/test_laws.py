@@ -9,7 +9,7 @@ import torch
 
 from masked_tensor.errors import MaskedValueError
 
-from . import database, harness, transforms
+from .helpers import database, harness, transforms
 from .oracles import FAMILY, ORACLES, XFAIL
 from .oracles.shape import VIEWS
 

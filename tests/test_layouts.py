@@ -17,7 +17,7 @@ from masked_tensor import layouts
 from masked_tensor.layouts import compressed, coo, strided
 from masked_tensor.layouts.elements import at, canonical, same_pattern
 
-from .examples import INPUTS
+from .helpers.examples import INPUTS
 from .matrix import check_pattern
 from .oracles import sparse as oracle
 

@@ -13,7 +13,7 @@ import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.shared.averaging import denominator, numerator
 
-from .harness import Masked, assert_same
+from .helpers.harness import Masked, assert_same
 from .oracles.loss import cross_entropy
 
 NAN, INF = float("nan"), float("inf")

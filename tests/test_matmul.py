@@ -8,8 +8,8 @@ import masked_tensor as mt
 from masked_tensor import Payload
 from masked_tensor.engine.tensor import pair_of
 
-from .database import Sample
-from .harness import PAYLOADS, Masked, assert_same, masked_case, run
+from .helpers.database import Sample
+from .helpers.harness import PAYLOADS, Masked, assert_same, masked_case, run
 from .oracles.matmul import add, contract
 
 NAN = float("nan")
@@ -103,7 +103,7 @@ def test_addmm_activation(use_gelu):
 
 
 def run_args(case, payload):
-    from .harness import build
+    from .helpers.harness import build
 
     return build(case.args, payload)
 

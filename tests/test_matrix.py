@@ -7,7 +7,7 @@ import pytest
 from masked_tensor import functional
 
 from . import matrix
-from .examples import INPUTS
+from .helpers.examples import INPUTS
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),  # torch's own, once

@@ -17,8 +17,8 @@ import masked_tensor as mt
 from masked_tensor.engine.tensor import MaskedTensor, pair_of
 from masked_tensor.testing import assert_close
 
-from .database import MODULES, module_samples
-from .harness import poisoned, random_mask
+from .helpers.database import MODULES, module_samples
+from .helpers.harness import poisoned, random_mask
 
 PARTS = ("outputs", "input gradients", "parameter gradients", "buffers")
 LAWS = ("garbage", "identity", "padding", "inference")

@@ -14,7 +14,7 @@ from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import select
 from masked_tensor.shared import chunks, standardize
 
-from .harness import Masked, assert_same
+from .helpers.harness import Masked, assert_same
 from .oracles.normalize import local_response_norm
 
 NAN = float("nan")

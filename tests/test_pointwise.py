@@ -10,7 +10,7 @@ from masked_tensor import MaskedTensor, Payload
 from masked_tensor.engine import table
 from masked_tensor.engine.tensor import pair_of
 
-from . import database, harness
+from .helpers import database, harness
 from .oracles import FAMILY
 
 NAN, INF = math.nan, math.inf

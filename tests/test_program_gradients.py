@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from masked_tensor import MaskedTensor
 
-from .twins import basic_key, fresh
+from .helpers.twins import basic_key, fresh
 
 PROGRAMS = 1000
 STEPS = 8

@@ -10,9 +10,9 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from .reading_steps import VALUES, VIEWS
-from .twins import fresh
-from .writing_steps import WRITES
+from .helpers.reading_steps import VALUES, VIEWS
+from .helpers.twins import fresh
+from .helpers.writing_steps import WRITES
 
 PROGRAMS = int(os.environ.get("MASKED_TENSOR_PROGRAMS", "3000"))
 STEPS = 8

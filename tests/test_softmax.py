@@ -11,7 +11,7 @@ from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.rules.softmax import softmax
 
-from .harness import Masked, assert_same
+from .helpers.harness import Masked, assert_same
 from .oracles.softmax import slices
 
 INF, NAN = float("inf"), float("nan")

@@ -16,7 +16,7 @@ from masked_tensor import layouts
 from masked_tensor.layouts.elements import canonical, same_pattern
 from masked_tensor.testing import assert_close
 
-from .examples import INPUTS, example, masks_of
+from .helpers.examples import INPUTS, example, masks_of
 from .matrix import check_pattern, compare
 from .oracles import sparse as oracle
 from .oracles.groups import EPS, parameters

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from . import database
+from .helpers import database
 from .oracles import ORACLES
 from .sweep import REASONS, SKIPPED, judge, score
 

@@ -9,7 +9,7 @@ from torch import nn
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
-from .harness import Masked, assert_same
+from .helpers.harness import Masked, assert_same
 
 NAN = float("nan")
 BATCH, TIME, WIDTH = 3, 6, 8

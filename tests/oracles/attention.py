@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 from .matmul import masked
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 from .matmul import linear
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from masked_tensor import layouts
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 from . import loss
 
 KNOWN = 3  # every third target is masked out

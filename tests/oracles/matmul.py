@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 
 
 def masked(x: Any) -> Masked:

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 
 
 def both(x: Any) -> Masked:

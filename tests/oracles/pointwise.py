@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 from .. import database
-from ..harness import Masked
+from ..helpers.harness import Masked
 
 
 def operands(*trees: Any) -> list[Any]:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from masked_tensor.errors import MaskedValueError
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 from .pointwise import CASTS
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 from .slices import Dim, located, masked, reduced, scanned
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 from .pointwise import masked
 from .windows import core, each, zero
 

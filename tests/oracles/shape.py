@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 
 
 def moved(op: Any, *args: Any, **kwargs: Any) -> Any:

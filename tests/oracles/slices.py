@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 
 Dim = int | Sequence[int] | None
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 
-from ..harness import Masked
+from ..helpers.harness import Masked
 
 
 def slices(function: Any, x: Masked, dim: int, dtype: torch.dtype | None) -> Masked:
