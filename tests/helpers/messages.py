@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-PACKAGE = Path(__file__).parent.parent / "masked_tensor"
+PACKAGE = Path(__file__).parent.parent.parent / "masked_tensor"
 
 
 def templates() -> dict[str, str]:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
-from .. import database
+from ..helpers import database
 from ..helpers.harness import Masked
 
 
