@@ -1,8 +1,10 @@
 """What Python and its libraries ask of an object."""
 
 import copy
+import gc
 import io
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from torch import nn
 
 import masked_tensor as mt
 from masked_tensor import MaskedValueError, UnsupportedOpError
+from masked_tensor.engine.tensor import ENGINE
 
 NAN = float("nan")
 
@@ -63,6 +66,47 @@ def test_broadcast_masks_stay_compact_in_a_copy(how: str) -> None:
     x = mt.masked_tensor(torch.ones(100, 50), torch.rand(100, 1) < 0.5)
     assert COPIES[how](x).get_mask().stride() == x.get_mask().stride()
     assert len(pickle.dumps(x)) < 100 * 50 * 4 + 3000
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_a_tensor_that_left_its_graph_is_copied_without_it(how: str) -> None:
+    x = mt.masked_tensor([1.0, None], requires_grad=True)
+    y = x * 2
+    y.sum()  # y now holds the plain data that its tracked uses share
+    y.detach_()
+    y.label = "kept"
+    z = COPIES[how](y)
+    assert z.tolist() == [2.0, None]
+    assert not z.requires_grad
+    assert z.label == "kept"
+
+
+def test_a_tensor_that_left_its_graph_does_not_keep_it_alive() -> None:
+    x = mt.masked_tensor([1.0, None], requires_grad=True)
+    y = x * 2
+    y.sum()
+    leaf = weakref.ref(x)
+    del x
+    assert leaf() is not None
+    y.detach_()
+    gc.collect()
+    assert leaf() is None
+
+
+@pytest.mark.parametrize("how", COPIES)
+def test_what_the_engine_keeps_on_a_tensor_is_not_copied(how: str) -> None:
+    x = mt.masked_tensor([[1.0, None], [3.0, 4.0]]).harden_mask()
+    tracked = mt.masked_tensor([[1.0, None], [3.0, 4.0]], requires_grad=True) * 2
+    tracked.sum()
+    tracked.detach_()
+    for tensor in (x, x.t(), tracked, tracked.data):
+        tensor.__tensor_flatten__()
+        tensor.label = "mine"
+        assert set(tensor.__dict__) <= {*ENGINE, "label"}  # the engine's list is complete
+        made = COPIES[how](tensor)
+        assert made.tolist() == tensor.tolist()
+        assert not set(made.__dict__) & {"_entered", "_history"}
+        assert made.label == "mine"
 
 
 def test_deepcopy_is_deep() -> None:

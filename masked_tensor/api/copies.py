@@ -8,10 +8,8 @@ from torch import Tensor
 from torch.utils.data._utils.collate import default_collate_fn_map
 
 from .. import layouts, masks
-from ..engine.tensor import MaskedTensor, pair_of, wrap
+from ..engine.tensor import ENGINE, MaskedTensor, pair_of, reset, wrap
 from ..pair import Pair, Payload
-
-ENGINE = ("_pair", "_family", "_seen", "_history", "_born", "_view")  # attributes that are rebuilt, not copied
 
 
 def rebuild(data: Tensor, mask: Tensor, payload: str, requires_grad: bool, attributes: dict[str, Any]) -> MaskedTensor:
@@ -27,6 +25,7 @@ def _small(mask: Tensor) -> Tensor:
 
 
 def _attributes(x: MaskedTensor) -> dict[str, Any]:
+    """What the user hung onto ``x``; the engine's own attributes are made anew."""
     return {name: value for name, value in x.__dict__.items() if name not in ENGINE}
 
 
@@ -89,7 +88,7 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
         raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
     pair = pair_of(new) if type(new) is MaskedTensor else Pair(new.detach(), masks.full(new.shape, new.device))
-    x._family, x._seen, x._history, x._born, x._pair = None, 0, None, 0, pair
+    reset(x, pair)
 
 
 rebuild.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file

@@ -81,6 +81,7 @@ def detach(x: MaskedTensor) -> MaskedTensor:
         raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
     if x.requires_grad:
         torch.ops.aten.detach_.default.redispatch(_AUTOGRAD, x)
+        x._entered = None  # it would keep the graph alive
     return x
 
 

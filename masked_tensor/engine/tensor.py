@@ -41,13 +41,14 @@ class MaskedTensor(Tensor):
     masked_tensor([1.0000, --], valid=1/2)
     """
 
+    # What the engine keeps on a tensor.  Each is annotated: ENGINE below is made of the annotations.
     _pair: Pair
     _family: aliasing.Family | None = None  # set once the tensor has views
-    _seen = 0  # the family's version that _pair reflects
+    _seen: int = 0  # the family's version that _pair reflects
     _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
-    _born = 0  # the number of tracked writes that this member's own history reflects
+    _born: int = 0  # the number of tracked writes that this member's own history reflects
     _entered: tuple[Pair, int, Tensor] | None = None  # (pair, version, the plain data that all tracked uses share)
-    _given = False  # while compiling: an input of the graph
+    _given: bool = False  # while compiling: an input of the graph
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -150,6 +151,9 @@ class MaskedTensor(Tensor):
         self._view = self._pair.mask, mask
 
 
+ENGINE = tuple(MaskedTensor.__annotations__)  #: the attributes that are the engine's, not the user's
+
+
 @cache
 def _code() -> str:
     """A digest of this package's code: a compiled graph that was cached before the code changed is not reused."""
@@ -188,6 +192,13 @@ def hold(x: MaskedTensor, pair: Pair) -> None:
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
         known = getattr(pair.mask, "_bytes", None)
         x._view = pair.mask, masks.to_bytes(pair.mask) if known is None else known
+
+
+def reset(x: MaskedTensor, pair: Pair) -> None:
+    """Makes ``pair`` the inside of ``x``, which forgets its views, its history and what it kept of its graph."""
+    for name in ENGINE:
+        x.__dict__.pop(name, None)
+    hold(x, pair)
 
 
 def _wrap_sparse(pair: Pair) -> MaskedTensor:
