@@ -7,10 +7,13 @@ mask is dropped silently.
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .. import errors
+from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor, pair_of
+from ..pair import plain
 from . import convert, copies
 from .show import HOLE
 
@@ -68,8 +71,10 @@ def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
 
 
 def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
-    """``x.new(...)``: as :meth:`new_tensor` and ``new_empty``, plain."""
-    return pair_of(x).data.new(*args, **kwargs)
+    """``x.new(...)``: of sizes as ``new_empty``, valid everywhere; of data as :meth:`new_tensor`, plain."""
+    new = pair_of(x).data.new(*args, **kwargs)
+    sizes = all(isinstance(a, int | torch.Size) for a in args)
+    return leave(plain(new)) if sizes else new  # type: ignore[no-any-return]
 
 
 def contains(x: MaskedTensor, element: Any) -> bool:

@@ -45,6 +45,20 @@ def chunk_cat(tensors: Sequence[Pair | Tensor], dim: int, num_chunks: int) -> Pa
     return Pair(data, ~torch._chunk_cat([~p.mask for p in parts], dim, num_chunks), _payload(parts))
 
 
+def pad_sequence(
+    sequences: Sequence[Pair | Tensor],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> Pair:
+    """torch's ``pad_sequence``: the padding is valid (``masked_tensor.pad_sequence`` makes holes of it)."""
+    parts = [pair.of(s) for s in sequences]
+    pad = torch.nn.utils.rnn.pad_sequence
+    data = pad([p.data for p in parts], batch_first, padding_value, padding_side)
+    mask = pad([p.mask for p in parts], batch_first, True, padding_side)
+    return Pair(data, mask, _payload(parts))
+
+
 def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tensor:
     for d in range(len(shape)):
         if d != dim and shape[d] > 0 and all(m.stride(d) == 0 or m.shape[d] == 1 for m in parts):
@@ -62,4 +76,5 @@ ROWS = [
     Op("_stack", stack),
     Op("block_diag", block_diag),
     Op("_chunk_cat", chunk_cat),
+    Op("pad_sequence", pad_sequence, batched=True),
 ]

@@ -1,13 +1,17 @@
-"""Copies and likes: a copy and a ``*_like`` keep the mask, ``new_*`` gives a plain tensor."""
+"""Copies and likes: a copy and a ``*_like`` keep the mask; what ``new_*`` makes is valid everywhere.
+
+``new_zeros`` and its sisters give masked tensors, because code that makes one by ``x.new_zeros(size)`` goes on to write
+results of ``x`` into it, holes included.  ``new_tensor`` is told its values, and plain.
+"""
 
 from typing import Any
 
 from torch._ops import OpOverload
 
-from .. import masks
+from .. import masks, pair
 from ..op import Op, rows
 from ..pair import Pair, Payload
-from ..sparse.lifts import as_it_is, on_values
+from ..sparse.lifts import as_it_is, on_values, strided
 
 
 def copied(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
@@ -27,15 +31,15 @@ def zeros_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     return Pair(data, masks.on(x.mask, data.device), Payload.ZERO)
 
 
-def new(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """``new_*``: a plain tensor of the given size, with dtype and device of ``x``."""
-    return op(x.data, *args, **kwargs)
+def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """``new_*``: a tensor of the given size, valid everywhere, with dtype and device of ``x``."""
+    return pair.plain(op(x.data, *args, **kwargs))
 
 
-def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int], **kwargs: Any) -> Any:
-    """Autograd's way to make room for a copied gradient: of the own size it keeps the mask."""
+def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int], **kwargs: Any) -> Pair:
+    """Autograd's way to make room for a copied gradient: of the own size it keeps the mask, else valid everywhere."""
     data = op(x.data, size, stride, **kwargs)
-    return Pair(data, masks.on(x.mask, data.device)) if tuple(size) == tuple(x.mask.shape) else data
+    return Pair(data, masks.on(x.mask, data.device)) if tuple(size) == tuple(x.mask.shape) else pair.plain(data)
 
 
 def is_same_size(x: Any, other: Any) -> bool:
@@ -49,7 +53,7 @@ ROWS = [
     Op("detach", copied, generic=True, sparse=on_values, detaches=True),
     *rows("empty_like ones_like full_like rand_like randn_like randint_like", like, generic=True, sparse=on_values),
     Op("zeros_like", zeros_like, generic=True, sparse=on_values),
-    *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=on_values),
+    *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=strided),
     Op("new_empty_strided", new_empty_strided, generic=True),
     Op("is_same_size", is_same_size, sparse=as_it_is),
 ]

@@ -11,7 +11,7 @@ import torch
 from ..op import Op
 from ..pair import Pair
 from ..sparse.lifts import on_values
-from .pointwise import always, elements, plainly
+from .pointwise import always, elements, guarded, plainly
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -20,9 +20,19 @@ def polygamma(n: Any, x: Any) -> Any:
     return plainly(torch.ops.aten.polygamma.default, n, x)
 
 
+def vander(x: Pair, N: int | None = None, increasing: bool = False) -> Pair:
+    """``torch.vander``: a row of powers of each entry; a hole to the power 0 is 1, as in ``linalg.vander``."""
+    made = torch.vander(x.data.detach(), N, increasing)  # torch's checks and dtype; it has no derivative
+    powers = torch.linalg.vander(guarded([x.data.to(made.dtype)], x.mask)[0], N=max(made.shape[1], 2))
+    mask = x.mask.unsqueeze(-1) | (torch.arange(powers.shape[1], device=x.mask.device) == 0)
+    data, mask = (v[:, : made.shape[1]] for v in (powers, mask))
+    return Pair(data, mask) if increasing else Pair(data.flip(1), mask.flip(1))
+
+
 ROWS = [
     *elements("erfinv special_i1 special_i1e", keeps_zero=always),
     *elements("erfc digamma lgamma mvlgamma igamma igammac i0 sinc logit"),
+    Op("vander", vander),
     Op("polygamma", polygamma, sparse=on_values),
     *elements("special_entr special_erfcx special_log_ndtr special_ndtri special_xlog1py special_zeta special_airy_ai"),
     *elements("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),

@@ -50,8 +50,16 @@ def _as_it_is(rule: Rule) -> Rule:
     return as_it_is
 
 
+def _strided(rule: Rule) -> Rule:
+    def strided(x: Pair, *args: Any, **kwargs: Any) -> Any:
+        return rule(Pair(values(x.data), values(x.mask)), *args, **kwargs)
+
+    return strided
+
+
 on_values = Lift("on values", _on_values)  #: elementwise: the rule itself, on the stored values
 as_it_is = Lift("as it is", _as_it_is)  #: torch's own op moves the entries of data and mask
+strided = Lift("strided", _strided)  #: of the tensor only its kind matters: the result is strided
 scan = Lift("scan", _scan)  #: the rule itself, on the stored values of each slice
 scan_extreme = Lift("scan", _scan_extreme)  #: the same for two results, the second of which are positions
 

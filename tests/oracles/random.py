@@ -40,7 +40,7 @@ def jointly(fill: float) -> Any:
 
 
 def fresh(op: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """``new_*``: plain."""
+    """``new_*``: valid everywhere."""
     return op(x.data if isinstance(x, Masked) else x, *args, **kwargs)
 
 

@@ -1,0 +1,108 @@
+"""Fresh tensors that masked results are written into: what ``new_*`` makes, and torch's own code that relies on it."""
+
+import pytest
+import torch
+from torch import nn
+
+import masked_tensor as mt
+from masked_tensor.engine.tensor import pair_of
+
+NAN = float("nan")
+
+
+def example(requires_grad: bool = False) -> mt.MaskedTensor:
+    x = mt.as_masked_tensor(torch.tensor([[1.0, 2.0], [3.0, NAN]]), torch.tensor([[True, True], [True, False]]))
+    return x.requires_grad_(requires_grad)
+
+
+NEW = {
+    "new_zeros": lambda x: x.new_zeros(2, 3),
+    "new_ones": lambda x: x.new_ones((2, 3), dtype=torch.float64),
+    "new_full": lambda x: x.new_full((2, 3), 7.0),
+    "new_empty": lambda x: x.new_empty(2, 3),
+    "new_empty_strided": lambda x: x.new_empty_strided((2, 3), (1, 2)),
+    "new": lambda x: x.new(2, 3),
+    "new of a size": lambda x: x.new(torch.Size([2, 3])),
+}
+
+
+CASES = [(example(), make) for make in NEW.values()]
+CASES += [(mt.as_masked_tensor(torch.eye(3).to_sparse()), make) for name, make in NEW.items() if name[-1] in "sly"]
+
+
+@pytest.mark.parametrize(("x", "make"), CASES)
+def test_new_ones_are_valid_everywhere(x, make) -> None:
+    fresh = make(x)
+    expected = make(torch.zeros(2))
+    assert type(fresh) is mt.MaskedTensor
+    assert (fresh.shape, fresh.dtype, fresh.stride()) == (expected.shape, expected.dtype, expected.stride())
+    assert pair_of(fresh).mask.all()
+    assert pair_of(fresh).mask.untyped_storage().nbytes() == 1  # a mask of one byte until something is written
+
+
+def test_data_gives_a_plain_tensor() -> None:
+    assert type(example().new_tensor([1.0])) is torch.Tensor
+    assert type(example().new([1.0, 2.0])) is torch.Tensor
+
+
+@pytest.mark.parametrize("make", ["new_zeros", "new_empty"])
+def test_masked_results_are_written_into_them(make) -> None:
+    x = example(requires_grad=True)
+    y = getattr(x, make)(2, 3)
+    y[:, :2] = x * 2
+    y[:, 2] = x[:, 0].exp()
+    assert y.tolist()[1][:2] == [6.0, None]
+    y.sin().sum().backward()
+    valid = torch.tensor([1.0, 2.0, 3.0])
+    expected = 2 * (2 * valid).cos() + torch.tensor([1.0, 0, 1]) * valid.exp().cos() * valid.exp()
+    torch.testing.assert_close(pair_of(x.grad).data[pair_of(x.grad).mask], expected)
+    assert pair_of(x.grad).data[1, 1] == 0
+
+
+def test_torch_pads_sequences_with_valid_constants() -> None:
+    x = example(requires_grad=True)
+    for side, expected in (("right", [[1, 2], [3, 5]]), ("left", [[1, 2], [5, 3]])):
+        padded = nn.utils.rnn.pad_sequence([x[0], x[1, :1]], True, padding_value=5.0, padding_side=side)
+        assert padded.tolist() == expected
+    holes = nn.utils.rnn.pad_sequence([x[1], torch.ones(3)])
+    assert holes.tolist() == [[3, 1], [None, 1], [0, 1]]
+    holes.square().sum().backward()
+    assert x.grad.filled(0).tolist() == [[0, 0], [6, 0]]
+
+
+def test_adaptive_softmax() -> None:
+    """torch's module writes what each cluster of classes gives into ``new_empty``."""
+    torch.manual_seed(0)
+    module = nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10], div_value=2.0).double()
+    rows, target = torch.randn(4, 8, dtype=torch.float64), torch.tensor([1, 7, 12, 3])
+    mask = torch.tensor([True, True, True, False])
+    x = mt.as_masked_tensor(torch.where(mask[:, None], rows, NAN), mask[:, None])
+    output, loss = module(x, target)
+    loss.backward()
+    grads = [p.grad.clone() for p in module.parameters()]
+    module.zero_grad()
+    expected, mean = module(rows[:3], target[:3])
+    mean.backward()
+    torch.testing.assert_close(output, mt.as_masked_tensor(torch.cat([expected, expected[:1]]), mask))
+    torch.testing.assert_close(loss.item(), mean.item())
+    for g, p in zip(grads, module.parameters(), strict=True):
+        torch.testing.assert_close(g, p.grad)
+    torch.testing.assert_close(module.log_prob(x).filled(0)[:3], module.log_prob(rows[:3]))
+    assert module.log_prob(x).count() == 60
+
+
+@pytest.mark.parametrize("increasing", [False, True])
+def test_vander(increasing) -> None:
+    x = example(requires_grad=True)[1]
+    powers = torch.vander(x, 3, increasing).tolist()
+    assert [row[:: 1 if increasing else -1] for row in powers] == [[1, 3, 9], [1, None, None]]
+    assert torch.vander(x.detach().long()).dtype is torch.int64
+    for n in (None, 0, 1, 5):
+        assert torch.vander(x, n, increasing).shape == torch.vander(torch.ones(2), n, increasing).shape
+    data = torch.tensor([2.0, NAN, 3.0], dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([True, False, True])
+    torch.vander(mt.as_masked_tensor(data, mask), 4, increasing).sin().sum().backward()
+    plain = torch.tensor([2.0, 3.0], dtype=torch.float64, requires_grad=True)
+    torch.linalg.vander(plain, N=4).sin().sum().backward()
+    assert data.grad[1] == 0
+    torch.testing.assert_close(data.grad[mask], plain.grad)
