@@ -104,7 +104,7 @@ SECTIONS = {  # of the reference: the modules whose public names stand there; th
     "The class": ["tensor"],
     "Leaving": ["convert"],
     "Functional forms": [],
-    "Choosing a meaning": ["modes"],
+    "Choosing a meaning": ["modes", "factories"],
     "Asking and extending": ["inspect", "doors", "pair", "validity"],
     "Errors": ["errors"],
 }

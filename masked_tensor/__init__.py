@@ -23,6 +23,7 @@ from .api.create import (
     masked_where,
     pad_sequence,
 )
+from .api.factories import masked_factories
 from .api.inspect import explain
 from .api.modes import convolution_validity, mask_mismatch
 from .engine import batching  # noqa: F401 (it registers kernels)
@@ -55,6 +56,7 @@ __all__ = [
     "lengths_to_mask",
     "mask_mismatch",
     "masked_equal",
+    "masked_factories",
     "masked_invalid",
     "masked_tensor",
     "masked_where",

@@ -106,3 +106,73 @@ def test_vander(increasing) -> None:
     torch.linalg.vander(plain, N=4).sin().sum().backward()
     assert data.grad[1] == 0
     torch.testing.assert_close(data.grad[mask], plain.grad)
+
+
+FACTORIES = {
+    "zeros": lambda: torch.zeros(2, 3),
+    "ones": lambda: torch.ones((2, 3), dtype=torch.int64),
+    "full": lambda: torch.full((2, 3), 7),
+    "empty": lambda: torch.empty(2, 3),
+    "empty_strided": lambda: torch.empty_strided((2, 3), (1, 2)),
+    "zeros_like": lambda: torch.zeros_like(torch.tensor([1.0])),
+    "full_like": lambda: torch.full_like(torch.tensor([1.0]), 2.0),
+    "new_ones": lambda: torch.tensor([1.0]).new_ones(3),
+    "new_empty_strided": lambda: torch.tensor([1.0]).new_empty_strided((2, 3), (1, 2)),
+}
+
+
+@pytest.mark.parametrize("make", FACTORIES.values(), ids=FACTORIES.keys())
+def test_masked_factories(make) -> None:
+    with mt.masked_factories():
+        made = make()
+    assert type(made) is mt.MaskedTensor
+    assert type(make()) is torch.Tensor
+    assert (made.shape, made.dtype, made.stride()) == (make().shape, make().dtype, make().stride())
+    assert pair_of(made).mask.all()
+
+
+def test_masked_factories_leave_the_rest_alone() -> None:
+    x = example()
+    with mt.masked_factories():
+        assert torch.zeros_like(x).tolist() == [[0, 0], [0, None]]  # the mask of x
+        assert type(torch.tensor([1.0])) is type(torch.arange(3)) is torch.Tensor
+        assert torch.zeros(2, 2, out=(room := torch.tensor([[1.0, 2], [3, 4]]))) is room
+        assert torch.zeros(2, 2, layout=torch.sparse_coo).layout is torch.sparse_coo
+        leaf = torch.zeros(2, requires_grad=True)
+        assert leaf.is_leaf
+        assert leaf.requires_grad
+        mean, std = torch.std_mean(x)  # rules make room of their own
+        assert mean.count() == std.count() == 1
+
+
+def test_gradients_through_masked_factories() -> None:
+    """Also of losses that are differentiated inside, by ``torch.autograd.grad`` and by ``backward``."""
+    x = example(requires_grad=True)
+    with mt.masked_factories():
+        room = torch.zeros(3, 2, 2)
+        room[1] = x
+        room[2] = torch.softmax(x * 2, -1)
+        room[0, 0, 0] = 1.0
+        (first,) = torch.autograd.grad(room.sin().sum(), x, retain_graph=True)
+        room.sin().sum().backward()
+    y = example(requires_grad=True)
+    (torch.softmax(y * 2, -1).sin() + y.sin()).sum().backward()
+    torch.testing.assert_close(first, y.grad)
+    torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_masked_factories_are_left_by_an_error() -> None:
+    with pytest.raises(RuntimeError), mt.masked_factories():
+        torch.zeros(2) + torch.zeros(3)
+    assert type(torch.zeros(2)) is torch.Tensor
+
+
+def test_masked_factories_compiled() -> None:
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def stacked(x):
+        room = torch.zeros(2, *x.shape)
+        room[0] = x
+        return room
+
+    with mt.masked_factories():
+        assert stacked(example()).tolist() == [[[1, 2], [3, None]], [[0, 0], [0, 0]]]

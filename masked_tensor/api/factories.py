@@ -1,0 +1,67 @@
+"""Fresh tensors for code that fills them with masked results."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+from ..engine.tensor import MaskedTensor
+from .create import as_masked_tensor
+
+_NAMES = "empty zeros ones full"
+_FACTORIES: frozenset[Any] = frozenset(
+    [torch.empty_strided, torch.Tensor.new_empty_strided]
+    + [getattr(torch, form) for name in _NAMES.split() for form in (name, f"{name}_like")]
+    + [getattr(torch.Tensor, f"new_{name}") for name in _NAMES.split()]
+)
+_HOME = str(Path(__file__).parent.parent)
+
+
+@contextmanager
+def masked_factories() -> Iterator[None]:
+    """In here ``torch.zeros`` and its sisters give masked tensors, valid everywhere.
+
+    For code of others that makes room and then writes masked results into it: a plain tensor could not hold the
+    mask, and raises.  The sisters: ``torch.empty``, ``zeros``, ``ones``, ``full``, ``empty_strided``, their ``_like``
+    forms and the ``new_`` methods of *plain* tensors (those of masked tensors need no context).  With ``out=`` nothing
+    changes.  What torch makes inside its own functions is not concerned; a module's parameters are, so build models
+    outside.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> def running_total(x):  # of somebody else
+        ...     out = torch.zeros(len(x) + 1)
+        ...     for i, value in enumerate(x):
+        ...         out[i + 1] = out[i] + value
+        ...     return out
+        >>> x = mt.masked_tensor([1.0, 2.0, None])
+        >>> with mt.masked_factories():
+        ...     running_total(x).tolist()
+        [0.0, 1.0, 3.0, None]
+    """
+    with _Factories():
+        yield
+
+
+class _Factories(TorchFunctionMode):
+    def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func not in _FACTORIES or kwargs.get("out") is not None or _ours():
+            return func(*args, **kwargs)
+        requires_grad = kwargs.pop("requires_grad", False)
+        made = func(*args, **kwargs)
+        if type(made) is MaskedTensor or made.layout is not torch.strided:
+            return made.requires_grad_(requires_grad)
+        return as_masked_tensor(made, True).requires_grad_(requires_grad)
+
+
+def _ours() -> bool:
+    """Whether the call comes from this package (a derivative at work, which no function of torch's stands above)."""
+    if torch.compiler.is_dynamo_compiling():  # it does not trace into the package
+        return False
+    return sys._getframe(2).f_code.co_filename.startswith(_HOME)
