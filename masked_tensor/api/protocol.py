@@ -74,7 +74,7 @@ def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
     """``x.new(...)``: of sizes as ``new_empty``, valid everywhere; of data as :meth:`new_tensor`, plain."""
     new = pair_of(x).data.new(*args, **kwargs)
     sizes = all(isinstance(a, int | torch.Size) for a in args)
-    return leave(plain(new)) if sizes else new  # type: ignore[no-any-return]
+    return leave(plain(new)) if sizes else new
 
 
 def contains(x: MaskedTensor, element: Any) -> bool:
