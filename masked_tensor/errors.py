@@ -16,6 +16,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .compat import is_wrapped
+
 
 class MaskedValueError(ValueError):
     """A value was asked of an entry that is masked out (``bool(x)``, ``x.item()``, ``float(x)`` ...).
@@ -137,7 +139,7 @@ def forward_mode() -> RuntimeError:
 
 def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
-    if isinstance(x, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(x):
+    if isinstance(x, Tensor) and is_wrapped(x):
         return TypeError(f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}")
     return TypeError(f"{action}() takes a masked tensor, got {type(x).__name__}")
 

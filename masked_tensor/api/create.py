@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks
+from ..compat import transforming
 from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
 from ..select import select
-from ..tracing import transforming
 from . import given
 
 
