@@ -5,6 +5,8 @@ The last test reads every ``raise`` of the package and asks for an example of it
 
 import copy
 import re
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from expecttest import assert_expected_inline
 from torch.autograd import forward_ad
 
 import masked_tensor as mt
+from masked_tensor import compat
 from masked_tensor.api import convert
 
 from .helpers.messages import literals, templates
@@ -631,6 +634,16 @@ def test_modes_and_rows() -> None:
         TypeError,
         lambda: type("Mine", (mt.MaskedTensor,), {}),
         """MaskedTensor is final: give it new behaviour with register_rule, not by subclassing""",
+    )
+
+
+def test_a_torch_without_a_name_that_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "3.0")
+    monkeypatch.setitem(sys.modules, "torch._tensor_str", None)
+    refused(
+        ImportError,
+        lambda: runpy.run_path(compat.__file__),
+        """torch 3.0 lacks a private name that masked_tensor builds on (import of torch._tensor_str halted; None in sys.modules); this version of masked_tensor is made for torch 2.11 to 2.15""",
     )
 
 
