@@ -116,12 +116,13 @@ OURS = {n for path in FILES for n in attributes(ast.parse(path.read_text())) if 
 
 
 def imported(tree: ast.AST) -> dict[str, str]:
-    """What a file imports from torch: the name it has there, and its full name."""
+    """What a file imports from other packages: the name it has there, and its full name."""
     known = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            known |= {a.asname or "torch": a.name if a.asname else "torch" for a in node.names if "torch" in a.name}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and str(node.module).partition(".")[0] == "torch":
+            whole = ((a.asname, a.name if a.asname else a.name.partition(".")[0]) for a in node.names)
+            known |= {short or name: name for short, name in whole}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
             known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
     return known
 
