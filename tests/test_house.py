@@ -12,6 +12,9 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor import testing
+from masked_tensor.rules import FAMILIES
+
+from .oracles import FAMILY
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "masked_tensor").rglob("*.py"))
@@ -56,6 +59,16 @@ def test_tutorials_ask_a_question() -> None:
         question, underline, _ = (ast.get_docstring(ast.parse(script.read_text())) or "").split("\n", 2)
         assert question.endswith("?"), script.name
         assert set(underline) == {"="}, script.name
+
+
+@pytest.mark.parametrize("family", [family.__name__.rpartition(".")[2] for family in FAMILIES])
+def test_every_family_has_a_namesake_test_file(family: str) -> None:
+    assert (ROOT / "tests" / f"test_{family}.py").exists()
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILY.values())))
+def test_every_family_with_an_oracle_is_under_the_laws(family: str) -> None:
+    assert f'test_law = laws("{family}")' in (ROOT / "tests" / f"test_{family}.py").read_text()
 
 
 # ------------------------------------------------------------------------------------------- torch's private names

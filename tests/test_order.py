@@ -8,6 +8,8 @@ import torch
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 
+from .laws import laws
+
 INF, NAN = float("inf"), float("nan")
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -229,3 +231,6 @@ def test_row_masks_cost_nothing_and_stay_rows() -> None:
         assert result.get_mask().stride(1) == 0
     for a, b in itertools.pairwise([x.median(1).values, x.kthvalue(3, 1).values]):
         assert a.tolist() == b.tolist()
+
+
+test_law = laws("order")

@@ -11,6 +11,7 @@ from masked_tensor.engine import table
 from masked_tensor.engine.tensor import pair_of
 
 from .helpers import database, harness
+from .laws import laws
 from .oracles import FAMILY
 
 NAN, INF = math.nan, math.inf
@@ -211,3 +212,6 @@ def test_polygamma_in_place() -> None:
     x = wrapped([1.0, 2.0, 3.0])
     expected = torch.polygamma(1, x).tolist()
     assert x.polygamma_(1).tolist() == expected
+
+
+test_law = laws("pointwise")

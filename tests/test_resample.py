@@ -11,6 +11,7 @@ from torch import nn
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
+from .laws import laws
 from .test_conv import prefix
 
 PAYLOADS = [float("nan"), float("inf"), 1e30]
@@ -200,3 +201,6 @@ def test_channels_with_their_own_masks():
     x = mt.as_masked_tensor(torch.where(ragged, torch.ones(1, 2, 4, 4), torch.nan), ragged)
     assert pair_of(F.unfold(x, 2)).mask[0, :, 2].tolist() == [False] * 8
     assert pair_of(F.pad(x, (0, 1))).mask[0, :, 0].tolist() == [[True] * 4 + [False], [False] * 5]
+
+
+test_law = laws("resample")
