@@ -1,9 +1,10 @@
 """Leaves out what needs a GPU where there is none, and counts.
 
-After the law tests: how many entries and samples each family ran; after the matrix: how many calls per layout.
+After the law tests: how many entries and samples each family ran; after the sparse law: how many calls equal the
+strided ones and how many are refused; after the matrix: how many calls per layout.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,6 +32,7 @@ def table(outcomes: list[tuple[str, str, int]]) -> Iterator[str]:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     outcomes: list[tuple[str, str, int]] = []
+    sparse: Counter[str] = Counter()
     entries: dict[str, set[str]] = defaultdict(set)
     samples: dict[str, int] = defaultdict(int)
     for report in terminalreporter.stats.get("passed", []):
@@ -39,6 +41,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 family, name, checked = value
                 entries[family].add(name)
                 samples[family] += checked
+            elif key == "sparse law":
+                sparse.update(value)
             elif key == "matrix":
                 outcomes.append(value)
     if entries:
@@ -47,6 +51,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{family:12} {len(entries[family]):4} entries {samples[family]:7} samples")
         total = sum(map(len, entries.values())), sum(samples.values())
         terminalreporter.line(f"{'all':12} {total[0]:4} entries {total[1]:7} samples")
+    if sparse:
+        terminalreporter.section("rows and sparse layouts")
+        terminalreporter.line(", ".join(f"{number} {what}" for what, number in sparse.items()))
     if outcomes:
         terminalreporter.section("functional forms by layout of the input")
         for line in table(outcomes):

@@ -12,7 +12,7 @@ from ..compat import schema, transforming, tree_leaves
 from ..pair import Pair
 from .members import detach
 from .ports import assign, become, enter
-from .sparsely import on_sparse
+from .sparsely import on_sparse, refusal
 from .table import Entry
 from .tensor import MaskedTensor
 
@@ -81,7 +81,12 @@ def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
             "arguments requires grad."
         )
     positional = [enter(given.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in given]
-    result = entry.rule(*positional, **{k: enter(v, False) for k, v in given.items()})
+    rest = {k: enter(v, False) for k, v in given.items()}
+    if layouts.involved([*positional, *rest.values(), *(t._pair for t in targets)]):
+        raise refusal(
+            entry, positional, rest | {"out": [t._pair for t in targets]}, "out= would have to be stored anew"
+        )
+    result = entry.rule(*positional, **rest)
     results = result if isinstance(result, (list, tuple)) else (result,)
     for target, new in zip(targets, results, strict=True):
         _write_out(target, new)

@@ -41,10 +41,18 @@ def canonical(x: Tensor) -> Tensor:
 
 
 def values(x: Tensor) -> Tensor:
-    """The stored values of ``x``, one-dimensional; the gradient is of ``x``'s layout and pattern."""
+    """The stored values of ``x``, one-dimensional; the gradient is of ``x``'s layout and pattern.
+
+    Who reads a tensor twice reads the same values: their gradients are then added up as strided tensors, where torch's
+    engine cannot add up those of most layouts.
+    """
     if x.requires_grad and torch.is_grad_enabled():
-        return _Values.apply(x)  # type: ignore[no-any-return]
-    return of(x).stored(x).reshape(-1)  # type: ignore[no-any-return]
+        if x.is_leaf:  # would be kept alive by its own record
+            return _Values.apply(x)  # type: ignore[no-any-return]
+        if not hasattr(x, "_read"):
+            x._read = _Values.apply(x)  # type: ignore[attr-defined]
+        return x._read  # type: ignore[attr-defined, no-any-return]
+    return of(x).stored(x).detach().reshape(-1)  # type: ignore[no-any-return]  # a view of CSR has no real part
 
 
 def with_values(x: Tensor, new: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ from ..fill import SMALL_OTHER
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import select
-from ..sparse.lifts import on_values
+from ..sparse.lifts import chosen, on_values
 
 Operand = Pair | Tensor | float | bool | complex
 
@@ -81,6 +81,6 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
 
 
 ROWS = [
-    *rows("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=on_values),
+    *rows("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=chosen),
     Op("masked_fill", masked_fill, sparse=on_values),
 ]

@@ -16,7 +16,7 @@ from ..op import Lift, Op, rows
 from ..pair import Pair
 from ..select import select
 from ..sparse import views
-from ..sparse.lifts import as_it_is, instead
+from ..sparse.lifts import instead, moved, on_values
 
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
@@ -117,7 +117,7 @@ def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
     return Pair(op(x.data, *args), ~op(~x.mask, *args), x.payload)
 
 
-def moving(names: str, rule: Any, sparse: Lift = as_it_is, **said: Any) -> list[Op]:
+def moving(names: str, rule: Any, sparse: Lift = moved, **said: Any) -> list[Op]:
     """Rows of which torch, if nothing else is said, moves the entries of sparse data, too."""
     return rows(names, rule, generic=True, sparse=sparse, **said)
 
@@ -139,12 +139,16 @@ ROWS = [
     *moving("rot90", along),
     *moving("roll", roll),
     *moving("repeat", repeat),
+    *moving("repeat_interleave.self_int", move),
     *moving("view reshape", reshape, instead(views.reshape)),
+    *moving("flatten.using_ints", reshape, instead(views.flatten)),
     *moving("_unsafe_view", reshape, instead(views.reshape), shares=True),
     *moving("_reshape_alias _reshape_copy view_copy", reshape),
     *moving("view.dtype view_copy.dtype", reinterpret),
-    *moving("conj _conj _neg_view _conj_copy _neg_view_copy resolve_conj resolve_neg real imag", same_entries),
-    *moving("lift lift_fresh_copy detach_copy", same_entries),
+    *moving(
+        "conj _conj _neg_view _conj_copy _neg_view_copy resolve_conj resolve_neg real imag", same_entries, on_values
+    ),
+    *moving("lift lift_fresh_copy detach_copy", same_entries, on_values),
     *moving("view_as_real view_as_real_copy", view_as_real),
     *moving("view_as_complex view_as_complex_copy", view_as_complex),
     *moving("tensor_split.tensor_indices_or_sections", tensor_split),

@@ -10,6 +10,7 @@ from torch import Tensor
 from .. import shapes
 from ..layouts.elements import to
 from ..layouts.validity import valid_outputs
+from ..op import NoForm
 from ..pair import Pair
 from . import along, distinct, laws, order, ranks
 from .reduction import reduce
@@ -113,8 +114,15 @@ def scan_extreme(rule: Callable[..., tuple[Pair, Pair]], x: Pair, dim: int) -> t
 
 def _quantile(skip_nan: bool) -> Callable[..., Pair]:
     def rule(
-        x: Pair, q: float | Tensor, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+        x: Pair,
+        q: float | Tensor | Pair,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
     ) -> Pair:
+        if isinstance(q, Pair):
+            raise NoForm("the quantiles asked for must be plain")
         dims = _dims(x, dim)
         return valid_outputs(
             *ranks.quantile(x.data, x.mask, q, dims, keepdim, interpolation=interpolation, skip_nan=skip_nan)

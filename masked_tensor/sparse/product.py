@@ -8,6 +8,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..layouts.elements import built, is_sparse, keys, of, values
 from ..layouts.keys import unravel
+from ..op import NoForm
 from ..pair import Pair
 from ..select import guard
 
@@ -15,17 +16,19 @@ from ..select import guard
 def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     """sparse @ dense or dense @ sparse: valid where at least one stored pair is; cost is nnz times the columns."""
     if type(x) is not Pair or not is_sparse(x.data):
-        if type(y) is not Pair or y.data.dim() != 2:
-            raise ValueError("a sparse factor on the right must be a masked matrix")
+        if type(y) is not Pair or not is_sparse(y.data) or y.data.dim() != 2:
+            raise NoForm("one factor must be a sparse masked matrix")
         out = matmul(_transposed(y), _turned(x))
         return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))
     mask = y.mask if type(y) is Pair else None
     dense: Tensor = y.data if type(y) is Pair else y  # type: ignore[assignment]
-    if x.data.dim() != 2 or is_sparse(dense) or dense.dim() not in (1, 2) or dense.shape[0] != x.data.shape[1]:
-        raise ValueError(
+    if x.data.dim() != 2 or is_sparse(dense) or dense.dim() not in (1, 2):
+        raise NoForm(
             f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
             f"({x.data.layout}) @ {tuple(dense.shape)} ({dense.layout})"
         )
+    if dense.shape[0] != x.data.shape[1]:
+        raise RuntimeError(f"shapes {tuple(x.data.shape)} and {tuple(dense.shape)} cannot be multiplied")
     valid = values(x.mask).nonzero().view(-1)
     rows, columns = (of(x.mask).coordinate(x.mask, d)[valid] for d in (0, 1))
     factor = values(x.data)[valid]
@@ -48,7 +51,7 @@ def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: fl
         return Pair(data, product.mask)
     summand = pair.of(summand)
     if is_sparse(summand.data):
-        raise ValueError(f"the summand of a product must be strided, got {summand.data.layout}; use x.to_dense()")
+        raise NoForm(f"the summand of a product must be strided, got {summand.data.layout}")
     mask = masks.both(product.mask, masks.fit(summand.mask, product.mask.shape))
     added = guard(summand.data, mask)
     return Pair((added if beta == 1 else beta * added) + data, mask)

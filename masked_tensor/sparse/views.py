@@ -38,6 +38,10 @@ def reshape(x: Pair, shape: Sequence[int]) -> Pair:
     return moved(x, shape, unravel(keys(x.mask), shape))
 
 
+def flatten(x: Pair, start_dim: int = 0, end_dim: int = -1) -> Pair:
+    return reshape(x, torch.empty(x.data.shape, device="meta").flatten(start_dim, end_dim).shape)
+
+
 def permute(x: Pair, dims: Sequence[int]) -> Pair:
     shape = torch.empty(x.data.shape, device="meta").permute(tuple(dims)).shape
     places = _places(x)
@@ -59,7 +63,7 @@ def flip(x: Pair, dims: Sequence[int]) -> Pair:
 
 
 def squeeze(x: Pair, dim: int | Sequence[int] | None = None) -> Pair:
-    dims = shapes.canonical_dims(dim, x.data.dim())
+    dims = () if dim == () or dim == [] else shapes.canonical_dims(dim, x.data.dim())
     return reshape(x, [n for d, n in enumerate(x.data.shape) if n != 1 or d not in dims])
 
 

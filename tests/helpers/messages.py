@@ -15,7 +15,8 @@ def templates() -> dict[str, str]:
         for node in ast.walk(ast.parse(path.read_text())):
             message = _message(node)
             if message is not None:
-                found[f"{path.relative_to(PACKAGE)}:{node.lineno}"] = _pattern(message)
+                place, pattern = f"{path.relative_to(PACKAGE)}:{node.lineno}", _pattern(message)
+                found[place] = pattern if _name(node) != "NoForm" else rf".*? \({pattern}\); convert first: .*"
     return found
 
 
@@ -23,9 +24,14 @@ def _message(node: ast.AST) -> ast.expr | None:
     """The message of an exception made here; those that a function of errors.py words are found there."""
     if not isinstance(node, ast.Call) or not node.args or isinstance(node.args[0], ast.Starred):
         return None
-    kind = node.func.body if isinstance(node.func, ast.IfExp) else node.func  # (TypeError if ... else ValueError)(...)
-    name = kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
-    return node.args[0] if name.endswith("Error") else None
+    return node.args[0] if _name(node).endswith(("Error", "NoForm")) else None
+
+
+def _name(node: ast.AST) -> str:
+    """What is called."""
+    func = getattr(node, "func", node)
+    kind = func.body if isinstance(func, ast.IfExp) else func  # (TypeError if ... else ValueError)(...)
+    return kind.attr if isinstance(kind, ast.Attribute) else getattr(kind, "id", "")
 
 
 def _pattern(message: ast.expr) -> str:
