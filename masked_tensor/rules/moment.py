@@ -1,6 +1,7 @@
 """Variance and standard deviation over the n valid entries: a result is valid iff ``n > correction``.
 
-Two passes: the mean of the valid entries, then the squares of what is left.  The standard deviation has gradient 0 at
+Two passes: the mean of the valid entries, then the squares of what is left, d.  The mean is rounded, so that float32 d
+do not quite add up to 0: ``sum(d ** 2) - sum(d) ** 2 / n`` makes up for it.  The standard deviation has gradient 0 at
 zero variance, as the plain op has.
 """
 
@@ -63,15 +64,27 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
         else:
             x = Pair(zeroed(x), x.mask, Payload.ZERO)
         average = total(x, dims, True) / number
-        return _squared(select(x.data - average, x.mask, 0)).sum(dims, True)
+        distance = select(x.data - average, x.mask, 0)
+        return _about_zero(_squared(distance).sum(dims, True), distance, dims, number)
     whole = total(x, dims, True) / number if along in dims else None
-    sums = []
+    sums, rests = [], []
     for part, mask, start in chunks.pieces(x, along, 0):
         own = part.sum(dims, True) / number.narrow(along, start, part.shape[along]) if whole is None else whole
         cleared(part.sub_(own), mask)
+        rests.append(part.sum(dims, True))
         sums.append((_squared(part) if part.is_complex() else part.square_()).sum(dims, True))
-    result = torch.cat(sums, along)
-    return result.sum(along, True) if along in dims else result
+    result, rest = torch.cat(sums, along), torch.cat(rests, along)
+    if along in dims:
+        result, rest = result.sum(along, True), rest.sum(along, True)
+    return _about_zero(result, rest, (), number)
+
+
+def _about_zero(squares: Tensor, distance: Tensor, dims: tuple[int, ...], number: Tensor) -> Tensor:
+    """``squares`` less what a rounded mean adds: the sum of the distances, 0 but for that, which has no gradient."""
+    rest = distance.detach()
+    if rest.dtype not in (torch.float32, torch.complex64):
+        return squares
+    return (squares - _squared(rest.sum(dims, True) if dims else rest) / number).clamp_min(0)
 
 
 def _squared(x: Tensor) -> Tensor:

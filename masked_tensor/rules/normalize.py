@@ -11,11 +11,12 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
 from ..select import finished, guard, zeroed
+from ..shared.chunks import rounds
 from ..shared.standardize import Parameter, along, smallest_eps, standardize
+from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 
@@ -38,10 +39,12 @@ def native_layer_norm(
     """The form with the mean and the reciprocal standard deviation of every group."""
     x, dims = pair.of(x), _last(x, normalized_shape)
     groups = masks.any(x.mask, dims, True)
-    if masks.constant(x.mask, dims) and _plain(weight, bias, eps):
-        kernel: Any = torch.native_layer_norm
-        data, mean, rstd = kernel(_rows(x, weight), normalized_shape, weight, bias, eps)
-        return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
+    if masks.constant(x.mask, dims) and _plain(weight, bias):
+        dtype = _precision(x.data.dtype, eps)
+        if dtype is not None:
+            kernel: Any = torch.native_layer_norm
+            data, mean, rstd = _in(dtype, x, kernel, _rows(x, weight), normalized_shape, weight, bias, eps)
+            return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, bias)
     result, s = standardize(x, dims, eps, _wide(weight, x), _wide(bias, x))
     return result, _statistic(s.mean.to(x.data.dtype), groups), _statistic(s.rstd.to(x.data.dtype), groups)
@@ -58,9 +61,12 @@ def fused_rms_norm(
     """The form with the reciprocal root mean square of every group."""
     x, dims = pair.of(x), _last(x, normalized_shape)
     groups = masks.any(x.mask, dims, True)
-    if masks.constant(x.mask, dims) and _plain(weight, None, eps):
-        data, rstd = torch.ops.aten._fused_rms_norm.default(_rows(x, weight), normalized_shape, weight, eps)
-        return finished(data, x.mask), _statistic(rstd, groups)
+    if masks.constant(x.mask, dims) and _plain(weight):
+        dtype = _precision(x.data.dtype, eps)
+        if dtype is not None:
+            kernel: Any = torch.ops.aten._fused_rms_norm.default
+            data, rstd = _in(dtype, x, kernel, _rows(x, weight), normalized_shape, weight, eps)
+            return finished(data, x.mask), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, None)
     eps = smallest_eps(x.data.dtype) if eps is None else eps
     result, s = standardize(x, dims, eps, _wide(weight, x), centred=False)
@@ -82,9 +88,11 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(x.data.shape)} and num_groups={num_groups}"
         )
-    if masks.constant(x.mask, range(1, x.data.dim())) and _plain(weight, bias, eps):
-        kernel: Any = torch.group_norm
-        return Pair(kernel(_rows(x, weight), num_groups, weight, bias, eps), x.mask)
+    if masks.constant(x.mask, range(1, x.data.dim())) and _plain(weight, bias):
+        dtype = _precision(x.data.dtype, eps)
+        if dtype is not None:
+            kernel: Any = torch.group_norm
+            return Pair(_in(dtype, x, kernel, _rows(x, weight), num_groups, weight, bias, eps), x.mask)
     return _grouped(x, num_groups, weight, bias, eps)[0]
 
 
@@ -145,9 +153,29 @@ def _wide(parameter: Parameter, x: Pair) -> Parameter:
     return along(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
 
 
-def _plain(weight: Parameter, bias: Parameter, eps: float | None) -> bool:
-    """Whether torch's kernel may run on zeroed rows: without a positive eps a row of zeros would make 0 / 0."""
-    return (eps is None or eps > 0) and type(weight) is not Pair and type(bias) is not Pair
+def _plain(*parameters: Parameter) -> bool:
+    """Whether torch's kernel knows all that scales."""
+    return all(type(parameter) is not Pair for parameter in parameters)
+
+
+def _precision(dtype: torch.dtype, eps: float | None) -> torch.dtype | None:
+    """The dtype in which torch's kernel may run on rows of zeros: where ``eps ** -0.5`` is finite; None: in none."""
+    if eps is None or eps > _LEAST.get(dtype, 0.0):
+        return dtype
+    return torch.float32 if rounds(dtype) and eps > _LEAST[torch.float32] else None
+
+
+# Half precision keeps 1 / sqrt(eps) in itself, and computes in float32.
+_LEAST = {dtype: torch.finfo(dtype).tiny for dtype in (torch.bfloat16, torch.float32, torch.float64)}
+_LEAST[torch.float16] = 2 * torch.finfo(torch.float16).max ** -2
+
+
+def _in(dtype: torch.dtype, x: Pair, kernel: Any, *arguments: Any) -> Any:
+    """The kernel run in ``dtype``, its results in the dtype of ``x``."""
+    if dtype is x.data.dtype:
+        return kernel(*arguments)
+    results = kernel(*(a.to(dtype) if isinstance(a, Tensor) else a for a in arguments))
+    return results.to(x.data.dtype) if isinstance(results, Tensor) else [r.to(x.data.dtype) for r in results]
 
 
 def _rows(x: Pair, weight: Any) -> Tensor:

@@ -52,12 +52,13 @@ def logsumexp(v: Tensor, s: Slices) -> Tensor:
 
 
 def var(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
-    """Two-pass; NaN where at most ``correction`` elements are valid."""
+    """Two-pass, less what a rounded mean adds; NaN where at most ``correction`` elements are valid."""
     average = mean(v, s)
     rest = v - s.to_values(average)
-    squares = total(_squared(rest), s)
+    squares, left = total(_squared(rest), s), total(rest.detach(), s)
     if s.zeros is not None:
-        squares = squares + s.zeros * _squared(average)
+        squares, left = squares + s.zeros * _squared(average), left - s.zeros * average.detach()
+    squares = (squares - _squared(left) / s.count.clamp_min(1)).clamp_min(0)
     degrees = s.count - correction
     return torch.where(degrees > 0, squares / torch.where(degrees > 0, degrees, 1), torch.nan)
 

@@ -49,6 +49,8 @@ def standardize(
     divisor = number.clamp_min(1)
     mean = total(v, o.slices) / divisor if centred else torch.zeros_like(divisor)
     centre = v - o.slices.to_values(mean)
+    if centred:  # a rounded mean leaves a rest, whose derivative is 0
+        centre = centre - o.slices.to_values(total(centre.detach(), o.slices) / divisor)
     variance = total(centre * centre, o.slices) / divisor
     rstd = torch.where(number == 0, 1, variance + eps).rsqrt()
     result = _scaled(t, centre * o.slices.to_values(rstd), along, weight, bias)
