@@ -7,16 +7,16 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from .. import layouts
-from ..compat import OpOverload
 from ..op import rows
 from ..pair import Pair, Payload
 from ..select import guard
 from ..sparse.lifts import as_it_is
 
 
-def to_dense(x: Pair, dtype: torch.dtype | None = None, *, masked_grad: bool | None = None) -> Pair:
+def to_dense(x: Pair, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Pair:
     """The strided form; a strided tensor is returned as it is."""
     if not layouts.is_sparse(x.data):
         return x if dtype is None else Pair(x.data.to(dtype), x.mask, x.payload)

@@ -4,13 +4,14 @@ The lengths of these results depend on the data, as they do in torch.
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..compat import OpOverload
 from ..errors import expect_shape
 from ..op import Op, rows
 from ..pair import Pair
@@ -70,7 +71,9 @@ def histc(x: Pair, bins: int = 100, min: float = 0, max: float = 0) -> Pair:
     return pair.plain(torch.histc(valid_entries(x), bins, min, max))
 
 
-def histogram(op: OpOverload, x: Pair | Tensor, bins: Any, *, weight: Any = None, **kwargs: Any) -> tuple[Pair, Pair]:
+def histogram(
+    op: OpOverload, x: Pair | Tensor, bins: Any = 100, *, weight: Any = None, **kwargs: Any
+) -> tuple[Pair, Pair]:
     """``torch.histogram``: an entry counts if it and its weight are valid."""
     entries, weights = _weighted(x, weight)
     edges = safe(bins) if isinstance(bins, Pair | Tensor) else bins
@@ -86,14 +89,24 @@ def _weighted(x: Pair | Tensor, weight: Pair | Tensor | None) -> tuple[Tensor, T
     return x.data[mask], weight.data[mask]
 
 
-def histogramdd(op: OpOverload, x: Pair | Tensor, bins: Any, *, weight: Any = None, **kwargs: Any) -> Any:
+def histogramdd(
+    op: OpOverload,
+    x: Pair | Tensor,
+    bins: Any,
+    range: Sequence[float] | None = None,
+    weight: Pair | Tensor | None = None,
+    density: bool = False,
+) -> tuple[Pair, list[Pair]]:
     """``torch.histogramdd``: a point counts if all its coordinates and its weight are valid."""
-    points = pair.of(x)
+    points, values = pair.of(x), None
     mask = masks.all(points.mask, -1)
     if weight is not None:
-        mask, weight = masks.both(mask, pair.of(weight).mask), weight.data[mask & pair.of(weight).mask]
-    hist, edges = op(points.data[mask], [safe(b) if type(b) is Pair else b for b in bins], weight=weight, **kwargs)
-    return pair.plain(hist), [pair.plain(e) for e in edges]
+        heavy = pair.of(weight)
+        mask = masks.both(mask, heavy.mask)
+        values = heavy.data[mask]
+    edges = bins if isinstance(bins, int) else [safe(b) if type(b) is Pair else b for b in bins]
+    hist, found = op(points.data[mask], edges, range, values, density)
+    return pair.plain(hist), [pair.plain(e) for e in found]
 
 
 def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: int = 0) -> Pair:
