@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..compat import OpOverload
 from ..op import Op
-from ..pair import Pair
+from ..pair import Pair, Payload
 from ..select import zeroed
 from ..shared import extents, windows
 
@@ -27,14 +27,17 @@ Operand = Pair | Tensor
 def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float | None, dims: int, line: Any) -> Pair:
     """upsample_nearest and its pixel-centred sister; ``line``: the same in one dimension."""
     data = op(x.data, output_size, *scales)
-    mask = masks.compact(x.mask)
+    mask, payload = masks.compact(x.mask), x.payload
     for i in range(dims):
         if not masks.constant(x.mask, i - dims):
             scale = _scale(scales, i)
             index = line(_positions(x, i - dims), [output_size[i]], scale).flatten().long()
             moved = mask.index_select(i - dims, index)
-            mask = moved if scale is None else moved & _within(mask, i - dims, output_size[i], scale)
-    return Pair(data, masks.fit(mask, data.shape), x.payload)
+            if scale is None:
+                mask = moved
+            else:  # what lies beyond a row's own end may have been moved from a valid entry
+                mask, payload = moved & _within(mask, i - dims, output_size[i], scale), Payload.ANY
+    return Pair(data, masks.fit(mask, data.shape), payload)
 
 
 def _within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:

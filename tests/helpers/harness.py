@@ -102,8 +102,11 @@ def run(case: Sample, payload: float | None = None, requires_grad: bool = False)
     """Runs the op; returns the output leaves and the built tensor inputs (to read their gradients)."""
     args, kwargs = build((case.args, case.kwargs), payload, requires_grad)
     torch.manual_seed(1)
-    out = case.op(*args, **kwargs)
-    return tree_leaves(out), [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
+    out = tree_leaves(case.op(*args, **kwargs))
+    inputs = [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
+    for x in (*out, *inputs):
+        assert_keeps_promise(x)
+    return out, inputs
 
 
 def seen(x: Any) -> Any:
@@ -158,7 +161,6 @@ def check_garbage(case: Sample) -> None:
         dirty, inputs = run(case, payload, requires_grad=backward)
         for index, (a, e) in enumerate(zip(dirty, clean, strict=True)):
             assert_same(a, e, f"output {index} with payload {payload}")
-            assert_keeps_promise(a)
         for index, (a, e) in enumerate(zip(_gradients(dirty, inputs), gradients, strict=True)):
             if e is not None or a is not None:
                 assert_same(a, e, f"gradient {index} with payload {payload}")
@@ -255,20 +257,23 @@ def check_identity(sample: Sample) -> None:
 def check_inplace(case: Sample, inplace: Callable[..., Any]) -> None:
     """The in-place twin does what the op does, to the tensor itself, and a view of it sees the result."""
     expected, _ = run(case)
-    args, kwargs = build((case.args, case.kwargs))
-    target = args[0]
-    if not isinstance(expected[0], Tensor) or expected[0].shape != target.shape or type(target) is not MaskedTensor:
-        return
-    if not torch.can_cast(expected[0].dtype, target.dtype):
-        return
-    view = target.view_as(target)
-    torch.manual_seed(1)
-    result = inplace(*args, **kwargs)
-    assert result is target
-    reference = Masked(seen(expected[0]).data.to(target.dtype), seen(expected[0]).mask)
-    assert_same(target, reference, "in place")
-    if target.stride() == view.stride():  # transpose_ and its like change the target's geometry, not its memory
-        assert_same(view, reference, "a view of the target")
+    for payload in (None, 1e30):  # zeros under the mask, and anything
+        args, kwargs = build((case.args, case.kwargs), payload)
+        target = args[0]
+        if not isinstance(expected[0], Tensor) or expected[0].shape != target.shape or type(target) is not MaskedTensor:
+            return
+        if not torch.can_cast(expected[0].dtype, target.dtype):
+            return
+        view = target.view_as(target)
+        torch.manual_seed(1)
+        result = inplace(*args, **kwargs)
+        assert result is target
+        reference = Masked(seen(expected[0]).data.to(target.dtype), seen(expected[0]).mask)
+        assert_same(target, reference, "in place")
+        if target.stride() == view.stride():  # transpose_ and its like change the target's geometry, not its memory
+            assert_same(view, reference, "a view of the target")
+        assert_keeps_promise(target)
+        assert_keeps_promise(view)
 
 
 def check_alias(case: Sample) -> int:
@@ -292,6 +297,8 @@ def check_alias(case: Sample) -> int:
         assert_same(early, source, f"another view {k}")
         x.copy_(build(base))
         assert_same(view, Masked(base.data.reshape(-1)[places], base.mask.reshape(-1)[places]), f"view {k} of the base")
+        for member in (x, early, view):
+            assert_keeps_promise(member)
         checked += 1
     return checked
 
