@@ -8,8 +8,6 @@ import torch
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 
-from .laws import laws
-
 INF, NAN = float("inf"), float("nan")
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -233,4 +231,17 @@ def test_row_masks_cost_nothing_and_stay_rows() -> None:
         assert a.tolist() == b.tolist()
 
 
-test_law = laws("order")
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_wide_unsigned_integers_are_sorted(dtype):
+    signed = {2: torch.int16, 4: torch.int32, 8: torch.int64}[dtype.itemsize]
+    data = torch.tensor([[5, -1, 0, 7], [-2, 3, 9, 2]], dtype=signed).view(dtype)  # -1 is the greatest of all
+    mask = torch.tensor([[True, True, False, True], [True, False, True, True]])
+    x = mt.as_masked_tensor(data, mask)
+    for descending in (False, True):
+        values, indices = x.sort(-1, descending=descending)
+        for row in range(2):
+            expected, places = torch.sort(data[row][mask[row]], descending=descending)
+            assert torch.equal(values[row].compressed(), expected)
+            assert torch.equal(indices[row].compressed(), mask[row].nonzero().squeeze(1)[places])
+            assert values.get_mask()[row].tolist() == [True, True, True, False]
+    assert torch.equal(x.median(-1).values.to_tensor(0), x.sort(-1).values.to_tensor(0)[:, 1])

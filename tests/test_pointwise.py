@@ -1,5 +1,6 @@
 """Elementwise ops beyond the generated laws: coverage by tag, payload promises, promotion, keywords, dtypes."""
 
+import itertools
 import math
 
 import pytest
@@ -11,7 +12,6 @@ from masked_tensor.engine import table
 from masked_tensor.engine.tensor import pair_of
 
 from .helpers import database, harness
-from .laws import laws
 from .oracles import FAMILY
 
 NAN, INF = math.nan, math.inf
@@ -214,4 +214,37 @@ def test_polygamma_in_place() -> None:
     assert x.polygamma_(1).tolist() == expected
 
 
-test_law = laws("pointwise")
+QUOTIENTS = {
+    "floor_divide": torch.floor_divide,
+    "remainder": torch.remainder,
+    "fmod": torch.fmod,
+    "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "floor": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_an_integer_zero_under_a_hole_of_either_side_divides_nothing(name, dtype):
+    quotient, numbers, divisors = QUOTIENTS[name], torch.tensor([7, 0, 9], dtype=dtype), torch.tensor([2, 0, 4])
+    hole = torch.tensor([True, False, True])
+    expected = quotient(numbers[hole], divisors.to(dtype)[hole])
+    for x, y in itertools.product((numbers, mt.masked_tensor(numbers, hole)), repeat=2):
+        y = mt.masked_tensor(divisors.to(dtype), hole) if mt.is_masked_tensor(y) else divisors.to(dtype)
+        if mt.is_masked_tensor(x) or mt.is_masked_tensor(y):
+            result = quotient(x, y)
+            assert result.dtype is expected.dtype
+            assert result.get_mask().tolist() == hole.tolist()
+            assert torch.equal(result.compressed(), expected)
+    whole = mt.masked_tensor(numbers.clone(), hole)
+    whole %= divisors.to(dtype)
+    assert torch.equal(whole.compressed(), torch.remainder(numbers[hole], divisors.to(dtype)[hole]))
+
+
+@pytest.mark.parametrize("name", QUOTIENTS)
+def test_a_divisor_of_no_dimensions_does_not_promote(name):
+    x = mt.masked_tensor(torch.tensor([7, 8], dtype=torch.int32), torch.tensor([True, False]))
+    result = QUOTIENTS[name](x, torch.tensor(2))
+    assert result.dtype is torch.int32
+    assert result[0].item() == QUOTIENTS[name](torch.tensor(7), torch.tensor(2)).item()
+    assert QUOTIENTS[name](x[:, None], torch.tensor([[2, 3]])).dtype is torch.int64

@@ -10,17 +10,19 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import real
 from ..fill import CHUNK, fill_into
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
 from ..sparse import sorting
 from ..sparse.lifts import instead
+from ..tracing import real
 
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
 _WIDER |= {torch.int32: torch.int64}
+_WIDER |= {torch.uint16: torch.int32, torch.uint32: torch.int64}
 _BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}  # torch gathers these only
 _INFINITY = {torch.float16: 0x7C00, torch.bfloat16: 0x7F80, torch.float32: 0x7F800000, torch.float64: 0x7FF << 52}
 
 
@@ -76,11 +78,20 @@ def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = Tru
     if x.data.dtype.is_complex:
         return _argsort(x.data, dim, descending, stable)  # torch's own error: there is no order
     front = _argsort(masks.to_bytes(~x.mask), dim, False, True)
-    data = x.data.detach().gather(dim, front)
+    data = x.data.detach()
+    if data.dtype is torch.uint64:  # in the same order: the sign bit counts the other way round
+        data = data.view(torch.int64) ^ torch.iinfo(torch.int64).min
+    data = data.gather(dim, front)
     count = masks.count(x.mask, dim, keepdim=True)
     info = torch.iinfo(data.dtype)
     data = select(data, _positions(data, dim) < count, info.min if descending else info.max)
     return front.gather(dim, _argsort(data, dim, descending, True))
+
+
+def gathered(data: Tensor, dim: int, index: Tensor) -> Tensor:
+    """``data.gather(dim, index)``, of wide unsigned integers too."""
+    signed = _SIGNED.get(data.dtype)
+    return data.gather(dim, index) if signed is None else data.view(signed).gather(dim, index).view(data.dtype)
 
 
 def _argsort(data: Tensor, dim: int, descending: bool, stable: bool | None) -> Tensor:
@@ -101,7 +112,7 @@ def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | Non
         return Pair(values, x.mask, x.payload), Pair(indices, x.mask)
     indices = order(x, dim, descending, stable)
     mask = _positions(x.data, dim) < masks.count(x.mask, dim, keepdim=True)
-    return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
+    return Pair(gathered(x.data, dim, indices), mask, x.payload), Pair(indices, mask)
 
 
 def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
@@ -125,7 +136,7 @@ def _reduced(x: Pair, dim: int, keepdim: bool, values: Tensor, indices: Tensor) 
 
 def chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool) -> tuple[Pair, Pair]:
     """The entries at ``indices`` (of size 1 along ``dim``) as values and indices; index 0 where nothing was chosen."""
-    values, indices = x.data.gather(dim, indices), select(indices, mask, 0)
+    values, indices = gathered(x.data, dim, indices), select(indices, mask, 0)
     if not keepdim and x.data.dim():
         values, indices, mask = values.squeeze(dim), indices.squeeze(dim), mask.squeeze(dim)
     return Pair(values, mask), Pair(indices, mask, Payload.ZERO)

@@ -11,14 +11,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks
-from ..compat import transforming
+from .. import masks, pair
 from ..errors import MaskMismatchError
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import guard, select
 from ..settings import MISMATCH
 from ..sparse.lifts import on_values
+from ..tracing import transforming
 
 ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
 NUMBERS = (int, float, complex)
@@ -130,11 +130,24 @@ plainly = elementwise()
 
 
 def divided(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
-    """Quotients and remainders: integers are divided by 1 under the mask, where a 0 would raise."""
+    """Quotients and remainders: integers are divided by 1 under the result's mask, where a 0 would raise."""
     values = [v.data if type(v) is Pair else v for v in (x, other)]
-    if not any(isinstance(v, float | complex) or (isinstance(v, Tensor) and fractional(v)) for v in values):
-        x, other = (Pair(select(v.data, v.mask, 1), v.mask) if type(v) is Pair else v for v in (x, other))
+    if isinstance(values[1], Tensor) and not any(
+        isinstance(v, float | complex) or (isinstance(v, Tensor) and fractional(v)) for v in values
+    ):
+        other = _harmless(x, other, joined((x, other))[0])
     return plainly(op, x, other, **keywords)
+
+
+def _harmless(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tensor:
+    """The divisor of ``x`` with 1 where the quotient is masked."""
+    data = pair.of(other).data
+    shape = torch.broadcast_shapes(data.shape, mask.shape)
+    if data.shape != shape:
+        dividend = x.data if type(x) is Pair else x
+        data = data.to(torch.result_type(dividend, data)).expand(shape)  # a 0-d operand does not promote
+    data = select(data, mask, 1)
+    return Pair(data, masks.fit(other.mask, shape)) if type(other) is Pair else data
 
 
 def fractional(x: Tensor) -> bool:
