@@ -100,9 +100,9 @@ def _title(family: ModuleType) -> str:
 
 
 SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
-    "Making masked tensors": ["create", "batch", "collate"],
+    "Making masked tensors": ["create"],
     "The class": ["tensor"],
-    "Leaving": ["convert", "unbatch"],
+    "Leaving": ["convert"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Asking and extending": ["inspect", "doors", "pair", "validity"],

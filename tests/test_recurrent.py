@@ -239,3 +239,31 @@ def test_inference_mode_and_unbatched():
     with torch.inference_mode():
         inside, _ = module(x)
     torch.testing.assert_close(inside.filled(0), out.filled(0).detach())
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad, torch.enable_grad])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_autocast_in_every_mode(kind, dtype, mode):
+    torch.manual_seed(0)
+    module, data = kind(3, 4), torch.randn(STEPS, ROWS, 3).to(dtype)
+    cell = getattr(nn, f"{kind.__name__}Cell")(3, 4)
+    for pattern in ("full", "suffix"):
+        valid = valid_steps(pattern)[..., None]
+        with mode(), torch.autocast("cpu", torch.bfloat16):
+            out = module(mt.masked_tensor(data, valid))[0]
+            step, whole = cell(mt.masked_tensor(data[0], valid[0])), cell(data[0])
+        exact = module(mt.masked_tensor(data.float(), valid))[0]
+        assert torch.equal(out.get_mask(), exact.get_mask())
+        torch.testing.assert_close(out.filled(0).float(), exact.filled(0), atol=0.03, rtol=0.03)
+        if kind is nn.LSTM:
+            step, whole = step[0], whole[0]
+        some = valid[0, :, 0]
+        torch.testing.assert_close(step.filled(0).float()[some], whole.float()[some], atol=0.03, rtol=0.03)
+
+
+def test_without_autocast_two_dtypes_stay_an_error():
+    x = mt.masked_tensor(torch.randn(STEPS, ROWS, 3).bfloat16(), valid_steps("suffix")[..., None])
+    for mode in (torch.inference_mode, torch.no_grad):
+        with mode(), pytest.raises((RuntimeError, ValueError), match="dtype"):
+            nn.GRU(3, 4)(x)

@@ -326,3 +326,15 @@ def test_ops_on_lists_are_the_ops_on_their_elements() -> None:
     assert x.grad.tolist() == [12, None, 16]
     with torch.inference_mode():
         assert torch._foreach_add([x], 1.0)[0].tolist() == [4, None, 5]
+
+
+@pytest.mark.parametrize("dropout", [F.dropout, F.alpha_dropout, F.feature_alpha_dropout, F.dropout1d])
+def test_a_dropout_in_place_that_drops_nothing_writes_nothing(dropout):
+    for p, training in ((0.5, False), (0.0, True)):
+        x = mt.masked_tensor(torch.randn(2, 3, 3), torch.rand(2, 3, 3) < 0.7).requires_grad_()
+        y = x.softmax(-1)
+        version = y._version
+        assert dropout(y, p, training, inplace=True) is y
+        assert y._version == version
+        (y * y).sum().backward()  # softmax has saved y
+        assert x.grad is not None

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from .. import compat
+from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+
+EAGER = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)  # the frame itself, and what is called from there
 
 
 def run_eagerly(package: str) -> None:
@@ -16,7 +18,7 @@ def run_eagerly(package: str) -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == package and not name.startswith(f"{package}.functional"):
             for code in _codes(module, name):
-                compat.run_eagerly(code)
+                set_code_exec_strategy(code, EAGER)
 
 
 def _codes(owner: Any, module: str) -> Iterator[CodeType]:

@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from .. import masks, pair
-from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zeroed
@@ -42,6 +42,7 @@ def recurrent(
         raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
     net = Net(has_biases, num_layers, dropout, train, bidirectional)
     weights: list[Any] = [zeroed(p) if type(p) is Pair else p for p in params]
+    x, states, weights = cast(x, states, weights)
     valid = masks.any(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
@@ -75,6 +76,28 @@ def _packed(
     spread = out.new_zeros(data.shape[0] * data.shape[1], out.shape[1]).index_copy(0, way.steps, out)
     ends = [h0.to(h.dtype).index_copy(1, way.rows, h) for h, h0 in zip(last, initial, strict=True)]
     return [spread.view(*data.shape[:2], out.shape[1]), *ends]
+
+
+def cast(x: Pair, states: list[Pair], weights: list[Any]) -> tuple[Pair, list[Pair], list[Any]]:
+    """Operands of several dtypes in autocast's, if there is one around; elsewhere that is the kernel's to judge.
+
+    In inference mode torch ends autocast before a rule is called, and does not say whether it was on: but without it
+    such operands would be refused.
+    """
+    given = [x.data, *(h.data for h in states), *(w for w in weights if w is not None)]
+    device = x.data.device.type
+    if len({t.dtype for t in given}) == 1 or not _within_autocast() or torch.is_autocast_enabled(device):
+        return x, states, weights
+    dtype = torch.get_autocast_dtype(device)
+    first, *rest = (Pair(p.data.to(dtype), p.mask, p.payload) for p in (x, *states))
+    return first, rest, [w if w is None else w.to(dtype) for w in weights]
+
+
+def _within_autocast() -> bool:
+    """Whether a ``torch.autocast`` block is open, enabled or not: all that can be seen of it from below."""
+    depth = torch.autocast_increment_nesting()
+    torch.autocast_decrement_nesting()
+    return depth > 1
 
 
 def _states(hx: Any) -> list[Pair]:
@@ -137,9 +160,9 @@ def pad_packed(
 
 def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
     """lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell: one step."""
-    x, states = pair.of(x), _states(hx)
+    given = [zeroed(pair.of(p)) if p is not None else None for p in params]
+    x, states, weights = cast(pair.of(x), _states(hx), given)
     initial = [zeroed(h) for h in states]
-    weights = [zeroed(pair.of(p)) if p is not None else None for p in params]
     new = op(zeroed(x), _given(hx, initial), *weights)
     present = masks.any(x.mask, -1, True)
     after = [

@@ -1,5 +1,0 @@
-"""The family moment under the laws."""
-
-from .laws import laws
-
-test_law = laws("moment")

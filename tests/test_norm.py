@@ -1,5 +1,0 @@
-"""The family norm under the laws."""
-
-from .laws import laws
-
-test_law = laws("norm")
