@@ -100,9 +100,9 @@ def _title(family: ModuleType) -> str:
 
 
 SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
-    "Making masked tensors": ["create"],
+    "Making masked tensors": ["create", "batch", "collate"],
     "The class": ["tensor"],
-    "Leaving": ["convert"],
+    "Leaving": ["convert", "unbatch"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Asking and extending": ["inspect", "doors", "pair", "validity"],

@@ -2,6 +2,9 @@
 
 from . import functional
 from .api import comparison, protocol  # noqa: F401 (they register methods)
+from .api.arrow import writing  # noqa: F401 (it registers methods)
+from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence
+from .api.collate import collate
 from .api.convert import (
     compressed,
     count,
@@ -15,17 +18,15 @@ from .api.convert import (
 from .api.copies import rebuild  # noqa: F401 (pickles name it)
 from .api.create import (
     as_masked_tensor,
-    from_lengths,
-    lengths_to_mask,
     masked_equal,
     masked_invalid,
     masked_tensor,
     masked_where,
-    pad_sequence,
 )
 from .api.factories import masked_factories
 from .api.inspect import explain
 from .api.modes import convolution_validity, mask_mismatch
+from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine import batching  # noqa: F401 (it registers kernels)
 from .engine.doors import register_rule
 from .engine.frames import run_eagerly
@@ -44,15 +45,19 @@ __all__ = [
     "Payload",
     "UnsupportedOpError",
     "as_masked_tensor",
+    "collate",
     "compressed",
     "convolution_validity",
     "count",
     "explain",
     "filled",
+    "from_attention_mask",
     "from_lengths",
+    "from_nested",
     "get_data",
     "get_mask",
     "is_masked_tensor",
+    "lengths",
     "lengths_to_mask",
     "mask_mismatch",
     "masked_equal",
@@ -63,8 +68,11 @@ __all__ = [
     "pad_sequence",
     "register_rule",
     "specified_mask",
+    "to_nested",
     "to_numpy_ma",
+    "to_packed_sequence",
     "to_tensor",
+    "unpad",
 ]
 __all__ += functional.__all__
 

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from .compat import is_wrapped
+
 
 class MaskedValueError(ValueError):
     """A value was asked of an entry that is masked out (``bool(x)``, ``x.item()``, ``float(x)`` ...).
@@ -100,10 +102,17 @@ def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
     """A mask (or condition) of the wrong dtype (TypeError) or shape (ValueError)."""
     wrong_dtype = mask.dtype is not torch.bool
     way_out = f"; use {name}.bool()" if wrong_dtype else ""
+    missing = data.dim() - mask.dim()
+    if not wrong_dtype and mask.dim() and missing > 0 and _first(mask.shape, data.shape):
+        way_out = f"; its dimensions are the first of data's: use {name}{'.unsqueeze(-1)' * missing}"
     return (TypeError if wrong_dtype else ValueError)(
         f"{name} must be a bool tensor broadcastable to data's shape {tuple(data.shape)}, got "
         f"{dtype_name(mask.dtype)} {tuple(mask.shape)}{way_out}"
     )
+
+
+def _first(shape: Sequence[int], whole: Sequence[int]) -> bool:
+    return all(size in (1, wanted) for size, wanted in zip(shape, whole, strict=False))
 
 
 def expect_shape(name: str, given: Tensor, *shapes: Sequence[int]) -> None:
@@ -137,7 +146,7 @@ def forward_mode() -> RuntimeError:
 
 def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
-    if isinstance(x, Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(x):
+    if isinstance(x, Tensor) and is_wrapped(x):
         return TypeError(f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}")
     return TypeError(f"{action}() takes a masked tensor, got {type(x).__name__}")
 

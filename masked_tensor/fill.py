@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import masks
-from .tracing import real
+from .compat import real
 
 # Below these sizes the fewer calls of ``where`` win (a static fact: the number of elements).
 SMALL_ZERO = 512

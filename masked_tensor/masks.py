@@ -14,7 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import counting, shapes, tracing
+from . import counting, shapes
+from .compat import real, shares_memory
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -58,7 +59,7 @@ def same(a: Tensor, b: Tensor) -> bool:
     if a is b or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace the question below
         return a is b
     return (
-        torch._C._is_alias_of(a, b)  # type: ignore[attr-defined]
+        shares_memory(a, b)
         and a.shape == b.shape
         and a.stride() == b.stride()
         and a.storage_offset() == b.storage_offset()
@@ -137,7 +138,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
     if not dims:
         total = small.view(torch.uint8).to(torch.int64)
-    elif small.numel() >= counting.SMALLEST and tracing.real(small):
+    elif small.numel() >= counting.SMALLEST and real(small):
         total = counting.count(small.view(torch.uint8), dims, keepdim)
     elif type(small) is Tensor:
         total = small.view(torch.uint8).sum(dims, keepdim=keepdim, dtype=torch.int64)
@@ -183,7 +184,7 @@ def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every
         return fit(small.new_empty(shapes.reduced(small.shape, dims, keepdim)), shape)
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
         return fit(small if keepdim else small.squeeze(dims), shape)
-    if tracing.real(small):
+    if real(small):
         return fit(counting.extreme(small.view(torch.uint8), dims, keepdim, every), shape)
     # amax and amin over bytes (inductor: over floats) are vectorised; any() and all() over bool are 45 times slower.
     reduce = torch.amin if every else torch.amax

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .compat import tracked, transforming
 from .fill import bitwise, fill_outside, where, zero_outside_
 from .pair import Pair, Payload
-from .tracing import tracked, transforming
 
 
 def select(data: Tensor, mask: Tensor, fill: float | bool = 0, *, owned: bool = False) -> Tensor:

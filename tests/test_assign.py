@@ -8,6 +8,8 @@ import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.errors import MaskedWriteError
 
+from .laws import laws
+
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
 DTYPES = [*FLOATS, *INTEGERS, torch.bool, torch.complex64, torch.complex128]
@@ -350,3 +352,6 @@ def test_they_are_methods_too_and_compile(name, masked) -> None:
     assert getattr(mt, name)(x.clone(), where, other).tolist() == expected
     compiled = torch.compile(lambda x: getattr(mt, name)(x * 1, where, other) * 1, fullgraph=True, backend="aot_eager")
     assert compiled(x).tolist() == expected
+
+
+test_law = laws("assign")

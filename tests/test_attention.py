@@ -12,6 +12,7 @@ import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
 from .helpers.harness import PAYLOADS, Masked, assert_same
+from .laws import laws
 from .oracles.attention import attend
 
 NAN = float("nan")
@@ -305,3 +306,6 @@ def test_inf_in_a_plain_value_at_a_masked_key_stays_there() -> None:
     valid = torch.tensor([True, True, False]).view(1, 1, 3, 1).expand(1, 1, 3, 4)
     out = F.scaled_dot_product_attention(q, mt.as_masked_tensor(k, valid), v)
     torch.testing.assert_close(out.filled(0), F.scaled_dot_product_attention(q, k[:, :, :2], v[:, :, :2]))
+
+
+test_law = laws("attention")

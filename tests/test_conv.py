@@ -12,6 +12,8 @@ import masked_tensor as mt
 from masked_tensor.api.modes import convolution_validity
 from masked_tensor.engine.tensor import pair_of
 
+from .laws import laws
+
 PAYLOADS = [float("nan"), float("inf"), 1e30]
 
 
@@ -206,3 +208,6 @@ def test_mask_arithmetic_under_autocast():
         y = F.conv1d(x, torch.ones(1, 1, 1001))
     assert y.dtype is torch.bfloat16
     assert float(y) == float(torch.tensor(1000.0 * 1001 / 1000).bfloat16())
+
+
+test_law = laws("conv")

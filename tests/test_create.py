@@ -122,7 +122,7 @@ def test_lengths() -> None:
 @pytest.mark.parametrize("batch_first", [True, False])
 def test_pad_sequence_is_the_plain_one_with_holes(batch_first: bool, side: str) -> None:
     parts = [torch.rand(3, 2), torch.rand(1, 2), torch.rand(2, 2)]
-    x = mt.pad_sequence(parts, batch_first, NAN, side)
+    x = mt.pad_sequence(parts, batch_first, NAN, side=side)
     plain = torch.nn.utils.rnn.pad_sequence(parts, batch_first, NAN, side)
     assert x.filled(NAN).nan_to_num(-1).equal(plain.nan_to_num(-1))
     assert x.get_mask().equal(~plain.isnan())

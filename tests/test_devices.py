@@ -18,8 +18,8 @@ from masked_tensor.errors import MaskedValueError, UnsupportedOpError
 
 from .helpers import database, harness
 from .helpers.harness import Masked, is_record
+from .laws import plain_runs
 from .oracles import FAMILY, ORACLES
-from .test_laws import _plain_runs
 
 aten = torch.ops.aten
 READS = {
@@ -57,7 +57,7 @@ class NoReads(TorchDispatchMode):
 
 def cases(name: str) -> Iterator[database.Sample]:
     for sample in database.samples(name, limit=2):
-        if _plain_runs(sample):
+        if plain_runs(sample):
             yield harness.masked_case(sample, "random")
 
 

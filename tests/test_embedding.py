@@ -11,6 +11,7 @@ import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
 from .helpers.harness import Masked, assert_same
+from .laws import laws
 
 ROWS, WIDTH = 6, 3
 PAYLOADS = (-100, 10**9, 0, 5)
@@ -212,3 +213,6 @@ def test_one_hot(payload):
     out = F.one_hot(masked_ids(payload), ROWS)
     assert_same(out, Masked(F.one_hot(IDS, ROWS), MASK.unsqueeze(-1).expand(3, 4, ROWS)), "one_hot")
     assert F.one_hot(masked_ids(payload)).shape[-1] == IDS[MASK].max() + 1
+
+
+test_law = laws("embedding")

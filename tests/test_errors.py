@@ -5,6 +5,8 @@ The last test reads every ``raise`` of the package and asks for an example of it
 
 import copy
 import re
+import runpy
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from expecttest import assert_expected_inline
 from torch.autograd import forward_ad
 
 import masked_tensor as mt
+from masked_tensor import compat
 from masked_tensor.api import convert
 
 from .helpers.messages import literals, templates
@@ -75,7 +78,7 @@ def test_data() -> None:
     refused(
         TypeError,
         lambda: mt.masked_tensor(object(), True),
-        """data must be a tensor, number, list, or numpy (masked) array, got object: Could not infer dtype of object""",
+        """data must be a tensor, number, list, array or table of numbers, got object: Could not infer dtype of object""",
     )
     refused(
         TypeError,
@@ -91,6 +94,140 @@ def test_data() -> None:
         TypeError,
         lambda: mt.MaskedTensor(ones(2), ones(2).bool()),
         """MaskedTensor is not called directly: use masked_tensor(data, mask) to copy the data, or as_masked_tensor(data, mask) to wrap it""",
+    )
+
+
+def test_masks_of_numbers_and_hints() -> None:
+    refused(
+        ValueError,
+        lambda: mt.masked_tensor(ones(2), torch.tensor([0, 2])),
+        """mask holds other integers than 0 and 1; say which are valid, such as mask > 0""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.masked_tensor(ones(2, 3, 4), ones(2, 3).bool()),
+        """mask must be a bool tensor broadcastable to data's shape (2, 3, 4), got bool (2, 3); its dimensions are the first of data's: use mask.unsqueeze(-1)""",
+    )
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_containers() -> None:
+    pa, pd, units = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "astropy.units"))
+    make = mt.masked_tensor
+    refused(
+        TypeError,
+        lambda: make(pa.array(["a"])),
+        """an arrow column of text, bytes or times (format 'u') fits no tensor; cast it to numbers first""",
+    )
+    refused(
+        TypeError,
+        lambda: make([1.0] * units.m),
+        """a tensor has no unit, and data is in m; give data.value, or data.to_value(unit) to choose one""",
+    )
+    refused(
+        TypeError,
+        lambda: make(pd.DataFrame({"a": [1], "b": [0.5]})),
+        """a table becomes a tensor if its columns are of one kind, got int64 (a), float64 (b); say dtype=torch.float64, or take the columns of each kind""",
+    )
+    refused(ValueError, lambda: make(pd.DataFrame({})), """a table without columns holds no numbers""")
+    refused(
+        TypeError,
+        lambda: make([1, [2]]),
+        """data mixes numbers and lists at one depth: 1 stands where others have a list""",
+    )
+    refused(
+        ValueError,
+        lambda: make(torch.nested.nested_tensor([], layout=torch.strided)),
+        """a nested tensor without components has no shape""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.from_nested(ones(2)),
+        """from_nested takes a nested tensor, got Tensor; use masked_tensor(data)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: make(failing_stream(pa)),
+        """the arrow stream failed: Invalid: the file ends here. Detail: Python exception: Traceback (most recent call last):""",
+    )
+    refused(
+        TypeError,
+        lambda: pa.array(make(1.0)),
+        """a 0-d masked tensor is no arrow column; use x.reshape(1), or x.tolist() for its value""",
+    )
+    refused(TypeError, lambda: pa.array(make(ones(2).bfloat16())), """arrow has no type for bfloat16; use x.float()""")
+
+
+def failing_stream(pa: Any) -> Any:
+    def pieces() -> Any:
+        yield pa.record_batch({"a": [1]})
+        raise ValueError("the file ends here")
+
+    return pa.RecordBatchReader.from_batches(pa.schema({"a": pa.int64()}), pieces())
+
+
+def test_batches() -> None:
+    x, rows = mt.masked_tensor([[1.0, None, 3.0]]), [ones(2, 3), ones(2, 4)]
+    refused(
+        ValueError,
+        lambda: mt.pad_sequence(rows, dim=1),
+        """pad_sequence: sequences may differ along dimension 0 alone, got shapes [(2, 3), (2, 4)] ...""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.pad_sequence([ones(2), ones(2, 2)]),
+        """pad_sequence: sequences may differ along dimension 0 alone, got shapes [(2,), (2, 2)] ...""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.masked_tensor([ones(2), ones(2, 2)]),
+        """sequences must have the same number of dimensions, got shapes [(2,), (2, 2)]""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.pad_sequence([ones(2)], side="top"),
+        """side is where the padding goes, 'right' or 'left', got 'top'""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.pad_sequence(rows, batch_first=False, dim=2),
+        """dim says where the time lies in a batch that is batch first; leave out batch_first=False""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_lengths(ones(2, 3), [1, 2], dim=0),
+        """dim=0 is the batch; the time lies in a later dimension""",
+    )
+    refused(
+        ValueError,
+        x.unpad,
+        """unpad() takes sequences that are one run of valid steps; x has a hole inside one. Fill it first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]""",
+    )
+    refused(
+        ValueError,
+        mt.masked_tensor([1.0]).lengths,
+        """lengths() takes a strided batch of sequences (B, T, ...), got shape (1,)""",
+    )
+    refused(ValueError, lambda: mt.collate([]), """collate needs at least one sample""")
+    refused(
+        ValueError,
+        lambda: mt.collate([{"a": 1}, {"b": 1}]),
+        """collate: every sample must have the keys ['a'] of the first""",
+    )
+    refused(
+        KeyError,
+        lambda: mt.from_attention_mask({"input_ids": ones(2, 3)}),
+        """inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.from_attention_mask(ones(2, 3)),
+        """from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_attention_mask(ones(2, 3), ones(2, 4).int()),
+        """attention_mask must have the batch and time of inputs (2, 3) (time at dim=1), got (2, 4)""",
     )
 
 
@@ -137,12 +274,14 @@ def test_assigning_a_mask() -> None:
 def test_leaving_with_holes() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False])
     refused(
-        mt.MaskedValueError, x.numpy, """numpy() would drop the mask; use x.filled(value).numpy() or x.to_numpy_ma()"""
+        mt.MaskedValueError,
+        x.numpy,
+        """numpy() would drop the mask; use x.filled(value).numpy(), x.to_numpy_ma() or pyarrow.array(x)""",
     )
     refused(
         mt.MaskedValueError,
         lambda: np.asarray(x),
-        """conversion to a numpy array would drop the mask; use x.filled(value) or x.to_numpy_ma()""",
+        """conversion to a numpy array would drop the mask; use x.filled(value), x.to_numpy_ma() or pyarrow.array(x)""",
     )
     refused(
         mt.MaskedValueError,
@@ -157,8 +296,13 @@ def test_leaving_with_holes() -> None:
     refused(TypeError, lambda: mt.filled(ones(2), 0), """filled() takes a masked tensor, got Tensor""")
     refused(
         TypeError,
-        lambda: x.filled(ones(2)),
-        """filled() takes a Python number; to fill from a tensor use torch.where(x.get_mask(), x, other)""",
+        lambda: x.filled(x),
+        """filled() takes a plain value; for one with holes use torch.where(x.get_mask(), x, value)""",
+    )
+    refused(
+        TypeError,
+        lambda: x.filled(ones(3).cfloat()),
+        """filled() takes a value that fits float32 (2,), got complex64 (3,)""",
     )
 
 
@@ -646,6 +790,16 @@ def test_modes_and_rows() -> None:
         TypeError,
         lambda: type("Mine", (mt.MaskedTensor,), {}),
         """MaskedTensor is final: give it new behaviour with register_rule, not by subclassing""",
+    )
+
+
+def test_a_torch_without_a_name_that_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "3.0")
+    monkeypatch.setitem(sys.modules, "torch._tensor_str", None)
+    refused(
+        ImportError,
+        lambda: runpy.run_path(compat.__file__),
+        """torch 3.0 lacks a private name that masked_tensor builds on (import of torch._tensor_str halted; None in sys.modules); this version of masked_tensor is made for torch 2.11 to 2.15""",
     )
 
 

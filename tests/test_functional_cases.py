@@ -10,7 +10,6 @@ import masked_tensor as mt
 from masked_tensor import MaskedTensor
 
 INF, NAN = float("inf"), float("nan")
-pytestmark = pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta")
 
 RFC_INPUT = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
 RFC_MASK = torch.tensor([[True, False, True], [False, False, False]])

@@ -16,9 +16,7 @@ from .helpers.examples import INPUTS, masks_of
 from .matrix import ALONG, REDUCTIONS, Positions
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
     pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),  # inside gradcheck
-    pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
 ]
 
 

@@ -24,9 +24,7 @@ from masked_tensor.engine.tensor import pair_of
 from .helpers import database
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
     pytest.mark.filterwarnings("ignore:.*prototype stage"),
-    pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
 ]
 NAMES = sorted(name for name in database.ENTRIES if name.startswith("masked."))
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.int64, torch.bool, torch.complex64)

@@ -11,7 +11,6 @@ import masked_tensor as mt
 from masked_tensor import MaskedTensor, layouts
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
     pytest.mark.filterwarnings("ignore:(std|var).*degrees of freedom"),
 ]
 NAN, INF = float("nan"), float("inf")

@@ -2,12 +2,19 @@
 
 import ast
 import inspect
+import re
+import runpy
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import torch
 
 import masked_tensor as mt
 from masked_tensor import testing
+from masked_tensor.rules import FAMILIES
+
+from .oracles import FAMILY
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "masked_tensor").rglob("*.py"))
@@ -52,3 +59,134 @@ def test_tutorials_ask_a_question() -> None:
         question, underline, _ = (ast.get_docstring(ast.parse(script.read_text())) or "").split("\n", 2)
         assert question.endswith("?"), script.name
         assert set(underline) == {"="}, script.name
+
+
+@pytest.mark.parametrize("family", [family.__name__.rpartition(".")[2] for family in FAMILIES])
+def test_every_family_has_a_namesake_test_file(family: str) -> None:
+    assert (ROOT / "tests" / f"test_{family}.py").exists()
+
+
+@pytest.mark.parametrize("family", sorted(set(FAMILY.values())))
+def test_every_family_with_an_oracle_is_under_the_laws(family: str) -> None:
+    assert f'test_law = laws("{family}")' in (ROOT / "tests" / f"test_{family}.py").read_text()
+
+
+# ------------------------------------------------------------------------------------------- torch's private names
+
+PRIVATE = {
+    "compat.py": """
+        torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
+        torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
+        torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType
+        torch._C._functorch.get_interpreter_stack torch._C._functorch.is_functorch_wrapped_tensor
+        torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
+        torch._C._get_default_device torch._C._is_alias_of torch._functorch.eager_transforms._jvp_with_argnums
+        torch._functorch.eager_transforms._vjp_with_argnums torch._functorch.eager_transforms.grad_and_value_impl
+        torch._ops.OpOverload torch._ops.OpOverloadPacket torch._subclasses.functional_tensor.FunctionalTensor
+        torch._tensor_str.PRINT_OPTS torch._tensor_str._Formatter torch.autograd.forward_ad._current_level
+        torch.utils._python_dispatch._disable_current_modes
+        torch.utils._pytree.tree_flatten torch.utils._pytree.tree_leaves torch.utils._pytree.tree_map
+        torch.utils._pytree.tree_unflatten torch.utils.data._utils.collate.default_collate_fn_map
+        torch.testing._comparison.TensorLikePair._compare_values ._fail ._schema
+        """,
+    "engine/dispatcher.py": """
+        torch.Tensor._make_wrapper_subclass torch._C.DispatchKey torch._C.DispatchKeySet
+        torch._C._ExcludeDispatchKeyGuard torch._C._disabled_torch_function_impl torch._C._dispatch_has_kernel
+        torch._C._dispatch_has_kernel_for_dispatch_key torch._C._functorch._add_batch_dim
+        torch._C._functorch._unwrap_batched torch._C._functorch.get_unwrapped torch._C._functorch.maybe_current_level
+        ._op_dk
+        """,
+}
+OPS = {  # a private op is an op: it may stand where ops are named
+    "engine/ports.py": "_version",
+    "functional/distinct.py": "_unique2",
+    "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
+    "layouts/coo.py": "_validate_sparse_coo_tensor_args _indices _values",
+    "rules/attention.py": "_scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu",
+    "rules/conv.py": "_convolution_mode",
+    "rules/ctc.py": "_assert_async",
+    "rules/embedding.py": "_embedding_bag",
+    "rules/join.py": "_chunk_cat",
+    "rules/normalize.py": "_fused_rms_norm",
+    "rules/recurrent.py": "_pad_packed_sequence",
+    "rules/softmax.py": "_log_softmax_backward_data _softmax_backward_data",
+}
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def attributes(tree: ast.AST) -> set[str]:
+    """The attributes that a file defines: in the body of a class, or by assignment."""
+    nodes = list(ast.walk(tree))
+    bodies = [part for n in nodes if isinstance(n, ast.ClassDef) for part in ast.walk(n)]
+    named = {getattr(n, "id", None) or n.name for n in bodies if isinstance(n, ast.Name | ast.FunctionDef)}
+    return named | {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
+
+
+OURS = {n for path in FILES for n in attributes(ast.parse(path.read_text())) if is_private(n)} - {"_compare_values"}
+
+
+def imported(tree: ast.AST) -> dict[str, str]:
+    """What a file imports from other packages: the name it has there, and its full name."""
+    known = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            whole = ((a.asname, a.name if a.asname else a.name.partition(".")[0]) for a in node.names)
+            known |= {short or name: name for short, name in whole}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            known |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return known
+
+
+def dotted(node: ast.AST, known: dict[str, str]) -> str:
+    """``torch._C.x`` for an attribute of a module (also by ``getattr``), ``.x`` for one of anything else."""
+    if isinstance(node, ast.Name):
+        return known.get(node.id, "")
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value, known)}.{node.attr}"
+    if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "getattr":
+        return f"{dotted(node.args[0], known)}.{getattr(node.args[1], 'value', '')}"
+    return ""
+
+
+def private_names(tree: ast.AST) -> set[str]:
+    """The private names of torch in a file, in full, or as ``.name`` for an attribute of something."""
+    known = imported(tree)
+    whole = {dotted(node, known) for node in ast.walk(tree)} | set(known.values())
+    for name in known.values():  # a member of what is imported is no name of its own, unless it is private, too
+        whole -= {n for n in whole if n.startswith(f"{name}.") and "._" not in n.removeprefix(name) and "._" in name}
+    found = {n for n in whole if n.startswith("torch") and any(is_private(part) for part in n.split("."))}
+    found |= {n for n in whole if n.startswith(".") and is_private(last := n.rpartition(".")[2]) and last not in OURS}
+    return {n for n in found if not any(other.startswith(f"{n}.") for other in found)}
+
+
+def op_of(name: str) -> str | None:
+    """The op that a private name is: ``torch._op``, ``torch.ops.aten._op.default`` or ``x._op``."""
+    found = re.fullmatch(r"(?:torch|torch\.ops\.aten|)\.(\w+)(?:\.default)?", name)
+    return found[1] if found and hasattr(torch.ops.aten, found[1]) else None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_private_names_of_torch_stand_in_one_room(path: Path) -> None:
+    room = str(path.relative_to(ROOT / "masked_tensor"))
+    found = {name: op_of(name) for name in private_names(ast.parse(path.read_text()))}
+    assert {n for n, op in found.items() if op is None} == set(PRIVATE.get(room, "").split()), "it belongs in compat.py"
+    assert {op for op in found.values() if op is not None} == set(OPS.get(room, "").split())
+
+
+def test_every_private_name_says_what_it_is_for() -> None:
+    """In compat.py each import stands under a comment, each function has a docstring."""
+    lines = (ROOT / "masked_tensor/compat.py").read_text().splitlines()
+    for above, line in pairwise(lines):
+        if line.startswith("    from torch"):
+            assert above.lstrip().startswith(("#", "from torch")), line
+
+
+def test_two_private_names_can_be_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(torch._C, "_get_default_device")
+    monkeypatch.delattr(torch._C._functorch, "is_legacy_batchedtensor")
+    names = runpy.run_path(str(ROOT / "masked_tensor/compat.py"))
+    assert names["default_device"]() == "cpu"
+    assert names["real"](torch.ones(2))

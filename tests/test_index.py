@@ -7,6 +7,8 @@ import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.errors import MaskedValueError
 
+from .laws import laws
+
 
 def example(requires_grad: bool = False) -> MaskedTensor:
     mask = torch.tensor([[True, False, True], [False, True, True]])
@@ -118,3 +120,6 @@ def test_joins_take_plain_parts_as_valid() -> None:
     assert torch.stack([x[0], plain[0].float()]).tolist() == [[0, None, 2], [7, 7, 7]]
     assert torch.block_diag(x[:, :1], plain).tolist() == [[0, 0, 0, 0], [None, 0, 0, 0], [0, 7, 7, 7]]
     assert torch.cat([torch.empty(0), x]).tolist() == x.tolist()
+
+
+test_law = laws("index")

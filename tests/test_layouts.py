@@ -21,10 +21,6 @@ from .helpers.examples import INPUTS
 from .matrix import check_pattern
 from .oracles import sparse as oracle
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
-    pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
-]
 SPARSE = [name for name in INPUTS if not name.startswith("strided")]
 
 

@@ -14,6 +14,7 @@ from masked_tensor.engine.tensor import pair_of
 from masked_tensor.shared.averaging import denominator, numerator
 
 from .helpers.harness import Masked, assert_same
+from .laws import laws
 from .oracles.loss import cross_entropy
 
 NAN, INF = float("nan"), float("inf")
@@ -320,3 +321,6 @@ def test_a_sample_without_a_batch_has_a_target_of_one_entry() -> None:
     for target in (torch.tensor(1), torch.tensor([1])):
         for loss in (F.cross_entropy(x, target), F.nll_loss(x.log_softmax(0), target)):
             torch.testing.assert_close(loss.item(), F.cross_entropy(torch.tensor([0.0, 2.0]), torch.tensor(1)).item())
+
+
+test_law = laws("loss")

@@ -10,6 +10,7 @@ from masked_tensor.engine.tensor import pair_of
 
 from .helpers.database import Sample
 from .helpers.harness import PAYLOADS, Masked, assert_same, masked_case, run
+from .laws import laws
 from .oracles.matmul import add, contract
 
 NAN = float("nan")
@@ -148,3 +149,6 @@ def test_vmap_decomposes_to_the_same_rules():
     out = torch.vmap(lambda w: F.linear(x, w))(weight)
     expected = torch.stack([torch.where(mask, data, 0) @ w.T for w in weight])
     assert_same(out, Masked(expected, mask[..., :1].expand(6, 3, 5, 7)), "vmap")
+
+
+test_law = laws("matmul")

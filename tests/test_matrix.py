@@ -10,7 +10,6 @@ from . import matrix
 from .helpers.examples import INPUTS
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),  # torch's own, once
     pytest.mark.filterwarnings("ignore:reduction. 'mean' divides"),  # torch's own kl_div
 ]
 

@@ -11,6 +11,7 @@ import masked_tensor as mt
 from masked_tensor.api.modes import convolution_validity
 from masked_tensor.engine.tensor import pair_of
 
+from .laws import laws
 from .test_conv import prefix
 
 PAYLOADS = [float("nan"), float("inf"), 1e30]
@@ -206,3 +207,6 @@ def test_the_derivative_as_an_op():
     grad = torch.ops.aten.max_pool2d_with_indices_backward(ahead, x.detach(), *settings, index)
     assert torch.equal(pair_of(grad).mask, mask)
     torch.testing.assert_close(pair_of(grad).data, pair_of(x.grad).data)
+
+
+test_law = laws("pool")

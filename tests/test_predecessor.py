@@ -219,7 +219,6 @@ def test_hybrid_tensors_reduce_over_dense_dimensions() -> None:
         assert function(x, 1).to_dense().tolist() == expected
 
 
-@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 @pytest.mark.parametrize("convert", [torch.clone, torch.Tensor.to_sparse_coo, torch.Tensor.to_sparse_csr])
 def test_what_torch_refuses_stays_refused(convert) -> None:
     numbers, flags = convert(tensor([[1, 2], [3, 4]])), convert(tensor([[T, X], [X, T]]))

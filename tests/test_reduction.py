@@ -9,6 +9,8 @@ import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Payload
 
+from .laws import laws
+
 NAN, INF = float("nan"), float("inf")
 REFUSED = RuntimeError, TypeError  # which of the two, depends on the version of torch
 T, F = True, False
@@ -404,3 +406,6 @@ def test_a_dimension_of_one_promises_nothing_of_the_payload(name):
     result = pair_of(getattr(x, name)(0, **arguments))
     assert result.mask.tolist() == [True, False]
     assert result.payload is Payload.ANY or result.data[1] == 0
+
+
+test_law = laws("reduction")

@@ -8,6 +8,10 @@ import torch
 import masked_tensor as mt
 from masked_tensor import MaskedTensor, masks
 
+from .helpers import database, harness
+from .laws import PATTERNS, laws
+from .oracles.shape import VIEWS
+
 MASK = torch.tensor([[True, False, True], [False, True, True]])
 
 
@@ -111,3 +115,16 @@ def test_scalars_and_empty_tensors() -> None:
     assert [p.shape for p in empty.unbind(1)] == [(0,)] * 3
     assert torch.cat([empty, example()]).tolist() == example().tolist()
     assert empty.t().flip(0).repeat(2, 1).shape == (6, 0)
+
+
+@pytest.mark.parametrize("name", VIEWS.split())
+def test_views_write_through(name: str) -> None:
+    checked = 0
+    for sample, pattern in itertools.product(database.samples(name), PATTERNS):
+        case = harness.masked_case(sample, pattern, "first")
+        if isinstance(case.args[0], harness.Masked):
+            checked += harness.check_alias(case)
+    assert checked, "no sample of the database makes a view that can be written to"
+
+
+test_law = laws("shape")

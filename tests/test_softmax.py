@@ -12,6 +12,7 @@ from masked_tensor.pair import Pair, Payload
 from masked_tensor.rules.softmax import softmax
 
 from .helpers.harness import Masked, assert_same
+from .laws import laws
 from .oracles.softmax import slices
 
 INF, NAN = float("inf"), float("nan")
@@ -199,3 +200,6 @@ def test_compiled(name):
     for out in (compiled(x), OPS[name](y, -1)):
         (out * out).sum().backward()
     assert_same(x.grad, y.grad, "gradient")
+
+
+test_law = laws("softmax")

@@ -13,9 +13,7 @@ from masked_tensor.engine.tensor import pair_of
 from masked_tensor.errors import UnsupportedOpError
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
     pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
-    pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
 ]
 DATA = torch.tensor([[0.0, 0.5, 3.0, 0.0], [4.0, 0.0, 5.0, -1.0]])
 MASK = torch.tensor([[False, True, True, True], [False, False, True, True]])  # a valid zero at (0, 3)
@@ -39,27 +37,6 @@ def same(actual: Tensor, expected: Tensor) -> None:
     assert type(expected) is MaskedTensor
     assert torch.equal(actual.get_mask(), expected.get_mask())
     torch.testing.assert_close(actual.filled(0).detach(), expected.filled(0).detach(), equal_nan=True)
-
-
-@pytest.mark.parametrize("layout", CONVERT)
-def test_conversions_keep_validity_both_ways(layout: str) -> None:
-    x = CONVERT[layout](dense())
-    assert type(x) is MaskedTensor
-    assert x.layout is not torch.strided
-    pair = pair_of(x)
-    assert pair.data.layout is x.layout
-    assert pair.mask.layout is x.layout
-    same(x.to_dense(), dense())
-    for other in CONVERT:
-        again = CONVERT[other](x)
-        assert again.layout is CONVERT[other](dense()).layout
-        same(again, dense())
-
-
-def test_valid_zeros_are_stored() -> None:
-    x = dense().to_sparse()
-    assert x._nnz() == 5
-    assert 0.0 in pair_of(x).data.values().tolist()
 
 
 def test_the_predecessors_sparse_tutorial() -> None:

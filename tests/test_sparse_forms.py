@@ -23,10 +23,6 @@ from .oracles.groups import EPS, parameters
 from .test_functional_gradients import distinct, finite_dense
 from .test_layouts import huge
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta"),
-    pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta"),
-]
 NAN = float("nan")
 SPARSE = [name for name in INPUTS if not name.startswith("strided")]
 

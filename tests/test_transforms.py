@@ -1,6 +1,7 @@
 """What surrounds a program: ``torch.func``, autocast, ``torch.export``, the meta device; right, or a clear error."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -38,6 +39,7 @@ DIFFERENTIATED: dict[str, Callable[[], Any]] = {
     "vmap of grad": lambda: vmap(grad(lambda x: x.mean()))(masked()),
     "grad of vmap": lambda: grad(lambda x: vmap(torch.mean)(x).sum())(masked()),
     "grad of grad": lambda: grad(lambda x: grad(lambda y: y.square().mean())(x).sum())(masked()),
+    "grad inside of grad": lambda: grad(lambda w: grad(lambda x: x.mean())(masked()).filled(0).sum() * w)(WEIGHT[0]),
     "made inside grad": lambda: grad(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum())(DATA),
     "made inside jvp": lambda: jvp(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum(), (DATA,), (DATA,)),
 }
@@ -48,6 +50,25 @@ def test_transforms_that_differentiate_masked_tensors_are_refused(name: str) -> 
     with pytest.raises(RuntimeError, match=r"use the functional forms, such as masked_tensor.sum"):
         DIFFERENTIATED[name]()
     assert masked().mean().isfinite().item()  # nothing is left behind
+
+
+@pytest.mark.parametrize("how", [lambda f: grad(f), lambda f: lambda x: vjp(f, x)[0], lambda f: jacfwd(f)])
+def test_so_they_are_while_dynamo_traces(how: Any) -> None:
+    """Dynamo pushes the transform's level itself, without calling torch.func."""
+    transformed = torch.compile(lambda x: how(lambda y: y.mean())(x), backend="eager")
+    with pytest.raises(Exception, match=r"use the functional forms, such as masked_tensor.sum"):
+        transformed(masked())
+
+
+def test_what_only_looks_like_a_transform_is_none() -> None:
+    """Hooks that somebody else forbids, in whatever words; a transform that runs in another thread."""
+    with torch.autograd.graph.disable_saved_tensors_hooks("torch.func.{grad, vjp} don't yet support saved hooks"):
+        assert masked().mean().isfinite().item()
+        assert torch.compile(lambda x: x.mean(), backend="eager")(masked()).isfinite().item()
+    with ThreadPoolExecutor(1) as elsewhere:
+        for transform in (grad, jacfwd):
+            x = transform(lambda w: elsewhere.submit(lambda: masked().mean().item()).result() * w)(WEIGHT[0])
+            assert x == masked().mean().item()
 
 
 EXITS: dict[str, Callable[[Any], Any]] = {

@@ -4,29 +4,28 @@ It offers subclasses no hook, and its own question, ``isclose(...).all()``, pass
 different masks would be found equal.  So its comparison of values is wrapped.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from torch import Tensor
-from torch.testing._comparison import TensorLikePair
 
 from .. import masks
+from ..compat import compare_with
 from ..engine.tensor import MaskedTensor, pair_of
 from ..pair import Pair, plain
 from ..select import zeroed
 from . import convert
 
-_compare_values = TensorLikePair._compare_values
 
-
-def compare_values(comparison: TensorLikePair, actual: Tensor, expected: Tensor) -> None:
-    """Compares what is valid; a plain tensor is valid everywhere."""
-    if type(actual) is MaskedTensor or type(expected) is MaskedTensor:
-        ours, theirs = values(actual), values(expected)
-        differ = int(masks.count(ours.mask ^ theirs.mask))
-        if differ:
-            comparison._fail(AssertionError, f"The masks differ at {differ} of {ours.mask.numel()} places.")
-        actual, expected = zeroed(ours), zeroed(theirs)
-    _compare_values(comparison, actual, expected)
+def comparable(actual: Tensor, expected: Tensor, fail: Callable[[str], None]) -> tuple[Tensor, Tensor]:
+    """What is compared of two tensors: what is valid; a plain tensor is valid everywhere."""
+    if type(actual) is not MaskedTensor and type(expected) is not MaskedTensor:
+        return actual, expected
+    ours, theirs = values(actual), values(expected)
+    differ = int(masks.count(ours.mask ^ theirs.mask))
+    if differ:
+        fail(f"The masks differ at {differ} of {ours.mask.numel()} places.")
+    return zeroed(ours), zeroed(theirs)
 
 
 def values(x: Tensor) -> Pair:
@@ -35,4 +34,4 @@ def values(x: Tensor) -> Pair:
     return Pair(pair.data.detach(), pair.mask, pair.payload)
 
 
-TensorLikePair._compare_values = compare_values  # type: ignore[method-assign, assignment]
+compare_with(comparable)

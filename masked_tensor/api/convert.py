@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, layouts, masks, select
+from .. import errors, layouts, masks, select, shapes
 from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor, pair_of
 from ..pair import Pair
@@ -54,18 +54,31 @@ def get_mask(x: MaskedTensor) -> Tensor:
     return pair_of(x).mask
 
 
-def filled(x: MaskedTensor, value: float | bool | complex) -> Tensor:
+def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
     """A plain tensor of ``x``'s shape and dtype with ``value`` in the holes, and gradient 0 there.
 
-    Always strided: what is not stored is a hole.  Raises TypeError for a ``value`` that is a tensor.
+    ``value`` is a number, or a tensor that broadcasts to ``x``, such as a mean per column; what fills a hole receives
+    its gradient.  Always strided: what is not stored is a hole.  Raises TypeError for a masked ``value``, and for a
+    tensor of a kind that ``x``'s dtype cannot hold.
 
     >>> masked_tensor([1.0, 2.0], [True, False]).filled(-1)
     tensor([ 1., -1.])
+    >>> masked_tensor([[1.0, None], [3.0, 5.0]]).filled(torch.tensor([7.0, 8.0]))
+    tensor([[1., 8.],
+            [3., 5.]])
     """
-    if isinstance(value, Tensor):
-        raise TypeError("filled() takes a Python number; to fill from a tensor use torch.where(x.get_mask(), x, other)")
     pair = _entered(dense(x), "filled")
-    return select.select(pair.data, pair.mask, value)  # type: ignore[arg-type]
+    if not isinstance(value, Tensor):
+        return select.select(pair.data, pair.mask, value)  # type: ignore[arg-type]
+    if type(value) is MaskedTensor:
+        raise TypeError("filled() takes a plain value; for one with holes use torch.where(x.get_mask(), x, value)")
+    if not torch.can_cast(value.dtype, x.dtype) or not shapes.broadcasts(value.shape, x.shape):
+        raise TypeError(
+            f"filled() takes a value that fits {errors.dtype_name(x.dtype)} {tuple(x.shape)}, got "
+            f"{errors.dtype_name(value.dtype)} {tuple(value.shape)}"
+        )
+    other = select.guard(value.to(x.dtype).expand(x.shape), ~pair.mask)
+    return torch.where(pair.mask, select.guard(pair.data, pair.mask), other)
 
 
 def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
@@ -154,4 +167,5 @@ for _function in (get_data, get_mask, filled, count):
 
 for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
     setattr(MaskedTensor, _exit.__name__, _exit)
+MaskedTensor.to_numpy = to_numpy_ma  # type: ignore[attr-defined]  # what matplotlib calls: it draws gaps at the holes
 MaskedTensor.mask = MaskMethod()  # type: ignore[method-assign, assignment]

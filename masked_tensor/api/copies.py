@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data._utils.collate import default_collate_fn_map
 
 from .. import layouts, masks
+from ..compat import COLLATE
 from ..engine.tensor import ENGINE, MaskedTensor, pair_of, reset, wrap
 from ..pair import Pair, Payload
 
@@ -93,4 +93,4 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
 
 rebuild.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
 torch.serialization.add_safe_globals([rebuild])
-default_collate_fn_map[MaskedTensor] = collate
+COLLATE[MaskedTensor] = collate

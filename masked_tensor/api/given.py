@@ -1,82 +1,81 @@
 """What may be given as data and as a mask, and the errors for what may not."""
 
-from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.masked import MaskedTensor as TorchMasked
 
 from .. import errors, layouts, masks, shapes
 from ..engine.ports import enter
-from ..engine.tensor import MaskedTensor, pair_of
+from ..engine.tensor import MaskedTensor
 from ..pair import Pair, plain
+from ..select import zeroed
+from . import containers, lists
 
 
 def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
     """What ``data`` says of its own values and holes."""
+    tensor, take = partial(_tensor, dtype=dtype, device=device), partial(pair, dtype=dtype, device=device)
     if isinstance(data, Tensor):
-        data = enter(data, torch.is_grad_enabled())
-        if type(data) is not Pair and layouts.is_sparse(data):
-            layouts.of(data).validate(data.detach())
-            data = layouts.paired(data, None)  # what is specified is valid
-        pair = data if type(data) is Pair else plain(data)
-        moved = pair.data.to(device=device, dtype=dtype)
-        return Pair(moved, pair.mask.to(moved.device), pair.payload)
-    if hasattr(data, "_mask") and hasattr(data, "filled"):  # a numpy masked array
-        holes = getattr(data, "mask", False)
-        values = _tensor(data.data, dtype, device)
-        return Pair(values, masks.fit(~torch.as_tensor(holes, device=values.device), values.shape))
-    if isinstance(data, list | tuple) and _has_hole(data):
-        some = next(_values(data), 0.0)  # in the holes: of a type that the values have anyway
-        values = _tensor(_replaced(data, lambda v: some if _is_hole(v) else v), dtype, device)
-        return Pair(values, torch.tensor(_replaced(data, lambda v: not _is_hole(v)), device=values.device))
-    return plain(_tensor(data, dtype, device))
+        found: Pair | None = _of_tensor(data)
+    else:
+        found = containers.pair(data, take, dtype)
+    if found is not None:
+        moved = found.data.to(device=device, dtype=dtype)
+        return Pair(moved, found.mask.to(moved.device), found.payload)
+    if type(data).__module__ == "numpy" and str(getattr(data, "dtype", "")) == "object":
+        data = data.tolist()  # None and pandas' NA are holes
+    if isinstance(data, list | tuple):
+        return lists.pair(data, take, tensor)
+    return plain(tensor(data))
 
 
-def _tensor(data: Any, dtype: torch.dtype | None, device: Any) -> Tensor:
+def knows(data: Tensor) -> bool:
+    """Whether a tensor says itself what is valid."""
+    return type(data) is MaskedTensor or isinstance(data, TorchMasked) or data.is_nested or layouts.is_sparse(data)
+
+
+def _of_tensor(data: Tensor) -> Pair:
+    if isinstance(data, TorchMasked):
+        return containers.torch_masked(data)
+    if data.is_nested:
+        return containers.nested(data)
+    entered = enter(data, torch.is_grad_enabled())
+    if type(entered) is Pair:
+        return entered
+    if layouts.is_sparse(data):
+        layouts.of(data).validate(data.detach())
+        return layouts.paired(data, None)  # what is specified is valid
+    return plain(data)
+
+
+def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Tensor:
     if not isinstance(data, list | tuple | int | float | complex | bool) and hasattr(data, "__array__"):
         data = data.__array__()
+        if not data.dtype.isnative or min(data.strides, default=0) < 0:  # the byte order of files; reversed
+            data = data.astype(data.dtype.newbyteorder("="), copy=True)
     try:
         return torch.tensor(data, dtype=dtype, device=device)
     except (TypeError, ValueError, RuntimeError) as reason:
         raise TypeError(
-            f"data must be a tensor, number, list, or numpy (masked) array, got {type(data).__name__}: {reason}"
+            f"data must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {reason}"
         ) from reason
-
-
-def _has_hole(data: Any) -> bool:
-    return any(_has_hole(v) for v in data) if isinstance(data, list | tuple) else _is_hole(data)
-
-
-def _is_hole(value: Any) -> bool:
-    return value is None or (type(value) is MaskedTensor and value.dim() == 0 and not pair_of(value).mask)
-
-
-def _values(data: Any) -> Iterator[Any]:
-    if isinstance(data, list | tuple):
-        for v in data:
-            yield from _values(v)
-    elif not _is_hole(data):
-        yield data
-
-
-def _replaced(data: Any, by: Any) -> Any:
-    return [_replaced(v, by) for v in data] if isinstance(data, list | tuple) else by(data)
 
 
 def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
     """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
-    if type(mask) is MaskedTensor:
-        pair = enter(mask, False)
-        mask = pair.data & pair.mask if pair.data.dtype is torch.bool else pair.data
-    elif mask is None:
+    if mask is None:
         raise TypeError("a strided tensor does not say what is valid; give it a mask")
-    elif not isinstance(mask, Tensor):
-        mask = _tensor(mask, None, data.device)
+    if not isinstance(mask, Tensor) or (knows(mask) and not layouts.is_sparse(mask)):
+        own = pair(mask, device=None if isinstance(mask, Tensor) else data.device)
+        mask = masks.both(own.data, own.mask) if own.data.dtype is torch.bool else zeroed(own)
     mask = mask.detach()
     layouts.of(mask).validate(mask)
     if mask.layout != data.layout:
         raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
+    mask = _of_numbers(mask, name)
     if mask.dtype is not torch.bool or not shapes.broadcasts(mask.shape, data.shape):
         raise errors.bad_mask(name, mask, data)
     if mask.device != data.device:
@@ -84,3 +83,13 @@ def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
             f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
         )
     return masks.fit(mask, data.shape)
+
+
+def _of_numbers(mask: Tensor, name: str) -> Tensor:
+    """A mask of the integers 0 and 1, as tokenizers and files have it; others are left as they are."""
+    if mask.dtype is torch.bool or mask.is_floating_point() or mask.is_complex():
+        return mask
+    numbers = layouts.values(mask)
+    if type(mask) is Tensor and not mask.is_meta and not ((numbers == 0) | (numbers == 1)).all():
+        raise ValueError(f"{name} holds other integers than 0 and 1; say which are valid, such as {name} > 0")
+    return layouts.nonzero(mask)

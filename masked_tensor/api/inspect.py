@@ -2,6 +2,7 @@
 
 import inspect
 
+from ..compat import schema
 from ..engine import table
 from ..engine.table import Entry
 from ..rules import FAMILIES
@@ -22,10 +23,10 @@ def explain(op: str) -> str:
         aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
     """
     wanted = op if "::" in op else f"aten::{op}"
-    found = [e for e in table.ENTRIES.values() if wanted in (e.overload.name(), e.overload._schema.name)]
+    found = [e for e in table.ENTRIES.values() if wanted in (e.overload.name(), schema(e.overload).name)]
     if not found:
         raise KeyError(f"no row for {op!r}; composite operators follow from the rows of their parts")
-    lines = [str(e.overload._schema) for e in found]
+    lines = [str(schema(e.overload)) for e in found]
     for row in {(e.op.rule, tuple(e.op.params.items())): e.op for e in found}.values():
         rule = row.rule
         lines += ["", *([f"law   {row.law}"] if row.law else []), f"rule  {rule.__module__}.{rule.__qualname__}"]
@@ -41,7 +42,7 @@ def families() -> dict[str, list[str]]:
     result: dict[str, list[str]] = {}
     for entry in table.ENTRIES.values():
         names = result.setdefault(_family(entry), [])
-        name = entry.overload._schema.name.removeprefix("aten::")
+        name = schema(entry.overload).name.removeprefix("aten::")
         if entry.kind == "functional" and name not in names:
             names.append(name)
     return {family: sorted(names) for family, names in sorted(result.items())}

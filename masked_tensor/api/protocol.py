@@ -10,12 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors
+from .. import errors, masks
 from ..engine.ports import leave
-from ..engine.tensor import MaskedTensor, pair_of
-from ..pair import plain
+from ..engine.tensor import MaskedTensor, pair_of, wrap
+from ..pair import Pair, plain
 from . import convert, copies
 from .show import HOLE
+from .ufuncs import array_ufunc
 
 POSITIONS = (int, slice, type(None), type(...))  # keys that are no condition
 
@@ -86,7 +87,9 @@ def contains(x: MaskedTensor, element: Any) -> bool:
 
 
 def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
-    """``x[key] = value``: what is written becomes valid."""
+    """``x[key] = value``: what is written becomes valid; ``x[key] = None`` makes holes."""
+    if value is None:
+        value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
     positions = all(type(k) in POSITIONS for k in (key if type(key) is tuple else (key,)))
     if not positions and not isinstance(value, Tensor):
         value = pair_of(x).data.new_tensor(value)  # of a number under a condition torch 2.15 makes masked_fill_
@@ -112,12 +115,12 @@ def _whole(x: MaskedTensor, action: str, way_out: str) -> Tensor:
 
 def numpy(x: MaskedTensor, *, force: bool = False) -> Any:
     """The data as a numpy array, if nothing is masked out."""
-    return _whole(x, "numpy()", "x.filled(value).numpy() or x.to_numpy_ma()").numpy(force=force)
+    return _whole(x, "numpy()", "x.filled(value).numpy(), x.to_numpy_ma() or pyarrow.array(x)").numpy(force=force)
 
 
 def array(x: MaskedTensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """``numpy.asarray(x)``, if nothing is masked out."""
-    data = _whole(x, "conversion to a numpy array", "x.filled(value) or x.to_numpy_ma()").numpy()
+    data = _whole(x, "conversion to a numpy array", "x.filled(value), x.to_numpy_ma() or pyarrow.array(x)").numpy()
     return data if dtype is None else data.astype(dtype, copy=bool(copy))
 
 
@@ -165,6 +168,7 @@ def hang() -> None:
         "__format__": formatted,
         "numpy": numpy,
         "__array__": array,
+        "__array_ufunc__": array_ufunc,
         "__dlpack__": dlpack,
         "__dlpack_device__": dlpack_device,
         **{name: _refuse(f"{name}()", elementwise) for name in ("apply_", "map_", "map2_")},

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._tensor_str import PRINT_OPTS, _Formatter
 
 from .. import layouts
+from ..compat import PRINT_OPTS, Formatter, default_device, is_wrapped
 from ..engine.tensor import MaskedTensor, pair_of
 from ..pair import Pair
 
@@ -22,7 +22,7 @@ Cell = Callable[[Any, bool], str]  # (value, valid) -> text
 def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
     """``repr(x)``.  Never reads a value while the tensor is being traced, transformed, or on the meta device."""
     pair = pair_of(x)
-    name = "Parameter containing:\nmasked_tensor" if getattr(x, "_is_param", False) else "masked_tensor"
+    name = "Parameter containing:\nmasked_tensor" if isinstance(x, torch.nn.Parameter) else "masked_tensor"
     indent = len("masked_tensor(")
     readable = can_read(pair)
     body = tensor_contents or (_body(pair, indent) if readable else "...")
@@ -45,9 +45,7 @@ def as_html(x: MaskedTensor) -> str:
 
 def can_read(pair: Pair) -> bool:
     """Whether the pair holds real numbers."""
-    return type(pair.data) in (Tensor, torch.nn.Parameter) and not (
-        pair.data.is_meta or torch._C._functorch.is_functorch_wrapped_tensor(pair.data)
-    )
+    return type(pair.data) in (Tensor, torch.nn.Parameter) and not (pair.data.is_meta or is_wrapped(pair.data))
 
 
 def _facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
@@ -59,7 +57,7 @@ def _facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
     default = x.dtype in (torch.get_default_dtype(), torch.int64, torch.bool) and x.numel() > 0
     if not default or not readable:
         facts.append(f"dtype={x.dtype}")
-    if x.device.type not in ("cpu", torch._C._get_default_device()) or not readable:
+    if x.device.type not in ("cpu", default_device()) or not readable:
         facts.append(f"device='{x.device}'")
     if x.layout is not torch.strided:
         facts.append(f"layout={x.layout}")
@@ -91,7 +89,7 @@ def _cell(pair: Pair, edge: int) -> Cell:
 
 def _format(valid: Tensor) -> Callable[[Any], str]:
     """torch's formatter for these values; floats always show their decimals, as what is hidden need not be whole."""
-    formatter = _Formatter(valid.float() if valid.dtype.itemsize == 1 and valid.is_floating_point() else valid)
+    formatter = Formatter(valid.float() if valid.dtype.itemsize == 1 and valid.is_floating_point() else valid)
     if formatter.int_mode and valid.is_floating_point() and not formatter.sci_mode:
         formatter.int_mode, formatter.max_width = False, 0
         formatter.max_width = max(map(len, map(formatter.format, valid.tolist())), default=0)

@@ -10,11 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard, _functorch
-from torch._ops import OpOverload
-from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from . import table
+from ..compat import OpOverload, tree_flatten, tree_unflatten
+from . import dispatcher, table
 from .tensor import MaskedTensor
 
 _LIBRARY = torch.library.Library("aten", "IMPL")  # lives as long as the process
@@ -25,25 +23,23 @@ def _kernel(op: OpOverload) -> Callable[..., Any]:
         leaves, spec = tree_flatten((args, kwargs))
         if not any(_masked(v) for v in leaves):
             return op.decompose(*args, **kwargs)
-        level: Any = _functorch.maybe_current_level()
-        with _ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.FuncTorchBatched)):
-            parts = [_functorch._unwrap_batched(v, level) if isinstance(v, Tensor) else (v, None) for v in leaves]
+        level = dispatcher.level()
+        with dispatcher.below_vmap():
+            parts = [dispatcher.entries(v, level) if isinstance(v, Tensor) else (v, None) for v in leaves]
             results = []
             for i in range(next(v.shape[dim] for v, dim in parts if dim is not None)):
                 args, kwargs = tree_unflatten([v if dim is None else v.select(dim, i) for v, dim in parts], spec)
                 results.append(op(*args, **kwargs))
             stacked = torch.stack(results)
-        return _functorch._add_batch_dim(stacked, 0, level)
+        return dispatcher.batched(stacked, level)
 
     return batched
 
 
 def _masked(value: Any) -> bool:
-    while isinstance(value, Tensor) and _functorch.is_functorch_wrapped_tensor(value):
-        value = _functorch.get_unwrapped(value)
-    return type(value) is MaskedTensor
+    return isinstance(value, Tensor) and type(dispatcher.innermost(value)) is MaskedTensor
 
 
 for _entry in table.ENTRIES.values():
     if _entry.op.batched and _entry.kind == "functional":
-        _LIBRARY.impl(_entry.overload.name().removeprefix("aten::"), _kernel(_entry.overload), "FuncTorchBatched")
+        _LIBRARY.impl(_entry.overload.name().removeprefix("aten::"), _kernel(_entry.overload), dispatcher.VMAP)

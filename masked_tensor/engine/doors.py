@@ -7,17 +7,16 @@ Both look up the same entry and do the same three things: enter, rule, leave.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
-from torch._C import DispatchKey
-from torch._ops import OpOverload
 
 from .. import errors, layouts
+from ..compat import OpOverload, schema, shares_memory, tree_leaves
 from ..op import Lift, Op
 from ..rules.foreach import LOOPS
 from . import table, writing
+from .dispatcher import DOOR, composite, looped
 from .members import join
 from .ports import enter, leave
 from .sparsely import on_sparse
@@ -49,7 +48,7 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
 
 def _join_views(result: Any, base: MaskedTensor, detached: bool) -> None:
     for view in result if isinstance(result, (list, tuple)) else (result,):
-        if type(view) is MaskedTensor and view is not base and torch._C._is_alias_of(view._pair.data, base._pair.data):  # type: ignore[attr-defined]
+        if type(view) is MaskedTensor and view is not base and shares_memory(view._pair.data, base._pair.data):
             join(view, base, detached)
 
 
@@ -99,21 +98,15 @@ def safety_net(
                     return call(entry, args, kwargs, recording=False)
             return call(entry, args, kwargs, recording=False)
         if func.name() in LOOPS:
-            return for_each(func)(*args, **kwargs)
-        if torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), DispatchKey.CompositeImplicitAutograd):
+            return looped(func)(*args, **kwargs)
+        if composite(func):
             return func.decompose(*args, **kwargs)
     raise errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
 
 
-def for_each(op: OpOverload) -> Callable[..., Any]:
-    """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
-    return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
-
-
 def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    named = dict(zip((a.name for a in func._schema.arguments), args, strict=False)) | kwargs
-    leaves = torch.utils._pytree.tree_leaves
-    return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in leaves(value))]
+    named = dict(zip((a.name for a in schema(func).arguments), args, strict=False)) | kwargs
+    return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in tree_leaves(value))]
 
 
 def hang(entry: Entry) -> None:
@@ -121,7 +114,7 @@ def hang(entry: Entry) -> None:
     namespace = entry.overload.namespace
     if namespace not in _LIBRARIES:
         _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
-    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), "AutogradPrivateUse3")
+    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), DOOR)
 
 
 def register_rule(
@@ -166,8 +159,8 @@ for _entry in table.ENTRIES.values():
     hang(_entry)
 for _name in LOOPS:
     _packet, _, _overload = _name.removeprefix("aten::").partition(".")
-    _loop = for_each(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
-    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, "AutogradPrivateUse3")
+    _loop = looped(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
+    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DOOR)
 _FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
-_FALLBACK.fallback(torch.library.fallthrough_kernel, "AutogradPrivateUse3")  # no row, no autograd kernel: to the net
+_FALLBACK.fallback(torch.library.fallthrough_kernel, DOOR)  # no row, no autograd kernel: to the net
 MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]

@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType
 from typing import Any
 
-from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
-
-EAGER = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)  # the frame itself, and what is called from there
+from .. import compat
 
 
 def run_eagerly(package: str) -> None:
@@ -18,7 +16,7 @@ def run_eagerly(package: str) -> None:
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == package and not name.startswith(f"{package}.functional"):
             for code in _codes(module, name):
-                set_code_exec_strategy(code, EAGER)
+                compat.run_eagerly(code)
 
 
 def _codes(owner: Any, module: str) -> Iterator[CodeType]:

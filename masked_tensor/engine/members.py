@@ -7,18 +7,14 @@ import weakref
 
 import torch
 from torch import Tensor
-from torch._C import DispatchKey, DispatchKeySet
-from torch._subclasses.functional_tensor import FunctionalTensor
-from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
 from .. import masks
+from ..compat import collecting
 from ..pair import Pair, Payload
 from ..select import select
 from . import aliasing
+from .dispatcher import AUTOGRAD, BACKEND
 from .tensor import MaskedTensor, hold, pair_of
-
-_AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)  # for what it records of a tensor; no memory is read
-_BACKEND = DispatchKeySet(DispatchKey.CPU)  # for metadata only: no kernel that reads memory is called through it
 
 
 def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
@@ -65,8 +61,7 @@ def _written_to_input(pair: Pair, new: Pair) -> Pair:
     """While compiling: a graph may change the data of its input, but not its mask (others share it) or its payload."""
     # Judged while the graph's metadata is collected: later, when it is recorded, the tracer itself copies the result
     # into the input, and the mask of the result was computed anew from its bytes.
-    collecting = type(pair.mask) is FunctionalTensor and get_proxy_mode() is None
-    if collecting and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
+    if collecting(pair.mask) and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
         raise RuntimeError(
             "a compiled function cannot change the validity of its input in place: assign to a clone (x = x.clone()) "
             "and return that"
@@ -80,7 +75,7 @@ def detach(x: MaskedTensor) -> MaskedTensor:
     if x._history is not None and x._history.base() is not x:
         raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
     if x.requires_grad:
-        torch.ops.aten.detach_.default.redispatch(_AUTOGRAD, x)
+        torch.ops.aten.detach_.default.redispatch(AUTOGRAD, x)
         x._entered = None  # it would keep the graph alive
     return x
 
@@ -92,4 +87,4 @@ def restride(x: MaskedTensor, new: Pair) -> None:
     x._pair = new
     x._seen = x._family.version
     geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
-    torch.ops.aten.as_strided_.default.redispatch(_BACKEND, x, *geometry)
+    torch.ops.aten.as_strided_.default.redispatch(BACKEND, x, *geometry)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks
+from ..compat import transforming
 from ..pair import Pair, Payload
 from ..select import select
-from ..tracing import transforming
 from . import aliasing
 from .members import restride, write
 from .tensor import MaskedTensor, pair_of, wrap

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from torch.utils._pytree import tree_leaves
-
 from .. import errors, layouts
+from ..compat import tree_leaves
 from ..op import NoForm
 from ..pair import Pair
 from .table import Entry

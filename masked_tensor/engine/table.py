@@ -10,10 +10,11 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
-from torch._ops import OpOverload, OpOverloadPacket
 
+from ..compat import OpOverload, OpOverloadPacket, schema
 from ..op import Op
 from ..rules import FAMILIES
+from .dispatcher import has_kernel
 
 Kind = Literal["functional", "inplace", "out"]
 
@@ -64,7 +65,7 @@ def _spell_out(op: Op) -> Iterator[Entry]:
     for overload in (o for p in packets for o in _overloads(p)):
         kind = "functional" if writes else _kind(overload)
         base = overload if kind == "functional" else _functional_form(overload, functional)
-        if only and (base or overload)._overloadname != only:
+        if only and ((base or overload).name().partition(".")[2] or "default") != only:
             continue
         if op.generic and base is None:
             continue  # nothing to call on the data
@@ -79,7 +80,7 @@ def _spell_out(op: Op) -> Iterator[Entry]:
 
 
 def _binding(overload: OpOverload | None) -> Any:
-    return overload and getattr(torch, overload._schema.name.removeprefix("aten::"), overload)
+    return overload and getattr(torch, schema(overload).name.removeprefix("aten::"), overload)
 
 
 def _inplace_name(name: str) -> str:
@@ -89,24 +90,24 @@ def _inplace_name(name: str) -> str:
 def _overloads(packet: OpOverloadPacket) -> Iterator[OpOverload]:
     for name in packet.overloads():
         overload = getattr(packet, name)
-        text = str(overload._schema)
-        if "Dimname" not in text and "Tensor" in text.split("->")[0] and torch._C._dispatch_has_kernel(overload.name()):
+        text = str(schema(overload))
+        if "Dimname" not in text and "Tensor" in text.split("->")[0] and has_kernel(overload):
             yield overload
 
 
 def _kind(overload: OpOverload) -> Kind:
     if _outs(overload):
         return "out"
-    first = overload._schema.arguments[0].alias_info  # batch_norm's forms write their buffers, not their input
+    first = schema(overload).arguments[0].alias_info  # batch_norm's forms write their buffers, not their input
     return "inplace" if first is not None and first.is_write else "functional"
 
 
 def _outs(overload: OpOverload) -> tuple[str, ...]:
-    return tuple(a.name for a in overload._schema.arguments if a.is_out)
+    return tuple(a.name for a in schema(overload).arguments if a.is_out)
 
 
 def _is_view(overload: OpOverload) -> bool:
-    return any(r.alias_info is not None and not r.alias_info.is_write for r in overload._schema.returns)
+    return any(r.alias_info is not None and not r.alias_info.is_write for r in schema(overload).returns)
 
 
 def _functional_form(overload: OpOverload, candidates: list[OpOverload]) -> OpOverload | None:
@@ -115,7 +116,7 @@ def _functional_form(overload: OpOverload, candidates: list[OpOverload]) -> OpOv
 
 
 def _signature(overload: OpOverload) -> list[tuple[str, str]]:
-    return [(a.name, str(a.type)) for a in overload._schema.arguments if not a.is_out]
+    return [(a.name, str(a.type)) for a in schema(overload).arguments if not a.is_out]
 
 
 for _family in FAMILIES:

@@ -2,28 +2,19 @@
 
 import hashlib
 from collections.abc import Sequence
-from functools import cache, reduce
-from operator import or_
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch._C import DispatchKey, DispatchKeySet
-from torch.autograd import forward_ad
-from torch.utils._python_dispatch import _disable_current_modes
 
 from .. import errors, masks
+from ..compat import bypassed, has_tangent, without_modes
 from ..pair import Pair, Payload
 from ..select import select
-from ..tracing import bypassed
 from . import aliasing
-
-# The autograd door: a key that outranks the backends' autograd keys, so that rules run above autograd.  Autocast comes
-# before it, as for plain tensors.
-_DOOR = (DispatchKey.PrivateUse3, DispatchKey.AutogradPrivateUse3, DispatchKey.AutocastCPU, DispatchKey.AutocastCUDA)
-_KEYS = reduce(or_, map(DispatchKeySet, _DOOR))
-_make = torch.Tensor._make_wrapper_subclass
+from .dispatcher import KEYS, make, no_torch_function
 
 
 class MaskedTensor(Tensor):
@@ -51,7 +42,7 @@ class MaskedTensor(Tensor):
     _given: bool = False  # while compiling: an input of the graph
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = no_torch_function  # type: ignore[assignment]
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "MaskedTensor":
         raise TypeError(
@@ -138,7 +129,7 @@ class MaskedTensor(Tensor):
         mask = pair_of(self).mask
         if self._view is None or self._view[0] is not mask:
             if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
-                with _disable_current_modes():
+                with without_modes():
                     self._view = mask, mask.view(torch.uint8)
             else:
                 self._view = mask, masks.to_bytes(mask)
@@ -168,7 +159,7 @@ def wrap(pair: Pair) -> MaskedTensor:
     data = pair.data.detach() if pair.data.requires_grad else pair.data
     if bypassed():
         raise errors.inside_transform()
-    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None:
+    if has_tangent(data):
         raise errors.forward_mode()
     if data is not pair.data:
         pair = Pair(data, pair.mask, pair.payload)
@@ -177,9 +168,9 @@ def wrap(pair: Pair) -> MaskedTensor:
     # By position, which is faster: size, strides, storage_offset, memory_format, dtype, layout, device, pin_memory,
     # requires_grad, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout, _extra_dispatch_keys.
     # fmt: off
-    result = _make(
+    result = make(
         MaskedTensor, data.shape, data.stride(), data.storage_offset(), None, data.dtype, torch.strided, data.device,
-        False, False, None, False, False, _KEYS,
+        False, False, None, False, False, KEYS,
     )
     # fmt: on
     hold(result, pair)
@@ -203,14 +194,14 @@ def reset(x: MaskedTensor, pair: Pair) -> None:
 
 def _wrap_sparse(pair: Pair) -> MaskedTensor:
     data = pair.data
-    result = _make(
+    result = make(
         MaskedTensor,
         data.shape,
         dtype=data.dtype,
         layout=data.layout,
         device=data.device,
         dispatch_layout=data.layout is not torch.sparse_coo,  # torch keeps the layout of a wrapper for COO only
-        _extra_dispatch_keys=_KEYS,
+        _extra_dispatch_keys=KEYS,
     )
     result._pair = pair
     return result

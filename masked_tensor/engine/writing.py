@@ -5,10 +5,10 @@ A masked target takes data and validity; a plain one has no place for a mask.
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from .. import errors, layouts, tracing
+from .. import errors, layouts
+from ..compat import schema, transforming, tree_leaves
 from ..pair import Pair
 from .members import detach
 from .ports import assign, become, enter
@@ -28,7 +28,7 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     if layouts.involved((old,)):
         return _write_sparse(target, entry, args, kwargs, recording)
     if entry.view:
-        return become(target, entry.rule(old, *args[1:], **kwargs), entry.overload._schema.name.rpartition("::")[2])
+        return become(target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2])
     rest = [enter(a, recording) for a in args[1:]]
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
@@ -45,7 +45,7 @@ def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], re
             if isinstance(value, list | tuple) and any(type(v) is MaskedTensor for v in value):
                 raise errors.plain_target(entry.overload.name())
             return value
-        if pair.data.dim() != 0 or type(pair.mask) is not Tensor or pair.mask.is_meta or tracing.transforming():
+        if pair.data.dim() != 0 or type(pair.mask) is not Tensor or pair.mask.is_meta or transforming():
             raise errors.plain_target(entry.overload.name())
         if not pair.mask:
             raise errors.hole(entry.overload.name())
@@ -69,14 +69,14 @@ def _write_sparse(
 
 def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """``op(..., out=x)``."""
-    arguments = entry.overload._schema.arguments
+    arguments = schema(entry.overload).arguments
     given = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
     targets = [given.pop(name) for name in entry.outs]
     if any(type(t) is not MaskedTensor for t in targets):
         raise errors.plain_target(entry.overload.name())
-    tensors = [t for t in torch.utils._pytree.tree_leaves(given) if isinstance(t, Tensor)]
+    tensors = [t for t in tree_leaves(given) if isinstance(t, Tensor)]
     if recording and any(t.requires_grad for t in [*targets, *tensors]):
-        name = entry.overload._schema.name.rpartition("::")[2]
+        name = schema(entry.overload).name.rpartition("::")[2]
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."

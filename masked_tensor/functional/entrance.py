@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import errors, layouts, masks, shapes
+from ..compat import OpOverload
 from ..engine import table
 from ..engine.ports import enter, leave
 from ..engine.tensor import MaskedTensor

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import layouts, shapes, sparse
+from ..compat import OpOverload
 from ..engine.ports import leave
 from ..pair import Pair
 from .entrance import Dim, Given, Number, check_fill, enough, entered, finished, run

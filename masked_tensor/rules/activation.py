@@ -6,11 +6,11 @@ Gradients are guarded where the derivative depends on the payload; relu and its 
 import torch
 
 from .. import masks
+from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard
 from ..sparse.lifts import on_values
-from ..tracing import tracked, transforming
 from .pointwise import always, elements, finite_factors, guarded
 
 

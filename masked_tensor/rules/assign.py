@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..compat import OpOverload, tracked
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import guard
-from ..tracing import tracked
 from .choose import masked_fill
 from .index import Key, narrowed, negated, plain_keys, safe, within
 from .scatter import accumulate_at, extended, redirected

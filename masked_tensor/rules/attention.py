@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, select, zeroed
-from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

@@ -9,16 +9,15 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks
+from ..compat import OpOverload, tracked
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, zeroed
 from ..settings import CONVOLUTION
 from ..shared import extents, windows
 from ..shared.windows import Window, each
-from ..tracing import tracked
 
 Ints = int | Sequence[int]
 

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..compat import tracked, transforming
 from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, zeroed
 from ..shared.standardize import Parameter, along, standardize
-from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

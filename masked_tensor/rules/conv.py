@@ -13,16 +13,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..compat import OpOverload, tracked
 from ..op import Op
 from ..pair import Pair
 from ..select import cleared, zeroed
 from ..settings import CONVOLUTION
 from ..shared import windows
 from ..shared.windows import Window, each
-from ..tracing import tracked
 
 Operand = Pair | Tensor
 Ints = int | Sequence[int]

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from torch._ops import OpOverload
-
 from .. import masks
+from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair
 

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, pair
+from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
 from ..select import filled, select, zeroed
-from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

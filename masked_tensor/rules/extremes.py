@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
+from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
 from ..select import select
 from ..shared import chunks
 from ..sparse import forms
 from ..sparse.lifts import instead
-from ..tracing import tracked, transforming
 from .reduction import Dim, reduce, restored
 
 EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}

@@ -6,9 +6,8 @@ So ``unfold``, a matrix product and ``fold`` together do what a convolution does
 
 from collections.abc import Sequence
 
-from torch._ops import OpOverload
-
 from .. import masks
+from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zeroed

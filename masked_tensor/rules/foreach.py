@@ -1,5 +1,5 @@
 """``_foreach_`` ops: torch's own loop over their lists runs, and the ops on the elements have rows of their own."""
 
-import torch
+from ..compat import operators
 
-LOOPS = frozenset(name for name in torch._C._dispatch_get_all_op_names() if name.startswith("aten::_foreach_"))
+LOOPS = frozenset(name for name in operators() if name.startswith("aten::_foreach_"))

@@ -8,13 +8,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..compat import OpOverload, real
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
-from ..tracing import real
 from .choose import masked_fill
 
 Key = Pair | Tensor | None

@@ -6,9 +6,8 @@ results of ``x`` into it, holes included.  ``new_tensor`` is told its values, an
 
 from typing import Any
 
-from torch._ops import OpOverload
-
 from .. import masks, pair
+from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..sparse.lifts import as_it_is, on_values, strided

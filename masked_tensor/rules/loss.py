@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..compat import OpOverload, schema
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, select, zeroed
@@ -62,7 +62,7 @@ NAMES = """
 """
 # Read from the schemas at import: a compiler cannot trace through them.
 PARAMETERS = {
-    op: tuple(a.name for a in op._schema.arguments)
+    op: tuple(a.name for a in schema(op).arguments)
     for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
 }
 ROWS = [

@@ -9,15 +9,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..compat import OpOverload, tracked, transforming
 from ..op import Op, rows
 from ..pair import Pair
 from ..select import finished, guard, zeroed
 from ..sparse import product as sparse_product
 from ..sparse.lifts import instead
-from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair, shapes
+from ..compat import OpOverload, schema
 from ..op import Op
 from ..pair import Pair
 from ..select import filled, zeroed
@@ -41,7 +41,7 @@ def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:
 
 # Read from the schemas at import: a compiler cannot trace through them.
 TAKES_DIM = {
-    op: any(a.name == "dim" for a in op._schema.arguments)
+    op: any(a.name == "dim" for a in schema(op).arguments)
     for packet in (torch.ops.aten.linalg_vector_norm, torch.ops.aten.norm, torch.ops.aten.native_norm)
     for op in (getattr(packet, name) for name in packet.overloads())
 }

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks
+from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled

@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import select, zeroed

@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
+from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
 from ..sparse import forms
 from ..sparse.lifts import instead
-from ..tracing import tracked, transforming
 
 Dim = int | Sequence[int] | None
 Kernel = chunks.Kernel

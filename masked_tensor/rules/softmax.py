@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..compat import tracked, transforming
 from ..fill import fill_bits
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, guard, select
 from ..sparse import forms
 from ..sparse.lifts import instead
-from ..tracing import tracked, transforming
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 INFINITY = float("inf")

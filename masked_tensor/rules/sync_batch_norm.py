@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..compat import tracked
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select, zeroed
-from ..tracing import tracked
 from .batch_norm import track
 
 Operand = Pair | Tensor

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from .. import masks
+from ..compat import real
 from ..op import Op
 from ..pair import Pair
 from ..sparse import sorting
 from ..sparse.lifts import instead
-from ..tracing import real
 from .extremes import greatest
 from .order import constant, has_keys, in_pieces, keys, order
 

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..compat import tracked
 from ..fill import CHUNK, bitwise, fill_into
 from ..pair import Pair, Payload
 from ..select import filled
-from ..tracing import tracked
 
 LARGE = 1 << 19  # elements: below this the filled copy stays in cache by itself
 PIECE = 1 << 16  # elements per step of a loop that keeps several buffers

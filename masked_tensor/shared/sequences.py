@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverloadPacket
 
 from .. import masks
+from ..compat import OpOverloadPacket
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from .. import masks
 from ..api.comparison import values
+from ..compat import tree_leaves
 from ..engine.tensor import wrap
 from ..pair import Pair
 from .payload import PAYLOADS, poison, scalar

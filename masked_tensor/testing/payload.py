@@ -5,8 +5,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves, tree_map
 
+from ..compat import tree_leaves, tree_map
 from ..engine.tensor import MaskedTensor, pair_of, wrap
 from ..pair import Pair
 

@@ -58,23 +58,6 @@ def _scattered(x: Masked, dim: int, index: Any, src: Any) -> list[tuple[Cell, An
     return writes
 
 
-def scatter(
-    op: Any, x: Any, dim: int, index: Any, src: Any = None, *, reduce: str | None = None, value: Any = None
-) -> Masked:
-    writes = _scattered(masked(x), dim, index, value if src is None else src)
-    return assigned(masked(x), writes) if reduce is None else accumulated(masked(x), writes, reduce)
-
-
-def scatter_add(op: Any, x: Any, dim: int, index: Any, src: Any) -> Masked:
-    return accumulated(masked(x), _scattered(masked(x), dim, index, src), "sum")
-
-
-def scatter_reduce(
-    op: Any, x: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
-) -> Masked:
-    return accumulated(masked(x), _scattered(masked(x), dim, index, src), reduce, include_self)
-
-
 def _along(x: Masked, dim: int, index: Any, source: Any) -> list[tuple[Cell, Any, Any]]:
     """Writes of whole rows: the index is spelled out to the shape of the source."""
     index = masked(index)
@@ -90,17 +73,6 @@ def _along(x: Masked, dim: int, index: Any, source: Any) -> list[tuple[Cell, Any
     )
     wide = Masked(torch.where(wide.mask & (wide.data < 0), wide.data + x.data.shape[dim], wide.data), wide.mask)
     return _scattered(x, dim, wide, source)
-
-
-def index_add(op: Any, x: Any, dim: int, index: Any, source: Any, *, alpha: float = 1) -> Masked:
-    source = Masked(masked(source).data * alpha, masked(source).mask)
-    return accumulated(masked(x), _along(masked(x), dim, index, source), "sum")
-
-
-def index_reduce(
-    op: Any, x: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
-) -> Masked:
-    return accumulated(masked(x), _along(masked(x), dim, index, source), reduce, include_self)
 
 
 def index_copy(op: Any, x: Any, dim: int, index: Any, source: Any) -> Masked:
@@ -179,11 +151,6 @@ def zero(op: Any, x: Any) -> Masked:
 
 
 ORACLES = {
-    "scatter": scatter,
-    "scatter_add": scatter_add,
-    **{f"scatter_reduce.{name}": scatter_reduce for name in ("sum", "prod", "mean", "amax", "amin")},
-    **{f"index_reduce.{name}": index_reduce for name in ("prod", "mean", "amax", "amin")},
-    "index_add": index_add,
     "index_copy": index_copy,
     "index_fill": index_fill,
     "index_put": index_put,

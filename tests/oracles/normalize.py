@@ -75,63 +75,6 @@ def group_norm(op: Any, x: Any, groups: int, weight: Any = None, bias: Any = Non
     return native_group_norm(op, x, weight, bias, n, c, 0, groups, eps)[0]
 
 
-def native_batch_norm(op: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, *rest: Any, **kwargs: Any) -> Any:
-    x = both(x)
-    if x.data.dim() < 2:  # empty: there is no channel
-        return (x,)
-    training, _, eps = rest
-    ones = [1] * (x.data.dim() - 2)
-    channels = (x.data.shape[1], *ones)
-    if training:
-        data, mean, rstd = standard(x, torch.arange(channels[0]).reshape(channels), eps)
-        return scaled(data, x.mask, weight, bias, channels), mean, rstd
-    mean, var = both(mean), both(var)
-    data = (x.data - mean.data.reshape(channels)) / (var.data.reshape(channels) + eps).sqrt()
-    mask = x.mask & mean.mask.reshape(channels) & var.mask.reshape(channels)
-    empty = both(torch.zeros(0, dtype=x.data.dtype))
-    return scaled(data, mask, weight, bias, channels), empty, empty
-
-
-def legit_batch_norm(op: Any, x: Any, weight: Any, bias: Any, *rest: Any) -> Any:
-    stats = rest if len(rest) == 5 else (None, None, *rest)
-    return native_batch_norm(op, x, weight, bias, *stats)
-
-
-def batch_norm_with_update(op: Any, x: Any, weight: Any, bias: Any, mean: Any, var: Any, m: float, eps: float) -> Any:
-    reserve = both(torch.zeros(0, dtype=torch.uint8))
-    return (*native_batch_norm(op, x, weight, bias, mean, var, True, m, eps), reserve)
-
-
-def batch_norm(
-    op: Any,
-    x: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Masked:
-    return native_batch_norm(op, x, weight, bias, running_mean, running_var, training, momentum, eps)[0]
-
-
-def instance_norm(
-    op: Any,
-    x: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Masked:
-    if not use_input_stats:
-        return batch_norm(op, x, running_mean, running_var, weight, bias, False, momentum, eps)
-    return group_norm(op, x, both(x).data.shape[1], weight, bias, eps)
-
-
 def normalize(op: Any, x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: None = None) -> Masked:
     x = both(x)
     norm = along_rows(lambda r, s: torch.linalg.vector_norm(r, p), x, x, dim, keepdim=True).data
@@ -173,30 +116,15 @@ def along_rows(function: Any, a: Any, b: Any, dim: int, keepdim: bool = False) -
     return Masked(data.unsqueeze(dim), mask.unsqueeze(dim)) if keepdim and a.data.dim() else Masked(data, mask)
 
 
-def cosine_similarity(op: Any, a: Any, b: Any, dim: int = 1, eps: float = 1e-8) -> Masked:
-    return along_rows(lambda r, s: r @ s / (r.norm().clamp_min(eps) * s.norm().clamp_min(eps)), a, b, dim)
-
-
-def pairwise_distance(op: Any, a: Any, b: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Masked:
-    return along_rows(lambda r, s: (r - s + eps).norm(p), a, b, -1, keepdim)
-
-
 ORACLES = {
     "nn.functional.layer_norm": layer_norm,
     "native_layer_norm": native_layer_norm,
     "nn.functional.rms_norm": rms_norm,
     "nn.functional.group_norm": group_norm,
     "native_group_norm": native_group_norm,
-    "nn.functional.batch_norm": batch_norm,
-    "native_batch_norm": native_batch_norm,
-    "_native_batch_norm_legit": legit_batch_norm,
-    "_batch_norm_with_update": batch_norm_with_update,
-    "nn.functional.instance_norm": instance_norm,
     "nn.functional.normalize": normalize,
     "nn.functional.local_response_norm": local_response_norm,
     "renorm": renorm,
-    "nn.functional.cosine_similarity": cosine_similarity,
-    "nn.functional.pairwise_distance": pairwise_distance,
 }
 
 XFAIL = {

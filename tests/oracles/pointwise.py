@@ -1,6 +1,5 @@
 """Elementwise ops on the valid elements alone: broadcast, keep what is jointly valid, run, put back."""
 
-import itertools
 from typing import Any
 
 import torch
@@ -42,59 +41,6 @@ def put_back(entries: Tensor, valid: Tensor) -> Masked:
     return Masked(data, valid)
 
 
-def where(op: Any, x: Any, condition: Any, other: Any) -> Any:
-    """One entry after the other (the database puts the condition second)."""
-    x, chosen, other = operands([v if isinstance(v, Masked) else torch.as_tensor(v) for v in (x, condition, other)])
-    shape = torch.broadcast_shapes(chosen.data.shape, x.data.shape, other.data.shape)
-    data = torch.zeros(shape, dtype=torch.result_type(x.data, other.data))
-    valid = torch.zeros(shape, dtype=torch.bool)
-    parts = [(v.data.expand(shape), v.mask.expand(shape)) for v in (chosen, x, other)]
-    for place in itertools.product(*(range(n) for n in shape)):
-        taken = parts[1] if parts[0][0][place] else parts[2]
-        data[place], valid[place] = taken[0][place], parts[0][1][place] and taken[1][place]
-    return Masked(data, valid)
-
-
-def masked_fill(op: Any, x: Any, mask: Any, value: Any) -> Any:
-    """One entry after the other: padding stays padding."""
-    x, chosen, value = masked(x), masked(mask), masked(value if isinstance(value, Masked) else torch.as_tensor(value))
-    shape = torch.broadcast_shapes(x.data.shape, chosen.data.shape)
-    data, valid = x.data.expand(shape).clone(), x.mask.expand(shape).clone()
-    for place in itertools.product(*(range(n) for n in shape)):
-        if not chosen.mask.expand(shape)[place]:
-            valid[place] = False
-        elif chosen.data.expand(shape)[place]:
-            data[place] = value.data
-            valid[place] &= bool(value.mask)
-    return Masked(data, valid)
-
-
-def glu(op: Any, x: Any, dim: int = -1) -> Any:
-    x = masked(x)
-    a, b = x.data.tensor_split(2, dim)
-    c, d = x.mask.tensor_split(2, dim)
-    return elementwise(lambda left, right: left * torch.sigmoid(right), Masked(a, c), Masked(b, d))
-
-
-def cross(op: Any, x: Any, other: Any, dim: int = -1) -> Any:
-    """Component by component."""
-    shape = torch.broadcast_shapes(masked(x).data.shape, masked(other).data.shape)
-    a, b = (
-        [Masked(v.data.expand(shape).select(dim, i), v.mask.expand(shape).select(dim, i)) for i in range(3)]
-        for v in (masked(x), masked(other))
-    )
-    parts = [elementwise(lambda p, q, r, s: p * q - r * s, a[i], b[j], a[j], b[i]) for i, j in ((1, 2), (2, 0), (0, 1))]
-    return Masked(torch.stack([p.data for p in parts], dim), torch.stack([p.mask for p in parts], dim))
-
-
-def prelu(op: Any, x: Any, weight: Any) -> Any:
-    """One weight for all, or one per entry of dim 1."""
-    x, weight = masked(x), masked(weight)
-    shape = [-1 if d == min(1, x.data.dim() - 1) else 1 for d in range(x.data.dim())] if weight.data.numel() > 1 else []
-    spread = Masked(weight.data.reshape(shape), weight.mask.reshape(shape))
-    return elementwise(lambda v, w: torch.where(v > 0, v, v * w), x, spread)
-
-
 TYPES = ("UnaryUfuncInfo", "BinaryUfuncInfo")
 CASTS = [
     *("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"),
@@ -109,14 +55,26 @@ UNTAGGED = [
     *("nn.functional.hardswish", "nn.functional.gelu", "nn.functional.leaky_relu"),
 ]
 
-ORACLES: dict[str, Any] = {
-    name: elementwise
+
+SPECIAL = [
+    *("digamma", "erfc", "erfinv", "i0", "igamma", "igammac", "lgamma", "logit", "sinc"),
+    *(f"mvlgamma.mvlgamma_p_{p}" for p in (1, 3, 5)),
+    *(f"polygamma.polygamma_n_{n}" for n in range(5)),
+]
+
+
+def family(name: str) -> str:
+    """The family of an elementwise entry."""
+    if name.startswith("nn.functional."):
+        return "activation"
+    return "special" if name.startswith("special.") or name in SPECIAL else "pointwise"
+
+
+ENTRYWISE = [
+    name
     for name, info in database.ENTRIES.items()
     if (type(info).__name__ in TYPES or name in UNTAGGED) and name not in ELSEWHERE
-}
-XFAIL = {
-    (name, "gradient"): "the samples lie partly where the derivative is NaN, also of the plain op"
-    for name in ("__rpow__", "special.entr")
-}
-ORACLES |= {"where": where, "masked_fill": masked_fill, "nn.functional.glu": glu, "nn.functional.prelu": prelu}
-ORACLES |= {"cross": cross, "linalg.cross": cross}
+]
+ORACLES: dict[str, Any] = {name: elementwise for name in ENTRYWISE if family(name) == "pointwise"}
+UNDEFINED = "the samples lie partly where the derivative is NaN, also of the plain op"
+XFAIL = {("__rpow__", "gradient"): UNDEFINED}

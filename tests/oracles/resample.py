@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..helpers.harness import Masked
 from .pointwise import masked
-from .windows import core, each, zero
+from .windows import zero
 
 
 def weights(op: Any, sizes: Any, *args: Any, **kwargs: Any) -> Tensor:
@@ -72,19 +72,6 @@ def continued(image: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return image, mask
 
 
-def unfold(op: Any, x: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Masked:
-    value = op(zero(x), kernel_size, dilation, padding, stride)
-    kernel, dilation, padding, stride = (each(v, 2) for v in (kernel_size, dilation, padding, stride))
-    windows = list(zip(kernel, stride, padding, padding, dilation, strict=True))
-    sizes = x.data.shape[-2:]
-    outputs = [(n + 2 * p - d * (k - 1) - 1) // s + 1 for n, (k, s, p, _, d) in zip(sizes, windows, strict=True)]
-    given = x.mask if x.data.dim() == 4 else x.mask.unsqueeze(0)
-    valid = torch.zeros(value.shape, dtype=torch.bool).view(-1, given.shape[1], math.prod(kernel), math.prod(outputs))
-    for n, c in itertools.product(*map(range, given.shape[:2])):
-        valid[n, c] = core(given[n, c], windows, outputs).flatten()
-    return Masked(value, valid.view(value.shape))
-
-
 def grid_sample(op: Any, x: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: Any = None) -> Masked:  # fmt: skip
     """One image and one place after the other: weights from one-hot images."""
@@ -116,6 +103,5 @@ ORACLES = {
         f"nn.functional.interpolate.{mode}": interpolate(mode)
         for mode in ("bilinear", "linear", "trilinear", "bicubic")
     },
-    "nn.functional.unfold": unfold,
     "nn.functional.grid_sample": grid_sample,
 }

@@ -1,0 +1,108 @@
+"""What the Arrow C data interface lays down in memory: three structures, and the capsules they travel in."""
+
+import ctypes
+import itertools
+from ctypes import POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_int64, c_void_p, py_object
+from typing import Any
+
+
+class Schema(Structure):
+    """``ArrowSchema``: the type of a column, and of what it consists of."""
+
+
+class Array(Structure):
+    """``ArrowArray``: the values of a column, as addresses of buffers."""
+
+
+class Stream(Structure):
+    """``ArrowArrayStream``: a column in pieces, one after the other."""
+
+
+Schema._fields_ = [
+    ("format", c_char_p),
+    ("name", c_char_p),
+    ("metadata", c_void_p),
+    ("flags", c_int64),
+    ("n_children", c_int64),
+    ("children", POINTER(POINTER(Schema))),
+    ("dictionary", POINTER(Schema)),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(Schema))),
+    ("private_data", c_void_p),
+]
+Array._fields_ = [
+    ("length", c_int64),
+    ("null_count", c_int64),
+    ("offset", c_int64),
+    ("n_buffers", c_int64),
+    ("n_children", c_int64),
+    ("buffers", POINTER(c_void_p)),
+    ("children", POINTER(POINTER(Array))),
+    ("dictionary", POINTER(Array)),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(Array))),
+    ("private_data", c_void_p),
+]
+Stream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(c_int, POINTER(Stream), POINTER(Schema))),
+    ("get_next", ctypes.CFUNCTYPE(c_int, POINTER(Stream), POINTER(Array))),
+    ("get_last_error", ctypes.CFUNCTYPE(c_char_p, POINTER(Stream))),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(Stream))),
+    ("private_data", c_void_p),
+]
+NULLABLE = 2  # a schema's flag: there may be holes
+NAMES: dict[type, bytes] = {Schema: b"arrow_schema", Array: b"arrow_array", Stream: b"arrow_array_stream"}
+
+_get = PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_get_raw = PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))
+_new = PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
+
+
+def opened(capsule: object, kind: type) -> Any:
+    """The structure inside a capsule, which goes on to own it."""
+    return ctypes.cast(_get(capsule, NAMES[kind]), POINTER(kind)).contents
+
+
+def capsule(content: Any) -> Any:
+    """A capsule around a structure."""
+    address = ctypes.addressof(content)
+    _LENT[address] = content
+    return _new(address, NAMES[type(content)], _DESTROY[type(content)])
+
+
+_LENT: dict[int, Any] = {}  # structures that lie in a capsule, by address
+_OWNED: dict[int, object] = {}  # by number: what a structure keeps alive until it is released, wherever it was moved to
+_NUMBERS = itertools.count(1)
+
+
+def own(content: Any, held: object) -> None:
+    """Makes ``content`` keep ``held`` alive until it is released."""
+    number = next(_NUMBERS)
+    _OWNED[number] = held
+    content.private_data = number
+    content.release = _RELEASE[type(content)]
+
+
+def _releaser(kind: Any) -> Any:
+    def release(pointer: Any) -> None:
+        content = pointer.contents
+        for i in range(content.n_children):
+            child = content.children[i]
+            if child.contents.release:
+                child.contents.release(child)
+        _OWNED.pop(content.private_data, None)
+        content.release = _NOTHING[kind]
+
+    return dict(kind._fields_)["release"](release)
+
+
+def _destroyer(kind: Any) -> Any:
+    def destroy(raw: int) -> None:
+        content = _LENT.pop(_get_raw(raw, NAMES[kind]))
+        if content.release:  # nobody took it
+            content.release(ctypes.pointer(content))
+
+    return PYFUNCTYPE(None, c_void_p)(destroy)
+
+
+_NOTHING = {kind: dict(kind._fields_)["release"]() for kind in (Schema, Array)}  # type: ignore[arg-type]
+_RELEASE = {kind: _releaser(kind) for kind in (Schema, Array)}
+_DESTROY = {kind: _destroyer(kind) for kind in (Schema, Array)}

@@ -1,0 +1,150 @@
+"""Arrow columns become pairs: values in their own dtype, nulls as holes.
+
+The values are copied once; a column that counts no nulls gets a mask of one byte.
+"""
+
+import ctypes
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import masks
+from ...pair import Pair
+from .. import ragged, tables
+from . import formats
+from .abi import Array, Schema, Stream, opened
+
+
+def speaks(data: object) -> bool:
+    """Whether ``data`` hands itself out through the interface."""
+    return hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__")
+
+
+def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
+    """A column as a pair ``(N,)``, lists as ``(N, T)`` with holes at the end, a table as ``(N, columns)``."""
+    if hasattr(data, "__arrow_c_array__"):
+        schema, array = data.__arrow_c_array__()
+        return _column(opened(schema, Schema), opened(array, Array), dtype)  # the capsules release what they hold
+    capsule = data.__arrow_c_stream__()
+    stream, schema = opened(capsule, Stream), Schema()
+    _check(stream, stream.get_schema(stream, schema))
+    try:
+        pieces = list(_pieces(stream, schema, dtype))
+        return ragged.joined(pieces) if pieces else _column(schema, Array(), dtype)
+    finally:
+        schema.release(schema)
+
+
+def _pieces(stream: Any, schema: Any, dtype: torch.dtype | None) -> Any:
+    while True:
+        array = Array()
+        _check(stream, stream.get_next(stream, array))
+        if not array.release:
+            return
+        try:
+            yield _column(schema, array, dtype)
+        finally:
+            array.release(array)
+
+
+def _check(stream: Any, failed: int) -> None:
+    if failed:
+        reason = (stream.get_last_error(stream) or b"").decode().partition("\n")[0]
+        raise RuntimeError(f"the arrow stream failed: {reason}")
+
+
+def _column(schema: Any, array: Any, dtype: torch.dtype | None, start: int = 0, length: int | None = None) -> Pair:
+    """Entries ``start`` to ``start + length`` of a column."""
+    length = array.length if length is None else length
+    name = schema.format.decode()
+    if schema.dictionary:
+        codes = _numbers(name, array, start, length)
+        words = _whole(schema.dictionary.contents, array.dictionary, dtype)
+        return _looked_up(codes, words)
+    mask = _validity(array, start, length)
+    if name == formats.NULL:
+        return Pair(torch.zeros(length, dtype=dtype), masks.full((length,), torch.device("cpu"), False))
+    if name == formats.RECORD:
+        return _record(schema, array, mask, dtype, start, length)
+    if name.startswith(formats.FIXED):
+        size = int(name.removeprefix(formats.FIXED))
+        rows = _child(schema, array, 0, dtype, (array.offset + start) * size, length * size)
+        shape = (length, size, *rows.data.shape[1:])
+        return _within(mask, Pair(rows.data.reshape(shape), masks.reshape(rows.mask, shape)))
+    if name in formats.OFFSETS:
+        return _within(mask, _lists(schema, array, dtype, start, length))
+    values = _numbers(name, array, start, length)
+    return Pair(values.data if dtype is None else values.data.to(dtype), mask)
+
+
+def _numbers(name: str, array: Any, start: int, length: int) -> Pair:
+    mask = _validity(array, start, length)
+    first = array.offset + start
+    if name == formats.BITS:
+        return Pair(_bits(array, 1, first, length), mask)
+    if name not in formats.DTYPES:
+        raise formats.refused(name)
+    return Pair(_buffer(array, 1, formats.DTYPES[name], first, length), mask)
+
+
+def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, start: int, length: int) -> Pair:
+    columns = [_child(schema, array, i, dtype, array.offset + start, length) for i in range(schema.n_children)]
+    names = [(schema.children[i].contents.name or b"").decode() for i in range(schema.n_children)]
+    return _within(mask, tables.side_by_side(names, columns))
+
+
+def _lists(schema: Any, array: Any, dtype: torch.dtype | None, start: int, length: int) -> Pair:
+    kind = formats.OFFSETS[schema.format.decode()]
+    offsets = _buffer(array, 1, kind, array.offset + start, length + 1 if length else 0).long()
+    first, last = (int(offsets[0]), int(offsets[-1])) if length else (0, 0)
+    rows = _child(schema, array, 0, dtype, first, last - first)
+    return ragged.spread(rows, offsets.diff())
+
+
+def _child(schema: Any, array: Any, i: int, dtype: torch.dtype | None, start: int, length: int) -> Pair:
+    kind = schema.children[i].contents
+    if not array.children:  # of no piece at all
+        return _column(kind, Array(), dtype)
+    return _column(kind, array.children[i].contents, dtype, start, length)
+
+
+def _whole(schema: Any, pointer: Any, dtype: torch.dtype | None) -> Pair:
+    return _column(schema, pointer.contents if pointer else Array(), dtype)
+
+
+def _within(mask: Tensor, rows: Pair) -> Pair:
+    """``rows`` where the lists or records that hold them are there at all."""
+    small = masks.compact(mask)
+    wide = small.reshape(len(small), *(1,) * (rows.data.dim() - 1))
+    return Pair(rows.data, masks.both(rows.mask, masks.fit(wide, rows.data.shape)))
+
+
+def _looked_up(codes: Pair, words: Pair) -> Pair:
+    if not len(words.data):
+        return Pair(words.data.new_zeros(len(codes.data)), masks.full((len(codes.data),), codes.data.device, False))
+    index = torch.where(codes.mask, codes.data.long(), 0)
+    return Pair(words.data[index], codes.mask & words.mask[index])
+
+
+def _validity(array: Any, start: int, length: int) -> Tensor:
+    if not array.n_buffers or array.null_count == 0 or not array.buffers[0]:
+        return masks.full((length,), torch.device("cpu"))
+    return _bits(array, 0, array.offset + start, length)
+
+
+def _bits(array: Any, number: int, start: int, length: int) -> Tensor:
+    """Bits ``start`` to ``start + length`` of a buffer: the lowest bit of a byte comes first."""
+    first, last = start // 8, (start + length + 7) // 8
+    packed = _buffer(array, number, torch.uint8, first, last - first)
+    bits = packed[:, None].bitwise_right_shift(torch.arange(8, dtype=torch.uint8)).bitwise_and_(1)
+    return bits.flatten()[start - 8 * first :][:length].bool()
+
+
+def _buffer(array: Any, number: int, dtype: torch.dtype, start: int, length: int) -> Tensor:
+    """A copy of ``length`` elements of a buffer."""
+    if not length:
+        return torch.empty(0, dtype=dtype)
+    address = array.buffers[number] + start * dtype.itemsize
+    memory = (ctypes.c_char * (length * dtype.itemsize)).from_address(address)
+    return torch.frombuffer(memory, dtype=dtype).clone()

@@ -1,0 +1,179 @@
+"""Batches of sequences: made from padded data and lengths, from lists, from tokenizers, from nested tensors.
+
+One convention: batch first, ``dim`` is where the time lies in the batch, ``side`` is where the padding goes.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors, masks, shapes
+from ..engine.tensor import MaskedTensor
+from ..pair import Pair
+from . import given, lists, ragged
+from .create import masked, out
+
+
+def from_lengths(
+    padded: Any, lengths: Any, batch_first: bool = True, *, dim: int | None = None, side: str = "right"
+) -> MaskedTensor:
+    """A padded batch ``(B, T, ...)`` of which sequence ``b`` is valid up to ``lengths[b]``.
+
+    ``dim`` is the dimension of time, such as 2 for ``(B, C, T)``; ``side="left"`` for padding that comes first.  The
+    mask takes ``B * T`` bytes however many features there are.  ``batch_first=False``: the batch is ``(T, B, ...)``.
+    Raises ValueError if there is not one length per sequence, or one is negative or above T.
+
+        >>> from_lengths(torch.ones(2, 3), [3, 1])
+        masked_tensor([[1.0000, 1.0000, 1.0000],
+                       [1.0000,     --,     --]], valid=4/6)
+        >>> from_lengths(torch.ones(2, 1, 3), [3, 1], dim=2, side="left").tolist()
+        [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
+    """
+    ragged.check_side(side)
+    pair = given.pair(padded)
+    lengths = torch.as_tensor(lengths, device=pair.data.device)
+    batch, time = _dims(dim, batch_first, pair.data.dim())
+    if pair.data.dim() < 2 or tuple(lengths.shape) != (pair.data.shape[batch],):
+        raise ValueError(
+            f"from_lengths needs one length per sequence: padded has shape {tuple(pair.data.shape)} "
+            f"({'batch, time' if batch_first else 'time, batch'}, ...), lengths has shape {tuple(lengths.shape)}"
+        )
+    mask = lengths_to_mask(lengths, pair.data.shape[time])
+    return masked(pair, ragged.per_step(mask.flip(1) if side == "left" else mask, pair.data, time, batch))
+
+
+def _dims(dim: int | None, batch_first: bool, count: int) -> tuple[int, int]:
+    """Where the batch and its time lie."""
+    if dim is not None and not batch_first:
+        raise ValueError("dim says where the time lies in a batch that is batch first; leave out batch_first=False")
+    if dim is None or count < 2:
+        return (0, 1) if batch_first else (1, 0)
+    (time,) = shapes.canonical_dims(dim, count)
+    if time == 0:
+        raise ValueError("dim=0 is the batch; the time lies in a later dimension")
+    return 0, time
+
+
+def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
+    """The bool mask ``(..., max_length)`` that is True at positions below each of the ``lengths`` ``(...)``.
+
+    Without ``max_length`` the longest length decides, for which the lengths must be read: give it in compiled code.
+
+        >>> lengths_to_mask(torch.tensor([2, 0, 3]))
+        tensor([[ True,  True, False],
+                [False, False, False],
+                [ True,  True,  True]])
+    """
+    lengths = torch.as_tensor(lengths)
+    if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype is torch.bool:
+        raise TypeError(f"lengths must be integers, got {errors.dtype_name(lengths.dtype)}")
+    if type(lengths) is Tensor and lengths.device.type == "cpu" and lengths.numel():  # no look at what is traced
+        low, high = (int(v) for v in lengths.aminmax())
+        if low < 0 or (max_length is not None and high > max_length):
+            raise ValueError(f"lengths must lie between 0 and {max_length}, got {low} to {high}")
+    return masks.lengths_to_mask(lengths, max_length if lengths.numel() else max_length or 0)
+
+
+def pad_sequence(
+    sequences: Sequence[Any],
+    batch_first: bool = True,
+    padding_value: float = 0.0,
+    *,
+    dim: int | None = None,
+    side: str = "right",
+) -> MaskedTensor:
+    """``torch.nn.utils.rnn.pad_sequence``, but batch first, and the padding is a hole.
+
+    ``sequences`` are tensors ``(T_i, ...)``, plain or masked, or what :func:`masked_tensor` takes; the result is
+    ``(B, T, ...)``, or ``(T, B, ...)`` with ``batch_first=False``.  ``dim`` is where the time lies in the batch, such
+    as 2 for sequences ``(C, T_i)``; ``side="left"`` puts the padding first.  ``padding_value`` only says what lies
+    under the mask.  Gradients flow back.  Raises ValueError for no sequences, or if their shapes differ elsewhere.
+
+        >>> pad_sequence([torch.ones(3), torch.zeros(1)])
+        masked_tensor([[1.0000, 1.0000, 1.0000],
+                       [0.0000,     --,     --]], valid=4/6)
+    """
+    if not len(sequences):
+        raise ValueError("pad_sequence needs at least one sequence")
+    pairs = [given.pair(s) for s in sequences]
+    batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
+    ragged.expect_one("pad_sequence", pairs, time - 1 if batch == 0 else 0)
+    pair = ragged.stacked(pairs, side, padding_value, whole=all(_is_whole(s) for s in sequences))
+    if batch == 1:
+        pair = Pair(pair.data.transpose(0, 1), pair.mask.transpose(0, 1))
+    return out(pair)
+
+
+def _is_whole(sequence: Any) -> bool:
+    return isinstance(sequence, Tensor) and not given.knows(sequence)
+
+
+def from_nested(nested: Tensor) -> MaskedTensor:
+    """A nested tensor, jagged or strided, as a batch: every dimension is as long as the longest of its components.
+
+    Gradients flow back into ``nested``.  Raises TypeError for anything else.
+
+        >>> nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(1)], layout=torch.jagged)
+        >>> from_nested(nested)
+        masked_tensor([[1.0000, 1.0000],
+                       [1.0000,     --]], valid=3/4)
+    """
+    if not isinstance(nested, Tensor) or not nested.is_nested:
+        raise TypeError(f"from_nested takes a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
+    return out(given.pair(nested))
+
+
+def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
+    """What a tokenizer or feature extractor made, with holes where its ``attention_mask`` ``(B, T)`` is 0.
+
+    ``inputs`` is one tensor ``(B, T, ...)``, or the whole mapping (a ``BatchEncoding``): then the result is a dict in
+    which every tensor with that batch and time has holes, without ``attention_mask``, as nobody needs it any more.
+    ``dim`` is where the time lies, such as 2 for ``(B, C, T)``.
+
+        >>> ids, mask = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([[1, 1, 1], [1, 0, 0]])
+        >>> from_attention_mask(ids, mask)
+        masked_tensor([[ 5,  6,  7],
+                       [ 8, --, --]], valid=4/6)
+        >>> from_attention_mask({"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([1, 0])})
+        {'input_ids': masked_tensor([[ 5,  6,  7],
+                       [ 8, --, --]], valid=4/6), 'labels': tensor([1, 0])}
+    """
+    if isinstance(inputs, Mapping):
+        rest = dict(inputs)
+        found = rest.pop("attention_mask", None) if attention_mask is None else attention_mask
+        if found is None:
+            raise KeyError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
+        mask = _truth(found)
+        return {name: _where_it_fits(value, mask, dim) for name, value in rest.items()}
+    if attention_mask is None:
+        raise TypeError("from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask")
+    pair, mask = given.pair(inputs), _truth(attention_mask)
+    if not _fits(pair.data, mask, dim):
+        raise ValueError(
+            f"attention_mask must have the batch and time of inputs {tuple(pair.data.shape)} (time at dim={dim}), got "
+            f"{tuple(mask.shape)}"
+        )
+    return masked(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
+
+
+def _truth(attention_mask: Any) -> Tensor:
+    numbers = given.pair(attention_mask)  # of lists, rows of different length end in holes
+    return given.mask(attention_mask, numbers.data, "attention_mask")
+
+
+def _where_it_fits(value: Any, mask: Tensor, dim: int) -> Any:
+    if not isinstance(value, Tensor) and not lists.is_array(value) and not lists.of_numbers(value):
+        return value
+    pair = given.pair(value)
+    if not _fits(pair.data, mask, dim):
+        return value
+    return masked(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
+
+
+def _fits(data: Tensor, mask: Tensor, dim: int) -> bool:
+    return mask.dim() == 2 and data.dim() > dim and (data.shape[0], data.shape[dim]) == tuple(mask.shape)
+
+
+torch.compiler.allow_in_graph(from_lengths)

@@ -1,0 +1,54 @@
+"""A loader's batch of samples of different length."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import default_collate
+
+from ..pair import Pair
+from . import given, lists, ragged
+from .create import out
+
+
+def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right") -> Any:
+    """``torch.utils.data.default_collate`` for samples of different length: what is too short is padded with holes.
+
+    Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
+    Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest;
+    scalars become a plain tensor, with a hole for None a masked one; texts stay a list.  ``dim`` names the only
+    dimension of a sample that may differ; ``side="left"`` puts the padding first:
+    ``DataLoader(..., collate_fn=partial(mt.collate, side="left"))``.
+
+    Raises ValueError for an empty batch, for samples that differ along another dimension than ``dim``, and for dicts
+    with different keys.
+
+        >>> collate([{"x": torch.ones(2), "y": 1}, {"x": torch.ones(1), "y": 0}])
+        {'x': masked_tensor([[1.0000, 1.0000],
+                       [1.0000,     --]], valid=3/4), 'y': tensor([1, 0])}
+    """
+    if not len(batch):
+        raise ValueError("collate needs at least one sample")
+    first = batch[0]
+    if isinstance(first, Mapping):
+        if any(set(sample) != set(first) for sample in batch):
+            raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
+        return {key: collate([sample[key] for sample in batch], dim=dim, side=side) for key in first}
+    if isinstance(first, tuple) or (isinstance(first, list) and not lists.of_numbers(batch)):
+        fields = [collate(field, dim=dim, side=side) for field in zip(*batch, strict=True)]
+        if hasattr(first, "_fields"):
+            return type(first)(*fields)
+        return type(first)(fields)
+    if isinstance(first, Tensor | list) or lists.is_array(first):
+        return _batched([given.pair(sample) for sample in batch], batch, dim, side)
+    if any(lists.is_hole(sample) for sample in batch):
+        return out(given.pair(list(batch)))
+    return default_collate(list(batch))
+
+
+def _batched(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str) -> Tensor:
+    whole = all(isinstance(sample, Tensor) and not given.knows(sample) for sample in batch)
+    if dim is not None and pairs[0].data.dim():
+        ragged.expect_one("collate", pairs, dim)
+    pair = ragged.stacked(pairs, side, whole=whole)
+    return pair.data if whole and pair.data.dim() == 1 else out(pair)

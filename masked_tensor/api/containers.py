@@ -1,0 +1,77 @@
+"""What other libraries call missing: each container as a pair, without importing the library that it is of.
+
+They are known by what they offer, not by their class: pandas by ``iloc`` and its dtypes, xarray by ``dims`` and
+``coords``, numpy.ma by its mask, astropy by ``unmasked``, all that is arrow by the Arrow C data interface.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.masked import MaskedTensor as TorchMasked
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+
+from .. import layouts, masks
+from ..pair import Pair, plain
+from . import ragged, tables
+from .arrow import reading
+
+Taker = Callable[[Any], Pair]
+
+
+def pair(data: Any, take: Taker, dtype: torch.dtype | None = None) -> Pair | None:
+    """The pair of a container, or None if ``data`` is none; ``take`` makes a pair of a numpy array."""
+    if isinstance(data, PackedSequence):
+        padded, lengths = pad_packed_sequence(data, batch_first=True)
+        mask = masks.lengths_to_mask(lengths, padded.shape[1]).to(padded.device)
+        return Pair(padded, ragged.per_step(mask, padded))
+    if hasattr(data, "to_value") and hasattr(data, "unit"):
+        raise TypeError(
+            f"a tensor has no unit, and data is in {data.unit!s}; give data.value, or data.to_value(unit) to choose one"
+        )
+    if hasattr(data, "unmasked") and hasattr(data, "mask"):  # astropy
+        return _hidden(take(data.unmasked), data.mask)
+    if hasattr(data, "_mask") and hasattr(data, "filled") and hasattr(data, "fill_value"):  # numpy.ma
+        return _hidden(take(data.data), getattr(data, "mask", False))
+    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "dtype"):
+        return _pandas_column(data, take, dtype)
+    if hasattr(data, "iloc") and hasattr(data, "columns"):
+        columns = [_pandas_column(data.iloc[:, i], take, dtype) for i in range(data.shape[1])]
+        return tables.side_by_side(list(data.columns), columns)
+    if hasattr(data, "dims") and hasattr(data, "coords") and hasattr(data, "values"):  # xarray
+        inner = data.data
+        column = type(inner).__module__.partition(".")[0] == "pandas"
+        return _pandas_column(inner, take, dtype) if column else take(data.values)
+    return reading.read(data, dtype) if reading.speaks(data) else None
+
+
+def nested(data: Tensor) -> Pair:
+    """A nested tensor of either layout: as long as the longest component along every dimension."""
+    parts = data.unbind()
+    if not parts:
+        raise ValueError("a nested tensor without components has no shape")
+    return ragged.stacked([plain(p) for p in parts], whole=True)
+
+
+def torch_masked(data: TorchMasked) -> Pair:
+    """A ``torch.masked.MaskedTensor``: its data and mask, in its layout."""
+    values, mask = data.get_data(), data.get_mask()
+    return layouts.paired(values, mask) if layouts.is_sparse(values) else Pair(values, mask)
+
+
+def _hidden(values: Pair, holes: Any) -> Pair:
+    """numpy's masks are True where something is hidden."""
+    shown = ~torch.tensor(holes, device=values.data.device)
+    return Pair(values.data, masks.both(masks.fit(shown, values.data.shape), values.mask))
+
+
+def _pandas_column(column: Any, take: Taker, dtype: torch.dtype | None) -> Pair:
+    """A Series, an Index or an extension array.  NaN is missing only where the dtype is a nullable one."""
+    kind = column.dtype
+    if hasattr(kind, "pyarrow_dtype"):
+        return reading.read(getattr(column, "array", column).__arrow_array__(), dtype)
+    if hasattr(kind, "numpy_dtype"):
+        values = column.to_numpy(dtype=kind.numpy_dtype, na_value=kind.numpy_dtype.type(0))
+        return _hidden(take(values), column.isna().__array__())
+    return take(column.to_numpy())

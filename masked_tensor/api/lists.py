@@ -1,0 +1,100 @@
+"""Lists, nested as deep as one likes: None and its like are holes, and what is too short is padded with holes.
+
+A list may hold numbers, or arrays and tensors of any kind that :func:`given.pair` takes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..engine.tensor import MaskedTensor, pair_of
+from ..pair import Pair
+from . import ragged
+
+Taker = Callable[[Any], Pair]
+
+
+def pair(data: Any, take: Taker, tensor: Callable[[Any], Tensor]) -> Pair:
+    """``take`` makes a pair of an array in the list, ``tensor`` makes a tensor of nested lists of numbers."""
+    if _holds_arrays(data):
+        parts = [pair(v, take, tensor) if isinstance(v, list | tuple) else take(v) for v in data]
+        return ragged.stacked(parts)
+    shape = _shape(data)
+    if not _regular(data, shape):
+        data = _filled_up(data, shape)
+    if not any(is_hole(v) for v in _leaves(data)):
+        values = tensor(data)
+        return Pair(values, torch.ones((), dtype=torch.bool, device=values.device).expand(values.shape))
+    some = next((v for v in _leaves(data) if not is_hole(v)), 0.0)  # in the holes: of a type the values have anyway
+    values = tensor(_replaced(data, lambda v: some if is_hole(v) else v))
+    return Pair(values, torch.tensor(_replaced(data, lambda v: not is_hole(v)), device=values.device))
+
+
+def is_hole(value: Any) -> bool:
+    """None, and what numpy.ma, pandas and a masked tensor have in its place."""
+    if value is None:
+        return True
+    if type(value) is MaskedTensor:
+        return value.dim() == 0 and not pair_of(value).mask
+    return type(value).__name__ in ("MaskedConstant", "NAType")
+
+
+def of_numbers(data: Any) -> bool:
+    """Whether a list holds numbers, holes, and lists of these alone: no texts, arrays or dicts."""
+    if isinstance(data, list | tuple):
+        return all(of_numbers(v) for v in data)
+    return isinstance(data, bool | int | float | complex) or is_hole(data)
+
+
+def _holds_arrays(data: Any) -> bool:
+    if isinstance(data, list | tuple):
+        return any(_holds_arrays(v) for v in data)
+    return is_array(data)
+
+
+def is_array(value: Any) -> bool:
+    """Whether ``value`` has dimensions."""
+    if hasattr(value, "ndim"):
+        return bool(value.ndim > 0)
+    return hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__") or hasattr(value, "iloc")
+
+
+def _shape(data: Any) -> tuple[int, ...]:
+    """As long as the longest list at each depth."""
+    if not isinstance(data, list | tuple):
+        return ()
+    inner = [_shape(v) for v in data if isinstance(v, list | tuple)]
+    depth = max(map(len, inner), default=0)
+    return len(data), *(max((s[d] for s in inner if len(s) > d), default=0) for d in range(depth))
+
+
+def _regular(data: Any, shape: tuple[int, ...]) -> bool:
+    if not shape or not isinstance(data, list | tuple):
+        return not shape and not isinstance(data, list | tuple)
+    return len(data) == shape[0] and all(_regular(v, shape[1:]) for v in data)
+
+
+def _filled_up(data: Any, shape: tuple[int, ...]) -> Any:
+    """With None up to ``shape``; None in place of a list is a list of them."""
+    if not shape:
+        return data
+    if is_hole(data):
+        data = []
+    if not isinstance(data, list | tuple):
+        raise TypeError(f"data mixes numbers and lists at one depth: {data!r} stands where others have a list")
+    missing = [None] * (shape[0] - len(data))
+    return [_filled_up(v, shape[1:]) for v in [*data, *missing]]
+
+
+def _leaves(data: Any) -> Iterator[Any]:
+    if isinstance(data, list | tuple):
+        for v in data:
+            yield from _leaves(v)
+    else:
+        yield data
+
+
+def _replaced(data: Any, by: Callable[[Any], Any]) -> Any:
+    return [_replaced(v, by) for v in data] if isinstance(data, list | tuple) else by(data)

@@ -1,0 +1,40 @@
+"""Columns with names become one tensor ``(rows, columns)``, if they hold numbers of one kind."""
+
+from collections.abc import Sequence
+from functools import reduce
+
+import torch
+
+from .. import errors
+from ..pair import Pair
+from . import ragged
+
+_KINDS = ("bool", "integer", "floating point", "complex")
+
+
+def side_by_side(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
+    """Columns ``(N, ...)`` as ``(N, columns, ...)``.  Widths of one kind are promoted; kinds are not mixed."""
+    if not columns:
+        raise ValueError("a table without columns holds no numbers")
+    dtypes = [c.data.dtype for c in columns]
+    try:
+        if len({_kind(dtype) for dtype in dtypes}) > 1:
+            raise RuntimeError
+        reduce(torch.promote_types, dtypes)
+    except RuntimeError as reason:  # torch's own, too: it promotes no uint64
+        first: dict[torch.dtype, object] = {}
+        for name, dtype in zip(names, dtypes, strict=True):
+            first.setdefault(dtype, name)
+        found = ", ".join(f"{errors.dtype_name(dtype)} ({name})" for dtype, name in first.items())
+        raise TypeError(
+            f"a table becomes a tensor if its columns are of one kind, got {found}; say dtype=torch.float64, "
+            "or take the columns of each kind"
+        ) from reason
+    pair = ragged.stacked(columns)
+    return Pair(pair.data.movedim(0, 1).contiguous(), pair.mask.movedim(0, 1).contiguous())
+
+
+def _kind(dtype: torch.dtype) -> str:
+    if dtype is torch.bool:
+        return _KINDS[0]
+    return _KINDS[3 if dtype.is_complex else 2 if dtype.is_floating_point else 1]

@@ -1,0 +1,34 @@
+"""``x + array``, ``array + x``, ``numpy.exp(x)``: a numpy function of a masked tensor is torch's of that name.
+
+Without this numpy would ask for an array, which cannot hold the mask.  A numpy array takes part as a tensor; numpy.ma's
+own operators ask for more and raise TypeError: ``masked_tensor(array)`` first.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..engine.tensor import MaskedTensor
+from . import given
+
+NAMES = {  # where torch has another name for it
+    "conjugate": "conj", "degrees": "rad2deg", "equal": "eq", "fabs": "abs", "invert": "bitwise_not",
+    "left_shift": "bitwise_left_shift", "power": "pow", "radians": "deg2rad",
+    "right_shift": "bitwise_right_shift", "rint": "round",
+}  # fmt: skip
+
+
+def array_ufunc(x: MaskedTensor, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    """``ufunc(*inputs)`` by torch; NotImplemented, hence numpy's TypeError, where torch has no such function."""
+    function = getattr(torch, NAMES.get(ufunc.__name__, ufunc.__name__), None)
+    if method != "__call__" or kwargs or function is None:
+        return NotImplemented
+    return function(*map(_operand, inputs))
+
+
+def _operand(value: Any) -> Any:
+    """Arrays as tensors; numbers, numpy's too, as Python's: they have no say in the dtype."""
+    if isinstance(value, Tensor) or not hasattr(value, "dtype"):
+        return value
+    return given.pair(value).data if value.ndim else value.item()

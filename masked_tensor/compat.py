@@ -1,0 +1,184 @@
+"""The private names of torch, in one room: what each is for, and what breaks without it.
+
+No other file names them, save ``engine/dispatcher.py``, which holds what belongs to the dispatcher (keys and kernels);
+private *ops* are ops, and stand where ops are named.  A torch that lacks a name says so when the package is imported,
+where there is no other way to do the same.  What is asked here are static facts: nothing looks at a value.
+"""
+
+import inspect
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+try:
+    # Whether two tensors share memory, also while they are traced and have no address.  Without it masks that are the
+    # same are AND-ed, and views do not join the family of their base.
+    from torch._C import _is_alias_of as shares_memory  # type: ignore[attr-defined]  # not in the stub
+
+    # Whether saved tensors may be hooked, which torch.func's reverse mode forbids: what makes ``bypassed`` cheap.
+    from torch._C._autograd import _saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]  # not in the stub
+
+    # How Dynamo treats one function's frames.  Without it, after a graph break, it compiles the engine at work.
+    from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
+
+    # The torch.func transforms that run, innermost last, and the wrappers they put around tensors.  Without it rules
+    # would use autograd Functions, ``out=`` buffers and views as integers where only plain ops may be used.
+    from torch._C._functorch import TransformType, get_interpreter_stack, peek_interpreter_stack
+    from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
+
+    # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
+    from torch._functorch.eager_transforms import _jvp_with_argnums, _vjp_with_argnums, grad_and_value_impl
+
+    # The type of an operator.  Rules are annotated with it; the table is keyed by it.
+    from torch._ops import OpOverload, OpOverloadPacket
+
+    # What AOTAutograd puts around a tensor while it collects a graph's metadata.  Without it a compiled function would
+    # change the validity of its input, unseen by others who share the mask.
+    from torch._subclasses.functional_tensor import FunctionalTensor
+
+    # What ``torch.set_printoptions`` set, and torch's number format: a masked tensor prints like a plain one.
+    from torch._tensor_str import PRINT_OPTS
+    from torch._tensor_str import _Formatter as Formatter
+
+    # Whether AOTAutograd records the graph yet: see FunctionalTensor.
+    from torch.fx.experimental.proxy_tensor import get_proxy_mode
+
+    # The comparison inside ``torch.testing.assert_close``, which has no hook: without it different masks would pass.
+    from torch.testing._comparison import TensorLikePair
+
+    # No tracer, for a moment.  Without it the bytes of a real mask become a tracer's own tensor.
+    from torch.utils._python_dispatch import _disable_current_modes as without_modes
+
+    # The tensors in nested arguments.  Without it: walk lists, tuples and dicts here.
+    from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
+
+    # How a DataLoader makes a batch.  Without it worker processes stack into raw memory, past the mask.
+    from torch.utils.data._utils.collate import default_collate_fn_map as COLLATE
+except ImportError as missing:
+    raise ImportError(
+        f"torch {torch.__version__} lacks a private name that masked_tensor builds on ({missing}); this version of "
+        "masked_tensor is made for torch 2.11 to 2.15"
+    ) from missing
+
+#: What ``torch.set_default_tensor_type`` set: a device that a printed tensor need not name.
+default_device: Callable[[], str] = getattr(torch._C, "_get_default_device", lambda: "cpu")
+
+#: What ``torch.autograd.grad(is_grads_batched=True)`` makes; a torch without the old vmap makes none.
+_legacy_batched: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
+
+_EAGER = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)  # the frame itself, and what is called from there
+_LEVELS = frozenset(inspect.unwrap(f).__code__ for f in (grad_and_value_impl, _vjp_with_argnums, _jvp_with_argnums))
+_DIFFERENTIATES = (TransformType.Grad, TransformType.Jvp)
+
+
+# ------------------------------------------------------------------------------------------ how a tensor is computed
+
+
+def tracked(data: Tensor) -> bool:
+    """Whether autograd records what is done with ``data``."""
+    return data.requires_grad and torch.is_grad_enabled()
+
+
+def transforming() -> bool:
+    """Whether a torch.func transform or forward-mode AD is active: then only plain differentiable ops may be used."""
+    return peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+
+
+def has_tangent(data: Tensor) -> bool:
+    """Whether forward-mode AD differentiates along ``data``."""
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None
+
+
+def bypassed() -> bool:
+    """Whether ``torch.func.grad``, ``vjp`` or ``jvp`` runs an op of its own on a masked tensor that it has wrapped.
+
+    While torch calls what lies below a transform, it takes the transform off the stack of interpreters, so that such a
+    call looks like any other.  What stays is the Python function that pushed it: more of them run in this thread than
+    there are levels on the stack.  A call from the user's own function finds every level in place.
+    """
+    if _saved_tensors_hooks_is_enabled() and forward_ad._current_level < 0:
+        return False
+    found = sum(t.key() in _DIFFERENTIATES for t in get_interpreter_stack() or ())
+    frame = inspect.currentframe()
+    while frame is not None:
+        found -= _code(frame) in _LEVELS
+        frame = frame.f_back
+    return found < 0
+
+
+def _code(frame: FrameType) -> CodeType:
+    """The code that a frame runs; where Dynamo runs another function's code step by step, that code."""
+    code = frame.f_code
+    if code.co_name == "run" and frame.f_globals.get("__name__") == "torch._dynamo.symbolic_convert":
+        return getattr(frame.f_locals.get("self"), "f_code", code)
+    return code
+
+
+def real(x: Tensor) -> bool:
+    """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
+    plain = type(x) is Tensor or type(x) is torch.nn.Parameter
+    return plain and x.device.type == "cpu" and not transforming() and not _legacy_batched(x)
+
+
+def collecting(x: Tensor) -> bool:
+    """Whether ``x`` belongs to a graph whose metadata is being collected; it is not yet recorded."""
+    return type(x) is FunctionalTensor and get_proxy_mode() is None
+
+
+# ----------------------------------------------------------------------------------------------- operators and hooks
+
+
+def schema(op: OpOverload) -> torch.FunctionSchema:
+    """The signature of an operator.  Without it no twin and no keyword could be derived."""
+    return op._schema
+
+
+def operators() -> list[str]:
+    """The names of all operators, as ``aten::add.Tensor``.  Without it: list those that loop over lists."""
+    return torch._C._dispatch_get_all_op_names()
+
+
+def run_eagerly(code: CodeType) -> None:
+    """Dynamo may inline this code into a graph, but does not compile its frames by themselves."""
+    set_code_exec_strategy(code, _EAGER)
+
+
+def compare_with(change: Callable[[Tensor, Tensor, Callable[[str], None]], tuple[Tensor, Tensor]]) -> None:
+    """From now on ``assert_close`` compares the values of ``change(actual, expected, fail)``."""
+    compare = TensorLikePair._compare_values
+
+    def changed(self: Any, actual: Tensor, expected: Tensor) -> None:
+        compare(self, *change(actual, expected, lambda message: self._fail(AssertionError, message)))
+
+    TensorLikePair._compare_values = changed  # type: ignore[method-assign]  # there is no hook
+
+
+__all__ = [
+    "COLLATE",
+    "PRINT_OPTS",
+    "Formatter",
+    "OpOverload",
+    "OpOverloadPacket",
+    "bypassed",
+    "collecting",
+    "compare_with",
+    "default_device",
+    "has_tangent",
+    "is_wrapped",
+    "operators",
+    "real",
+    "run_eagerly",
+    "schema",
+    "shares_memory",
+    "tracked",
+    "transforming",
+    "tree_flatten",
+    "tree_leaves",
+    "tree_map",
+    "tree_unflatten",
+    "without_modes",
+]

@@ -1,0 +1,85 @@
+"""What the engine needs of torch's dispatcher that has no public name: keys, kernels, and vmap's own wrappers.
+
+These names are the ground the two doors stand on; without any one of them there is no door.  All other private names
+of torch stand in ``compat.py``.
+"""
+
+from contextlib import AbstractContextManager
+from functools import partial, reduce
+from operator import or_
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
+from torch._C._functorch import _add_batch_dim, _unwrap_batched, get_unwrapped, maybe_current_level
+
+from ..compat import OpOverload, is_wrapped
+
+#: The key of the autograd door: it outranks the backends' autograd keys, so that rules run above autograd.
+DOOR = "AutogradPrivateUse3"
+#: vmap's key, at which a composite op can be met before it is taken apart.
+VMAP = "FuncTorchBatched"
+#: The keys of a masked tensor beside its backend's.  Autocast comes before the door, as for plain tensors.
+KEYS = reduce(
+    or_,
+    map(
+        DispatchKeySet,
+        (DispatchKey.PrivateUse3, DispatchKey.AutogradPrivateUse3, DispatchKey.AutocastCPU, DispatchKey.AutocastCUDA),
+    ),
+)
+#: For what autograd records of a tensor; no memory is read.
+AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)
+#: For metadata only: no kernel that reads memory is called through it.
+BACKEND = DispatchKeySet(DispatchKey.CPU)
+
+make = Tensor._make_wrapper_subclass  #: a tensor without memory of its own
+no_torch_function = torch._C._disabled_torch_function_impl  #: the subclass is seen at the dispatcher alone
+
+
+def has_kernel(op: OpOverload) -> bool:
+    """Whether anything at all is registered for ``op``; a schema alone cannot be called."""
+    return torch._C._dispatch_has_kernel(op.name())
+
+
+def composite(op: OpOverload) -> bool:
+    """Whether torch itself writes ``op`` in terms of other ops, by which it is differentiated, too."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
+
+
+def looped(op: OpOverload) -> Any:
+    """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
+    return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
+
+
+# -------------------------------------------------------------------------------------------------------------- vmap
+
+
+def level() -> int:
+    """The level of the transform that runs."""
+    current = maybe_current_level()
+    assert current is not None, "no transform runs"
+    return current
+
+
+def below_vmap() -> AbstractContextManager[Any]:
+    """Ops called inside do not go through vmap again."""
+    guard: AbstractContextManager[Any] = _ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.FuncTorchBatched))
+    return guard
+
+
+def entries(x: Tensor, level: int) -> tuple[Tensor, int | None]:
+    """What vmap holds of ``x``: the tensor of all entries and the dimension they lie along, None if it has but one."""
+    return _unwrap_batched(x, level)
+
+
+def batched(x: Tensor, level: int) -> Tensor:
+    """The tensor that vmap sees as one entry of ``x``, along its first dimension."""
+    return _add_batch_dim(x, 0, level)
+
+
+def innermost(x: Tensor) -> Tensor:
+    """``x`` without the wrappers of torch.func."""
+    while is_wrapped(x):
+        x = get_unwrapped(x)
+    return x

@@ -1,0 +1,42 @@
+"""Variance and its kin, slice by slice."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..helpers.harness import Masked
+from .reduction import EMPTY
+from .slices import reduced
+
+
+def moments(*kinds: str) -> Callable[..., Any]:
+    def oracle(
+        op: Any, x: Masked, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **kw: Any
+    ) -> Any:
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        correction = kw.get("correction")
+        if correction is None:
+            correction = 1 if unbiased is None else int(unbiased)
+
+        def variance(v: Tensor) -> Tensor:
+            if v.numel() <= correction:
+                return v.abs().sum()
+            return (v - v.mean()).abs().square().sum() / (v.numel() - correction)
+
+        results = {"var": lambda v: variance(v), "std": lambda v: variance(v).sqrt(), "mean": torch.mean}
+        out = [reduced(x, dim, keepdim, results[k], 0 if k == "mean" else correction) for k in kinds]
+        return out[0] if len(out) == 1 else tuple(out)
+
+    return oracle
+
+
+ORACLES = {
+    **{f"{name}{variant}": moments(name) for name in ("var", "std") for variant in ("", ".unbiased")},
+    **{f"{name}_mean{variant}": moments(name, "mean") for name in ("var", "std") for variant in ("", ".unbiased")},
+}
+XFAIL = {
+    (name, "identity"): EMPTY for name in ("var.unbiased", "std.unbiased", "var_mean.unbiased", "std_mean.unbiased")
+}

@@ -1,0 +1,5 @@
+"""The family batch norm under the laws."""
+
+from .laws import laws
+
+test_law = laws("batch_norm")

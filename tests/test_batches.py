@@ -1,0 +1,211 @@
+"""Batches of sequences: one convention in, and the sequences out again."""
+
+from collections import namedtuple
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import tensor
+from torch.nn.utils import rnn
+from torch.utils.data import DataLoader
+
+import masked_tensor as mt
+
+LENGTHS = [3, 1, 0, 2]
+
+
+def sequences(*features: int, dtype: torch.dtype = torch.float64) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(length, *features).to(dtype) for length in LENGTHS]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dim", [1, 2, 3, -1])
+def test_one_convention(dim: int, side: str) -> None:
+    rows = [s.movedim(0, dim % 4 - 1) for s in sequences(2, 3)]
+    x = mt.pad_sequence(rows, dim=dim, side=side)
+    assert x.get_mask().equal(mt.from_lengths(x.filled(0), LENGTHS, dim=dim, side=side).get_mask())
+    assert sum(s == 0 for s in x.get_mask().stride()) == 2
+    assert x.lengths(dim).tolist() == LENGTHS
+    for row, wanted in zip(x.unpad(dim), rows, strict=True):
+        torch.testing.assert_close(row, wanted)
+
+
+def test_batch_first_is_the_default_and_can_be_turned_off() -> None:
+    rows = sequences(2)
+    assert mt.pad_sequence(rows).shape == (4, 3, 2)
+    turned = mt.pad_sequence(rows, batch_first=False)
+    assert turned.tolist() == mt.pad_sequence(rows).transpose(0, 1).tolist()
+    assert mt.from_lengths(turned.filled(), LENGTHS, batch_first=False).get_mask().equal(turned.get_mask())
+    assert mt.pad_sequence([[1, 2], np.array([3])]).tolist() == [[1, 2], [3, None]]
+    assert mt.pad_sequence(rows, dim=1, padding_value=7.0).get_data()[2].eq(7).all()
+
+
+def test_masks_of_integers_and_hints() -> None:
+    assert mt.masked_tensor(torch.ones(3), tensor([1, 0, 1])).tolist() == [1.0, None, 1.0]
+    assert mt.as_masked_tensor(torch.ones(3), tensor([1, 0, 1], dtype=torch.uint8)).count() == 2
+    assert mt.masked_tensor([1, 2], [1, None]).tolist() == [1, None]
+    assert mt.masked_where([1, 0], [5, 6]).tolist() == [None, 6]
+    sparse = torch.eye(2).to_sparse()
+    assert mt.masked_tensor(sparse, sparse.long()).tolist() == [[1.0, None], [None, 1.0]]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided])
+def test_nested_tensors_come_and_go(layout: torch.layout) -> None:
+    rows = [r.requires_grad_() for r in sequences(2) if len(r)]
+    x = mt.from_nested(torch.nested.as_nested_tensor(rows, layout=layout))
+    assert x.shape == (3, 3, 2)
+    assert mt.masked_tensor(torch.nested.as_nested_tensor(rows, layout=layout)).tolist() == x.tolist()
+    (x * x).sum().backward()
+    for row in rows:
+        torch.testing.assert_close(row.grad, 2 * row.detach())
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_to_nested(dim: int) -> None:
+    rows = [r.movedim(0, dim - 1) for r in sequences(2) if len(r)]
+    x = mt.pad_sequence(rows, dim=dim).requires_grad_()
+    nested = x.to_nested(dim)
+    for part, row in zip(nested.unbind(), rows, strict=True):
+        torch.testing.assert_close(part, row)
+    assert mt.from_nested(nested).tolist() == x.tolist()
+    nested.values().sum().backward()
+    assert x.grad.filled().sum() == sum(r.numel() for r in rows)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+def test_strided_nested_tensors_may_differ_along_every_dimension() -> None:
+    images = [torch.rand(3, 2, 4), torch.rand(3, 5, 1)]
+    x = mt.from_nested(torch.nested.nested_tensor(images))
+    assert x.shape == (2, 3, 5, 4)
+    for image, row in zip(images, x, strict=True):
+        assert row.compressed().equal(image.flatten())
+
+
+@pytest.mark.parametrize("enforce_sorted", [True, False])
+def test_packed_sequences_come_and_go(enforce_sorted: bool) -> None:
+    rows = sorted((r for r in sequences(2) if len(r)), key=len, reverse=True)
+    if not enforce_sorted:
+        rows = rows[::-1]
+    packed = rnn.pack_sequence(rows, enforce_sorted)
+    x = mt.masked_tensor(packed)
+    assert x.tolist() == mt.pad_sequence(rows).tolist()
+    again = x.to_packed_sequence(enforce_sorted)
+    assert again.data.equal(packed.data)
+    assert again.batch_sizes.equal(packed.batch_sizes)
+
+
+def test_sequences_with_holes_inside_are_refused() -> None:
+    inside = mt.masked_tensor([[1.0, None, 3.0]])
+    partly = mt.masked_tensor([[[1.0, None]]])
+    for x in (inside, partly):
+        for leave in (mt.lengths, mt.unpad, mt.to_nested, mt.to_packed_sequence):
+            with pytest.raises(ValueError, match="hole inside"):
+                leave(x)
+    assert mt.masked_tensor([[None, 1.0], [None, None]]).lengths().tolist() == [1, 0]
+
+
+def test_attention_masks() -> None:
+    ids = tensor([[5, 6, 7], [8, 0, 0]])
+    mask = tensor([[1, 1, 1], [1, 0, 0]])
+    x = mt.from_attention_mask(ids, mask)
+    assert x.tolist() == [[5, 6, 7], [8, None, None]]
+    speech = mt.from_attention_mask(torch.ones(2, 4, 3), mask, dim=2)
+    assert speech.lengths(2).tolist() == [3, 1]
+    batch = {
+        "input_ids": ids,
+        "attention_mask": mask,
+        "offsets": torch.ones(2, 3, 2),
+        "labels": tensor([1, 0]),
+        "text": ["a"],
+    }
+    made = mt.from_attention_mask(batch)
+    assert list(made) == ["input_ids", "offsets", "labels", "text"]
+    assert made["input_ids"].tolist() == x.tolist()
+    assert made["offsets"].count() == 8
+    assert type(made["labels"]) is torch.Tensor
+    lists = {"input_ids": [[5, 6, 7], [8]], "attention_mask": [[1, 1, 1], [1]]}  # a tokenizer that was told not to pad
+    assert mt.from_attention_mask(lists)["input_ids"].tolist() == x.tolist()
+    assert mt.from_attention_mask(batch, mask)["input_ids"].tolist() == x.tolist()
+
+
+def test_attention_masks_of_a_real_tokenizers_batch() -> None:
+    encoding = pytest.importorskip("transformers").BatchEncoding
+    batch = encoding({"input_ids": tensor([[5, 6], [7, 0]]), "attention_mask": tensor([[1, 1], [1, 0]])})
+    assert mt.from_attention_mask(batch)["input_ids"].tolist() == [[5, 6], [7, None]]
+
+
+Sample = namedtuple("Sample", "x y")
+
+
+def test_collate() -> None:
+    samples: list[Any] = [
+        {"x": torch.ones(2, 3), "ids": [1, 2], "y": 1, "name": "a", "pair": (np.ones(2), 0.5), "deep": [torch.ones(1)]},
+        {"x": torch.ones(1, 3), "ids": [3], "y": None, "name": "b", "pair": (np.ones(1), 1.5), "deep": [torch.ones(2)]},
+    ]
+    batch = mt.collate(samples)
+    assert batch["x"].shape == (2, 2, 3)
+    assert batch["x"].lengths().tolist() == [2, 1]
+    assert batch["ids"].tolist() == [[1, 2], [3, None]]
+    assert batch["y"].tolist() == [1, None]
+    assert batch["name"] == ["a", "b"]
+    assert batch["pair"][0].tolist() == [[1.0, 1.0], [1.0, None]]
+    assert batch["pair"][1].tolist() == [0.5, 1.5]
+    assert batch["deep"][0].tolist() == [[1.0, None], [1.0, 1.0]]
+    named = mt.collate([Sample(torch.ones(2), tensor(1)), Sample(torch.ones(2), tensor(2))])
+    assert type(named) is Sample
+    assert type(named.x) is mt.MaskedTensor  # whatever the lengths happen to be
+    assert type(named.y) is torch.Tensor
+    left = mt.collate([torch.ones(2, 1), torch.ones(2, 2)], dim=1, side="left")
+    assert left.tolist() == [[[None, 1.0]] * 2, [[1.0, 1.0]] * 2]
+    holes = mt.collate([mt.masked_tensor([None, 1.0]), torch.ones(1)])
+    assert holes.tolist() == [[None, 1.0], [1.0, None]]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loader_collates(workers: int) -> None:
+    rows = sequences(2)
+    loader = DataLoader(rows, 2, collate_fn=partial(mt.collate, dim=0), num_workers=workers)
+    batches = list(loader)
+    assert [b.lengths().tolist() for b in batches] == [[3, 1], [0, 2]]
+    torch.testing.assert_close(batches[0].unpad(), rows[:2])
+
+
+def test_none_makes_a_hole() -> None:
+    x = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]])
+    x[0, 1] = None
+    assert x.tolist() == [[1.0, None], [3.0, 4.0]]
+    x[:, 0] = None
+    assert x.tolist() == [[None, None], [None, 4.0]]
+    view = x[1]
+    view[torch.tensor([False, True])] = None
+    assert x.tolist() == [[None, None], [None, None]]
+    y = torch.tensor([1.0, 2.0], requires_grad=True)
+    z = mt.as_masked_tensor(y * 3, torch.tensor([True, True]))
+    z[0] = None
+    z.sum().backward()
+    assert y.grad.tolist() == [0.0, 3.0]
+
+
+def test_filled_from_a_tensor() -> None:
+    value = torch.tensor([7.0, 8.0], dtype=torch.float64, requires_grad=True)
+    x = mt.as_masked_tensor(
+        torch.tensor([[1.0, NAN], [NAN, 4.0]], dtype=torch.float64), torch.eye(2).bool()
+    ).requires_grad_()
+    filled = x.filled(value)
+    assert filled.tolist() == [[1.0, 8.0], [7.0, 4.0]]
+    (filled**2).sum().backward()
+    assert value.grad.tolist() == [14.0, 16.0]
+    assert x.grad.filled(0).tolist() == [[2.0, 0.0], [0.0, 8.0]]
+    assert mt.masked_tensor([1, None]).filled().tolist() == [1, 0]
+    assert mt.masked_tensor([1, None]).filled(tensor(5, dtype=torch.int8)).tolist() == [1, 5]
+    assert torch.autograd.gradcheck(
+        lambda a, v: mt.as_masked_tensor(a, torch.eye(2).bool()).filled(v),
+        (torch.rand(2, 2, dtype=torch.float64, requires_grad=True), value),
+    )
+
+
+NAN = float("nan")

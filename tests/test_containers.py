@@ -1,0 +1,278 @@
+"""Containers of other libraries, both ways, with the real library: dtypes and nulls are exact."""
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import masked_tensor as mt
+from masked_tensor.api.arrow import abi
+
+NAN = float("nan")
+BIG = 2**53 + 1  # float64 has no such number
+ARROW = {
+    torch.int8: "int8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64",
+    torch.uint8: "uint8", torch.uint16: "uint16", torch.uint32: "uint32", torch.uint64: "uint64",
+    torch.float16: "float16", torch.float32: "float32", torch.float64: "float64", torch.bool: "bool_",
+}  # fmt: skip
+
+
+def arrow(values: list[Any], dtype: torch.dtype, library: Any) -> Any:
+    return library.array(values, getattr(library, ARROW[dtype])())
+
+
+@pytest.mark.parametrize("dtype", ARROW, ids=str)
+def test_arrow_arrays_of_every_dtype_come_and_go(dtype: torch.dtype) -> None:
+    pa = pytest.importorskip("pyarrow")
+    values = [1, None, 0, 1, None, 1, 1, 0, None, 1, 1]
+    if dtype is torch.bool:
+        values = [None if v is None else bool(v) for v in values]
+    column = arrow([np.float16(v) if dtype is torch.float16 and v is not None else v for v in values], dtype, pa)
+    for part, wanted in ((column, values), (column[3:], values[3:]), (column[:0], []), (column[2:4], values[2:4])):
+        x = mt.masked_tensor(part)
+        assert x.dtype is dtype
+        assert x.tolist() == wanted
+        assert pa.array(x).equals(part)
+        assert pa.array(x).type == column.type
+    chunked = pa.chunked_array([column, column[3:5], column[:0]])
+    assert mt.masked_tensor(chunked).tolist() == values + values[3:5]
+    assert mt.masked_tensor(chunked).dtype is dtype
+    empty = pa.chunked_array([], type=column.type)
+    assert (mt.masked_tensor(empty).shape, mt.masked_tensor(empty).dtype) == ((0,), dtype)
+
+
+def test_arrow_without_nulls_takes_one_byte_of_mask() -> None:
+    pa = pytest.importorskip("pyarrow")
+    assert mt.masked_tensor(pa.array([1.0, 2.0])).get_mask().untyped_storage().nbytes() == 1
+    assert mt.masked_tensor(pa.array([1.0, NAN])).tolist()[1] != 0  # NaN is a value
+    assert mt.masked_tensor(pa.array([1.0, NAN])).count() == 2
+
+
+def test_arrow_lists_tables_and_dictionaries() -> None:
+    pa = pytest.importorskip("pyarrow")
+    lists = [[1, 2], None, [], [3, None, BIG]]
+    padded = [[1, 2, None], [None] * 3, [None] * 3, [3, None, BIG]]
+    for kind in (pa.list_(pa.int64()), pa.large_list(pa.int64())):
+        column = pa.array(lists, kind)
+        assert mt.masked_tensor(column).tolist() == padded
+        assert mt.masked_tensor(column[2:]).tolist() == padded[2:]
+        assert mt.masked_tensor(pa.chunked_array([column[:2], column[2:]])).tolist() == padded
+    fixed = pa.array([[1, 2], None, [None, 4]], pa.list_(pa.int16(), 2))
+    assert mt.masked_tensor(fixed).tolist() == [[1, 2], [None, None], [None, 4]]
+    assert mt.masked_tensor(fixed[1:]).dtype is torch.int16
+    table = pa.table({"a": [1, None], "b": [None, BIG]})
+    for held in (table, table.to_batches()[0], table.to_batches()[0].to_struct_array()):
+        assert mt.masked_tensor(held).tolist() == [[1, None], [None, BIG]]
+    assert mt.masked_tensor(table.slice(1)).tolist() == [[None, BIG]]
+    assert mt.masked_tensor(table.slice(2)).shape == (0, 2)
+    assert mt.masked_tensor(table["b"]).tolist() == [None, BIG]
+    assert mt.masked_tensor(pa.array([7, 8, None, 7]).dictionary_encode()).tolist() == [7, 8, None, 7]
+    assert mt.masked_tensor(pa.array([None, None]).dictionary_encode()).tolist() == [None, None]
+    assert mt.masked_tensor(pa.nulls(2), dtype=torch.int8).tolist() == [None, None]
+
+
+def test_arrow_exports_every_shape_and_owns_what_it_hands_out() -> None:
+    pa = pytest.importorskip("pyarrow")
+    x = mt.masked_tensor([[[1.0, None]], [[3.0, 4.0]], [[None, None]]])
+    assert pa.array(x).to_pylist() == [[[1.0, None]], [[3.0, 4.0]], [[None, None]]]
+    assert mt.masked_tensor(pa.array(x)).tolist() == x.tolist()
+    assert pa.array(mt.masked_tensor(torch.ones(0, 2))).to_pylist() == []
+    sparse = mt.as_masked_tensor(torch.tensor([0.0, 2.0]).to_sparse())
+    assert pa.array(sparse).to_pylist() == [None, 2.0]
+    column = pa.array(x[:, 0, 0].requires_grad_())
+    x[0] = 9.0
+    del x
+    assert column.to_pylist() == [1.0, 3.0, None]
+    hidden = mt.as_masked_tensor(torch.tensor([1.0, NAN]), torch.tensor([True, False]))
+    assert np.frombuffer(pa.array(hidden).buffers()[1], np.float32).tolist() == [1.0, 0.0]
+
+
+def test_what_nobody_takes_is_released() -> None:
+    before = len(abi._OWNED), len(abi._LENT)
+    x = mt.masked_tensor([[1, None], [3, 4]])
+    capsules = x.__arrow_c_array__()
+    assert len(abi._OWNED) > before[0]
+    del capsules
+    pa = pytest.importorskip("pyarrow")
+    column = pa.array(x)
+    del column
+    assert (len(abi._OWNED), len(abi._LENT)) == before
+
+
+CELLS: dict[str, Any] = {
+    "int64": st.none() | st.integers(-(2**63), 2**63 - 1),
+    "uint8": st.none() | st.integers(0, 255),
+    "float32": st.none() | st.floats(width=32, allow_nan=False),
+    "float64": st.none() | st.floats(allow_nan=False),
+    "bool": st.none() | st.booleans(),
+}
+
+
+@given(st.sampled_from(sorted(CELLS)).flatmap(lambda kind: st.tuples(st.just(kind), st.lists(
+    st.tuples(CELLS[kind], CELLS[kind]), max_size=20))))  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_tables_round_trip(table: tuple[str, list[tuple[Any, Any]]]) -> None:
+    pa, pd, pl = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars"))
+    kind, rows = table
+    wanted = [list(row) for row in rows]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate("ab")}
+    arrow_type = pa.bool_() if kind == "bool" else getattr(pa, kind)()
+    arrow_table = pa.table({name: pa.array(values, arrow_type) for name, values in columns.items()})
+    nullable = {"int64": "Int64", "uint8": "UInt8", "float32": "Float32", "float64": "Float64", "bool": "boolean"}[kind]
+    frames = [
+        arrow_table,
+        pl.from_arrow(arrow_table),
+        pd.DataFrame({name: pd.array(values, dtype=nullable) for name, values in columns.items()}),
+        pd.DataFrame({name: pd.Series(values, dtype=pd.ArrowDtype(arrow_type)) for name, values in columns.items()}),
+    ]
+    for frame in frames:
+        x = mt.masked_tensor(frame)
+        assert x.tolist() == wanted
+        assert x.dtype is getattr(torch, kind)
+        assert [row if row is not None else [None, None] for row in pa.array(x).to_pylist()] == wanted
+    first = mt.masked_tensor(frames[0])[:, 0]
+    assert pl.from_arrow(pa.array(first)).to_list() == columns["a"]
+    assert (
+        mt.masked_tensor(pl.Series(columns["a"], dtype=pl.from_arrow(arrow_table)["a"].dtype)).tolist() == columns["a"]
+    )
+    series = pd.Series(pa.array(first), dtype=pd.ArrowDtype(arrow_type))
+    assert mt.masked_tensor(series).tolist() == columns["a"]
+
+
+def test_pandas_nan_is_a_value_unless_the_dtype_is_nullable() -> None:
+    pd = pytest.importorskip("pandas")
+    assert mt.masked_tensor(pd.Series([1.0, NAN])).count() == 2
+    assert mt.masked_invalid(pd.DataFrame({"a": [1.0, NAN]})).tolist() == [[1.0], [None]]
+    assert mt.masked_tensor(pd.Series([1.0, None], dtype="Float64")).tolist() == [1.0, None]
+    assert mt.masked_tensor(pd.Series([True, None], dtype="boolean")).tolist() == [True, None]
+    assert mt.masked_tensor(pd.array([BIG, None])).tolist() == [BIG, None]
+    assert mt.masked_tensor(pd.Index([3, 4])).tolist() == [3, 4]
+    assert mt.masked_tensor(pd.Series([1, None, pd.NA], dtype=object)).tolist() == [1, None, None]
+    assert mt.masked_tensor(pd.Series([2, 1, 2], dtype="category")).tolist() == [2, 1, 2]
+    assert mt.masked_tensor(pd.DataFrame({"a": pd.array([1, None]), "b": np.array([3, 4], "i2")})).dtype is torch.int64
+    mixed = pd.DataFrame({"a": pd.array([1, None]), "b": [0.5, 1.5]})
+    assert mt.masked_tensor(mixed, dtype=torch.float64).tolist() == [[1.0, 0.5], [None, 1.5]]
+    assert mt.masked_tensor(torch.ones(2), pd.Series([True, None], dtype="boolean")).tolist() == [1.0, None]
+
+
+def test_a_polars_frame_goes_in_and_a_column_comes_out() -> None:
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"a": [1, None, 3], "b": [None, BIG, 6]})
+    x = mt.masked_tensor(frame)
+    assert x.tolist() == [[1, None], [None, BIG], [3, 6]]
+    assert mt.masked_tensor(pl.Series([[1, 2], None, [3]])).tolist() == [[1, 2], [None, None], [3, None]]
+    assert mt.masked_tensor(pl.Series([[1, 2], [3, None]], dtype=pl.Array(pl.Int8, 2))).tolist() == [[1, 2], [3, None]]
+    with pytest.raises(mt.MaskedValueError, match="pyarrow"):
+        pl.Series(x[:, 0])
+
+
+def test_xarray() -> None:
+    xr, pd = pytest.importorskip("xarray"), pytest.importorskip("pandas")
+    assert mt.masked_invalid(xr.DataArray([[1.0, NAN]])).tolist() == [[1.0, None]]
+    assert mt.masked_tensor(xr.DataArray([[BIG]])).tolist() == [[BIG]]
+    nullable = xr.DataArray(pd.array([BIG, None], dtype="Int64"), dims="t")
+    assert mt.masked_tensor(nullable).tolist() == [BIG, None]
+
+
+def test_astropy() -> None:
+    masked = pytest.importorskip("astropy.utils.masked").Masked
+    units = pytest.importorskip("astropy.units")
+    x = mt.masked_tensor(masked(np.array([1.0, 2.0], "f4"), mask=[True, False]))
+    assert (x.tolist(), x.dtype) == ([None, 2.0], torch.float32)
+    length = masked(np.array([1.0, 2.0]), mask=[True, False]) * units.m
+    assert mt.masked_tensor(length.to_value("km")).tolist() == [None, 0.002]
+    table = pytest.importorskip("astropy.table")
+    assert mt.masked_tensor(table.MaskedColumn([1, 2], mask=[True, False])).tolist() == [None, 2]
+
+
+def test_numpy_of_files_and_numpy_ma_in_lists() -> None:
+    assert mt.masked_tensor(np.arange(3, dtype=">f8")[::-1]).tolist() == [2.0, 1.0, 0.0]
+    assert mt.masked_tensor(np.array([1, None, 3], dtype=object)).tolist() == [1, None, 3]
+    assert mt.masked_tensor([1.0, np.ma.masked]).tolist() == [1.0, None]
+    pieces = [np.ma.masked_equal([1, 2], 1), np.ma.masked_equal([1, 2, 3], 3)]
+    assert mt.masked_tensor(pieces).tolist() == [[None, 2, None], [1, 2, None]]
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors:UserWarning")
+def test_torch_masked_and_lists_that_differ_in_length() -> None:
+    coo = torch.tensor([[0.0, 2.0]]).to_sparse().coalesce()
+    theirs = torch.masked.masked_tensor(torch.tensor([1.0, 2.0]), torch.tensor([True, False]))
+    sparse = torch.masked.masked_tensor(coo, coo.bool())
+    assert mt.masked_tensor(theirs).tolist() == [1.0, None]
+    assert mt.as_masked_tensor(theirs).tolist() == [1.0, None]
+    assert mt.masked_tensor(sparse).tolist() == [[None, 2.0]]
+    assert mt.masked_tensor([[1, 2], [3]]).tolist() == [[1, 2], [3, None]]
+    assert mt.masked_tensor([[[1], [2, 3]], None, []]).tolist() == [
+        [[1, None], [2, 3]],
+        [[None] * 2] * 2,
+        [[None] * 2] * 2,
+    ]
+    assert mt.masked_tensor([torch.ones(2), torch.ones(1)]).tolist() == [[1.0, 1.0], [1.0, None]]
+    assert mt.masked_tensor([torch.ones(1, 2), np.zeros((2, 1))]).shape == (2, 2, 2)
+    assert mt.masked_tensor([[torch.ones(1)], [torch.ones(2), torch.ones(1)]]).shape == (2, 2, 2)
+
+
+@pytest.mark.parametrize("make", [
+    lambda pa, pd, pl, n: pa.table({"a": n, "b": n}),
+    lambda pa, pd, pl, n: pl.DataFrame({"a": n, "b": n}),
+    lambda pa, pd, pl, n: pd.DataFrame({"a": n, "b": n}).convert_dtypes(),
+], ids=["pyarrow", "polars", "pandas"])  # fmt: skip
+def test_ten_thousand_rows_take_no_loop_over_them(make: Callable[..., Any]) -> None:
+    libraries = [pytest.importorskip(name) for name in ("pyarrow", "pandas", "polars")]
+    few, many = (calls_of(mt.masked_tensor, make(*libraries, np.arange(rows))) for rows in (10, 10_000))
+    assert many < few + 100
+
+
+def calls_of(function: Callable[[Any], Any], argument: Any) -> int:
+    """How many calls of functions, Python's and C's, it takes."""
+    calls = 0
+
+    def count(frame: Any, event: str, value: Any) -> None:
+        nonlocal calls
+        calls += 1
+
+    function(argument)
+    sys.setprofile(count)
+    try:
+        function(argument)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_matplotlib_draws_gaps() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    x = mt.masked_tensor([1.0, None, 3.0])
+    (line,) = plt.plot(x)
+    assert np.ma.getmaskarray(line.get_ydata(orig=True)).tolist() == [False, True, False]
+    assert np.isnan(line.get_xydata()[1, 1])
+    image = plt.imshow(x[None].to_numpy())
+    assert image.get_array().mask.tolist() == [[False, True, False]]
+    with pytest.raises(mt.MaskedValueError, match="to_numpy"):
+        plt.imshow(x[None])
+    plt.close("all")
+
+
+def test_numpy_functions_and_arrays_beside_masked_tensors() -> None:
+    x = mt.masked_tensor([1.0, None, 3.0])
+    other = np.array([1.0, 2.0, 3.0])
+    for result, wanted in (
+        (x + other, [2.0, None, 6.0]), (other - x, [0.0, None, 0.0]), (np.multiply(other, x), [1.0, None, 9.0]),
+        (x**other, [1.0, None, 27.0]), (np.negative(x), [-1.0, None, -3.0]), (x == other, [True, None, True]),
+        (other > x, [False, None, False]), (np.float64(2) * x, [2.0, None, 6.0]),
+    ):  # fmt: skip
+        assert type(result) is mt.MaskedTensor
+        assert result.tolist() == wanted
+    assert (x + other).dtype is torch.float64
+    assert (np.float64(2) * x).dtype is torch.float32
+    with pytest.raises(TypeError):
+        np.add.reduce(x)
+    with pytest.raises(TypeError):
+        np.spacing(x)

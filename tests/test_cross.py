@@ -1,0 +1,5 @@
+"""The family cross under the laws."""
+
+from .laws import laws
+
+test_law = laws("cross")

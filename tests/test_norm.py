@@ -1,0 +1,5 @@
+"""The family norm under the laws."""
+
+from .laws import laws
+
+test_law = laws("norm")
