@@ -15,7 +15,7 @@ from .api.convert import (
     to_numpy_ma,
     to_tensor,
 )
-from .api.copies import rebuild  # noqa: F401 (pickles name it)
+from .api.copies import rebuild, rebuild_packed  # noqa: F401 (pickles name them)
 from .api.create import (
     as_masked_tensor,
     masked_equal,
@@ -26,6 +26,7 @@ from .api.create import (
 from .api.factories import masked_factories
 from .api.inspect import explain
 from .api.modes import convolution_validity, mask_mismatch
+from .api.packing import packed, packing_report, unpacked
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine import batching  # noqa: F401 (it registers kernels)
 from .engine.doors import register_rule
@@ -65,6 +66,8 @@ __all__ = [
     "masked_invalid",
     "masked_tensor",
     "masked_where",
+    "packed",
+    "packing_report",
     "pad_sequence",
     "register_rule",
     "specified_mask",
@@ -72,6 +75,7 @@ __all__ = [
     "to_numpy_ma",
     "to_packed_sequence",
     "to_tensor",
+    "unpacked",
     "unpad",
 ]
 __all__ += functional.__all__

@@ -22,6 +22,14 @@ class Lift:
     make: Callable[[Rule], Rule]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Form:
+    """Takes a row's rule and the plain op, and returns the rule for packed tensors, which may raise :class:`NoForm`."""
+
+    name: str
+    make: Callable[[Rule, Rule], Rule]
+
+
 class NoForm(Exception):
     """A lifted rule was given arguments that it has no form for: the reason, if there is more to say than that."""
 
@@ -41,6 +49,7 @@ class Op:
     serve many operators.
 
     ``sparse`` is the lift that makes the rule serve pairs with sparse data; without one they are refused.
+    ``rows`` is the form of the rule for packed tensors; without one they are spread.
     """
 
     name: str
@@ -49,6 +58,7 @@ class Op:
     generic: bool = False
     binding: bool = False
     sparse: Lift | None = None
+    rows: Form | None = None
     batched: bool = False  #: ``vmap`` runs it once per entry: taken apart, it would lose its meaning
     detaches: bool = False  #: the result shares memory with the argument, but no history
     shares: bool = False  #: the result shares memory with the argument though the schema does not say so

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from math import prod
 from operator import mul
 
 
@@ -34,6 +35,17 @@ def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[i
     if keepdim:
         return tuple(1 if d in dims else size for d, size in enumerate(shape))
     return tuple(size for d, size in enumerate(shape) if d not in dims)
+
+
+def inferred(old: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
+    """``size`` with its -1, if it has one, worked out for a tensor of shape ``old``; None if it does not fit."""
+    shape, numel = list(size), prod(old)
+    if shape.count(-1) == 1:
+        rest = -prod(shape)
+        if rest <= 0 or numel % rest:
+            return None
+        shape[shape.index(-1)] = numel // rest
+    return tuple(shape) if prod(shape) == numel and min(shape, default=1) >= 0 else None
 
 
 def refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:

@@ -803,6 +803,32 @@ def test_a_torch_without_a_name_that_is_needed(monkeypatch: pytest.MonkeyPatch) 
     )
 
 
+def test_packing() -> None:
+    x = mt.from_lengths(ones(2, 3, 4), [3, 1])
+    refused(
+        ValueError,
+        lambda: x.packed((0, 3)),
+        """packed(dims=...) takes two dimensions of the tensor, got (0, 3) of shape (2, 3, 4)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.masked_tensor([[1.0, None]]).to_sparse().packed(),
+        """packed() stores the rows of a strided tensor, got layout torch.sparse_coo; x.to_dense() first""",
+    )
+    refused(
+        ValueError,
+        lambda: x.packed(like=x),
+        """packed(like=other) needs a packed masked tensor; pack other first""",
+    )
+    refused(
+        ValueError,
+        lambda: x.packed(like=mt.from_lengths(ones(2, 3), [1, 1]).packed()),
+        """packed(like=other) needs an other that stores every place where the tensor is valid; pack it by itself""",
+    )
+    refused(TypeError, lambda: mt.packed(ones(2)), """packed() takes a masked tensor, got Tensor""")
+    refused(TypeError, lambda: mt.unpacked(ones(2)), """unpacked() takes a masked tensor, got Tensor""")
+
+
 ELSEWHERE = {
     "a compiled function cannot change": "wrapped in the compiler's own error: test_aliasing",
     "nn.SyncBatchNorm has no second": "needs ranks: test_sync_batch_norm",

@@ -11,9 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks, select, shapes
+from ..engine.packing import entered, mask_of
 from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor, pair_of
 from ..pair import Pair
+from ..rows import order as orders
 
 try:
     import numpy
@@ -33,8 +35,9 @@ def is_masked_tensor(x: object) -> bool:
 def get_data(x: MaskedTensor) -> Tensor:
     """The data, payload included: a plain tensor of ``x``'s shape, dtype and layout.
 
-    Shares memory with ``x``; what lies under the mask may be anything.  The gradient that comes back through it is set
-    to 0 where ``x`` is masked out.  Raises TypeError for anything but a masked tensor, as every exit here does.
+    Shares memory with ``x``, unless ``x`` is packed; what lies under the mask may be anything.  The gradient that comes
+    back through it is set to 0 where ``x`` is masked out.  Raises TypeError for anything but a masked tensor, as every
+    exit here does.
 
         >>> masked_tensor([1.0, 2.0], [True, False]).get_data()
         tensor([1., 0.])
@@ -51,7 +54,7 @@ def get_mask(x: MaskedTensor) -> Tensor:
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("get_mask", x)
-    return pair_of(x).mask
+    return mask_of(x)
 
 
 def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
@@ -96,6 +99,10 @@ def compressed(x: MaskedTensor) -> Tensor:
     >>> masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
     tensor([1., 3.])
     """
+    if type(x) is MaskedTensor and x._packed is not None:
+        stored = entered(x, torch.is_grad_enabled(), enter)
+        if stored.order == orders.natural(len(stored.order)):  # read as it is stored
+            return stored.values.reshape(-1) if stored.inner is None else stored.values[stored.inner]
     pair = _entered(x, "compressed")
     if layouts.is_sparse(pair.data):
         return layouts.values(pair.data)[layouts.values(pair.mask)]

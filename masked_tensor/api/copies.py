@@ -8,8 +8,11 @@ from torch import Tensor
 
 from .. import layouts, masks
 from ..compat import COLLATE
+from ..engine.packing import wrap_packed
+from ..engine.settling import settle
 from ..engine.tensor import ENGINE, MaskedTensor, pair_of, reset, wrap
 from ..pair import Pair, Payload
+from ..rows import Packed, Rows
 
 
 def rebuild(data: Tensor, mask: Tensor, payload: str, requires_grad: bool, attributes: dict[str, Any]) -> MaskedTensor:
@@ -18,6 +21,23 @@ def rebuild(data: Tensor, mask: Tensor, payload: str, requires_grad: bool, attri
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     return x
+
+
+def rebuild_packed(
+    parts: dict[str, Any], grid: tuple[int, int], order: Any, requires_grad: bool, attributes: dict[str, Any]
+) -> MaskedTensor:
+    """A packed tensor from what ``__reduce_ex__`` took apart; ``inner`` is compact."""
+    values, inner = parts["values"], parts["inner"]
+    inner = None if inner is None else masks.fit(inner, values.shape)
+    x = wrap_packed(Packed(values, Rows(parts["index"], grid), order, inner, Payload(parts["payload"])))
+    x.requires_grad_(requires_grad)
+    x.__dict__.update(attributes)
+    return x
+
+
+def _parts(p: Packed) -> dict[str, Any]:
+    inner = None if p.inner is None else masks.compact(p.inner)
+    return {"values": p.values, "index": p.rows.index, "inner": inner, "payload": p.payload.value}
 
 
 def _small(mask: Tensor) -> Tensor:
@@ -32,6 +52,9 @@ def _attributes(x: MaskedTensor) -> dict[str, Any]:
 def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
     """Pickles data and compact mask; a tensor inside a graph cannot be pickled, as in torch."""
     _leaf_only(x, "pickle")
+    if x._packed is not None:
+        p = x._packed
+        return rebuild_packed, (_parts(p), p.rows.grid, p.order, x.requires_grad, _attributes(x))
     pair = pair_of(x)
     return rebuild, (pair.data, _small(pair.mask), pair.payload.value, x.requires_grad, _attributes(x))
 
@@ -41,11 +64,19 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     if id(x) in memo:
         return memo[id(x)]  # type: ignore[no-any-return]
     _leaf_only(x, "deepcopy")
+    if x._packed is not None:
+        p, parts = x._packed, copy.deepcopy(_parts(x._packed), memo)
+        again = rebuild_packed(parts, p.rows.grid, p.order, x.requires_grad, copy.deepcopy(_attributes(x), memo))
+        return _with_gradient(again, x, memo)
     pair = pair_of(x)
     # Memory that is shared stays shared within one deepcopy; torch cannot deepcopy every sparse layout.
     data = pair.data.clone() if layouts.is_sparse(pair.data) else copy.deepcopy(pair.data, memo)
     small = _small(pair.mask).clone()
     result = rebuild(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(_attributes(x), memo))
+    return _with_gradient(result, x, memo)
+
+
+def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     if x.grad is not None:
         result.grad = copy.deepcopy(x.grad, memo)
     memo[id(x)] = result
@@ -67,6 +98,11 @@ def _leaf_only(x: MaskedTensor, action: str) -> None:
 
 def share_memory(x: MaskedTensor) -> MaskedTensor:
     """Moves data and mask to shared memory."""
+    if x._packed is not None:
+        for part in _parts(x._packed).values():
+            if isinstance(part, Tensor):
+                part.share_memory_()
+        return x
     pair = pair_of(x)
     pair.data.share_memory_()
     pair.mask.share_memory_()
@@ -75,7 +111,7 @@ def share_memory(x: MaskedTensor) -> MaskedTensor:
 
 def is_shared(x: MaskedTensor) -> bool:
     """Whether the data lies in shared memory."""
-    return bool(pair_of(x).data.is_shared())
+    return bool((pair_of(x).data if x._packed is None else x._packed.values).is_shared())
 
 
 def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> MaskedTensor:
@@ -87,10 +123,12 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     """``x.data = new``: takes over values and validity, outside of autograd; same shape, dtype and device only."""
     if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
         raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
+    settle(x)
     pair = pair_of(new) if type(new) is MaskedTensor else Pair(new.detach(), masks.full(new.shape, new.device))
     reset(x, pair)
 
 
-rebuild.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
-torch.serialization.add_safe_globals([rebuild])
+for _function in (rebuild, rebuild_packed):
+    _function.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
+    torch.serialization.add_safe_globals([_function])
 COLLATE[MaskedTensor] = collate

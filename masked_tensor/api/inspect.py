@@ -33,6 +33,7 @@ def explain(op: str) -> str:
         lines += [f"      {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
         if row.params:
             lines.append("row   " + ", ".join(f"{k}={v!r}" for k, v in row.params.items()))
+        lines.append(f"packed  {row.rows.name if row.rows else 'no form: spread first'}")
         lines.append(f"sparse  {row.sparse.name if row.sparse else 'no form: x.to_dense() first'}")
     return "\n".join(lines)
 

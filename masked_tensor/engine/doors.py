@@ -13,9 +13,10 @@ import torch
 
 from .. import errors, layouts
 from ..compat import OpOverload, schema, shares_memory, tree_leaves
-from ..op import Lift, Op
+from ..op import Form, Lift, NoForm, Op
+from ..rows import Packed
 from ..rules.foreach import LOOPS
-from . import table, writing
+from . import packing, report, settling, table, writing
 from .dispatcher import DOOR, composite, looped
 from .members import join
 from .ports import enter, leave
@@ -32,6 +33,11 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
         return writing.in_place(entry, args, kwargs, recording)
     if entry.kind == "out":
         return writing.into_out(entry, args, kwargs, recording)
+    if packing.involved(args) or (kwargs and packing.involved(tuple(kwargs.values()))):
+        try:
+            return _packed_call(entry, args, kwargs, recording)
+        except NoForm:
+            report.spread(entry, args, kwargs)
     pairs = [enter(a, recording) for a in args]
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
@@ -42,7 +48,21 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
         return args[0]
     result = leave(result)
     if entry.view and type(args[0]) is MaskedTensor:
+        if args[0]._packed is not None or args[0]._kin is not None:
+            settling.adopt(result, args[0], entry, args[1:], kwargs)
+            return result
         _join_views(result, args[0], entry.op.detaches)
+    return result
+
+
+def _packed_call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """As below, by the form of the row: a packed tensor and its views share no memory until one is written."""
+    result = packing.on_rows(entry, args, kwargs, recording, enter)
+    if type(result) is Packed and any(type(a) is MaskedTensor and result is a._packed for a in args[:1]):
+        return args[0]
+    result = leave(result)
+    if entry.view:
+        settling.adopt(result, args[0], entry, args[1:], kwargs)
     return result
 
 
@@ -67,9 +87,13 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
         sparse = False
         for a in args:
             if type(a) is MaskedTensor:
+                if a._packed is not None:
+                    return call(entry, args, kwargs, recording)
                 a = enter(a, recording)
                 sparse = sparse or a.data.layout is not torch.strided
             elif type(a) is list or type(a) is tuple:
+                if packing.involved(a):
+                    return call(entry, args, kwargs, recording)
                 a = enter(a, recording)
                 sparse = sparse or layouts.involved(a)
             pairs.append(a)
@@ -118,7 +142,7 @@ def hang(entry: Entry) -> None:
 
 
 def register_rule(
-    name: str, *, sparse: Lift | None = None, batched: bool = False, **params: Any
+    name: str, *, sparse: Lift | None = None, rows: Form | None = None, batched: bool = False, **params: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the function is the masked meaning of operator ``name``.
 
@@ -127,9 +151,10 @@ def register_rule(
     pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
 
     ``sparse`` says how the rule serves masked tensors with sparse data: a lift of ``masked_tensor.sparse.lifts``, such
-    as ``on_values`` for an elementwise op.  Without one they raise UnsupportedOpError.  ``batched``: the op is composed
-    of others, but means more than they do, so ``vmap`` has to call it once per entry.  Other keywords are handed to the
-    function.
+    as ``on_values`` for an elementwise op.  Without one they raise UnsupportedOpError.  ``rows`` says the same for
+    packed tensors, by a form of ``masked_tensor.rows.lifts``; without one they are spread.  ``batched``: the op is
+    composed of others, but means more than they do, so ``vmap`` has to call it once per entry.  Other keywords are
+    handed to the function.
 
     Raises ValueError if the operator does not exist or already has a row.
 
@@ -148,7 +173,7 @@ def register_rule(
     """
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-        for entry in table.add(Op(name, rule, params, sparse=sparse, batched=batched)):
+        for entry in table.add(Op(name, rule, params, sparse=sparse, rows=rows, batched=batched)):
             hang(entry)
         return rule
 

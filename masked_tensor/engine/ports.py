@@ -5,6 +5,7 @@ MaskedTensor is a MaskedTensor with the tensor's own mask and a ZERO payload; th
 They are used only where a gradient is tracked.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,8 +14,9 @@ from torch import Tensor
 from .. import layouts, masks
 from ..compat import transforming
 from ..pair import Pair, Payload
+from ..rows import Packed
 from ..select import select
-from . import aliasing
+from . import aliasing, packing
 from .members import restride, write
 from .tensor import MaskedTensor, pair_of, wrap
 
@@ -23,6 +25,8 @@ def enter(value: Any, recording: bool) -> Any:
     """A masked tensor as a Pair of plain tensors (also inside lists); anything else unchanged."""
     kind = type(value)
     if kind is MaskedTensor:
+        if value._packed is not None:
+            return packing.spread(value, recording, enter)
         pair = pair_of(value)
         if recording:
             if value._history is not None and value._born != value._history.writes:
@@ -59,6 +63,8 @@ def leave(value: Any) -> Any:
         return wrap(value)
     if kind is tuple or kind is list:
         return kind([leave(v) for v in value])
+    if kind is Packed:
+        return packing.leave(value, enter)
     return value
 
 
@@ -67,7 +73,7 @@ def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
     new = aliasing.hardened(pair_of(target), target._family, new)
     history = target._history
     base = history.base() if history is not None else None
-    check_writable(target, new, base)
+    check_writable(target, new.data.shape, new.data.dtype, base)
     tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
     if not (tracked and torch.is_grad_enabled()):
         write(target, new)
@@ -83,14 +89,12 @@ def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
     return result  # type: ignore[no-any-return]
 
 
-def check_writable(target: MaskedTensor, new: Pair, base: MaskedTensor | None) -> None:
-    """Raises, before anything is written, if ``new`` does not fit or a leaf that requires grad would change."""
-    if new.data.shape != target.shape:
-        raise RuntimeError(
-            f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(new.data.shape)}"
-        )
-    if not torch.can_cast(new.data.dtype, target.dtype):
-        raise RuntimeError(f"result type {new.data.dtype} can't be cast to the desired output type {target.dtype}")
+def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: MaskedTensor | None) -> None:
+    """Raises, before anything is written, if it does not fit or a leaf that requires grad would change."""
+    if shape != target.shape:
+        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
+    if not torch.can_cast(dtype, target.dtype):
+        raise RuntimeError(f"result type {dtype} can't be cast to the desired output type {target.dtype}")
     if torch.is_grad_enabled():
         if target.requires_grad and target.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")

@@ -30,6 +30,7 @@ class Entry:
     view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
     sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
+    rows: Callable[..., Any] | None  #: the rule for packed tensors
 
 
 ENTRIES: dict[OpOverload, Entry] = {}
@@ -76,7 +77,8 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         view = shares and (kind == "functional" or not op.detaches)  # detach_ keeps the geometry
         fits = kind == "functional" or (kind == "inplace" and not view)
         lifted = op.sparse.make(rule) if op.sparse is not None and fits else None
-        yield Entry(overload, op, kind, rule, view, _outs(overload), lifted)
+        form = op.rows.make(rule, target) if op.rows is not None and kind != "out" and target is not None else None
+        yield Entry(overload, op, kind, rule, view, _outs(overload), lifted, form)
 
 
 def _binding(overload: OpOverload | None) -> Any:

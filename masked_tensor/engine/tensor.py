@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .. import errors, masks
+from .. import errors, masks, rows
 from ..compat import bypassed, has_tangent, without_modes
 from ..pair import Pair, Payload
+from ..rows import Packed
 from ..select import select
 from . import aliasing
 from .dispatcher import KEYS, make, no_torch_function
+
+
+class _Spread:
+    """``x._pair`` of a packed tensor: not kept, so that what is stored is stored once (a pair shadows this)."""
+
+    def __get__(self, x: Any, owner: type | None = None) -> Any:
+        if x is None:
+            return self
+        with without_modes():  # a tracer reads it under its own modes
+            return rows.spread(x._packed)
 
 
 class MaskedTensor(Tensor):
@@ -33,12 +44,15 @@ class MaskedTensor(Tensor):
     """
 
     # What the engine keeps on a tensor.  Each is annotated: ENGINE below is made of the annotations.
-    _pair: Pair
+    _pair: Pair = _Spread()  # type: ignore[assignment]  # a tensor's own pair shadows it
+    _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
+    _kin: Any = None  # of a packed tensor and its views: who else would see a write (settling.py)
+    _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects
     _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
     _born: int = 0  # the number of tracked writes that this member's own history reflects
-    _entered: tuple[Pair, int, Tensor] | None = None  # (pair, version, the plain data that all tracked uses share)
+    _entered: tuple[Pair | Packed, int, Tensor] | None = None  # (pair, version, the data that tracked uses share)
     _given: bool = False  # while compiling: an input of the graph
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 

@@ -9,9 +9,13 @@ from torch import Tensor
 
 from .. import errors, layouts
 from ..compat import schema, transforming, tree_leaves
+from ..op import NoForm
 from ..pair import Pair
+from ..rows import Packed
+from ..rows.pattern import same
+from . import packing, report, settling
 from .members import detach
-from .ports import assign, become, enter
+from .ports import assign, become, check_writable, enter
 from .sparsely import on_sparse, refusal
 from .table import Entry
 from .tensor import MaskedTensor
@@ -24,6 +28,12 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
         return _write_plain(entry, args, kwargs, recording)
     if entry.op.detaches:
         return detach(target)
+    if target._packed is not None and settling.alone(target):
+        try:
+            return _in_packed(entry, args, kwargs, recording)
+        except NoForm:
+            report.spread(entry, args, kwargs)
+    settling.settle(target)
     old = enter(target, recording)
     if layouts.involved((old,)):
         return _write_sparse(target, entry, args, kwargs, recording)
@@ -34,6 +44,18 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     new = entry.rule(old, *rest, **{k: enter(v, recording) for k, v in kwargs.items()})
     return target if new is old else assign(target, new)  # dropout in evaluation writes nothing
+
+
+def _in_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """An in-place op on a packed tensor that shares with nobody: within its rows, it takes a new record."""
+    target = args[0]
+    new = None if entry.view else packing.on_rows(entry, args, kwargs, recording, enter)
+    if type(new) is not Packed or new.shape != tuple(target.shape) or not same(new.rows, target._packed.rows):
+        raise NoForm
+    if new is target._packed:
+        return target
+    check_writable(target, target.shape, new.values.dtype, None)
+    return packing.rebind(target, new, enter)
 
 
 def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
@@ -100,4 +122,5 @@ def _write_out(target: MaskedTensor, new: Pair) -> None:
             f"out has shape {list(target.shape)} but the result has shape {list(new.data.shape)}; a masked out= is not "
             "resized, give one of the result's shape"
         )
+    settling.settle(target)
     assign(target, new)

@@ -9,6 +9,7 @@ from .. import masks
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows.lifts import elementwise as as_values
 from ..select import guard
 from ..sparse.lifts import on_values
 from .pointwise import always, elements, finite_factors, guarded
@@ -41,7 +42,7 @@ ROWS = [
     *elements("elu celu leaky_relu hardshrink softshrink", keeps_zero=finite_factors),
     *elements("softplus _prelu_kernel"),
     Op("glu", glu),
-    Op("log_sigmoid_forward", log_sigmoid_forward, sparse=on_values),
+    Op("log_sigmoid_forward", log_sigmoid_forward, sparse=on_values, rows=as_values),
     # Derivatives, for callers below autograd.
     *elements(
         "threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward logit_backward elu_backward"

@@ -10,6 +10,7 @@ from .. import masks
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair
+from ..rows.lifts import kept
 from ..sparse.lifts import on_values
 
 
@@ -19,4 +20,4 @@ def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     return Pair(data, masks.on(x.mask, data.device), x.payload)
 
 
-ROWS = [Op("_to_copy", to_copy, generic=True, sparse=on_values)]
+ROWS = [Op("_to_copy", to_copy, generic=True, sparse=on_values, rows=kept)]

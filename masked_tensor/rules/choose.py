@@ -14,6 +14,7 @@ from .. import masks, pair
 from ..fill import SMALL_OTHER
 from ..op import Op, rows
 from ..pair import Pair, Payload
+from ..rows import lifts as packed
 from ..select import select
 from ..sparse.lifts import chosen, on_values
 
@@ -81,6 +82,6 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
 
 
 ROWS = [
-    *rows("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=chosen),
-    Op("masked_fill", masked_fill, sparse=on_values),
+    *rows("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=chosen, rows=packed.chosen),
+    Op("masked_fill", masked_fill, sparse=on_values, rows=packed.elementwise),
 ]

@@ -10,6 +10,7 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair, Payload
+from ..rows.lifts import as_shapes, bare, kept, room
 from ..sparse.lifts import as_it_is, on_values, strided
 
 
@@ -48,11 +49,12 @@ def is_same_size(x: Any, other: Any) -> bool:
 
 
 ROWS = [
-    *rows("clone lift_fresh contiguous", copied, generic=True, sparse=on_values),
-    Op("detach", copied, generic=True, sparse=on_values, detaches=True),
-    *rows("empty_like ones_like full_like rand_like randn_like randint_like", like, generic=True, sparse=on_values),
-    Op("zeros_like", zeros_like, generic=True, sparse=on_values),
-    *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=strided),
-    Op("new_empty_strided", new_empty_strided, generic=True),
-    Op("is_same_size", is_same_size, sparse=as_it_is),
+    *rows("clone lift_fresh contiguous", copied, generic=True, sparse=on_values, rows=kept),
+    Op("detach", copied, generic=True, sparse=on_values, rows=kept, detaches=True),
+    *rows("empty_like ones_like full_like", like, generic=True, sparse=on_values, rows=kept),
+    *rows("rand_like randn_like randint_like", like, generic=True, sparse=on_values, rows=kept),
+    Op("zeros_like", zeros_like, generic=True, sparse=on_values, rows=kept),
+    *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=strided, rows=bare),
+    Op("new_empty_strided", new_empty_strided, generic=True, rows=room),
+    Op("is_same_size", is_same_size, sparse=as_it_is, rows=as_shapes),
 ]

@@ -15,6 +15,7 @@ from .. import masks, pair
 from ..errors import MaskMismatchError
 from ..op import Op, rows
 from ..pair import Pair, Payload
+from ..rows.lifts import elementwise as as_values
 from ..select import guard, select
 from ..settings import MISMATCH
 from ..sparse.lifts import on_values
@@ -182,7 +183,7 @@ def finite_divisor(operands: tuple[Any, ...]) -> bool:
 def elements(names: str, **params: Any) -> list[Op]:
     """One row per name, all of the elementwise rule."""
     rule = elementwise(**params)
-    return [Op(name, rule, generic=True, binding=True, sparse=on_values) for name in names.split()]
+    return [Op(name, rule, generic=True, binding=True, sparse=on_values, rows=as_values) for name in names.split()]
 
 
 ROWS = [
@@ -200,8 +201,11 @@ ROWS = [
     # The rest.
     *elements("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid angle polar complex"),
     *elements("pow float_power atan2 hypot copysign nextafter"),
-    *rows("fmod remainder floor_divide", divided, generic=True, binding=True, sparse=on_values),
-    *(Op(f"div.{mode}_mode", divided, generic=True, binding=True, sparse=on_values) for mode in ("Tensor", "Scalar")),
+    *rows("fmod remainder floor_divide", divided, generic=True, binding=True, sparse=on_values, rows=as_values),
+    *(
+        Op(f"div.{mode}_mode", divided, generic=True, binding=True, sparse=on_values, rows=as_values)
+        for mode in ("Tensor", "Scalar")
+    ),
     *elements("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
     *elements("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
     *elements("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),

@@ -13,6 +13,7 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair, Payload
+from ..rows.lifts import kept
 from ..select import select, zeroed
 from ..sparse.lifts import on_values
 
@@ -71,15 +72,15 @@ def multinomial(x: Pair, num_samples: int, replacement: bool = False, *, generat
 
 
 ROWS = [
-    Op("dropout", dropout, {"op": torch.dropout}, sparse=on_values),
+    Op("dropout", dropout, {"op": torch.dropout}, sparse=on_values, rows=kept),
     Op("feature_dropout", dropout, {"op": torch.feature_dropout}),
-    Op("alpha_dropout", dropout, {"op": torch.alpha_dropout, "keeps_zero": False}, sparse=on_values),
+    Op("alpha_dropout", dropout, {"op": torch.alpha_dropout, "keeps_zero": False}, sparse=on_values, rows=kept),
     Op("feature_alpha_dropout", dropout, {"op": torch.feature_alpha_dropout, "keeps_zero": False}),
-    Op("native_dropout", native_dropout, sparse=on_values),
-    Op("rrelu", rrelu, sparse=on_values),
-    *rows("uniform exponential cauchy log_normal geometric", refill, generic=True, sparse=on_values),
-    *rows("random normal_functional", refill, generic=True, sparse=on_values),
-    *rows("bernoulli poisson binomial", drawn, generic=True, sparse=on_values),
+    Op("native_dropout", native_dropout, sparse=on_values, rows=kept),
+    Op("rrelu", rrelu, sparse=on_values, rows=kept),
+    *rows("uniform exponential cauchy log_normal geometric", refill, generic=True, sparse=on_values, rows=kept),
+    *rows("random normal_functional", refill, generic=True, sparse=on_values, rows=kept),
+    *rows("bernoulli poisson binomial", drawn, generic=True, sparse=on_values, rows=kept),
     *rows("bernoulli.p bernoulli.Tensor", bernoulli_with, generic=True, sparse=on_values),
     Op("normal.Tensor_float", drawn, generic=True, sparse=on_values),
     Op("normal.float_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values),

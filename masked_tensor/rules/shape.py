@@ -14,6 +14,8 @@ from .. import errors, masks
 from ..compat import OpOverload
 from ..op import Lift, Op, rows
 from ..pair import Pair
+from ..rows import views as packed_views
+from ..rows.lifts import instead as packed
 from ..select import select
 from ..sparse import views
 from ..sparse.lifts import instead, moved, on_values
@@ -123,15 +125,20 @@ def moving(names: str, rule: Any, sparse: Lift = moved, **said: Any) -> list[Op]
 
 
 ROWS = [
-    *moving("t transpose", move, instead(views.transpose)),
-    *moving("permute", move, instead(views.permute)),
-    *moving("unsqueeze", move, instead(views.unsqueeze)),
-    *moving("squeeze", move, instead(views.squeeze)),
-    *moving("select", move, instead(views.select)),
-    *moving("slice", move, instead(views.slice_)),
-    *moving("unbind", move, instead(views.unbind)),
-    *moving("expand diagonal unfold alias movedim split split_with_sizes", move),
-    *moving("unsafe_split unsafe_split_with_sizes", move, shares=True),
+    *moving("t", move, instead(views.transpose), rows=packed(packed_views.t)),
+    *moving("transpose", move, instead(views.transpose), rows=packed(packed_views.transpose)),
+    *moving("permute", move, instead(views.permute), rows=packed(packed_views.permute)),
+    *moving("unsqueeze", move, instead(views.unsqueeze), rows=packed(packed_views.unsqueeze)),
+    *moving("squeeze", move, instead(views.squeeze), rows=packed(packed_views.squeeze)),
+    *moving("select", move, instead(views.select), rows=packed(packed_views.select)),
+    *moving("slice", move, instead(views.slice_), rows=packed(packed_views.slice_)),
+    *moving("unbind", move, instead(views.unbind), rows=packed(packed_views.unbind)),
+    *moving("expand", move, rows=packed(packed_views.expand)),
+    *moving("alias", move, rows=packed(packed_views.alias)),
+    *moving("movedim", move, rows=packed(packed_views.movedim)),
+    *moving("split split_with_sizes", move, rows=packed(packed_views.split)),
+    *moving("unsafe_split unsafe_split_with_sizes", move, shares=True, rows=packed(packed_views.split)),
+    *moving("diagonal unfold", move),
     *moving("t_copy transpose_copy permute_copy unsqueeze_copy squeeze_copy expand_copy select_copy slice_copy", move),
     *moving("diagonal_copy narrow_copy unfold_copy alias_copy unbind_copy split_copy split_with_sizes_copy", move),
     *moving("pixel_shuffle pixel_unshuffle channel_shuffle", move),
@@ -140,9 +147,9 @@ ROWS = [
     *moving("roll", roll),
     *moving("repeat", repeat),
     *moving("repeat_interleave.self_int", move),
-    *moving("view reshape", reshape, instead(views.reshape)),
-    *moving("flatten.using_ints", reshape, instead(views.flatten)),
-    *moving("_unsafe_view", reshape, instead(views.reshape), shares=True),
+    *moving("view reshape", reshape, instead(views.reshape), rows=packed(packed_views.view)),
+    *moving("flatten.using_ints", reshape, instead(views.flatten), rows=packed(packed_views.flatten)),
+    *moving("_unsafe_view", reshape, instead(views.reshape), shares=True, rows=packed(packed_views.view)),
     *moving("_reshape_alias _reshape_copy view_copy", reshape),
     *moving("view.dtype view_copy.dtype", reinterpret),
     *moving(

@@ -10,6 +10,7 @@ import torch
 
 from ..op import Op
 from ..pair import Pair
+from ..rows.lifts import elementwise as as_values
 from ..sparse.lifts import on_values
 from .pointwise import always, elements, guarded, plainly
 
@@ -33,7 +34,7 @@ ROWS = [
     *elements("erfinv special_i1 special_i1e", keeps_zero=always),
     *elements("erfc digamma lgamma mvlgamma igamma igammac i0 sinc logit"),
     Op("vander", vander),
-    Op("polygamma", polygamma, sparse=on_values),
+    Op("polygamma", polygamma, sparse=on_values, rows=as_values),
     *elements("special_entr special_erfcx special_log_ndtr special_ndtri special_xlog1py special_zeta special_airy_ai"),
     *elements("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
     *elements("special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),

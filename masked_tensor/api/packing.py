@@ -1,0 +1,98 @@
+"""Packed and back: a representation, never a value.  ``x.packed()`` stores of a padded batch only what is valid."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from .. import errors, rows
+from ..engine import report
+from ..engine.packing import entered
+from ..engine.ports import enter, leave
+from ..engine.report import Spread
+from ..engine.tensor import MaskedTensor
+from ..rows import order as orders
+
+
+def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor | None = None) -> MaskedTensor:
+    """``x``, stored without its padding: the same values, validity, dtype and gradients, in less memory and time.
+
+    ``dims`` are the two dimensions of the grid, by default batch and time, ``(B, T, ...)``: of each place of the grid
+    that holds anything valid, the features are stored.  Ops that know of packing run on what is stored; the others
+    spread the tensor, and give what they always give.  ``like``: a packed tensor whose places are stored, too, so that
+    both meet without a comparison.
+
+    The number of valid places is read on the host.  Raises TypeError for what is no masked tensor, ValueError for a
+    sparse one, for ``dims`` that are not two dimensions of ``x``, and where ``like`` does not store what is valid.
+
+        >>> x = from_lengths(torch.ones(2, 3, 4), [3, 1])
+        >>> y = x.packed()
+        >>> y.is_packed, y.shape, (y * 2).sum().item()
+        (True, torch.Size([2, 3, 4]), 32.0)
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("packed", x)
+    if x.layout is not torch.strided:
+        raise ValueError(f"packed() stores the rows of a strided tensor, got layout {x.layout}; x.to_dense() first")
+    n = x.dim()
+    if len(dims) != 2 or not all(-n <= d < n for d in dims) or len({d % n for d in dims}) != 2:
+        raise ValueError(
+            f"packed(dims=...) takes two dimensions of the tensor, got {tuple(dims)} of shape {tuple(x.shape)}"
+        )
+    if x._packed is not None and like is None:
+        return x
+    if x.numel() == 0:
+        return x
+    grid = [d % n for d in dims]
+    rest = iter(range(orders.GRID, n))
+    order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))
+    pattern = None if like is None else _rows_of(like)
+    made: MaskedTensor = leave(rows.packed(enter(x, torch.is_grad_enabled()), order, pattern))
+    return made
+
+
+def _rows_of(like: MaskedTensor) -> rows.Rows:
+    if type(like) is not MaskedTensor or like._packed is None:
+        raise ValueError("packed(like=other) needs a packed masked tensor; pack other first")
+    return like._packed.rows
+
+
+def unpacked(x: MaskedTensor) -> MaskedTensor:
+    """``x``, stored with its padding again: the same values, validity, dtype and gradients.
+
+    >>> from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed
+    False
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("unpacked", x)
+    if x._packed is None:
+        return x
+    made: MaskedTensor = leave(rows.spread(entered(x, torch.is_grad_enabled(), enter)))
+    return made
+
+
+@contextmanager
+def packing_report() -> Iterator[dict[str, Spread]]:
+    """Which ops spread packed tensors while the context lasts: op, number of calls, bytes.
+
+    Empty if every op ran on what is stored.
+
+    >>> x = from_lengths(torch.ones(2, 3), [3, 1]).packed()
+    >>> with packing_report() as report:
+    ...     _ = x.exp().flip(1)
+    >>> report
+    {'aten::flip': Spread(calls=1, bytes=24)}
+    """
+    lines: dict[str, Spread] = {}
+    report.LISTENERS.append(lines)
+    try:
+        yield lines
+    finally:
+        report.LISTENERS.remove(lines)
+
+
+MaskedTensor.packed = packed  # type: ignore[attr-defined]
+MaskedTensor.unpacked = unpacked  # type: ignore[attr-defined]
+MaskedTensor.is_packed = property(  # type: ignore[attr-defined]
+    lambda x: x._packed is not None, doc="Whether only the valid rows are stored."
+)

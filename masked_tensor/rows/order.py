@@ -1,0 +1,109 @@
+"""The algebra of orders: how the dimensions of a tensor are made of its grid and its features.
+
+An *atom* is a dimension of the spread tensor ``(B, T, F1 .. Fk)``: 0 and 1 are the grid, the others the features, each
+of a size other than 1.  An *order* names, for each dimension that the world sees, the atoms whose product it is:
+``((0,), (1,), (2,))`` is ``(B, T, F)``, ``((1,), (0, 2), (3,))`` is ``(T, B * H, D)``, and ``()`` is a dimension of
+size 1.  Every atom stands in an order exactly once.  Nothing here touches a tensor.
+"""
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from ..op import NoForm
+
+Order = tuple[tuple[int, ...], ...]
+GRID = 2  #: the number of grid atoms
+
+
+def natural(dims: int) -> Order:
+    """The order of ``(B, T, F1 .. Fk)`` itself."""
+    return tuple((d,) for d in range(dims))
+
+
+def sequence(order: Order) -> tuple[int, ...]:
+    """The atoms as they are read, slowest first."""
+    return tuple(atom for dim in order for atom in dim)
+
+
+def shape(order: Order, sizes: Sequence[int]) -> tuple[int, ...]:
+    """What the world sees."""
+    return tuple(prod(sizes[a] for a in dim) for dim in order)
+
+
+def featured(dim: tuple[int, ...]) -> bool:
+    """Whether a dimension is made of features alone."""
+    return all(a >= GRID for a in dim)
+
+
+def dropped(order: Order, gone: Iterable[int]) -> Order:
+    """Without some feature atoms; those behind move up."""
+    gone = sorted(gone)
+    new = {a: a - sum(g < a for g in gone) for a in sequence(order)}
+    return tuple(tuple(new[a] for a in dim if a not in gone) for dim in order)
+
+
+def canonical(order: Order) -> tuple[Order, list[list[int]]]:
+    """Features as they are read, those that stand side by side in one dimension joined; and which were joined."""
+    joined: list[list[int]] = []
+    result = []
+    for dim in order:
+        new: list[int] = []
+        open_ = False
+        for atom in dim:
+            if atom < GRID:
+                new.append(atom)
+            elif open_:
+                joined[-1].append(atom)
+            else:
+                joined.append([atom])
+                new.append(GRID + len(joined) - 1)
+            open_ = atom >= GRID
+        result.append(tuple(new))
+    return tuple(result), joined
+
+
+def viewed(order: Order, sizes: Sequence[int], shape: Sequence[int]) -> tuple[Order, tuple[int, ...]]:
+    """The order of a view of another shape, and the sizes into which it cuts the features, in the order of storage.
+
+    Raises NoForm if a dimension of the grid would be cut.
+    """
+    left = [(a, sizes[a]) for a in sequence(order)]
+    parts: dict[int, list[int]] = {}
+    dims: list[list[tuple[int, int]]] = []
+    for size in shape:
+        dim: list[tuple[int, int]] = []
+        if size == 1 and left and left[0][1] == 1:
+            dim.append(_part(parts, *left.pop(0)))
+        product = 1
+        while product < size:
+            if not left:
+                raise NoForm
+            atom, rest = left.pop(0)
+            used = rest
+            if size % (product * rest):
+                used = size // product
+                if atom < GRID or size % product or rest % used:
+                    raise NoForm
+                left.insert(0, (atom, rest // used))
+            dim.append(_part(parts, atom, used))
+            product *= used
+        if product != size:
+            raise NoForm
+        dims.append(dim)
+    while left and left[0][1] == 1 and dims:
+        dims[-1].append(_part(parts, *left.pop(0)))
+    if left:
+        raise NoForm
+    new = {(a, 0): a for a in range(GRID)}
+    cut: list[int] = []
+    for atom in range(GRID, len(sizes)):
+        for k, size in enumerate(parts[atom]):
+            new[atom, k] = GRID + len(cut)
+            cut.append(size)
+    return tuple(tuple(new[key] for key in dim) for dim in dims), tuple(cut)
+
+
+def _part(parts: dict[int, list[int]], atom: int, size: int) -> tuple[int, int]:
+    known = parts.setdefault(atom, [])
+    known.append(size)
+    return atom, len(known) - 1

@@ -1,0 +1,98 @@
+"""``Rows``: which places of a grid ``(B, T)`` are stored, and what follows from that.
+
+Nothing here depends on the features, so one ``Rows`` serves every tensor of a model's step and is shared by identity.
+Facts are worked out when they are first asked for, once.
+"""
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ..compat import real
+
+
+class Rows:
+    """The stored places of a grid: ``index`` (N,), their rising flat positions (int64), and the ``grid`` (B, T)."""
+
+    def __init__(self, index: Tensor, grid: tuple[int, int]) -> None:
+        self.index = index
+        self.grid = grid
+
+    @property
+    def places(self) -> int:
+        """How many places the grid has."""
+        return self.grid[0] * self.grid[1]
+
+    @property
+    def full(self) -> bool:
+        """Whether every place is stored: a fact of the sizes alone."""
+        return self.index.shape[0] == self.places
+
+    @property
+    def device(self) -> torch.device:
+        """Where the index lies."""
+        return self.index.device
+
+    @cached_property
+    def batch(self) -> Tensor:
+        """The sequence that each row belongs to: (N,)."""
+        return self.index.div(self.grid[1], rounding_mode="floor")
+
+    @cached_property
+    def time(self) -> Tensor:
+        """The place of each row in its sequence: (N,)."""
+        return self.index.remainder(self.grid[1])
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """How many rows each sequence has: (B,)."""
+        if self.full:
+            return self.index.new_full((self.grid[0],), self.grid[1])
+        return torch.bincount(self.batch, minlength=self.grid[0])
+
+    @cached_property
+    def offsets(self) -> Tensor:
+        """Where each sequence begins among the rows, and where the last one ends: (B + 1,)."""
+        return torch.cat([self.lengths.new_zeros(1), self.lengths.cumsum(0)])
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """``lengths`` on the host."""
+        return [self.grid[1]] * self.grid[0] if self.full else self.lengths.tolist()
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """The grid as a mask: (B, T), True where a row is stored."""
+        if self.full:
+            return torch.ones((), dtype=torch.bool, device=self.device).expand(self.grid)
+        flat = torch.zeros(self.places, dtype=torch.bool, device=self.device)
+        return flat.index_fill_(0, self.index, True).view(self.grid)
+
+    @cached_property
+    def prefix(self) -> bool:
+        """Whether each sequence stores its first places."""
+        if self.full:
+            return True
+        first = torch.arange(self.index.shape[0], device=self.device) - self.offsets[self.batch]
+        return bool((first == self.time).all())
+
+    def on(self, device: torch.device) -> "Rows":
+        """The same places, known on another device."""
+        return self if device == self.device else Rows(self.index.to(device), self.grid)
+
+
+def same(a: Rows, b: Rows) -> bool:
+    """Whether two patterns store the same places.  Compared by value only where looking is free: on the CPU."""
+    if a is b:
+        return True
+    if a.grid != b.grid or a.index.shape != b.index.shape or a.device != b.device:
+        return False
+    if a.full:
+        return True
+    return real(a.index) and real(b.index) and torch.equal(a.index, b.index)
+
+
+def of_mask(mask: Tensor) -> Rows:
+    """The True places of a ``(B, T)`` mask.  Their number is read on the host, once."""
+    return Rows(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1]))

@@ -1,0 +1,205 @@
+"""Packed tensors: a representation, never a value; views, writes, copies and the doors they go through."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+from torch import Tensor
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor
+
+from .helpers.harness import assert_same
+
+
+def batch(*features: int, requires_grad: bool = False) -> tuple[MaskedTensor, Tensor]:
+    generator = torch.Generator().manual_seed(0)
+    data = torch.randn(3, 4, *features, generator=generator, dtype=torch.float64).requires_grad_(requires_grad)
+    return mt.from_lengths(data, [4, 0, 2]), data
+
+
+def test_packing_and_back_change_no_value() -> None:
+    x, _ = batch(5)
+    p = x.packed()
+    assert p.is_packed
+    assert not p.unpacked().is_packed
+    assert p.packed() is p
+    assert x.unpacked() is x
+    for y in (p, p.unpacked()):
+        assert_same(y, x, "packed", exact=True)
+    assert p._packed.values.shape == (6, 5)
+
+
+@pytest.mark.parametrize("dims", [(0, 1), (0, 2), (2, 0), (1, 2), (-1, 0)])
+def test_any_two_dimensions_are_a_grid(dims: tuple[int, int]) -> None:
+    generator = torch.Generator().manual_seed(0)
+    data = torch.randn(3, 4, 5, generator=generator)
+    x = mt.masked_tensor(data, torch.rand(3, 4, 5, generator=generator) < 0.5)
+    assert_same(x.packed(dims) * 2, x * 2, "packed", exact=True)
+
+
+def test_exits() -> None:
+    x, _ = batch(5)
+    p = x.packed()
+    assert torch.equal(p.filled(-1), x.filled(-1))
+    assert torch.equal(p.compressed(), x.compressed())
+    assert torch.equal(p.transpose(1, 2).compressed(), x.transpose(1, 2).compressed())
+    assert torch.equal(p.get_mask(), x.get_mask())
+    assert torch.equal(p.get_data() * p.get_mask(), x.get_data() * x.get_mask())
+    assert torch.equal(p.count((1, 2)), x.count((1, 2)))
+    assert repr(p) == repr(x)
+    assert p.tolist() == x.tolist()
+
+
+def test_copies_stay_packed() -> None:
+    x, _ = batch(5)
+    p = x.packed()
+    file = io.BytesIO()
+    torch.save(p, file)
+    file.seek(0)
+    copies = [torch.load(file), pickle.loads(pickle.dumps(p)), copy.deepcopy(p), copy.copy(p), p.clone(), p.detach()]
+    for y in [*copies, p.share_memory_(), p.contiguous()]:
+        assert y.is_packed
+        assert_same(y, x, "a copy")
+    assert_same(p.to(torch.float32), x.float(), "a cast")
+
+
+def test_a_shared_pattern() -> None:
+    x, _ = batch(5)
+    other = mt.from_lengths(torch.ones(3, 4), [4, 0, 2])
+    p = x.packed()
+    q = other.packed(like=p)
+    assert q._packed.rows is p._packed.rows
+    assert (p * q.unsqueeze(-1)).is_packed
+    with pytest.raises(ValueError, match="stores every place"):
+        mt.from_lengths(torch.ones(3, 4), [4, 1, 2]).packed(like=p)
+    with pytest.raises(ValueError, match="pack other first"):
+        x.packed(like=other)
+
+
+def test_bad_requests() -> None:
+    x, _ = batch(5)
+    for dims in [(0,), (0, 0), (0, 3), (0, -3)]:
+        with pytest.raises(ValueError, match="two dimensions"):
+            x.packed(dims)
+    with pytest.raises(ValueError, match="to_dense"):
+        mt.masked_tensor([[1.0, None]]).to_sparse().packed()
+    for form in (mt.packed, mt.unpacked):
+        with pytest.raises(TypeError, match="takes a masked tensor"):
+            form(torch.ones(2, 2))
+
+
+def test_the_gradient_of_a_packed_tensor_is_packed() -> None:
+    p = batch(5)[0].packed().requires_grad_()
+    for k in range(1, 3):
+        ((p * p).sum() + p.flip(1).sum()).backward()
+        assert p.grad is not None
+        assert p.grad.is_packed
+        assert_same(p.grad, (2 * p.detach() + 1) * k, "gradient")
+    optimizer = torch.optim.AdamW([p])
+    optimizer.step()
+    assert p.is_packed
+
+
+def test_a_gradient_flows_back_into_the_padded_tensor() -> None:
+    x, data = batch(5, requires_grad=True)
+    x.packed().exp().filled(0).sum().backward()
+    expected = torch.where(x.get_mask(), data.detach().exp(), 0)
+    assert torch.equal(data.grad, expected)
+
+
+def test_second_derivatives() -> None:
+    p = batch(5)[0].packed().requires_grad_()
+    (first,) = torch.autograd.grad((p**3).filled(0).sum(), p, create_graph=True)
+    (second,) = torch.autograd.grad(first.filled(0).sum(), p)
+    assert second.is_packed
+    assert_same(second, 6 * p.detach(), "second derivative")
+
+
+def test_gradcheck() -> None:
+    def run(data: Tensor) -> Tensor:
+        p = mt.from_lengths(data, [4, 0, 2]).packed()
+        return (p.view(3, 4, 2, 3).transpose(1, 2) * p.reshape(3, 2, 4, 3).tanh()).filled(0)
+
+    data = torch.randn(3, 4, 6, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(run, [data])
+    assert torch.autograd.gradgradcheck(run, [data])
+
+
+def test_a_write_that_nobody_else_sees_keeps_it_packed() -> None:
+    x, _ = batch(5)
+    p = x.packed()
+    p.mul_(2).add_(1)
+    p += p
+    assert p.is_packed
+    assert_same(p, (x * 2 + 1) * 2, "written")
+    q = x.packed()
+    q[1, 0] = 7.0
+    assert not q.is_packed
+    assert q[1, 0].tolist() == [7.0] * 5
+
+
+def test_a_write_reaches_the_base_and_its_views() -> None:
+    for view in (lambda p: p[:, :, 0], lambda p: p[2], lambda p: p.transpose(0, 1), lambda p: p.view(12, 5)[3:]):
+        x, _ = batch(5)
+        p = x.packed()
+        early, other = view(p), p.unsqueeze(0)
+        view(p).fill_(9)
+        view(x).fill_(9)
+        assert_same(p, x, "the base")
+        assert_same(early, view(x), "an earlier view")
+        assert_same(other, x.unsqueeze(0), "another view")
+        p[0] = 3.0
+        x[0] = 3.0
+        assert_same(early, view(x), "a view of the base")
+
+
+def test_views_that_are_gone_ask_for_nothing() -> None:
+    p = batch(5)[0].packed()
+    for _ in range(3):
+        p.transpose(0, 1).sum()
+    p.add_(1)
+    assert p.is_packed
+
+
+def test_hard_masks_stay_hard() -> None:
+    p = batch(5)[0].packed().harden_mask()
+    p[:] = 5.0
+    assert p.count().item() == 30
+
+
+def test_new_data() -> None:
+    p = batch(5)[0].packed()
+    p.data = torch.ones(3, 4, 5, dtype=torch.float64)
+    assert not p.is_packed
+    assert p.count().item() == 60
+
+
+def test_modes() -> None:
+    x, _ = batch(5)
+    with torch.inference_mode():
+        assert_same(x.packed().exp(), x.exp(), "inference mode")
+    p = x.packed()
+    assert_same(torch.vmap(lambda v: v.exp().sum())(p), x.exp().sum((1, 2)), "vmap")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert_same(p.float() @ torch.ones(5, 2), x.float() @ torch.ones(5, 2), "autocast")
+    assert_same(torch.utils.checkpoint.checkpoint(torch.exp, p.requires_grad_(), use_reentrant=False), x.exp(), "again")
+    with mt.mask_mismatch("raise"), pytest.raises(mt.MaskMismatchError):
+        p + mt.from_lengths(torch.ones(3, 4, 5), [4, 1, 2]).packed()
+
+
+def test_what_has_no_form_is_reported() -> None:
+    x, _ = batch(5)
+    p = x.packed()
+    with mt.packing_report() as report:
+        p.exp().transpose(0, 1)
+    assert report == {}
+    with mt.packing_report() as report:
+        p.flip(1)
+        torch.roll(p, 1, 1)
+    assert set(report) == {"aten::flip", "aten::roll"}
+    assert report["aten::flip"].bytes == 3 * 4 * 5 * 8
+    assert "packed  elementwise" in mt.explain("exp")
+    assert "packed  no form" in mt.explain("flip")
