@@ -98,6 +98,7 @@ PRIVATE = {
         """,
 }
 OPS = {  # a private op is an op: it may stand where ops are named
+    "engine/packing.py": "_version",
     "engine/ports.py": "_version",
     "functional/distinct.py": "_unique2",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",

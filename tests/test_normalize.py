@@ -15,6 +15,7 @@ from masked_tensor.select import select
 from masked_tensor.shared import chunks, standardize
 
 from .helpers.harness import Masked, assert_same
+from .laws import laws
 from .oracles.normalize import local_response_norm
 
 NAN = float("nan")
@@ -319,3 +320,6 @@ def test_derivatives_of_the_closed_form(groups, monkeypatch):
 def test_a_valid_nan_stays_in_its_group_in_the_closed_form(monkeypatch):
     monkeypatch.setattr(standardize, "SMALL", 0)
     test_a_valid_nan_stays_in_its_group()
+
+
+test_law = laws("normalize")

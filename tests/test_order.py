@@ -8,6 +8,8 @@ import torch
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 
+from .laws import laws
+
 INF, NAN = float("inf"), float("nan")
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
 INTEGERS = [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64]
@@ -245,3 +247,6 @@ def test_wide_unsigned_integers_are_sorted(dtype):
             assert torch.equal(indices[row].compressed(), mask[row].nonzero().squeeze(1)[places])
             assert values.get_mask()[row].tolist() == [True, True, True, False]
     assert torch.equal(x.median(-1).values.to_tensor(0), x.sort(-1).values.to_tensor(0)[:, 1])
+
+
+test_law = laws("order")

@@ -12,6 +12,7 @@ from masked_tensor.engine import table
 from masked_tensor.engine.tensor import pair_of
 
 from .helpers import database, harness
+from .laws import laws
 from .oracles import FAMILY
 
 NAN, INF = math.nan, math.inf
@@ -248,3 +249,6 @@ def test_a_divisor_of_no_dimensions_does_not_promote(name):
     assert result.dtype is torch.int32
     assert result[0].item() == QUOTIENTS[name](torch.tensor(7), torch.tensor(2)).item()
     assert QUOTIENTS[name](x[:, None], torch.tensor([[2, 3]])).dtype is torch.int64
+
+
+test_law = laws("pointwise")

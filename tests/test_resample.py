@@ -11,6 +11,7 @@ from torch import nn
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
+from .laws import laws
 from .test_conv import prefix
 
 PAYLOADS = [float("nan"), float("inf"), 1e30]
@@ -206,3 +207,6 @@ def test_nearest_by_a_factor_promises_nothing_of_what_it_moved_beyond_a_row():
     y = F.interpolate(mt.masked_tensor([[[1.0, 2.0, 3.0, None]]]), scale_factor=0.5)
     assert y.tolist() == [[[1.0, None]]]
     assert y.sum().item() == 1.0
+
+
+test_law = laws("resample")

@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import layouts
+from ..compat import OpOverload
 from ..op import rows
 from ..pair import Pair, Payload
 from ..select import guard

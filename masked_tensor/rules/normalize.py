@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
 from ..select import finished, guard, zeroed
 from ..shared.chunks import rounds
 from ..shared.standardize import Parameter, along, smallest_eps, standardize
-from ..tracing import tracked, transforming
 
 Operand = Pair | Tensor
 

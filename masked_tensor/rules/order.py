@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from .. import masks
+from ..compat import real
 from ..fill import CHUNK, fill_into
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
 from ..sparse import sorting
 from ..sparse.lifts import instead
-from ..tracing import real
 
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
 _WIDER |= {torch.int32: torch.int64}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
+from ..compat import transforming
 from ..errors import MaskMismatchError
 from ..op import Op, rows
 from ..pair import Pair, Payload
@@ -19,7 +20,6 @@ from ..rows.lifts import elementwise as as_values
 from ..select import guard, select
 from ..settings import MISMATCH
 from ..sparse.lifts import on_values
-from ..tracing import transforming
 
 ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
 NUMBERS = (int, float, complex)

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from .. import masks
+from ..compat import real, tracked, transforming
 from ..fill import bitwise
 from ..pair import Pair, Payload
 from ..select import select, zeroed
-from ..tracing import real, tracked, transforming
 from . import fused
 from .chunks import rounds
 
