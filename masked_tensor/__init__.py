@@ -30,7 +30,7 @@ from .api.packing import packed, packing_report, unpacked
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine import batching  # noqa: F401 (it registers kernels)
 from .engine.doors import register_rule
-from .engine.frames import run_eagerly
+from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor
 from .errors import MaskedValueError, MaskedWriteError, MaskMismatchError, UnsupportedOpError
 from .functional import *  # noqa: F403 (its names are listed there)

@@ -4,6 +4,8 @@ import ast
 import inspect
 import re
 import runpy
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -191,3 +193,23 @@ def test_two_private_names_can_be_done_without(monkeypatch: pytest.MonkeyPatch) 
     names = runpy.run_path(str(ROOT / "masked_tensor/compat.py"))
     assert names["default_device"]() == "cpu"
     assert names["real"](torch.ones(2))
+
+
+# -------------------------------------------------------------------------------------------------------- importing
+
+COMPILES = """
+import sys, torch
+{first}
+before = set(sys.modules)
+import masked_tensor as mt
+added = {{name for name in set(sys.modules) - before if name.startswith(("torch._dynamo", "torch._inductor", "sympy"))}}
+assert not added, sorted(added)
+mean = torch.compile(lambda x, m: mt.as_masked_tensor(x, m).mean(1).filled(0.0), backend="eager", fullgraph=True)
+print(mean(torch.tensor([[1.0, 2.0], [3.0, 5.0]]), torch.tensor([[True, False], [True, True]])).tolist())
+"""
+
+
+@pytest.mark.parametrize("first", ["", "import torch._dynamo"])
+def test_importing_the_package_does_not_import_the_compiler_which_still_knows_it(first: str) -> None:
+    run = subprocess.run([sys.executable, "-c", COMPILES.format(first=first)], capture_output=True, text=True)
+    assert run.stdout == "[1.0, 4.0]\n", run.stderr

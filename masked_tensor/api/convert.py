@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks, select, shapes
+from ..engine.dynamo import opaque
 from ..engine.packing import entered, mask_of
 from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor, pair_of
@@ -169,9 +170,7 @@ def _entered(x: MaskedTensor, action: str) -> Pair:
     return pair
 
 
-for _function in (get_data, get_mask, filled, count):
-    torch.compiler.allow_in_graph(_function)
-
+opaque(get_data, get_mask, filled, count)
 for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
     setattr(MaskedTensor, _exit.__name__, _exit)
 MaskedTensor.to_numpy = to_numpy_ma  # type: ignore[attr-defined]  # what matplotlib calls: it draws gaps at the holes

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import errors, layouts, masks
 from ..compat import transforming
+from ..engine.dynamo import opaque
 from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
@@ -148,5 +149,4 @@ def masked(pair: Pair, mask: Tensor) -> MaskedTensor:
     return out(_cut(Pair(pair.data, masks.both(pair.mask, masks.fit(mask, pair.data.shape)))))
 
 
-for _function in (masked_tensor, as_masked_tensor, masked_invalid, masked_equal, masked_where):
-    torch.compiler.allow_in_graph(_function)
+opaque(masked_tensor, as_masked_tensor, masked_invalid, masked_equal, masked_where)

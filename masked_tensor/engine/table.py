@@ -62,9 +62,10 @@ def _spell_out(op: Op) -> Iterator[Entry]:
     writes = name.endswith("_") and not name.endswith("__")  # a row for ``name_`` does its own writing
     library = getattr(torch.ops, namespace or "aten")
     packets = [getattr(library, twin) for twin in (name, _inplace_name(name)) if hasattr(library, twin)]
-    functional = [o for p in packets for o in _overloads(p) if _kind(o) == "functional"]
-    for overload in (o for p in packets for o in _overloads(p)):
-        kind = "functional" if writes else _kind(overload)
+    kinds = {overload: _kind(overload) for packet in packets for overload in _overloads(packet)}
+    functional = [overload for overload, kind in kinds.items() if kind == "functional"]
+    for overload, kind in kinds.items():
+        kind = "functional" if writes else kind
         base = overload if kind == "functional" else _functional_form(overload, functional)
         if only and ((base or overload).name().partition(".")[2] or "default") != only:
             continue

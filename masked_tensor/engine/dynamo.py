@@ -1,0 +1,76 @@
+"""What Dynamo is told of this package: which calls it writes into a graph, and which frames it must leave alone.
+
+Importing Dynamo takes longer than importing torch, so that it is told when somebody else imports it.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+
+from .. import compat
+
+_DYNAMO = "torch._dynamo"
+_OPAQUE: list[Callable[..., Any]] = []  # what Dynamo is going to be told
+
+
+def opaque(*functions: Callable[..., Any]) -> None:
+    """Dynamo writes a call of one of these into the graph as it stands; the package's own frames it cannot follow."""
+    if _DYNAMO in sys.modules:
+        for function in functions:
+            torch.compiler.allow_in_graph(function)
+    elif not _OPAQUE:
+        sys.meta_path.insert(0, _WhenImported())
+    _OPAQUE.extend(functions)
+
+
+class _WhenImported(MetaPathFinder):
+    """Finds Dynamo as Python would, and once it is loaded tells it what it has to know."""
+
+    def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name != _DYNAMO:
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+
+            def load_and_tell(module: ModuleType) -> None:
+                load(module)
+                for function in _OPAQUE:
+                    module.allow_in_graph(function)
+
+            spec.loader.exec_module = load_and_tell  # type: ignore[method-assign]  # of this one loader
+        return spec
+
+
+def run_eagerly(package: str) -> None:
+    """Marks what is defined in the package's loaded modules, save the functional forms, which may be compiled.
+
+    Dynamo may inline the package's functions into a graph.  After a graph break it would otherwise compile their frames
+    by themselves, and meet the engine at work, on tensors that are half made.
+    """
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == package and not name.startswith(f"{package}.functional"):
+            for code in _codes(module, name):
+                compat.run_eagerly(code)
+
+
+def _codes(owner: Any, module: str) -> Iterator[CodeType]:
+    """The code of the functions, methods and closures that ``module`` defines inside of ``owner``."""
+    if isinstance(owner, CodeType):
+        yield owner
+        yield from (code for part in owner.co_consts if isinstance(part, CodeType) for code in _codes(part, module))
+        return
+    for part in vars(owner).values():
+        part = getattr(part, "fget", None) or getattr(part, "__func__", part)
+        if getattr(part, "__module__", None) == module:
+            if isinstance(part, FunctionType):
+                yield from _codes(part.__code__, module)
+            elif isinstance(part, type):
+                yield from _codes(part, module)
