@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, shapes
+from ..engine.dynamo import opaque
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from . import given, lists, ragged
@@ -176,4 +177,4 @@ def _fits(data: Tensor, mask: Tensor, dim: int) -> bool:
     return mask.dim() == 2 and data.dim() > dim and (data.shape[0], data.shape[dim]) == tuple(mask.shape)
 
 
-torch.compiler.allow_in_graph(from_lengths)
+opaque(from_lengths)
