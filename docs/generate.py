@@ -100,7 +100,7 @@ def _title(family: ModuleType) -> str:
 
 
 SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
-    "Making masked tensors": ["create", "batch", "collate"],
+    "Making masked tensors": ["create", "batch", "collate", "files"],
     "The class": ["tensor"],
     "Leaving": ["convert", "unbatch"],
     "Functional forms": [],

@@ -24,6 +24,7 @@ from .api.create import (
     masked_where,
 )
 from .api.factories import masked_factories
+from .api.files import load_file, save_file
 from .api.inspect import explain
 from .api.modes import convolution_validity, mask_mismatch
 from .api.packing import packed, packing_report, unpacked
@@ -60,6 +61,7 @@ __all__ = [
     "is_masked_tensor",
     "lengths",
     "lengths_to_mask",
+    "load_file",
     "mask_mismatch",
     "masked_equal",
     "masked_factories",
@@ -70,6 +72,7 @@ __all__ = [
     "packing_report",
     "pad_sequence",
     "register_rule",
+    "save_file",
     "specified_mask",
     "to_nested",
     "to_numpy_ma",

@@ -231,6 +231,65 @@ def test_batches() -> None:
     )
 
 
+def test_series() -> None:
+    x = mt.masked_tensor([1.0, None])
+    refused(ValueError, lambda: mt.ffill(x, limit=0), """ffill: limit must be a positive number of steps, got 0""")
+    refused(
+        ValueError, lambda: mt.bfill(mt.masked_tensor(1.0)), """bfill needs a dimension to go along, got a 0-d tensor"""
+    )
+    refused(
+        ValueError,
+        lambda: mt.interpolate(x, method="cubic"),
+        """method must be one of ('linear', 'nearest'), got 'cubic'""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.interpolate(x, index=ones(3)),
+        """index must have one place per entry along dim, (2,), got (3,)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: mt.interpolate(mt.masked_tensor([1, None])),
+        """interpolate(): input dtype must be floating point or complex, got torch.int64""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.rolling(x, 2, 3),
+        """rolling needs a window of at least 1 along a dimension, a step of at least 1, and min_periods from 0 to the window; got window=2, step=1, min_periods=3, shape (2,)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.rolling(x, 2, closed="up"),
+        """rolling: closed must be one of ('right', 'left', 'both', 'neither'), got 'up'""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.average(x, weights=ones(3)),
+        """weights must broadcast to input's shape (2,), or have one entry per position along dim, got (3,)""",
+    )
+
+
+def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("safetensors")
+    x, path = mt.masked_tensor([1.0, None]), tmp_path / "file"
+    refused(
+        ValueError,
+        lambda: mt.save_file({"x": mt.as_masked_tensor(ones(2).to_sparse())}, path),
+        """safetensors has no sparse tensors: save 'x' as x.to_dense()""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.save_file({"x": x, "x.mask": ones(1)}, path),
+        """the mask of 'x' would be 'x.mask', which is another tensor's name""",
+    )
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    refused(
+        ImportError,
+        lambda: mt.load_file(path),
+        """save_file() and load_file() need safetensors: pip install safetensors""",
+    )
+
+
 def test_lengths() -> None:
     refused(
         ValueError,

@@ -37,8 +37,11 @@ from .norm_layers import group_norm, layer_norm, local_response_norm, rms_norm
 from .normalize import normalize
 from .order import median, mode, nanmedian, nanquantile, quantile
 from .reduction import amax, amin, aminmax, logsumexp, mean, nanmean, nansum, prod, sum
+from .rolling import rolling
 from .scan import cummax, cummin, cumprod, cumsum, logcumsumexp
+from .series import bfill, ffill, interpolate
 from .softmax import log_softmax, logaddexp, softmax, softmin
+from .weighted import average
 
 __all__ = [
     "all",
@@ -48,7 +51,9 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "average",
     "batch_norm",
+    "bfill",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "cosine_embedding_loss",
@@ -59,11 +64,13 @@ __all__ = [
     "cumprod",
     "cumsum",
     "dist",
+    "ffill",
     "gaussian_nll_loss",
     "group_norm",
     "hinge_embedding_loss",
     "huber_loss",
     "instance_norm",
+    "interpolate",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -98,6 +105,7 @@ __all__ = [
     "prod",
     "quantile",
     "rms_norm",
+    "rolling",
     "smooth_l1_loss",
     "soft_margin_loss",
     "softmax",

@@ -1,0 +1,60 @@
+"""Means with weights."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors, masks, shapes
+from ..engine.ports import leave
+from ..pair import Pair
+from . import reduction
+from .entrance import Dim, Number, entered, refuse, whole
+
+
+def average(
+    input: Tensor,
+    dim: Dim = None,
+    weights: Tensor | None = None,
+    *,
+    keepdim: bool = False,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+) -> Tensor:
+    """``sum(weights * x) / sum(weights)`` over the entries that are valid, as ``numpy.ma.average``.
+
+    ``weights`` broadcasts to ``input``, or has one entry per position along ``dim``; plain or masked: an entry without
+    a weight does not take part.  Without weights it is the mean.  Where nothing is valid: a hole, or ``fill_value``
+    (NaN) for a plain ``input``; weights that add up to 0 give what the division gives.  Gradients flow to both.
+
+    >>> mt.average(mt.masked_tensor([1.0, None, 4.0]), weights=torch.tensor([1.0, 5.0, 2.0]))
+    masked_tensor(3.0000, valid=1/1)
+    """
+    if weights is None:
+        return reduction.mean(input, dim, keepdim=keepdim, mask=mask, fill_value=fill_value)
+    given, heavy = entered(input, mask), entered(weights, name="weights")
+    refuse("average", given)
+    x, w = whole(given), _fitted(whole(heavy), given.data, dim)
+    if not (x.data.is_floating_point() or x.data.is_complex()):
+        raise errors.not_inexact("average", x.data.dtype)
+    valid = masks.both(masks.fit(x.mask, x.data.shape), w.mask)
+    total = reduction.sum(leave(Pair(w.data, valid)), dim, keepdim=keepdim)
+    products: Any = leave(x) * leave(w)
+    result: Any = reduction.sum(products, dim, keepdim=keepdim) / total
+    if given.masked or heavy.masked:
+        return result if fill_value is None else result.filled(fill_value)  # type: ignore[no-any-return]
+    return result.filled(float("nan") if fill_value is None else fill_value)  # type: ignore[no-any-return]
+
+
+def _fitted(w: Pair, data: Tensor, dim: Dim) -> Pair:
+    """Weights of ``data``'s shape, given along ``dim`` alone or broadcast."""
+    if isinstance(dim, int) and w.data.dim() == 1 and data.dim() > 1:
+        (place,) = shapes.canonical_dims(dim, data.dim())
+        shape = [-1 if d == place else 1 for d in range(data.dim())]
+        w = Pair(w.data.reshape(shape), w.mask.reshape(shape), w.payload)
+    if not shapes.broadcasts(w.data.shape, data.shape):
+        raise ValueError(
+            f"weights must broadcast to input's shape {tuple(data.shape)}, or have one entry per position along dim, "
+            f"got {tuple(w.data.shape)}"
+        )
+    return Pair(torch.broadcast_to(w.data, data.shape), masks.fit(w.mask, data.shape), w.payload)
