@@ -26,6 +26,7 @@ from .api.create import (
 from .api.factories import masked_factories
 from .api.files import load_file, save_file
 from .api.inspect import explain
+from .api.mean_over import mean_over
 from .api.modes import convolution_validity, mask_mismatch
 from .api.packing import packed, packing_report, unpacked
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
@@ -68,6 +69,7 @@ __all__ = [
     "masked_invalid",
     "masked_tensor",
     "masked_where",
+    "mean_over",
     "packed",
     "packing_report",
     "pad_sequence",

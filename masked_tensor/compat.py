@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
+from torch.utils import checkpoint
 
 try:
     # Whether two tensors share memory, also while they are traced and have no address.  Without it masks that are the
@@ -21,6 +22,9 @@ try:
 
     # Whether saved tensors may be hooked, which torch.func's reverse mode forbids: what makes ``bypassed`` cheap.
     from torch._C._autograd import _saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]  # not in the stub
+
+    # Who keeps saved tensors.  Without it a loss inside a checkpoint would be averaged over ranks a second time.
+    from torch._C._autograd import _top_saved_tensors_default_hooks as _saved_tensors_hooks
 
     # How Dynamo treats one function's frames.  Without it, after a graph break, it compiles the engine at work.
     from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
@@ -124,6 +128,17 @@ def real(x: Tensor) -> bool:
     return plain and x.device.type == "cpu" and not transforming() and not _legacy_batched(x)
 
 
+def eager(x: Tensor) -> bool:
+    """Whether ``x`` is a tensor of real memory, not one that is traced."""
+    return type(x) is Tensor and not torch.compiler.is_compiling()
+
+
+def recomputed_later() -> bool:
+    """Whether a checkpoint that does not reenter records: what runs now will run again in backward."""
+    hooks = _saved_tensors_hooks(False)
+    return hooks is not None and hooks[0].__module__ == checkpoint.__name__
+
+
 def collecting(x: Tensor) -> bool:
     """Whether ``x`` belongs to a graph whose metadata is being collected; it is not yet recorded."""
     return type(x) is FunctionalTensor and get_proxy_mode() is None
@@ -167,10 +182,12 @@ __all__ = [
     "collecting",
     "compare_with",
     "default_device",
+    "eager",
     "has_tangent",
     "is_wrapped",
     "operators",
     "real",
+    "recomputed_later",
     "run_eagerly",
     "schema",
     "shares_memory",

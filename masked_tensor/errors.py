@@ -144,6 +144,15 @@ def forward_mode() -> RuntimeError:
     return RuntimeError(f"forward-mode AD does not pass through a masked tensor; {FUNCTIONAL_FORMS}")
 
 
+def no_mean() -> RuntimeError:
+    """``mean_over`` was left without having seen a mean."""
+    return RuntimeError(
+        "mean_over saw no mean of a masked loss: plain tensors (mask the targets: masked_tensor(target, mask)), a loss "
+        "that torch divides in Python (gaussian_nll_loss, kl_div with batchmean), or one written by hand; take such a "
+        "mean with over.mean(entries), where `with mean_over() as over:`"
+    )
+
+
 def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
     if isinstance(x, Tensor) and is_wrapped(x):

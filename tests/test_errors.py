@@ -17,6 +17,8 @@ import torch
 import torch.nn.functional as F
 from expecttest import assert_expected_inline
 from torch.autograd import forward_ad
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
 from masked_tensor import compat
@@ -902,3 +904,77 @@ def test_every_message_of_the_package_stands_here() -> None:
             assert any(re.fullmatch(pattern, text, re.DOTALL) for text in examples), (
                 f"{place}: no example of {pattern!r}"
             )
+
+
+def test_means_over_parts() -> None:
+    x, y = mt.masked_tensor([1.0, None]), ones(2)
+    refused(
+        ValueError,
+        lambda: mt.mean_over(parameters=[y], count=1),
+        """mean_over takes parameters (to scale their gradients) or count (known before), not both""",
+    )
+    refused(
+        RuntimeError,
+        lambda: mt.mean_over(parameters=[y]).finish(),
+        """mean_over: finish() has nothing to finish; take a mean inside `with mean:` first""",
+    )
+
+    def within(mean: mt.mean_over, *losses: Callable[..., Any], times: int = 1) -> Callable[[], None]:
+        def run() -> None:
+            for _ in range(times):
+                with mean:
+                    for loss in losses:
+                        loss(x, y)
+
+        return run
+
+    refused(
+        RuntimeError,
+        within(mt.mean_over()),
+        """mean_over saw no mean of a masked loss: plain tensors (mask the targets: masked_tensor(target, mask)), a loss that torch divides in Python (gaussian_nll_loss, kl_div with batchmean), or one written by hand; take such a mean with over.mean(entries), where `with mean_over() as over:`""",
+    )
+    refused(
+        RuntimeError,
+        within(mt.mean_over(), F.mse_loss, times=2),
+        """mean_over() is used a second time: each use would be a mean of its own; for one mean over several micro-batches give it parameters=model.parameters() and call finish(), or count=""",
+    )
+    refused(
+        RuntimeError,
+        within(mt.mean_over(parameters=[]), F.mse_loss, F.l1_loss),
+        """mean_over(parameters=...) saw a second mean in one part: each has a count of its own, and one factor cannot serve both; give the counts: mean_over(count=[n_first, n_second])""",
+    )
+    refused(
+        RuntimeError,
+        within(mt.mean_over(count=[1, 2]), F.mse_loss),
+        """mean_over(count=...) was given 2 counts, and saw 1 means""",
+    )
+    refused(
+        RuntimeError,
+        within(mt.mean_over(count=1), F.mse_loss, F.l1_loss),
+        """mean_over(count=...) was given 1 counts, and sees another mean""",
+    )
+    used = mt.mean_over()
+    refused(
+        RuntimeError,
+        within(used, lambda x, y: used.__enter__()),
+        """this mean_over is in use already; make another for a loss inside of it""",
+    )
+    refused(
+        RuntimeError,
+        within(mt.mean_over(), lambda x, y: checkpoint(F.mse_loss, y.requires_grad_(), x, use_reentrant=False)),
+        """mean_over saw a loss inside a checkpoint, whose second run would add it up again; take it outside""",
+    )
+    refused(
+        RuntimeError,
+        within(mt.mean_over(), lambda x, y: make_fx(lambda x, y: F.mse_loss(x, y), tracing_mode="fake")(x, y)),
+        """mean_over cannot add up over ranks inside compiled code, or a loss of DTensors (whose mean is that of the whole mesh already); compute the loss from the compiled model's outputs, outside of it""",
+    )
+    weight = ones(2).requires_grad_()
+    mean = mt.mean_over(parameters=[weight])
+    within(mean, lambda x, y: F.mse_loss(weight, x).backward())()
+    refused(
+        RuntimeError,
+        torch.optim.SGD([weight]).step,
+        """an optimizer steps on gradients of an unfinished mean_over: call finish() first""",
+    )
+    mean.finish()

@@ -9,6 +9,7 @@ from torch import Tensor
 from .. import errors, masks
 from ..pair import Pair, Payload
 from ..select import select
+from ..settings import OVER
 from .chunks import rounds
 
 NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
@@ -27,6 +28,10 @@ def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None,
     if reduction != SUM:
         if exact:
             raise errors.not_inexact("mean", dtype)
+        over = OVER.get()
+        if over is not None:
+            data, valid = over(total, weighed(mask, weight, total.dtype), masks.any(mask))
+            return Pair(data.to(dtype), valid, Payload.ZERO)
         total = total / denominator(mask, weight, total.dtype)
     return Pair(total if exact else total.to(dtype), masks.any(mask), Payload.ZERO)
 
@@ -36,8 +41,13 @@ def numerator(loss: Tensor, mask: Tensor) -> Tensor:
     return select(loss, mask, 0).sum(dtype=torch.float32 if rounds(loss.dtype) else None)
 
 
+def weighed(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The number of valid entries, or the sum of their weights."""
+    return masks.count(mask).to(dtype) if weight is None else select(weight, mask, 0).sum(dtype=dtype)
+
+
 def denominator(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
     """The number of valid entries, or the sum of their weights; 1 if none is valid."""
     if weight is None:
         return masks.count(mask).clamp_min(1).to(dtype)
-    return torch.where(masks.any(mask), select(weight, mask, 0).sum(dtype=dtype), 1)
+    return torch.where(masks.any(mask), weighed(mask, weight, dtype), 1)

@@ -1,0 +1,71 @@
+"""One mean over the ranks of a process group: the sums are added before they are divided.
+
+The gradient is scaled so that the average over ranks, which data-parallel wrappers take, is the gradient of that mean:
+``d mean / d total = ranks / number``.
+"""
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+Group = Any  # a ProcessGroup, of which torch may have been built without
+
+# Collectives of a wrapper run on autograd's thread at times of its own; ours go through groups of their own, so that
+# the order of calls within one group is that of the program on every rank.
+_OWN: dict[Group, Group] = {}
+
+
+def own_group(group: Any) -> Group:
+    """A group of the same ranks that nobody else uses; None without torch.distributed: there is one rank."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    if group is None:
+        group = dist.group.WORLD
+    if hasattr(group, "get_group"):  # a DeviceMesh
+        group = group.get_group()
+    if group not in _OWN:
+        ranks = dist.get_process_group_ranks(group)
+        _OWN[group] = dist.new_group(ranks, use_local_synchronization=True)
+    return _OWN[group]
+
+
+def ranks(group: Group) -> int:
+    """How many there are."""
+    return 1 if group is None else dist.get_world_size(group)
+
+
+def added_up(sums: Tensor, group: Group) -> Tensor:
+    """The sums of all ranks, added in float64."""
+    if group is not None:
+        dist.all_reduce(sums, group=group)
+    return sums
+
+
+class GroupMean(torch.autograd.Function):
+    """``(total, number, valid)`` of this rank to the sum over the group, divided by ``unit`` or by the summed number.
+
+    Gives the quotient, whether an entry is valid on any rank, the group's sum and the group's number.  The number
+    has no gradient: torch gives the weights of a loss none.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, total: Tensor, number: Tensor, valid: Tensor, unit: Tensor | None, group: Group
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        parts = torch.stack([part.detach().double() for part in (total, number, valid)])
+        whole, count, some = added_up(parts, group).unbind()
+        divisor = count if unit is None else torch.where(unit != 0, unit, count)
+        divisor = torch.where(divisor != 0, divisor, 1)
+        quotient = whole / divisor
+        ctx.save_for_backward(divisor)
+        ctx.ranks, ctx.dtype = ranks(group), total.dtype
+        results = quotient.to(total.dtype), some > 0, whole, count
+        ctx.mark_non_differentiable(*results[1:])
+        return results
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, None, None, None, None]:
+        (divisor,) = ctx.saved_tensors
+        return (grad.double() * (ctx.ranks / divisor)).to(ctx.dtype), None, None, None, None
