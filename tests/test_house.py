@@ -77,6 +77,7 @@ def test_every_family_with_an_oracle_is_under_the_laws(family: str) -> None:
 
 PRIVATE = {
     "compat.py": """
+        torch._C._autograd._top_saved_tensors_default_hooks
         torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
         torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType
@@ -101,6 +102,7 @@ PRIVATE = {
 }
 OPS = {  # a private op is an op: it may stand where ops are named
     "engine/packing.py": "_version",
+    "api/mean_over.py": "_foreach_mul_",
     "engine/ports.py": "_version",
     "functional/distinct.py": "_unique2",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
