@@ -9,7 +9,6 @@ from .. import layouts, masks, shapes, sparse
 from ..engine.ports import leave
 from ..pair import Pair
 from ..rules import softmax as rules
-from ..select import select
 from ..sparse import laws
 from .entrance import Given, entered, finished, in_pattern, refuse, whole
 
@@ -96,16 +95,16 @@ def logaddexp(
     sides = [entered(input, input_mask).to(dtype), entered(other, other_mask, "other").to(dtype)]
     for side in sides:
         refuse("logaddexp", side)
-    filled = [_filled(side) for side in sides]
-    data = torch.logaddexp(*filled)
-    if not any(side.masked for side in sides):
-        return data
-    first, second = (s.mask if s.mask is not None else masks.full(s.data.shape, data.device) for s in sides)
-    return leave(Pair(data, first | second))  # type: ignore[no-any-return]
-
-
-def _filled(x: Given) -> Tensor:
-    return x.data if x.mask is None else select(x.data, x.mask, -float("inf"))
+    x, y = (side.data for side in sides)
+    if all(side.mask is None for side in sides):
+        return torch.logaddexp(x, y)
+    first, second = (s.mask if s.mask is not None else masks.full(s.data.shape, s.data.device) for s in sides)
+    both = masks.both(first, second)
+    # Not by filling with -inf: derivatives of logaddexp(x, -inf) are inf times 0.
+    sums = torch.logaddexp(torch.where(both, x, 0), torch.where(both, y, 0))
+    alone = torch.where(first, x, torch.where(second, y, -float("inf")))
+    data = torch.where(both, sums, alone)
+    return leave(Pair(data, first | second)) if any(side.masked for side in sides) else data  # type: ignore[no-any-return]
 
 
 def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: bool) -> Tensor:

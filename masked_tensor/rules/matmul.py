@@ -5,6 +5,7 @@ masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added 
 ``addmm``) is an ordinary summand: the sum is valid where the product and the summand are.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -76,17 +77,30 @@ def _with_summand(mask: Tensor, summand: Operand | None, beta: float = 1) -> Ten
 
 
 def affine(
-    op: OpOverload, summand: Operand, a: Operand, b: Operand, *dtype: torch.dtype, beta: float = 1, **keywords: Any
+    op: OpOverload,
+    summand: Operand,
+    a: Operand,
+    b: Operand,
+    *dtype: torch.dtype,
+    beta: float = 1,
+    scores: bool = False,
+    **keywords: Any,
 ) -> Pair:
-    """addmm, addbmm, baddbmm, addmv: ``beta * summand + alpha * (a @ b)``; with beta = 0 the summand takes no part."""
+    """addmm, addbmm, baddbmm, addmv: ``beta * summand + alpha * (a @ b)``; with beta = 0 the summand takes no part.
+
+    ``scores``: where the summand hides, by -inf, all that is valid in a row, the row sees nothing, as in attention.
+    """
     left, right = factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2)
     data = op(data_of(summand), left, right, *dtype, beta=beta, **keywords)
     addbmm = data_of(a).dim() > data.dim() and data_of(b).dim() > 1
     mask = pairs(a, b, data_of(a).shape[:1] + data.shape if addbmm else data.shape)
     if addbmm:  # it sums over the batch, too
         mask = masks.any(mask, 0)
-    mask = _with_summand(mask, summand, beta)
-    return finished(data, masks.fit(mask, data.shape))
+    mask = masks.fit(_with_summand(mask, summand, beta), data.shape)
+    if scores and beta != 0 and data.is_floating_point():
+        sight = masks.any(masks.both(mask, data_of(summand).detach() != -math.inf), -1, True)
+        mask = masks.both(mask, masks.fit(sight, data.shape))
+    return finished(data, mask)
 
 
 def addmm_activation(
@@ -118,7 +132,8 @@ ROWS = [
     *rows("mm mv matmul", product, generic=True, sparse=instead(sparse_product.matmul)),
     *rows("bmm dot vdot", product, generic=True),
     *rows("addmm addmv", affine, generic=True, sparse=instead(sparse_product.affine)),
-    *rows("addbmm baddbmm", affine, generic=True),
+    Op("addbmm", affine, generic=True),
+    Op("baddbmm", affine, {"scores": True}, generic=True),
     Op("linear", linear, sparse=instead(sparse_product.linear)),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
