@@ -1,6 +1,7 @@
 """Attention on the fused kernels and in nn.MultiheadAttention, against a softmax over the visible keys alone."""
 
 import itertools
+import math
 import warnings
 
 import pytest
@@ -306,6 +307,38 @@ def test_inf_in_a_plain_value_at_a_masked_key_stays_there() -> None:
     valid = torch.tensor([True, True, False]).view(1, 1, 3, 1).expand(1, 1, 3, 4)
     out = F.scaled_dot_product_attention(q, mt.as_masked_tensor(k, valid), v)
     torch.testing.assert_close(out.filled(0), F.scaled_dot_product_attention(q, k[:, :, :2], v[:, :, :2]))
+
+
+@pytest.mark.parametrize("need_weights", [True, False])
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("how", ["key_padding_mask", "attn_mask", "both"])
+def test_a_query_whose_valid_keys_are_all_hidden_is_a_hole_without_a_gradient(how, train, need_weights):
+    """Row 0 has one valid key, which a plain mask hides; row 1 has two, of which one is seen."""
+    module = attention_module(batch_first=True).train(train)
+    x = mt.from_lengths(torch.randn(2, 3, 8, dtype=torch.float64), [1, 2]).requires_grad_()
+    hidden = torch.zeros(2, 3, dtype=torch.bool)
+    hidden[:, 0] = True
+    masks = {"key_padding_mask": hidden if how != "attn_mask" else None}
+    masks["attn_mask"] = None if how == "key_padding_mask" else hidden[0].expand(3, 3)
+    out, weights = module(x, x, x, need_weights=need_weights, **masks)
+    assert out.get_mask()[..., 0].tolist() == [[False] * 3, [True, True, False]]
+    assert out.compressed().isfinite().all()
+    if need_weights:
+        assert not weights.get_mask()[0].any()
+        assert weights[1, :2, 1].tolist() == [1.0, 1.0]
+    (out * out).sum().backward()
+    assert (x.grad.filled(1)[0, :1] == 0).all()
+    assert x.grad.filled(0).isfinite().all()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in module.parameters())
+
+
+def test_an_added_inf_stays_a_value_beside_what_is_seen():
+    q, k = (mt.masked_tensor(torch.ones(1, 2, 3), torch.tensor([[[True], [n]]])) for n in (True, False))
+    hides = torch.tensor([[[-math.inf, 0.0], [0.0, -math.inf]]])
+    scores = torch.baddbmm(hides, q, k.mT)
+    assert scores.tolist() == [[[None, None], [3.0, None]]]
+    assert torch.baddbmm(hides, q, q.mT).tolist() == [[[-math.inf, 3.0], [3.0, -math.inf]]]
+    assert torch.baddbmm(hides, q, k.mT, beta=0).tolist() == [[[3.0, None], [3.0, None]]]
 
 
 test_law = laws("attention")

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from .. import layouts, masks, sparse
+from ..pair import Pair
 from .entrance import entered
 from .form import aten
 from .loss import in_python, loss, sides, sparse_loss
@@ -115,14 +116,11 @@ def gaussian_nll_loss(
     tensor(0.5000)
     """
     first, second, fill_value = sides(input, target, masking)
+    spread = var if isinstance(var, Tensor) else torch.tensor(var, dtype=first.data.dtype, device=first.data.device)
+    if first.data.dim() - 1 == spread.dim() and spread.shape == first.data.shape[:-1]:
+        spread = spread.unsqueeze(-1)  # one variance per row, as torch reads it
+    operands = [first, second, entered(spread, None, "var")]
+    by_element = partial(F.gaussian_nll_loss, full=full, eps=eps, reduction="none")
     if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
-        spread = var if isinstance(var, Tensor) else torch.tensor(var, dtype=first.data.dtype, device=first.data.device)
-        if first.data.dim() - 1 == spread.dim() and spread.shape == first.data.shape[:-1]:
-            spread = spread.unsqueeze(-1)  # one variance per row, as torch reads it
-        by_element = partial(F.gaussian_nll_loss, full=full, eps=eps, reduction="none")
-        return sparse_loss(by_element, [first, second, entered(spread, None, "var")], reduction, fill_value)
-
-    def loss(x: Tensor, y: Tensor) -> Tensor:
-        return F.gaussian_nll_loss(x, y, var, full=full, eps=eps, reduction=reduction)
-
-    return in_python(loss, first, second, fill_value, reduction)
+        return sparse_loss(by_element, operands, reduction, fill_value)
+    return in_python(lambda mask, *data: Pair(by_element(*data), mask), operands, fill_value, reduction)

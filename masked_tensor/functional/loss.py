@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, sparse
-from ..engine.ports import enter, leave
+from .. import layouts, masks, sparse
+from ..engine.ports import leave
 from ..pair import Pair
 from ..rules.loss import PARAMETERS
-from ..shared.averaging import NONE
+from ..select import select
+from ..shared.averaging import NONE, reduced
 from .entrance import Given, Number, entered, finished, refuse, run
 from .form import aten
 
@@ -182,9 +183,17 @@ def sparse_loss(
 
 
 def in_python(
-    function: Callable[[Tensor, Tensor], Tensor], first: Given, second: Given, fill_value: Number | None, kind: str
+    function: Callable[..., Pair], operands: Sequence[Given], fill_value: Number | None, reduction: str
 ) -> Tensor:
-    """A loss that torch writes in Python, on masked tensors."""
-    reduction_number(kind)
-    result = enter(function(leave(first.x), leave(second.x)), torch.is_grad_enabled())
-    return finished(result, first.masked or second.masked, NAN if kind == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+    """A loss that torch writes in Python: ``function(mask, *data)`` is what is averaged.
+
+    The operands, broadcast to the mask, hold 1 under it: a number that every logarithm and quotient can take.
+    """
+    number = reduction_number(reduction)
+    shape = torch.broadcast_shapes(*(x.data.shape for x in operands))
+    mask = masks.full(shape, operands[0].data.device)
+    for x in operands:
+        mask = mask if x.mask is None else masks.both(mask, x.mask)
+    entries = function(mask, *(select(x.data.expand(shape), mask, 1) for x in operands))
+    result = reduced(entries.data, entries.mask, number)
+    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]

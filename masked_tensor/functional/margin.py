@@ -5,6 +5,8 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..pair import Pair
+from ..rules.reduction import mean
 from .entrance import entered, refuse
 from .form import aten
 from .loss import in_python, loss, run_loss, sides
@@ -110,15 +112,14 @@ def multilabel_soft_margin_loss(
     tensor(0.6931)
     """
 
-    def loss(x: Tensor, y: Tensor) -> Tensor:  # torch's own divides by the number of all classes, in Python
-        entries = F.binary_cross_entropy_with_logits(x, y, reduction="none")
-        rows = (entries if weight is None else entries * weight).mean(-1)
-        return rows.mean() if reduction == "mean" else rows.sum() if reduction == "sum" else rows
+    def rows(mask: Tensor, x: Tensor, y: Tensor, w: Tensor | None = None) -> Pair:  # torch's own counts all classes
+        return mean(Pair(F.binary_cross_entropy_with_logits(x, y, w, reduction="none"), mask), -1)
 
     first, second, fill_value = sides(input, target, masking)
     for side in (first, second):
         refuse("multilabel_soft_margin_loss", side)
-    return in_python(loss, first, second, fill_value, reduction)
+    weights = [] if weight is None else [entered(weight, None, "weight")]
+    return in_python(rows, [first, second, *weights], fill_value, reduction)
 
 
 def _three(

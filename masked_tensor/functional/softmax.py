@@ -104,7 +104,7 @@ def logaddexp(
     sums = torch.logaddexp(torch.where(both, x, 0), torch.where(both, y, 0))
     alone = torch.where(first, x, torch.where(second, y, -float("inf")))
     data = torch.where(both, sums, alone)
-    return leave(Pair(data, first | second)) if any(side.masked for side in sides) else data  # type: ignore[no-any-return]
+    return leave(Pair(data, first | second)) if any(side.masked for side in sides) else data
 
 
 def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: bool) -> Tensor:
