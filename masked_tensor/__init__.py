@@ -1,7 +1,7 @@
 """Tensors with holes that simply work."""
 
 from . import functional
-from .api import comparison, protocol  # noqa: F401 (they register methods)
+from .api import comparison, hard, protocol  # noqa: F401 (they register methods)
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence
 from .api.collate import collate

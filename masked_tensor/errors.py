@@ -85,6 +85,11 @@ def no_lifted_form(op: str, layout: torch.layout, reason: str = "") -> Unsupport
     )
 
 
+def past_the_mask(action: str, way_out: str) -> UnsupportedOpError:
+    """Something that works on memory, where a mask is not seen."""
+    return UnsupportedOpError(f"{action} runs past the mask and is not available on a masked tensor; {way_out}")
+
+
 def plain_target(op: str) -> MaskedWriteError:
     """A masked operand of an in-place or ``out=`` call whose target is a plain tensor."""
     return MaskedWriteError(

@@ -104,15 +104,18 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def laid_out(mask: Tensor, data: Tensor) -> Tensor:
-    """One bool per element of the memory that ``data`` spans, True where an element of ``data`` is valid."""
+    """One bool per element of the memory that ``data`` spans, True where an element of ``data`` is valid.
+
+    Of ``data`` only the geometry is asked.
+    """
     if data.numel() == 0:
-        return torch.zeros(0, dtype=torch.bool, device=data.device)
+        return torch.zeros(0, dtype=torch.bool, device=mask.device)
     if data.is_contiguous():
-        memory = torch.empty(data.numel(), dtype=torch.bool, device=data.device)
+        memory = torch.empty(data.numel(), dtype=torch.bool, device=mask.device)
         memory.view(data.shape).copy_(mask)
         return memory
     span = sum((size - 1) * stride for size, stride in zip(data.shape, data.stride(), strict=True)) + 1
-    memory = torch.zeros(span, dtype=torch.bool, device=data.device)
+    memory = torch.zeros(span, dtype=torch.bool, device=mask.device)
     memory.as_strided(data.shape, data.stride()).copy_(mask)
     return memory
 

@@ -61,6 +61,7 @@ class Op:
     rows: Form | None = None
     batched: bool = False  #: ``vmap`` runs it once per entry: taken apart, it would lose its meaning
     detaches: bool = False  #: the result shares memory with the argument, but no history
+    copies: bool = False  #: the result is the argument in other memory: its mask is as hard as the argument's
     shares: bool = False  #: the result shares memory with the argument though the schema does not say so
 
     @property

@@ -59,7 +59,7 @@ def test_count() -> None:
 def test_data_and_mask() -> None:
     x = example()
     assert x.get_mask().tolist() == [[True, False], [True, True]]
-    assert x.mask() is x.get_mask()
+    assert torch.equal(x.mask(), x.get_mask())
     assert x.get_data().isnan().tolist() == [[False, True], [False, False]]
 
 

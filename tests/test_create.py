@@ -32,8 +32,8 @@ def test_the_copy_is_its_own_and_zero_under_the_mask() -> None:
     data.fill_(9)
     mask.fill_(True)
     assert x.tolist() == [1.0, None, 3.0]
-    assert x.get_data().tolist() == [1.0, 0.0, 3.0]
     assert pair_of(x).payload is Payload.ZERO
+    assert x.get_data().tolist() == [1.0, 0.0, 3.0]
 
 
 def test_lists_with_none() -> None:

@@ -354,6 +354,21 @@ def test_leaving_with_holes() -> None:
         lambda: x.apply_(abs),
         """apply_() runs past the mask and is not available on a masked tensor; write the function with torch ops, or apply it to x.compressed()""",
     )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: torch.zeros(2).set_(x),
+        """set_() runs past the mask and is not available on a masked tensor; copy what x.filled(value) or x.get_data() gives""",
+    )
+    refused(
+        AttributeError,
+        lambda: x.__cuda_array_interface__,
+        """__cuda_array_interface__ runs past the mask: use that of x.filled(value) or x.get_data()""",
+    )
+    refused(
+        TypeError,
+        lambda: x.as_subclass(torch.Tensor),
+        """as_subclass(Tensor) would drop the mask: use x.filled(value).as_subclass or x.get_data()""",
+    )
     refused(TypeError, lambda: mt.filled(ones(2), 0), """filled() takes a masked tensor, got Tensor""")
     refused(
         TypeError,

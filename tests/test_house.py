@@ -93,7 +93,8 @@ PRIVATE = {
         torch.testing._comparison.TensorLikePair._compare_values ._fail ._schema
         """,
     "engine/dispatcher.py": """
-        torch.Tensor._make_wrapper_subclass torch._C.DispatchKey torch._C.DispatchKeySet
+        torch.Tensor._make_wrapper_subclass torch._C._set_throw_on_mutable_data_ptr
+        torch._C.DispatchKey torch._C.DispatchKeySet
         torch._C._ExcludeDispatchKeyGuard torch._C._disabled_torch_function_impl torch._C._dispatch_has_kernel
         torch._C._dispatch_has_kernel_for_dispatch_key torch._C._functorch._add_batch_dim
         torch._C._functorch._unwrap_batched torch._C._functorch.get_unwrapped torch._C._functorch.maybe_current_level

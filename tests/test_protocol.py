@@ -13,7 +13,7 @@ from torch import nn
 
 import masked_tensor as mt
 from masked_tensor import MaskedValueError, UnsupportedOpError
-from masked_tensor.engine.tensor import ENGINE
+from masked_tensor.engine.tensor import ENGINE, pair_of
 
 NAN = float("nan")
 
@@ -229,7 +229,7 @@ def test_shared_memory() -> None:
     assert not x.is_shared()
     assert x.share_memory_() is x
     assert x.is_shared()
-    assert x.get_mask().is_shared()
+    assert pair_of(x).mask.is_shared()
     assert x.tolist() == [1.0, None, 3.0]
 
 

@@ -56,7 +56,7 @@ def nested(data: Tensor) -> Pair:
 
 def torch_masked(data: TorchMasked) -> Pair:
     """A ``torch.masked.MaskedTensor``: its data and mask, in its layout."""
-    values, mask = data.get_data(), data.get_mask()
+    values, mask = data.get_data(), layouts.own(data.get_mask())
     return layouts.paired(values, mask) if layouts.is_sparse(values) else Pair(values, mask)
 
 

@@ -14,7 +14,7 @@ from .. import errors, layouts, masks, select, shapes
 from ..engine.dynamo import opaque
 from ..engine.packing import entered, mask_of
 from ..engine.ports import enter
-from ..engine.tensor import MaskedTensor, pair_of
+from ..engine.tensor import MaskedTensor, lend, pair_of
 from ..pair import Pair
 from ..rows import order as orders
 
@@ -36,26 +36,37 @@ def is_masked_tensor(x: object) -> bool:
 def get_data(x: MaskedTensor) -> Tensor:
     """The data, payload included: a plain tensor of ``x``'s shape, dtype and layout.
 
-    Shares memory with ``x``, unless ``x`` is packed; what lies under the mask may be anything.  The gradient that comes
-    back through it is set to 0 where ``x`` is masked out.  Raises TypeError for anything but a masked tensor, as every
-    exit here does.
+    Shares memory with ``x``, so that nothing is known of the payload of ``x`` from now on; of sparse and packed data,
+    and in compiled code of an input, it is a copy.  The gradient that comes back through it is set to 0 where ``x`` is
+    masked out.  Raises TypeError for anything but a masked tensor, as every exit here does.
 
         >>> masked_tensor([1.0, 2.0], [True, False]).get_data()
         tensor([1., 0.])
     """
     pair = _entered(x, "get_data")
-    return select.guard(pair.data, pair.mask)
+    if layouts.is_sparse(pair.data):
+        values, valid = layouts.values(pair.data), layouts.values(pair.mask)
+        return layouts.with_values(pair.data, select.guard(values, valid).clone())
+    if x._given:  # what a compiled function knows of its inputs it knows for good
+        return select.guard(pair.data, pair.mask).clone()
+    if x._packed is not None:
+        return select.guard(pair.data, pair.mask).clone()
+    lend(x)
+    data = select.guard(pair.data, pair.mask)
+    return data.detach() if data is pair.data else data
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
-    """The mask: a bool tensor of ``x``'s shape, True = valid.  Other tensors may share it: read it, do not write it.
+    """The mask: a bool tensor of ``x``'s shape, True = valid.  It is a copy: ``x`` does not change with it.
+
+    Dimensions along which it is constant have stride 0.
 
     >>> masked_tensor([1.0, 2.0], [True, False]).get_mask()
     tensor([ True, False])
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("get_mask", x)
-    return mask_of(x)
+    return layouts.own(mask_of(x))
 
 
 def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
@@ -116,7 +127,9 @@ def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool
     >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
     tensor([2, 1])
     """
-    mask = get_mask(x)
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("count", x)
+    mask = pair_of(x).mask
     if layouts.is_sparse(mask):
         mask = layouts.values(mask) if dim is None and not keepdim else layouts.dense_mask(mask)
     return masks.count(mask, dim, keepdim)
@@ -135,7 +148,7 @@ def to_numpy_ma(x: MaskedTensor) -> Any:
     if type(x) is not MaskedTensor:
         raise errors.not_masked("to_numpy_ma", x)
     pair = pair_of(dense(x))
-    return numpy.ma.MaskedArray(pair.data.detach().cpu().numpy(), ~pair.mask.cpu().numpy(), copy=True)
+    return numpy.ma.MaskedArray(pair.data.numpy(force=True), ~pair.mask.cpu().numpy(), copy=True)
 
 
 def dense(x: MaskedTensor) -> MaskedTensor:

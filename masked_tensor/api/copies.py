@@ -1,6 +1,7 @@
 """A masked tensor made again: pickled, copied, shared between processes, collated into a batch, given new data."""
 
 import copy
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
@@ -8,16 +9,26 @@ from torch import Tensor
 
 from .. import layouts, masks
 from ..compat import COLLATE
+from ..engine.aliasing import Family
 from ..engine.packing import wrap_packed
 from ..engine.settling import settle
-from ..engine.tensor import ENGINE, MaskedTensor, pair_of, reset, wrap
+from ..engine.tensor import ENGINE, MaskedTensor, lend, pair_of, reset, wrap
 from ..pair import Pair, Payload
 from ..rows import Packed, Rows
 
 
-def rebuild(data: Tensor, mask: Tensor, payload: str, requires_grad: bool, attributes: dict[str, Any]) -> MaskedTensor:
-    """A masked tensor from what ``__reduce_ex__`` took apart; ``mask`` is compact."""
+def rebuild(
+    data: Tensor,
+    mask: Tensor,
+    payload: str,
+    requires_grad: bool,
+    attributes: dict[str, Any],
+    family: dict[str, Any] | None = None,
+) -> MaskedTensor:
+    """A masked tensor from what ``__reduce_ex__`` took apart; ``mask`` is compact, ``family`` its family's record."""
     x = wrap(Pair(data, masks.fit(mask, data.shape), Payload(payload)))
+    if family is not None:
+        x._family, x._seen = Family.of_record(family, data), -1  # read anew
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     return x
@@ -56,7 +67,26 @@ def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
         p = x._packed
         return rebuild_packed, (_parts(p), p.rows.grid, p.order, x.requires_grad, _attributes(x))
     pair = pair_of(x)
-    return rebuild, (pair.data, _small(pair.mask), pair.payload.value, x.requires_grad, _attributes(x))
+    family = None if x._family is None else x._family.record()
+    return rebuild, (pair.data, _small(pair.mask), pair.payload.value, x.requires_grad, _attributes(x), family)
+
+
+def reduce_shared(x: MaskedTensor) -> Any:
+    """To another process, with which the data will be shared: validity is copied, of the payload nothing is promised.
+
+    Of disjoint writes in two processes each sees the other's numbers where it had valid ones, and holes elsewhere.
+    """
+    if x._packed is not None:  # never written
+        return reduce_ex(x, None)
+    lend(x)
+    return rebuild_shared, reduce_ex(x, None)[1]
+
+
+def rebuild_shared(*args: Any) -> MaskedTensor:
+    """What :func:`reduce_shared` took apart, in the other process."""
+    x = rebuild(*args)
+    lend(x)
+    return x
 
 
 def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
@@ -73,6 +103,8 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     data = pair.data.clone() if layouts.is_sparse(pair.data) else copy.deepcopy(pair.data, memo)
     small = _small(pair.mask).clone()
     result = rebuild(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(_attributes(x), memo))
+    if x._family is not None:
+        result._family, result._seen = _copied(x._family, memo, data), -1
     return _with_gradient(result, x, memo)
 
 
@@ -81,6 +113,14 @@ def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) 
         result.grad = copy.deepcopy(x.grad, memo)
     memo[id(x)] = result
     return result
+
+
+def _copied(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
+    """The family of the copies: one for all that are copied in one deepcopy, as their memory is."""
+    if id(family) not in memo:
+        parts = family.record().items()
+        memo[id(family)] = {name: part.clone() if isinstance(part, Tensor) else part for name, part in parts}
+    return Family.of_record(memo[id(family)], data)
 
 
 def shallow(x: MaskedTensor) -> MaskedTensor:
@@ -97,12 +137,13 @@ def _leaf_only(x: MaskedTensor, action: str) -> None:
 
 
 def share_memory(x: MaskedTensor) -> MaskedTensor:
-    """Moves data and mask to shared memory."""
+    """Moves data and mask to shared memory, where another process may write: nothing is promised of the payload."""
     if x._packed is not None:
         for part in _parts(x._packed).values():
             if isinstance(part, Tensor):
                 part.share_memory_()
         return x
+    lend(x)
     pair = pair_of(x)
     pair.data.share_memory_()
     pair.mask.share_memory_()
@@ -120,15 +161,28 @@ def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> Mask
 
 
 def set_data(x: MaskedTensor, new: Tensor) -> None:
-    """``x.data = new``: takes over values and validity, outside of autograd; same shape, dtype and device only."""
+    """``x.data = new``: shares the memory of ``new``, outside of autograd; same shape, dtype and device only.
+
+    What is masked then shares the validity too, and a hard mask stays one.
+    """
     if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
         raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
     settle(x)
-    pair = pair_of(new) if type(new) is MaskedTensor else Pair(new.detach(), masks.full(new.shape, new.device))
-    reset(x, pair)
+    hard = x._family is not None and x._family.hard
+    if type(new) is not MaskedTensor:
+        new = wrap(Pair(new.detach(), masks.full(new.shape, new.device)))
+        new._lent = True
+    settle(new)
+    if new._family is None:
+        new._family = Family(pair_of(new))
+    new._family.hard |= hard
+    reset(x, pair_of(new))
+    x._lent = new._lent
+    x._family, x._seen = new._family, -1
 
 
 for _function in (rebuild, rebuild_packed):
     _function.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
     torch.serialization.add_safe_globals([_function])
+ForkingPickler.register(MaskedTensor, reduce_shared)
 COLLATE[MaskedTensor] = collate

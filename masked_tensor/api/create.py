@@ -57,11 +57,11 @@ def masked_tensor(
 
 
 def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
-    """A masked tensor around ``data``: nothing is copied, and gradients flow back into ``data``.
+    """A masked tensor around ``data``, which is not copied (the mask is), and gradients flow back into ``data``.
 
-    What lies under the mask stays as it is; no result depends on it.  Of a masked tensor, it is the same tensor with
-    more holes.  Of a sparse tensor, what is stored is valid unless the mask says otherwise.  Raises TypeError if
-    ``data`` is no tensor, and as :func:`masked_tensor` for the mask.
+    What lies under the mask stays as it is; no result depends on it.  Of a masked tensor, it is a view, or with a mask
+    a copy with more holes.  Of a sparse tensor, what is stored is valid unless the mask says otherwise.  Raises
+    TypeError if ``data`` is no tensor, and as :func:`masked_tensor` for the mask.
 
         >>> x = torch.tensor([1.0, 0.0], requires_grad=True)
         >>> y = as_masked_tensor(x, x != 0)
@@ -75,13 +75,15 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         raise TypeError(
             f"as_masked_tensor wraps a tensor without a copy, got {type(data).__name__}; use masked_tensor(data, mask)"
         )
+    if mask is None and type(data) is MaskedTensor and not layouts.is_sparse(data):
+        return data.view_as(data)  # type: ignore[return-value]
     pair = given.pair(data)
     if mask is None and given.knows(data):
-        return out(pair)
+        return _wrapped(Pair(pair.data, layouts.own(pair.mask)))
     mask = given.mask(mask, pair.data)
     if layouts.is_sparse(pair.data):
-        return out(layouts.paired(pair.data, mask))
-    return out(Pair(pair.data, masks.both(pair.mask, mask) if given.knows(data) else mask))
+        return _wrapped(layouts.paired(pair.data, layouts.own(mask)))
+    return masked(pair, mask) if given.knows(data) else _wrapped(Pair(pair.data, layouts.own(mask)))
 
 
 def masked_invalid(data: Any) -> MaskedTensor:
@@ -126,6 +128,13 @@ def out(pair: Pair) -> MaskedTensor:
     if transforming() and pair.data.requires_grad:
         raise errors.inside_transform()
     made: MaskedTensor = leave(pair)
+    return made
+
+
+def _wrapped(pair: Pair) -> MaskedTensor:
+    """Around memory that somebody outside holds."""
+    made = out(pair)
+    made._lent = True
     return made
 
 

@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
+from ..engine.cells import asked_from_outside
 from ..engine.ports import leave
-from ..engine.tensor import MaskedTensor, pair_of, wrap
+from ..engine.tensor import MaskedTensor, lend, pair_of, wrap
 from ..pair import Pair, plain
 from . import convert, copies
 from .show import HOLE
@@ -110,7 +111,9 @@ def _whole(x: MaskedTensor, action: str, way_out: str) -> Tensor:
     pair = pair_of(convert.dense(x))
     if not pair.mask.all():
         raise errors.leaves_silently(action, way_out)
-    return pair.data if not x.requires_grad else pair.data.detach().requires_grad_()
+    lend(x)
+    data = pair.data.detach() if x._packed is None else pair.data.detach().clone()
+    return data.requires_grad_(x.requires_grad)
 
 
 def numpy(x: MaskedTensor, *, force: bool = False) -> Any:
@@ -134,9 +137,37 @@ def dlpack_device(x: MaskedTensor) -> Any:
     return pair_of(x).data.__dlpack_device__()
 
 
+def as_subclass(x: MaskedTensor, cls: type) -> MaskedTensor:
+    """``x`` as the class that it has; as another it would lose its mask: TypeError."""
+    if cls is not MaskedTensor:
+        raise TypeError(
+            f"as_subclass({cls.__name__}) would drop the mask: use x.filled(value).as_subclass or x.get_data()"
+        )
+    return x.view_as(x)  # type: ignore[return-value]
+
+
+def no_interface(x: MaskedTensor) -> Any:
+    """Not available: ``__cuda_array_interface__`` runs past the mask."""
+    raise AttributeError("__cuda_array_interface__ runs past the mask: use that of x.filled(value) or x.get_data()")
+
+
+def untyped_storage(x: MaskedTensor) -> torch.UntypedStorage:
+    """Not available: UnsupportedOpError.  torch itself asks which tensors have one storage."""
+    if asked_from_outside():
+        raise errors.past_the_mask("untyped_storage()", "use x.get_data().untyped_storage() for the data alone")
+    return Tensor.untyped_storage(x)
+
+
+def data_ptr(x: MaskedTensor) -> int:
+    """Not available: UnsupportedOpError.  torch is told what it is told of every wrapper: there is no memory here."""
+    if asked_from_outside():
+        raise errors.past_the_mask("data_ptr()", "use x.get_data().data_ptr() for the data alone")
+    return 0
+
+
 def _refuse(name: str, way_out: str) -> Any:
     def refused(x: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
-        raise errors.UnsupportedOpError(f"{name} runs past the mask and is not available on a masked tensor; {way_out}")
+        raise errors.past_the_mask(name, way_out)
 
     refused.__doc__ = f"Not available: {name} runs past the mask."
     return refused
@@ -171,6 +202,12 @@ def hang() -> None:
         "__array_ufunc__": array_ufunc,
         "__dlpack__": dlpack,
         "__dlpack_device__": dlpack_device,
+        "__cuda_array_interface__": property(no_interface),
+        "as_subclass": as_subclass,
+        "data_ptr": data_ptr,
+        "const_data_ptr": data_ptr,
+        "storage": _refuse("storage()", "use x.get_data().untyped_storage() for the data alone"),
+        "untyped_storage": untyped_storage,
         **{name: _refuse(f"{name}()", elementwise) for name in ("apply_", "map_", "map2_")},
     }
     for name, method in methods.items():

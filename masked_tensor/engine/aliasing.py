@@ -13,16 +13,30 @@ gives the base a new history at once, and the other views theirs when they are n
 import weakref
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .. import masks
+from ..compat import shares_memory
 from ..pair import Pair, Payload
 
 
 class Family:
     """What the members of an alias family share: validity and what is known of the payload."""
 
-    __slots__ = ("buffer", "given", "hard", "members", "offset", "payload", "root", "unit", "version")
+    __slots__ = (
+        "__weakref__",
+        "buffer",
+        "given",
+        "hard",
+        "kept",
+        "members",
+        "offset",
+        "payload",
+        "root",
+        "unit",
+        "version",
+    )
 
     def __init__(self, root: Pair) -> None:
         self.root = root
@@ -34,6 +48,35 @@ class Family:
         self.hard = False  #: padding can never become data
         self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
         self.given = False  #: the root is the input of a graph that is being compiled
+        self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
+
+    def record(self) -> dict[str, Any]:
+        """All there is to make the family again: for a pickle, which keeps the identity of what it is given."""
+        root = self.root.data
+        self.kept |= {"size": tuple(root.shape), "stride": root.stride(), "start": root.storage_offset()}
+        self.kept |= {"dtype": root.dtype, "mask": masks.compact(self.root.mask), "payload": self.payload.value}
+        self.kept |= {"buffer": self.buffer, "unit": self.unit, "hard": self.hard}
+        return self.kept
+
+    @staticmethod
+    def of_record(kept: dict[str, Any], data: Tensor) -> "Family":
+        """The family of a record, for all that were pickled with it whose ``data`` is still one memory."""
+        if "family" not in kept:
+            size, stride, start = kept["size"], kept["stride"], kept["start"]
+            root = torch.empty(0, dtype=kept["dtype"], device="meta").as_strided(size, stride, start)
+            family = Family(Pair(root, masks.fit(kept["mask"], size), Payload(kept["payload"])))
+            family.buffer, family.unit, family.hard = kept["buffer"], kept["unit"], kept["hard"]
+            kept["family"], kept["memory"] = family, data
+        made: Family = kept["family"]
+        if shares_memory(data, kept["memory"]):
+            return made
+        return Family.of_record({k: v for k, v in kept.items() if k not in ("family", "memory")}, data)
+
+    def forget(self) -> None:
+        """Nothing is promised of the payload any more, and never will be: what is ANY stays ANY."""
+        if self.payload is Payload.ZERO:
+            self.payload = Payload.ANY
+            self.version += 1
 
     def cells(self, data: Tensor) -> Tensor:
         """The bools of a member's memory, in one more dimension: an element may be wider than the unit (complex)."""

@@ -34,6 +34,7 @@ AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)
 BACKEND = DispatchKeySet(DispatchKey.CPU)
 
 make = Tensor._make_wrapper_subclass  #: a tensor without memory of its own
+has_no_pointer = torch._C._set_throw_on_mutable_data_ptr  #: torch's own code that asks for memory gets an error
 no_torch_function = torch._C._disabled_torch_function_impl  #: the subclass is seen at the dispatcher alone
 
 

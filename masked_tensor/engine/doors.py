@@ -18,7 +18,7 @@ from ..rows import Packed
 from ..rules.foreach import LOOPS
 from . import packing, report, settling, table, writing
 from .dispatcher import DOOR, composite, looped
-from .members import join
+from .members import join, stay_hard
 from .ports import enter, leave
 from .sparsely import on_sparse
 from .table import Entry
@@ -47,6 +47,8 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
     if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
         return args[0]
     result = leave(result)
+    if entry.op.copies:
+        stay_hard(args[0], result)
     if entry.view and type(args[0]) is MaskedTensor:
         if args[0]._packed is not None or args[0]._kin is not None:
             settling.adopt(result, args[0], entry, args[1:], kwargs)
@@ -61,6 +63,8 @@ def _packed_call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], re
     if type(result) is Packed and any(type(a) is MaskedTensor and result is a._packed for a in args[:1]):
         return args[0]
     result = leave(result)
+    if entry.op.copies:
+        stay_hard(args[0], result)
     if entry.view:
         settling.adopt(result, args[0], entry, args[1:], kwargs)
     return result
@@ -73,7 +77,7 @@ def _join_views(result: Any, base: MaskedTensor, detached: bool) -> None:
 
 
 def _kernel(entry: Entry) -> Callable[..., Any]:
-    if entry.kind != "functional" or entry.view:
+    if entry.kind != "functional" or entry.view or entry.op.copies:
 
         def kernel(*args: Any, **kwargs: Any) -> Any:
             return call(entry, args, kwargs, torch.is_grad_enabled())

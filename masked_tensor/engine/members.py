@@ -24,6 +24,8 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
         base._family.given = base._given
         _attend(base)
     view._family = base._family
+    if base._lent:
+        view._lent = True
     _attend(view)
     # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
     view._seen = base._family.version if view.dtype == base.dtype else -1
@@ -44,6 +46,8 @@ def _attend(x: MaskedTensor) -> None:
 def write(x: MaskedTensor, new: Pair) -> None:
     """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
     pair = pair_of(x)
+    if x._lent and new.payload is Payload.ZERO:
+        new = Pair(new.data, new.mask)
     if x._given or (x._family is not None and x._family.given):
         new = _written_to_input(pair, new)
     if new.data is not pair.data:
@@ -68,6 +72,13 @@ def _written_to_input(pair: Pair, new: Pair) -> Pair:
         )
     zero = pair.payload is Payload.ZERO and new.payload is not Payload.ZERO
     return Pair(select(new.data, pair.mask, 0) if zero else new.data, pair.mask, pair.payload)
+
+
+def stay_hard(x: MaskedTensor, copy: MaskedTensor) -> None:
+    """Makes the mask of ``copy`` as hard as that of ``x``."""
+    if x._family is not None and x._family.hard:
+        copy._family = aliasing.Family(pair_of(copy))
+        copy._family.hard = True
 
 
 def detach(x: MaskedTensor) -> MaskedTensor:

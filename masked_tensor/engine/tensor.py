@@ -14,8 +14,8 @@ from ..compat import bypassed, has_tangent, without_modes
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
-from . import aliasing
-from .dispatcher import KEYS, make, no_torch_function
+from . import aliasing, cells
+from .dispatcher import KEYS, has_no_pointer, make, no_torch_function
 
 
 class _Spread:
@@ -54,6 +54,7 @@ class MaskedTensor(Tensor):
     _born: int = 0  # the number of tracked writes that this member's own history reflects
     _entered: tuple[Pair | Packed, int, Tensor] | None = None  # (pair, version, the data that tracked uses share)
     _given: bool = False  # while compiling: an input of the graph
+    _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
     __torch_function__ = no_torch_function  # type: ignore[assignment]
@@ -68,6 +69,8 @@ class MaskedTensor(Tensor):
         raise TypeError("MaskedTensor is final: give it new behaviour with register_rule, not by subclassing")
 
     def __tensor_flatten__(self) -> tuple[list[str], Payload]:
+        if cells.asked_from_outside():
+            lend(self)
         return ["_data", "_bytes"], pair_of(self).payload
 
     @staticmethod
@@ -78,6 +81,7 @@ class MaskedTensor(Tensor):
         result = wrap(Pair(inner["_data"], mask, payload))
         result._view = mask, inner["_bytes"]
         result._given = type(mask) is not Tensor
+        cells.look_up(result)
         return result
 
     def __coerce_same_metadata_as_tangent__(self, expected: Payload, expected_type: type | None = None) -> Tensor:
@@ -95,7 +99,7 @@ class MaskedTensor(Tensor):
         ]
         return f"MaskedTensor({pair.payload}, {self.requires_grad}, {parts}, {_code()})"
 
-    if TYPE_CHECKING:  # hung onto the class by convert.py, which needs the ports, which need this class
+    if TYPE_CHECKING:  # hung onto the class by api/, which needs the ports, which need this class
 
         def get_data(self) -> Tensor: ...
         def get_mask(self) -> Tensor: ...
@@ -105,31 +109,15 @@ class MaskedTensor(Tensor):
         def compressed(self) -> Tensor: ...
         def count(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
         def to_numpy_ma(self) -> Any: ...
-
-    def harden_mask(self) -> "MaskedTensor":
-        """From now on padding can never become data: writes into this tensor and its views reach valid entries only.
-
-        Example::
-
-            >>> x = masked_tensor([1.0, 2.0], [True, False]).harden_mask()
-            >>> x[:] = 5.0
-            >>> x.tolist()
-            [5.0, None]
-        """
-        return self._harden(True)
-
-    def soften_mask(self) -> "MaskedTensor":
-        """Undoes :meth:`harden_mask`: what is written becomes valid again."""
-        return self._harden(False)
-
-    def _harden(self, hard: bool) -> "MaskedTensor":
-        if self._family is None:
-            self._family = aliasing.Family(self._pair)
-        self._family.hard = hard
-        return self
+        def harden_mask(self) -> "MaskedTensor": ...
+        def soften_mask(self) -> "MaskedTensor": ...
 
     @property
     def _data(self) -> Tensor:
+        if cells.asked_from_outside():
+            lend(self)
+        else:
+            cells.leave_note(self)
         return self._pair.data
 
     @_data.setter
@@ -187,6 +175,7 @@ def wrap(pair: Pair) -> MaskedTensor:
         False, False, None, False, False, KEYS,
     )
     # fmt: on
+    has_no_pointer(result)  # who asks torch itself for its memory gets an error, not address 0
     hold(result, pair)
     return result
 
@@ -204,6 +193,18 @@ def reset(x: MaskedTensor, pair: Pair) -> None:
     for name in ENGINE:
         x.__dict__.pop(name, None)
     hold(x, pair)
+
+
+def lend(x: MaskedTensor) -> None:
+    """Somebody outside gets hold of the memory of ``x``: nothing is promised of it any more, to no member."""
+    if x._packed is not None:  # never written, and handed out as copies
+        return
+    pair = pair_of(x)
+    x._lent = True
+    if x._family is not None:
+        x._family.forget()
+    if pair.payload is Payload.ZERO:
+        hold(x, Pair(pair.data, pair.mask))
 
 
 def _wrap_sparse(pair: Pair) -> MaskedTensor:

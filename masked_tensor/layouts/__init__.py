@@ -17,7 +17,7 @@ The families on stored values are in ``sparse/``.
 """
 
 from .elements import at, is_sparse, keys, of, to, values, with_values
-from .pairs import involved, overwrite, paired
+from .pairs import involved, overwrite, own, paired
 from .validity import dense_mask, nonzero, restricted, specified_mask, valid_outputs, zeroed
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "nonzero",
     "of",
     "overwrite",
+    "own",
     "paired",
     "restricted",
     "specified_mask",

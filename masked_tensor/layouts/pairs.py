@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import masks
 from ..pair import Pair
 from . import validity
-from .elements import at, canonical, is_sparse, keys, of, same_pattern, with_values
+from .elements import at, canonical, is_sparse, keys, of, same_pattern, values, with_values
 
 
 def involved(args: Sequence[Any]) -> bool:
@@ -37,6 +38,13 @@ def paired(data: Tensor, mask: Tensor | None) -> Pair:
     if same_pattern(data, mask):
         return Pair(data, mask)
     return Pair(with_values(mask, at(data, keys(mask))), mask)
+
+
+def own(mask: Tensor) -> Tensor:
+    """A copy of ``mask``, compact: no mask is handed out or taken in that somebody outside could write."""
+    if is_sparse(mask):
+        return with_values(mask, values(mask).clone())
+    return masks.compact(mask).clone().expand(mask.shape)
 
 
 def overwrite(old: Pair, new: Pair) -> Pair:

@@ -20,4 +20,4 @@ def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     return Pair(data, masks.on(x.mask, data.device), x.payload)
 
 
-ROWS = [Op("_to_copy", to_copy, generic=True, sparse=on_values, rows=kept)]
+ROWS = [Op("_to_copy", to_copy, generic=True, sparse=on_values, rows=kept, copies=True)]

@@ -49,7 +49,7 @@ def is_same_size(x: Any, other: Any) -> bool:
 
 
 ROWS = [
-    *rows("clone lift_fresh contiguous", copied, generic=True, sparse=on_values, rows=kept),
+    *rows("clone lift_fresh contiguous", copied, generic=True, sparse=on_values, rows=kept, copies=True),
     Op("detach", copied, generic=True, sparse=on_values, rows=kept, detaches=True),
     *rows("empty_like ones_like full_like", like, generic=True, sparse=on_values, rows=kept),
     *rows("rand_like randn_like randint_like", like, generic=True, sparse=on_values, rows=kept),

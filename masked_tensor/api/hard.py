@@ -1,0 +1,39 @@
+"""Hard masks, as in numpy.ma: padding that can never become data."""
+
+from ..engine import aliasing
+from ..engine.tensor import MaskedTensor, pair_of
+
+
+def harden_mask(x: MaskedTensor) -> MaskedTensor:
+    """From now on padding can never become data: writes into ``x`` and its views reach valid entries only.
+
+    A copy of ``x`` (``clone``, ``to``, ``deepcopy``, a pickle) is as hard as ``x``.
+
+    >>> x = masked_tensor([1.0, 2.0], [True, False]).harden_mask()
+    >>> x[:] = 5.0
+    >>> x.tolist()
+    [5.0, None]
+    """
+    return _set(x, True)
+
+
+def soften_mask(x: MaskedTensor) -> MaskedTensor:
+    """Undoes :meth:`harden_mask`: what is written becomes valid again.
+
+    >>> x = masked_tensor([1.0, None]).harden_mask().soften_mask()
+    >>> x[:] = 5.0
+    >>> x.tolist()
+    [5.0, 5.0]
+    """
+    return _set(x, False)
+
+
+def _set(x: MaskedTensor, hard: bool) -> MaskedTensor:
+    if x._family is None:
+        x._family = aliasing.Family(pair_of(x))
+    x._family.hard = hard
+    return x
+
+
+MaskedTensor.harden_mask = harden_mask  # type: ignore[assignment, method-assign]
+MaskedTensor.soften_mask = soften_mask  # type: ignore[assignment, method-assign]

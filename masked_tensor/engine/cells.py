@@ -1,0 +1,61 @@
+"""One cell per memory: how tensors find their family that were made by somebody who knows of memory only.
+
+A compiled function is given the parts of its inputs, and its results are put together from the parts it returns; what
+it returns may be a view of an input, or of another result.  So a tensor that is taken apart leaves a note of its family
+on its memory, and one that is put together looks for it there.  Memory that is lent has no note: others may wrap it,
+under other masks.
+"""
+
+import sys
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..pair import Payload
+from . import aliasing
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+def asked_from_outside() -> bool:
+    """Whether the caller's caller is neither torch, which takes tensors apart to compile, nor this package."""
+    name = sys._getframe(2).f_globals.get("__name__", "torch")
+    return name.partition(".")[0] not in ("torch", _PACKAGE)
+
+
+def leave_note(x: Any) -> None:
+    """Notes the family of ``x`` on its memory."""
+    storage = _storage(x)
+    if storage is None or x._lent:
+        return
+    if x._family is None:
+        x._family = aliasing.Family(x._pair)
+    if storage.__dict__.get("masked_family", _nobody)() is not x._family:
+        storage.masked_family = weakref.ref(x._family)
+
+
+def look_up(x: Any) -> None:
+    """Makes ``x``, just put together, a member of the family whose memory it shares."""
+    storage = _storage(x)
+    if storage is None:
+        return
+    family = storage.__dict__.get("masked_family", _nobody)()
+    if family is not None:
+        x._family, x._seen = family, family.version if x._pair.data.element_size() == family.unit else -1
+        if x._pair.payload is Payload.ANY:
+            family.forget()
+    elif x._pair.payload is Payload.ZERO:
+        leave_note(x)
+    else:
+        x._lent = True  # perhaps an input of the compiled function that is no masked tensor
+
+
+def _storage(x: Any) -> Any:
+    data = x._pair.data
+    return data.untyped_storage() if type(data) is Tensor and data.layout is torch.strided else None
+
+
+def _nobody() -> None:
+    return None

@@ -1,0 +1,430 @@
+"""Who owns memory: nothing is promised of what somebody outside holds, and no mask is shared with anybody outside."""
+
+import copy
+import ctypes
+import io
+import pickle
+import warnings
+from collections.abc import Callable
+from functools import cache
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed.checkpoint as checkpoint
+from torch.nn import functional as F
+
+import masked_tensor as mt
+from masked_tensor import MaskedTensor, Payload
+from masked_tensor.engine.tensor import pair_of
+from masked_tensor.errors import UnsupportedOpError
+
+VALUES = torch.arange(12.0, dtype=torch.float64).view(3, 4) + 1
+MASK = torch.tensor([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]], dtype=torch.bool)
+NAN = float("nan")
+
+
+def example() -> MaskedTensor:
+    return mt.masked_tensor(VALUES, MASK)
+
+
+def reloaded(pair: list[MaskedTensor]) -> Any:
+    file = io.BytesIO()
+    torch.save(pair, file)
+    file.seek(0)
+    return torch.load(file)
+
+
+def given_data(x: MaskedTensor) -> tuple[MaskedTensor, MaskedTensor]:
+    other = mt.masked_tensor(torch.zeros_like(VALUES), True)
+    other.data = x
+    return x, other
+
+
+@torch.compile(backend="aot_eager")
+def a_view(x: MaskedTensor) -> torch.Tensor:
+    return x.view(3, 4)
+
+
+@torch.compile(backend="aot_eager")
+def a_result_and_its_view(x: MaskedTensor) -> tuple[torch.Tensor, torch.Tensor]:
+    y = x.relu()
+    return y, y.view(3, 4)
+
+
+@torch.compile(backend="aot_eager")
+def wrapped_by_a_graph(t: torch.Tensor) -> MaskedTensor:
+    return mt.as_masked_tensor(t, MASK)
+
+
+def parameter(x: MaskedTensor) -> tuple[MaskedTensor, MaskedTensor]:
+    return x, torch.nn.Parameter(x, requires_grad=False)  # type: ignore[return-value]
+
+
+# Ways to get two masked tensors of one memory: they are of one family.
+SHARES: dict[str, Callable[[MaskedTensor], Any]] = {
+    "itself": lambda x: (x, x),
+    "view": lambda x: (x, x[:]),
+    "transposed twice": lambda x: (x, x.t().t()),
+    "two views": lambda x: (x.view(3, 4), x[:]),
+    "detach": lambda x: (x, x.detach()),
+    "data": lambda x: (x, x.data),
+    "copy.copy": lambda x: (x, copy.copy(x)),
+    "as_masked_tensor": lambda x: (x, mt.as_masked_tensor(x)),
+    "given data": given_data,
+    "parameter": parameter,
+    "contiguous": lambda x: (x, x.contiguous()),
+    "deepcopy of both": lambda x: copy.deepcopy([x, x[:]]),
+    "save of both": lambda x: reloaded([x, x[:]]),
+    "compiled view": lambda x: (x, a_view(x)),
+    "two of a graph": a_result_and_its_view,
+}
+
+
+def poison_parts(x: MaskedTensor) -> None:
+    names, _ = x.__tensor_flatten__()
+    getattr(x, names[0])[~MASK] = NAN
+
+
+def poison_address(x: MaskedTensor) -> None:
+    """As a C extension would: no version counter moves."""
+    data = x.get_data().contiguous()
+    memory = (ctypes.c_double * 12).from_address(data.data_ptr())
+    for place in np.flatnonzero(~MASK.numpy()):
+        memory[place] = NAN
+
+
+def poison_in_a_hook(x: MaskedTensor) -> None:
+    module = torch.nn.Identity()
+    module.register_forward_hook(lambda m, args, result: result.get_data().__setitem__(~MASK, NAN))
+    module(x)
+
+
+def poison_a_buffer(x: MaskedTensor) -> None:
+    module = torch.nn.Module()
+    module.register_buffer("x", x)
+    for buffer in module.buffers():
+        buffer.get_data()[~MASK] = NAN  # type: ignore[operator]
+
+
+# Ways for somebody outside to write under the mask.
+POISONS: dict[str, Callable[[MaskedTensor], Any]] = {
+    "get_data": lambda x: x.get_data().__setitem__(~MASK, NAN),
+    "numpy of it": lambda x: x.get_data().numpy().__setitem__(~MASK.numpy(), NAN),
+    "view of it": lambda x: x.get_data().t()[:].__setitem__(~MASK.t(), NAN),
+    "function": lambda x: mt.get_data(x).masked_fill_(~MASK, NAN),
+    "of a view": lambda x: x[1:].get_data().__setitem__(~MASK[1:], NAN),
+    "parts": poison_parts,
+    "address": poison_address,
+    "dlpack": lambda x: torch.from_dlpack(x.get_data()).__setitem__(~MASK, NAN),
+    "hook": poison_in_a_hook,
+    "buffer": poison_a_buffer,
+}
+WEIGHT = torch.rand(4, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+FAMILIES: dict[str, Callable[[MaskedTensor, torch.Tensor], Any]] = {
+    "sum": lambda x, w: (x * w[0]).sum() + x.sum(),
+    "linear": lambda x, w: F.linear(x, w).sum(),
+    "matmul": lambda x, w: (x @ w).sum(),
+    "softmax": lambda x, w: (x.softmax(-1) * w[0]).sum(),
+    "layer_norm": lambda x, w: (F.layer_norm(x, (4,), w[0]) * w[1]).sum(),
+    "cumsum": lambda x, w: (x.cumsum(-1) * w[0]).sum(),
+    "amax": lambda x, w: (x.amax(0) * w[0]).sum(),
+    "conv": lambda x, w: F.conv1d(x.unsqueeze(1), w[:, None, :3], padding=1).sum(),
+    "view of a product": lambda x, w: F.linear((x * 2).relu()[1:], w).sum(),
+    "logsumexp": lambda x, w: (x.logsumexp(1) * w[0, :3]).sum(),
+}
+
+
+def outcome(x: MaskedTensor, family: Callable[[MaskedTensor, torch.Tensor], Any]) -> list[float]:
+    w = WEIGHT.clone().requires_grad_()
+    result = family(x, w)
+    result.backward()
+    assert w.grad is not None
+    return [result.item(), *w.grad.flatten().tolist()]
+
+
+@cache
+def clean(name: str) -> list[float]:
+    return outcome(example(), FAMILIES[name])
+
+
+@pytest.mark.parametrize("poison", POISONS)
+@pytest.mark.parametrize("share", SHARES)
+def test_no_result_depends_on_what_was_written_under_the_mask_from_outside(share: str, poison: str) -> None:
+    for side in (0, 1):
+        pair = SHARES[share](example())
+        later = pair[0].view(3, 4)
+        POISONS[poison](pair[side])
+        for k, x in enumerate((*pair, later, pair[0][:], pair[1].detach())):
+            assert pair_of(x).payload is Payload.ANY
+            for name, family in list(FAMILIES.items())[k::4]:
+                assert outcome(x, family) == pytest.approx(clean(name), rel=1e-9), name
+
+
+def put(x: Any, value: Any, mask: Any = True) -> None:
+    x.copy_(mt.masked_tensor(torch.full((3, 4), value, dtype=torch.float64), mask))
+
+
+WRITES: dict[str, Callable[[Any], Any]] = {
+    "an entry": lambda x: x.__setitem__((0, 1), 100.0),
+    "a row": lambda x: x.__setitem__(1, 100.0),
+    "a column": lambda x: x[:, 1].fill_(100.0),
+    "all": lambda x: x.fill_(7.0),
+    "a product": lambda x: x.mul_(2),
+    "zeros": lambda x: x.zero_(),
+    "holes": lambda x: put(x, 5.0, ~MASK),
+    "less": lambda x: x.masked_fill_(MASK, 3.0),
+}
+
+
+def assert_sound(x: MaskedTensor) -> None:
+    """Its sum and gradients are those of what it shows, and a promise that it makes is kept."""
+    pair = pair_of(x)
+    shown = [v for row in x.tolist() for v in row if v is not None]
+    assert x.sum().item() == pytest.approx(sum(shown))
+    w = torch.ones(3, 4, dtype=torch.float64, requires_grad=True)
+    (x * w).sum().backward()
+    assert torch.equal(w.grad, torch.where(pair.mask, pair.data, 0))  # type: ignore[arg-type]
+    if pair.payload is Payload.ZERO:
+        assert not pair.data[~pair.mask].any()
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("share", SHARES)
+def test_a_write_on_one_side_is_seen_on_the_other(share: str, write: str) -> None:
+    for side in (0, 1):
+        pair, reference = SHARES[share](example()), example()
+        if type(pair[side]) is torch.nn.Parameter:
+            continue
+        kept = pair[0] * 1
+        WRITES[write](pair[side]), WRITES[write](reference)
+        for x in pair:
+            assert x.tolist() == reference.tolist()
+            assert_sound(x)
+        assert kept.tolist() == example().tolist()
+
+
+# Ways to share memory with what has another validity, or none: nothing is promised then.
+OUTSIDE: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "wrapped": lambda: (t := VALUES.clone(), mt.as_masked_tensor(t, MASK)),
+    "wrapped twice": lambda: (mt.as_masked_tensor(t := VALUES.clone(), MASK), mt.as_masked_tensor(t, MASK.roll(1, 0))),
+    "wrapped data": lambda: ((x := example()).get_data(), x),
+    "plain data given": lambda: (t := VALUES.clone(), given_plain(t)),
+    "data wrapped": lambda: ((x := example()), mt.as_masked_tensor(x.get_data(), MASK.roll(1, 0))),
+    "another process": lambda: ((x := example()), ForkingPickler.loads(ForkingPickler.dumps(x))),
+    "view of wrapped": lambda: (t := VALUES.clone(), mt.as_masked_tensor(t, MASK).t().t()),
+    "wrapped by a graph": lambda: (t := VALUES.clone(), wrapped_by_a_graph(t)),
+}
+
+
+def given_plain(t: torch.Tensor) -> MaskedTensor:
+    x = example()
+    x.data = t
+    return x
+
+
+@pytest.mark.parametrize("write", [w for w in WRITES if w != "holes"])
+@pytest.mark.parametrize("share", OUTSIDE)
+def test_nothing_is_promised_of_memory_that_is_shared_without_a_family(share: str, write: str) -> None:
+    for side in (0, 1):
+        pair = OUTSIDE[share]()
+        before = [x.get_mask() for x in pair if type(x) is MaskedTensor]
+        WRITES[write](pair[side])
+        for x in pair:
+            if type(x) is MaskedTensor:
+                assert_sound(x)
+                assert pair_of(x).payload is Payload.ANY
+        if type(pair[1 - side]) is MaskedTensor:
+            assert torch.equal(pair[1 - side].get_mask(), before[-(side == 0)])  # validity is copied
+
+
+def test_masks_are_handed_out_and_taken_in_as_copies() -> None:
+    for make in (mt.masked_tensor, mt.as_masked_tensor, lambda d, m: mt.masked_where(~m, d)):
+        mask = torch.tensor([True, False])
+        x = make(torch.ones(2), mask)
+        y = x + 1
+        mask.fill_(True)
+        x.mask()[0] = False
+        mt.get_mask(x).fill_(False)
+        assert x.tolist() == [1.0, None]
+        assert y.tolist() == [2.0, None]
+    sparse, stored = torch.eye(2).to_sparse().coalesce(), torch.tensor([True, False])
+    mask = torch.sparse_coo_tensor(sparse.indices(), stored, (2, 2), is_coalesced=True, check_invariants=False)
+    x = mt.as_masked_tensor(sparse, mask)
+    stored.fill_(True), x.get_mask()._values().fill_(True)
+    assert x.to_dense().tolist() == [[1.0, None], [None, None]]
+
+
+def test_pickles_of_one_memory_that_are_two_have_two_families() -> None:
+    x, y = pickle.loads(pickle.dumps([example(), example()[:]]))
+    first, second = pickle.loads(pickle.dumps([(z := example()), z[:]]))  # a plain pickle writes the memory twice
+    for a, b in ((x, y), (first, second)):
+        a.fill_(5.0)
+        assert b.tolist() == example().tolist()
+        b.zero_()
+        assert a.sum().item() == 60
+    big = mt.masked_tensor(torch.zeros(1000), True)
+    size = len(pickle.dumps(big))
+    assert big[0].item() == 0
+    assert len(pickle.dumps(big)) < size + 1000, "a family adds no data"
+
+
+def test_what_is_compact_is_handed_out_compact() -> None:
+    x = mt.from_lengths(torch.ones(4, 5, 6), [1, 2, 3, 5])
+    assert x.get_mask().stride()[-1] == 0
+    assert x.get_mask().untyped_storage().nbytes() == 20
+
+
+def test_get_data_is_another_tensor() -> None:
+    x = example()
+    x.get_data().requires_grad_()
+    assert not (x * 2).requires_grad
+
+
+def test_get_data_of_sparse_data_is_a_copy() -> None:
+    for tracked in (False, True):
+        x = mt.as_masked_tensor(torch.eye(2).to_sparse()).requires_grad_(tracked)
+        data = (x * 2).get_data() if tracked else x.get_data()
+        assert data.to_dense().diagonal().tolist() == ([2.0, 2.0] if tracked else [1.0, 1.0])
+        if tracked:
+            data.to_dense().sum().backward()
+            assert x.grad.to_dense().tolist() == [[2.0, None], [None, 2.0]]  # type: ignore[union-attr]
+        else:
+            data._values().fill_(NAN)
+            assert x.to_dense().sum().item() == 2
+
+
+def test_to_numpy_ma_of_lazy_data() -> None:
+    x = mt.masked_tensor([1 + 1j, None, 2j])
+    assert x.conj().to_numpy_ma().tolist() == [1 - 1j, None, -2j]
+    assert x.conj().imag.to_numpy_ma().tolist() == [-1.0, None, -2.0]
+
+
+def test_a_promise_survives_compiled_calls() -> None:
+    torch._dynamo.reset()
+    x, calls = example(), []
+    f = torch.compile(lambda v: v * 2, backend=lambda g, args: calls.append(g) or g.forward)
+    first = f(x)
+    assert pair_of(x).payload is Payload.ZERO
+    f(x), f(first)
+    assert len(calls) <= 2
+
+
+def test_get_data_in_a_compiled_function() -> None:
+    torch._dynamo.reset()
+    x = example()
+    data = torch.compile(mt.get_data, backend="aot_eager")(x)
+    data[~MASK] = NAN
+    assert x.sum().item() == example().sum().item()
+
+
+# ------------------------------------------------------------------------------------------------------ hard masks
+
+COPIES: dict[str, Callable[[MaskedTensor], Any]] = {
+    "clone": lambda x: x.clone(),
+    "to": lambda x: x.to(torch.float32),
+    "half": lambda x: x.half(),
+    "contiguous": lambda x: x.t().contiguous(),
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "save": lambda x: reloaded([x])[0],
+    "view": lambda x: x.t(),
+    "detach": lambda x: x.detach(),
+    "as_masked_tensor": mt.as_masked_tensor,
+    "module": lambda x: converted(x).float().x,
+    "module state": lambda x: loaded(converted(x)).x,
+}
+
+
+def converted(x: MaskedTensor) -> Any:
+    module = torch.nn.Module()
+    module.x = torch.nn.Parameter(x)
+    return module.half()
+
+
+def loaded(module: Any) -> Any:
+    module.load_state_dict({"x": torch.ones(3, 4)})
+    return module
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_a_copy_of_a_hard_mask_is_hard(way: str) -> None:
+    x = COPIES[way](example().harden_mask())
+    with torch.no_grad():
+        x[:] = 5.0
+    assert x.get_mask().sum() == MASK.sum()
+    soft = COPIES[way](example().harden_mask().soften_mask())
+    with torch.no_grad():
+        soft[:] = 5.0
+    assert soft.get_mask().all()
+
+
+def test_a_hard_mask_stays_hard_over_new_data() -> None:
+    x = example().harden_mask()
+    x.data = example()
+    x[:] = 5.0
+    assert torch.equal(x.get_mask(), MASK)
+
+
+# ---------------------------------------------------------------------------------------------- no way past the mask
+
+POINTERS: dict[str, Callable[[MaskedTensor], Any]] = {
+    "data_ptr": lambda x: x.data_ptr(),
+    "untyped_storage": lambda x: x.untyped_storage(),
+    "storage": lambda x: x.storage(),
+    "dlpack capsule": lambda x: torch.utils.dlpack.to_dlpack(x),
+    "dlpack": lambda x: torch.from_dlpack(x),
+    "numpy dlpack": lambda x: np.from_dlpack(x),
+    "numpy": lambda x: x.numpy(),
+    "array": lambda x: np.asarray(x),
+    "cuda array": lambda x: x.__cuda_array_interface__,
+    "buffer": lambda x: memoryview(x),  # type: ignore[arg-type]
+    "frombuffer": lambda x: torch.frombuffer(x, dtype=torch.float64),  # type: ignore[call-overload]
+    "ctypes": lambda x: (ctypes.c_char * 8).from_buffer(x),  # type: ignore[arg-type]
+    "set_ of its storage": lambda x: torch.empty(0, dtype=torch.float64).set_(x.untyped_storage(), 0, (2,), (1,)),
+    "set_": lambda x: torch.empty(0, dtype=torch.float64).set_(x),
+    "set_ with a geometry": lambda x: torch.empty(0, dtype=torch.float64).set_(x, 0, (2,), (1,)),
+    "set_ of itself": lambda x: x.set_(torch.ones(2, dtype=torch.float64)),
+    "as_subclass": lambda x: x.as_subclass(torch.Tensor),
+    "resize_": lambda x: x.resize_(40),
+    "apply_": lambda x: x.apply_(abs),
+    "torch's own data_ptr": lambda x: torch.Tensor.data_ptr(x),
+    "torch's own storage": lambda x: torch.Tensor.untyped_storage(x).data_ptr(),
+    "torch's own bytes": lambda x: bytes(torch.Tensor.untyped_storage(x)),
+    "const_data_ptr": lambda x: x.const_data_ptr(),  # type: ignore[attr-defined]
+}
+
+
+@pytest.mark.parametrize("way", POINTERS)
+def test_nobody_outside_gets_the_memory_of_a_masked_tensor(way: str) -> None:
+    for x in (example(), example()[1:], mt.as_masked_tensor(VALUES.clone(), MASK)):
+        with pytest.raises((UnsupportedOpError, ValueError, RuntimeError, TypeError, AttributeError)):
+            POINTERS[way](x)
+        assert_sound(x) if x.shape == (3, 4) else None
+
+
+def test_as_subclass_of_its_own_class_is_a_view() -> None:
+    x = example()
+    x.as_subclass(MaskedTensor)[0] = 9.0
+    assert x[0].tolist() == [9.0] * 4
+
+
+@pytest.mark.parametrize("save", ["save", "async_save"])
+def test_distributed_checkpoints(save: str, tmp_path: Any) -> None:
+    hard = torch.nn.Parameter(example().harden_mask())
+    written = example()
+    written[0, 1] = 5.0
+    state = {"x": example(), "p": hard, "written": written, "inner": {"wrapped": mt.as_masked_tensor(VALUES, MASK)}}
+    empty = lambda: mt.masked_tensor(torch.zeros(3, 4, dtype=torch.float64), False)  # noqa: E731
+    read = {"x": empty(), "p": torch.nn.Parameter(empty()), "written": empty(), "inner": {"wrapped": empty()}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # no process group
+        saved = getattr(checkpoint, save)(state, checkpoint_id=tmp_path, no_dist=True)
+        if save == "async_save":
+            saved.result()
+        checkpoint.load(read, checkpoint_id=tmp_path, no_dist=True)
+    for name in ("x", "p", "written"):
+        assert read[name].tolist() == state[name].tolist()  # type: ignore[attr-defined]
+    assert read["inner"]["wrapped"].tolist() == example().tolist()  # type: ignore[index]
