@@ -15,6 +15,8 @@ from .. import masks, pair
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
+from ..rows import attention as packed
+from ..rows.lifts import instead
 from ..select import guard, select, zeroed
 
 Operand = Pair | Tensor
@@ -179,7 +181,11 @@ def _heads(mask: Tensor, weights: Tensor) -> Tensor:
 
 
 ROWS = [
-    Op("scaled_dot_product_attention", scaled_dot_product_attention),
+    Op(
+        "scaled_dot_product_attention",
+        scaled_dot_product_attention,
+        rows=instead(packed.scaled_dot_product_attention),
+    ),
     Op("_scaled_dot_product_attention_math", attention_math),
     Op("_scaled_dot_product_flash_attention_for_cpu", attention_flash),
     Op("_fused_sdp_choice", fused_choice),

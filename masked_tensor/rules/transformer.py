@@ -8,7 +8,10 @@ from torch import Tensor
 from .. import masks
 from ..op import Op
 from ..pair import Pair
+from ..rows import transformer as packed
+from ..rows.lifts import instead
 from ..select import select
+from ..shared.heads import visible
 from .attention import attention_math, scaled_dot_product_attention
 from .matmul import linear
 from .normalize import layer_norm
@@ -34,13 +37,13 @@ def multi_head_attention(
     """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
     parts = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
     q, k, v = (_split(linear(x, weight, bias), num_head) for x, weight, bias in parts)
-    visible = _visible(mask, mask_type)
+    seen = visible(mask, mask_type)
     weights = None
     if need_weights:
-        mixed, weights = attention_math(q, k, v, visible)
+        mixed, weights = attention_math(q, k, v, seen)
         weights = _mean_over_heads(weights) if average_attn_weights else weights
     else:
-        mixed = scaled_dot_product_attention(q, k, v, visible)
+        mixed = scaled_dot_product_attention(q, k, v, seen)
     merged = Pair(_merge(mixed.data), _merge(mixed.mask), mixed.payload)
     return linear(merged, proj_weight, proj_bias), weights
 
@@ -57,14 +60,6 @@ def _merge(x: Tensor) -> Tensor:
     if x.dtype is torch.bool and masks.constant(x, -1) and masks.constant(x, -2):
         return x[:, :, 0, :1].expand(*x.shape[:2], x.shape[2] * x.shape[3])
     return x.flatten(2)
-
-
-def _visible(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
-    """The fused ops' mask (not 0 = hidden; 0: (L, S), 1: (B, S), 2: (B, H, L, S)) as attention's bool mask."""
-    if mask is None:
-        return None
-    hidden = mask != 0
-    return ~(hidden[:, None, None, :] if mask_type == 1 else hidden)
 
 
 def _mean_over_heads(weights: Pair) -> Pair:
@@ -127,7 +122,7 @@ def left_aligned(t: Any, mask: Any) -> bool:
 
 
 ROWS = [
-    Op("_native_multi_head_attention", multi_head_attention),
-    Op("_transformer_encoder_layer_fwd", encoder_layer),
+    Op("_native_multi_head_attention", multi_head_attention, rows=instead(packed.multi_head_attention)),
+    Op("_transformer_encoder_layer_fwd", encoder_layer, rows=instead(packed.encoder_layer)),
     Op("_nested_tensor_from_mask_left_aligned", left_aligned),
 ]

@@ -1,0 +1,171 @@
+"""Attention on packed rows: sequences of one length that lie side by side are one call of the fused kernel.
+
+There is no padding anywhere, so nothing is computed for it and no mask is made of it: a key that is stored is valid,
+and one that is not takes no part.  Masks of the user and learned biases are cut per call.  A query that sees nothing is
+masked, as in the strided rule.
+"""
+
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .. import masks
+from ..compat import real
+from ..op import NoForm
+from ..pair import Pair, Payload
+from ..select import select
+from .order import GRID, Order
+from .packed import Packed, made
+from .pattern import Rows, same
+from .views import faced
+
+
+class Run(NamedTuple):
+    """Sequences that lie side by side, with one number of queries and one number of keys each."""
+
+    first: int
+    number: int
+    queries: int
+    keys: int
+
+    @property
+    def sequences(self) -> slice:
+        """Which sequences of the batch."""
+        return slice(self.first, self.first + self.number)
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Packed:
+    """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
+    if not all(type(x) is Packed and x.inner is None and real(x.rows.index) for x in (query, key, value)):
+        raise NoForm  # holes within rows, or lengths that cannot be read
+    if type(attn_mask) not in (type(None), Tensor, torch.nn.Parameter) or not same(key.rows, value.rows):
+        raise NoForm
+    if is_causal and not same(query.rows, key.rows):
+        raise NoForm  # which key comes before a query is told by places, not by ranks
+    runs = runs_of(query.rows, key.rows)
+    q, k, v = (headed(x) for x in (query, key, value))
+    if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
+        raise NoForm
+    parts, sight = [], []
+    for run, a, b, c in zip(runs, _cut(q, runs, True), _cut(k, runs, False), _cut(v, runs, False), strict=True):
+        visible, some = (None, None) if attn_mask is None else _visible(attn_mask, run, query, key.rows, is_causal)
+        causal = is_causal and visible is None
+        out = F.scaled_dot_product_attention(a, b, c, visible, dropout_p, causal, scale=scale, enable_gqa=enable_gqa)
+        parts.append(out.transpose(1, 2).flatten(0, 1))
+        if some is not None:
+            sight.append(some.expand(out.shape[:-1]).transpose(1, 2).flatten(0, 1))
+    return _in_place_of(query, torch.cat(parts), torch.cat(sight) if sight else None)
+
+
+def runs_of(queries: Rows, keys: Rows) -> list[Run]:
+    """The calls to make, in the order of the rows.  Raises NoForm for queries of a sequence that has no key."""
+    runs = []
+    at = 0
+    for (q, k), several in groupby(zip(queries.sizes, keys.sizes, strict=True)):
+        number = len(list(several))
+        if q and not k:
+            raise NoForm
+        if q:
+            runs.append(Run(at, number, q, k))
+        elif k:
+            raise NoForm  # keys that nobody asks for: their rows would have to be skipped
+        at += number
+    if not runs:
+        raise NoForm
+    return runs
+
+
+def headed(x: Packed) -> Tensor:
+    """The values as ``(N, H, D)``; raises NoForm unless ``x`` is seen as ``(B, .., T, D)``, heads in between."""
+    order = x.order
+    lead = [atom for dim in order[:-2] for atom in dim]
+    if len(order) < 3 or order[-2] != (1,) or lead[:1] != [0] or any(a < GRID for a in (*lead[1:], *order[-1])):
+        raise NoForm
+    y, at = faced(x, -1)
+    rest = [a - GRID + 1 for a in (atom for dim in y.order[:-2] for atom in dim) if a >= GRID]
+    size = y.values.shape[at] if y.order[-1] else 1
+    last = [at] if y.order[-1] else []
+    return y.values.permute(0, *rest, *last).reshape(y.values.shape[0], -1, size)
+
+
+def _cut(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
+    """Each run's part of ``(N, H, D)``, as ``(sequences, H, T, D)``: one split, whose gradient is one cat."""
+    lengths = [run.queries if queries else run.keys for run in runs]
+    parts = x.split([run.number * n for run, n in zip(runs, lengths, strict=True)])
+    return [p.unflatten(0, (run.number, n)).transpose(1, 2) for p, run, n in zip(parts, runs, lengths, strict=True)]
+
+
+def _visible(mask: Tensor, run: Run, query: Packed, keys: Rows, is_causal: bool) -> tuple[Tensor, Tensor]:
+    """The part of a mask that a run needs, and which queries see something: those that do not are let see all."""
+    wide: Tensor = mask[(None,) * (4 - mask.dim())] if mask.dim() < 4 else mask
+    if wide.dim() > 4 or wide.shape[-2] not in (1, query.rows.grid[1]) or wide.shape[-1] not in (1, keys.grid[1]):
+        raise NoForm
+    wide = _heads(wide, query)
+    if wide.shape[0] > 1:
+        wide = wide[run.sequences]
+    rows, columns = (_places(r, run) for r in (query.rows, keys))
+    part = _along(_along(wide, -2, rows), -1, columns)
+    seen = part if part.dtype is torch.bool else part.detach() != -torch.inf
+    if is_causal:
+        earlier = torch.ones(run.queries, run.keys, dtype=torch.bool, device=part.device).tril()
+        seen, part = seen & earlier, part & earlier if part.dtype is torch.bool else select(part, earlier, -torch.inf)
+    some = seen.any(-1, keepdim=True)
+    free = part | ~some if part.dtype is torch.bool else torch.where(some, part, 0)
+    return free, some.squeeze(-1)
+
+
+def _heads(mask: Tensor, query: Packed) -> Tensor:
+    """A mask ``(1, B * H, L, S)``, of queries seen as ``(B * H, L, D)``, as ``(B, H, L, S)``."""
+    merged = len(query.order) == 3
+    if not merged or mask.shape[1] == 1:
+        return mask
+    split: Tensor = mask[0].unflatten(0, (query.rows.grid[0], -1))
+    return split
+
+
+def _places(rows: Rows, run: Run) -> Tensor | int:
+    """The places in the grid of a run's rows: a length, if they are the first ones; else ``(sequences, T)``."""
+    size = rows.sizes[run.first]
+    if rows.prefix:
+        return size
+    start = sum(rows.sizes[: run.first])
+    return rows.time[start : start + run.number * size].view(run.number, size)
+
+
+def _along(mask: Tensor, dim: int, places: Tensor | int) -> Tensor:
+    if mask.shape[dim] == 1:
+        return mask
+    if isinstance(places, int):
+        return mask.narrow(dim, 0, places)
+    shape = [places.shape[0], *mask.shape[1:]]
+    index = places.view(places.shape[0], 1, *((-1, 1) if dim == -2 else (1, -1)))
+    shape[dim] = places.shape[1]
+    return mask.expand(places.shape[0], *mask.shape[1:]).gather(dim, index.expand(shape))
+
+
+def _in_place_of(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:
+    """``(N, H, D)`` in the order of the query; where a head of a query saw nothing it is masked."""
+    heads = [a for dim in query.order[:-2] for a in dim if a >= GRID]
+    sizes = [query.sizes[a] for a in heads]
+    new = iter(range(GRID, GRID + len(heads)))
+    order: Order = tuple(tuple(a if a < GRID else next(new) for a in dim) for dim in query.order[:-1])
+    values = out.unflatten(1, sizes) if len(sizes) > 1 else out if sizes else out.squeeze(1)
+    order = (*order, (GRID + len(heads),))
+    whole = Packed(values, query.rows, order)
+    if seen is None or bool(seen.all()):
+        return made(values, whole)
+    inner = (seen.unflatten(1, sizes) if len(sizes) > 1 else seen if sizes else seen.squeeze(1)).unsqueeze(-1)
+    return made(Pair(values, masks.fit(inner, values.shape), Payload.ANY), whole)

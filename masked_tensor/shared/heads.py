@@ -1,0 +1,11 @@
+"""How nn's fused attention ops say which keys are hidden."""
+
+from torch import Tensor
+
+
+def visible(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
+    """The fused ops' mask (not 0 = hidden; 0: (L, S), 1: (B, S), 2: (B, H, L, S)) as attention's bool mask."""
+    if mask is None:
+        return None
+    hidden = mask != 0
+    return ~(hidden[:, None, None, :] if mask_type == 1 else hidden)
