@@ -21,7 +21,7 @@ CHUNK = 1 << 17  # elements per step: the working set of a step stays in cache
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
+def where(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``torch.where(mask, data, fill)`` in the dtype of ``data``: small tensors, tracing, other devices."""
     if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
         bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
@@ -34,14 +34,14 @@ def where(data: Tensor, mask: Tensor, fill: float) -> Tensor:
 
 
 # The usual fills, ready made; keyed by type, too, because -0.0 == 0.
-_READY = {
+_READY: dict[tuple[type, complex, torch.dtype], Tensor] = {
     (type(fill), fill, dtype): torch.full((), fill, dtype=dtype, device="cpu")
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
     for fill in (0, 1, float("inf"), -float("inf"))
 }
 
 
-def _constant(fill: float, dtype: torch.dtype, device: torch.device) -> Tensor:
+def _constant(fill: complex, dtype: torch.dtype, device: torch.device) -> Tensor:
     return torch.full((), fill, dtype=dtype, device=device)
 
 
@@ -50,7 +50,7 @@ def bitwise(data: Tensor) -> bool:
     return real(data) and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
 
 
-def fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
+def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``where(mask, data, fill)``; ``mask`` broadcasts to ``data``'s shape."""
     if data.numel() < (SMALL_ZERO if fill == 0 else SMALL_OTHER) or not bitwise(data):
         return where(data, mask, fill)
@@ -59,7 +59,7 @@ def fill_outside(data: Tensor, mask: Tensor, fill: float) -> Tensor:
     return out
 
 
-def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: float) -> None:
+def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex) -> None:
     """Writes ``data`` filled outside ``mask`` into ``out``, of the same shape: for loops over real CPU tensors."""
     wide = BITS[data.dtype.itemsize]
     _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
@@ -71,7 +71,7 @@ def zero_outside_(data: Tensor, mask: Tensor) -> None:
     _select_bits(bits, masks.fit(mask, data.shape), 0, bits)
 
 
-def fill_bits(fill: float, dtype: torch.dtype) -> int:
+def fill_bits(fill: complex, dtype: torch.dtype) -> int:
     """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
     if fill == 0:
         return 0 if str(fill) != "-0.0" else _bits_of("-0.0", dtype)
@@ -79,11 +79,12 @@ def fill_bits(fill: float, dtype: torch.dtype) -> int:
 
 
 @lru_cache(maxsize=256)
-def _bits_of(fill: float | str, dtype: torch.dtype) -> int:
+def _bits_of(fill: complex | str, dtype: torch.dtype) -> int:
+    value = float(fill) if isinstance(fill, str) else fill
     if dtype.itemsize == 1 and dtype.is_floating_point:  # float8: fill_() has no kernel
-        constant = torch.full((1,), float(fill)).to(dtype)
+        constant = torch.full((1,), value, dtype=torch.float32).to(dtype)
     else:
-        constant = torch.full((1,), float(fill) if isinstance(fill, str) else fill, dtype=dtype)
+        constant = torch.full((1,), value, dtype=dtype)
     return int(constant.view(BITS[dtype.itemsize]).item())
 
 

@@ -7,6 +7,7 @@ out-of-range indices included.
 
 import enum
 from dataclasses import dataclass
+from typing import final
 
 import torch
 from torch import Tensor
@@ -23,6 +24,7 @@ class Payload(enum.Enum):
     ANY = "any"  #: nothing is known
 
 
+@final
 @dataclass(slots=True, eq=False)
 class Pair:
     """Plain data with its validity; a value, never written to once made (``frozen`` would cost 0.2 us per op).
@@ -52,4 +54,4 @@ def plain(data: Tensor) -> Pair:
 
 def of(value: Pair | Tensor) -> Pair:
     """``value`` itself if it is a pair, else the pair of a plain tensor."""
-    return value if type(value) is Pair else plain(value)  # type: ignore[arg-type]
+    return value if type(value) is Pair else plain(value)

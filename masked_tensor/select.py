@@ -14,7 +14,7 @@ from .fill import bitwise, fill_outside, where, zero_outside_
 from .pair import Pair, Payload
 
 
-def select(data: Tensor, mask: Tensor, fill: float | bool = 0, *, owned: bool = False) -> Tensor:
+def select(data: Tensor, mask: Tensor, fill: complex = 0, *, owned: bool = False) -> Tensor:
     """``data`` where ``mask`` is True, the constant ``fill`` elsewhere; the gradient is 0 elsewhere.
 
     ``mask`` is bool and broadcasts to ``data``'s shape.  ``owned``: the result goes into one op only, whose backward
@@ -23,7 +23,8 @@ def select(data: Tensor, mask: Tensor, fill: float | bool = 0, *, owned: bool = 
     if transforming():
         return where(data, mask, fill)
     if tracked(data):
-        return _Select.apply(data, mask, fill, owned)  # type: ignore[no-any-return]
+        result: Tensor = _Select.apply(data, mask, fill, owned)
+        return result
     return fill_outside(data, mask, fill)
 
 
@@ -37,7 +38,8 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False) -> Tensor:
         return torch.where(mask, data, data.detach())
     if tracked(data):
         wide = data if data.shape == mask.shape else data.expand(mask.shape)
-        return _Guard.apply(wide, mask, owned)  # type: ignore[no-any-return]
+        result: Tensor = _Guard.apply(wide, mask, owned)
+        return result
     return data
 
 
@@ -48,7 +50,7 @@ def zeroed(x: Pair, *, owned: bool = False) -> Tensor:
     return select(x.data, x.mask, 0, owned=owned)
 
 
-def filled(x: Pair, fill: float | bool) -> Tensor:
+def filled(x: Pair, fill: complex) -> Tensor:
     """The pair's data with ``fill`` under the mask."""
     if fill == 0 and x.payload is Payload.ZERO:
         return guard(x.data, x.mask)
@@ -76,7 +78,7 @@ def finished(data: Tensor, mask: Tensor) -> Pair:
 
 class _Select(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, fill: float, owned: bool) -> Tensor:
+    def forward(ctx: Any, data: Tensor, mask: Tensor, fill: complex, owned: bool) -> Tensor:
         ctx.save_for_backward(mask)
         ctx.owned = owned
         return fill_outside(data, mask, fill)

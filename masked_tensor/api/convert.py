@@ -5,7 +5,7 @@ Each is a function of a masked tensor, and a method of the same name.  All are d
 
 from collections.abc import Sequence
 from types import MethodType
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -14,14 +14,14 @@ from .. import errors, layouts, masks, select, shapes
 from ..engine.dynamo import opaque
 from ..engine.packing import entered, mask_of
 from ..engine.ports import enter
-from ..engine.tensor import MaskedTensor, lend, pair_of
+from ..engine.tensor import MaskedTensor, equip, lend, pair_of
 from ..pair import Pair
 from ..rows import order as orders
 
 try:
     import numpy
 except ImportError:  # an optional companion, as for torch itself
-    numpy = None  # type: ignore[assignment]
+    numpy = None  # type: ignore[assignment]  # as said above
 
 
 def is_masked_tensor(x: object) -> bool:
@@ -84,7 +84,7 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
     """
     pair = _entered(dense(x), "filled")
     if not isinstance(value, Tensor):
-        return select.select(pair.data, pair.mask, value)  # type: ignore[arg-type]
+        return select.select(pair.data, pair.mask, value)
     if type(value) is MaskedTensor:
         raise TypeError("filled() takes a plain value; for one with holes use torch.where(x.get_mask(), x, value)")
     if not torch.can_cast(value.dtype, x.dtype) or not shapes.broadcasts(value.shape, x.shape):
@@ -154,8 +154,7 @@ def to_numpy_ma(x: MaskedTensor) -> Any:
 def dense(x: MaskedTensor) -> MaskedTensor:
     """``x`` itself, or its strided form if it is sparse: what is not stored is a hole."""
     if type(x) is MaskedTensor and layouts.is_sparse(x):
-        strided: Any = x.to_dense()
-        return strided  # type: ignore[no-any-return]
+        return cast(MaskedTensor, x.to_dense())
     return x
 
 
@@ -179,12 +178,10 @@ def _entered(x: MaskedTensor, action: str) -> Pair:
         raise errors.not_masked(action, x)
     if torch.compiler.is_exporting():
         raise errors.exporting()
-    pair: Pair = enter(x, torch.is_grad_enabled())
-    return pair
+    return enter(x, torch.is_grad_enabled())
 
 
 opaque(get_data, get_mask, filled, count)
-for _exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma):
-    setattr(MaskedTensor, _exit.__name__, _exit)
-MaskedTensor.to_numpy = to_numpy_ma  # type: ignore[attr-defined]  # what matplotlib calls: it draws gaps at the holes
-MaskedTensor.mask = MaskMethod()  # type: ignore[method-assign, assignment]
+equip(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
+equip(to_numpy=to_numpy_ma)  # what matplotlib calls: it draws gaps at the holes
+equip(mask=MaskMethod())

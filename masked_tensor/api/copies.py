@@ -2,7 +2,7 @@
 
 import copy
 from multiprocessing.reduction import ForkingPickler
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -92,7 +92,8 @@ def rebuild_shared(*args: Any) -> MaskedTensor:
 def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     """A copy with its own data, mask, gradient and attributes; of leaves only, as in torch."""
     if id(x) in memo:
-        return memo[id(x)]  # type: ignore[no-any-return]
+        made: MaskedTensor = memo[id(x)]
+        return made
     _leaf_only(x, "deepcopy")
     if x._packed is not None:
         p, parts = x._packed, copy.deepcopy(_parts(x._packed), memo)
@@ -126,9 +127,9 @@ def _copied(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
 def shallow(x: MaskedTensor) -> MaskedTensor:
     """``copy.copy``: another tensor over the same memory."""
     _leaf_only(x, "copy")
-    result: Any = x.detach().requires_grad_(x.requires_grad)
+    result = cast(MaskedTensor, x.detach().requires_grad_(x.requires_grad))
     result.__dict__.update(_attributes(x))
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def _leaf_only(x: MaskedTensor, action: str) -> None:
@@ -157,7 +158,7 @@ def is_shared(x: MaskedTensor) -> bool:
 
 def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> MaskedTensor:
     """A DataLoader's batch; its workers would otherwise stack into raw memory, past the mask."""
-    return torch.stack(batch)  # type: ignore[arg-type, return-value]
+    return cast(MaskedTensor, torch.stack(list[Tensor](batch)))
 
 
 def set_data(x: MaskedTensor, new: Tensor) -> None:

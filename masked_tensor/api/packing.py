@@ -10,7 +10,7 @@ from ..engine import report
 from ..engine.packing import entered
 from ..engine.ports import enter, leave
 from ..engine.report import Spread
-from ..engine.tensor import MaskedTensor
+from ..engine.tensor import MaskedTensor, equip
 from ..rows import order as orders
 
 
@@ -91,8 +91,5 @@ def packing_report() -> Iterator[dict[str, Spread]]:
         report.LISTENERS.remove(lines)
 
 
-MaskedTensor.packed = packed  # type: ignore[attr-defined]
-MaskedTensor.unpacked = unpacked  # type: ignore[attr-defined]
-MaskedTensor.is_packed = property(  # type: ignore[attr-defined]
-    lambda x: x._packed is not None, doc="Whether only the valid rows are stored."
-)
+_is_packed = property(lambda x: x._packed is not None, doc="Whether only the valid rows are stored.")
+equip(packed=packed, unpacked=unpacked, is_packed=_is_packed)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import layouts
 from ..compat import PRINT_OPTS, Formatter, default_device, is_wrapped
-from ..engine.tensor import MaskedTensor, pair_of
+from ..engine.tensor import MaskedTensor, equip, pair_of
 from ..pair import Pair
 
 HOLE = "--"
@@ -139,5 +139,4 @@ def _lines(pair: Pair, indent: int, edge: int, cell: Cell) -> str:
     return "[" + f",\n{' ' * (indent + 1)}".join(rows) + "]"
 
 
-MaskedTensor.__repr__ = text  # type: ignore[method-assign, assignment]
-MaskedTensor._repr_html_ = as_html  # type: ignore[attr-defined]
+equip(__repr__=text, _repr_html_=as_html)

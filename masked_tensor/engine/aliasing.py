@@ -104,7 +104,7 @@ class Family:
         shared = self.buffer
         self.cells(data)
         if self.buffer is shared:
-            self.buffer = self.buffer.clone()  # type: ignore[union-attr]
+            self.buffer = self.buffer.clone()  # type: ignore[union-attr]  # cells made it
         self.cells(data).copy_(mask.unsqueeze(-1))
 
 

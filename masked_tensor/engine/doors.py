@@ -22,7 +22,7 @@ from .members import join, stay_hard
 from .ports import enter, leave
 from .sparsely import on_sparse
 from .table import Entry
-from .tensor import MaskedTensor
+from .tensor import MaskedTensor, equip
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
 
@@ -192,4 +192,4 @@ for _name in LOOPS:
     _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DOOR)
 _FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
 _FALLBACK.fallback(torch.library.fallthrough_kernel, DOOR)  # no row, no autograd kernel: to the net
-MaskedTensor.__torch_dispatch__ = classmethod(safety_net)  # type: ignore[assignment]
+equip(__torch_dispatch__=classmethod(safety_net))

@@ -105,7 +105,8 @@ def spread(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
 def leave(p: Packed, enter: Enter) -> MaskedTensor:
     """A record as a masked tensor, tracked if its values are."""
     if p.values.requires_grad and torch.is_grad_enabled():
-        return _LeaveRows.apply(p.values, p, enter)  # type: ignore[no-any-return]
+        result: MaskedTensor = _LeaveRows.apply(p.values, p, enter)
+        return result
     return wrap_packed(p)
 
 
@@ -127,7 +128,8 @@ def gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
 def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
     """An in-place op on a packed tensor that shares with nobody: it takes a new record."""
     if torch.is_grad_enabled() and (target.requires_grad or new.values.requires_grad):
-        return _Rebind.apply(target, new.values, new, enter)  # type: ignore[no-any-return]
+        result: MaskedTensor = _Rebind.apply(target, new.values, new, enter)
+        return result
     target._packed = bare(new, target.dtype)
     target._kin, target._path = None, ()
     return target
@@ -138,7 +140,8 @@ class _EnterRows(torch.autograd.Function):
     def forward(ctx: Any, x: MaskedTensor, enter: Enter) -> Tensor:
         p: Any = x._packed
         ctx.frame, ctx.enter = p.frame, enter
-        return p.values.detach()  # type: ignore[no-any-return]
+        result: Tensor = p.values.detach()
+        return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:

@@ -6,7 +6,7 @@ They are used only where a gradient is tracked.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor
@@ -21,6 +21,10 @@ from .members import restride, write
 from .tensor import MaskedTensor, pair_of, wrap
 
 
+@overload
+def enter(value: MaskedTensor, recording: bool) -> Pair: ...
+@overload
+def enter(value: Any, recording: bool) -> Any: ...
 def enter(value: Any, recording: bool) -> Any:
     """A masked tensor as a Pair of plain tensors (also inside lists); anything else unchanged."""
     kind = type(value)
@@ -47,13 +51,18 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
     leaf would be kept alive by its own record.
     """
     if value.is_leaf or type(pair.data) is not Tensor or transforming():
-        return _Enter.apply(value)  # type: ignore[no-any-return]
+        result: Tensor = _Enter.apply(value)
+        return result
     known = value._entered
     if known is None or known[0] is not pair or known[1] != value._version:
         known = value._entered = (pair, value._version, _Enter.apply(value))
     return known[2]
 
 
+@overload
+def leave(value: Pair | Packed) -> MaskedTensor: ...
+@overload
+def leave(value: Any) -> Any: ...
 def leave(value: Any) -> Any:
     """A Pair (also inside tuples and lists) as a masked tensor, tracked if its data is; anything else unchanged."""
     kind = type(value)
@@ -79,14 +88,14 @@ def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
         write(target, new)
         return target
     through = None if base is None or base is target else written_through(base, target, new.data)
-    result = _Assign.apply(target, new.data, new.mask, new.payload)
+    result: MaskedTensor = _Assign.apply(target, new.data, new.mask, new.payload)
     if history is not None:
         history.writes += 1
         target._born = history.writes
         if through is not None and base is not None:
             _Rebase.apply(base, through, pair_of(base).mask)
             base._born = history.writes
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: MaskedTensor | None) -> None:
@@ -109,7 +118,7 @@ def written_through(base: MaskedTensor, view: MaskedTensor, data: Tensor) -> Ten
     if copy.stride() != old.stride():
         raise _unconnected("its base does not own a dense memory")
     _seen_through(copy, view, base, 0).copy_(data)
-    return copy  # type: ignore[no-any-return]
+    return copy
 
 
 def renew(view: MaskedTensor) -> None:

@@ -30,7 +30,8 @@ class Step:
     def of(self, pair: Pair) -> Pair:
         """The same view of a strided pair."""
         new = self.entry.rule(pair, *self.args, **self.kwargs)
-        return new if self.which is None else new[self.which]  # type: ignore[no-any-return]
+        result: Pair = new if self.which is None else new[self.which]
+        return result
 
 
 class Kin:

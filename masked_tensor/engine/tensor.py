@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ class _Spread:
             return rows.spread(x._packed)
 
 
+@final
 class MaskedTensor(Tensor):
     """A tensor with holes: plain data and a bool mask of its shape (True = valid).
 
@@ -57,7 +58,7 @@ class MaskedTensor(Tensor):
     _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
-    __torch_function__ = no_torch_function  # type: ignore[assignment]
+    __torch_function__ = no_torch_function  # type: ignore[assignment]  # torch's own way to have none
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "MaskedTensor":
         raise TypeError(
@@ -142,6 +143,12 @@ class MaskedTensor(Tensor):
         pair = pair_of(self)
         self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
         self._view = self._pair.mask, mask
+
+
+def equip(**members: Any) -> None:
+    """Gives the class methods and properties that need what stands above it."""
+    for name, member in members.items():
+        setattr(MaskedTensor, name, member)
 
 
 ENGINE = tuple(MaskedTensor.__annotations__)  #: the attributes that are the engine's, not the user's

@@ -105,4 +105,4 @@ def _sparse(
     entries = -score if of_class is None else -score * of_class
     result = reduced(entries, valid, number, of_class)
     masked = scores.masked or target.masked
-    return finished(result, masked, NAN if reduction == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+    return finished(result, masked, NAN if reduction == "mean" else 0.0, fill_value)

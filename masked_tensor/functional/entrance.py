@@ -32,7 +32,7 @@ class Given:
 
     @property
     def data(self) -> Tensor:
-        return self.x.data if type(self.x) is Pair else self.x  # type: ignore[return-value]
+        return self.x.data if type(self.x) is Pair else self.x
 
     @property
     def mask(self) -> Tensor | None:
@@ -114,8 +114,8 @@ def enough(
 
 
 def finished(
-    result: Any, masked: bool, empty: Number, fill_value: Number | None = None, valid: Tensor | None = None
-) -> Any:
+    result: Pair | Tensor, masked: bool, empty: Number, fill_value: Number | None = None, valid: Tensor | None = None
+) -> Tensor:
     """What the caller gets: a MaskedTensor, or plain data, ``fill_value`` (else ``empty``) where nothing is valid."""
     if type(result) is not Pair:
         if valid is None:
@@ -130,7 +130,7 @@ def finished(
         data, mask = select(data, mask, identity), valid
     if masked and fill_value is None:
         return leave(Pair(data, mask))
-    data = select(data, mask, identity if fill_value is None else fill_value)  # type: ignore[arg-type]
+    data = select(data, mask, identity if fill_value is None else fill_value)
     return leave(Pair(data, masks.full(data.shape, data.device), Payload.ZERO)) if masked else data
 
 
@@ -174,4 +174,4 @@ def whole(x: Given) -> Pair:
 
 def in_pattern(x: Given, data: Tensor) -> Tensor:
     """What the caller gets of a function that keeps the pattern of its sparse input, and a MaskedTensor's validity."""
-    return leave(Pair(data, x.x.mask)) if x.masked else data  # type: ignore[union-attr]
+    return leave(Pair(data, whole(x).mask)) if x.masked else data

@@ -95,9 +95,9 @@ def _position(
         data, valid = sparse.position(
             given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
         )
-        return sparse_result(data, valid, given.masked, 0, fill_value)  # type: ignore[no-any-return]
+        return sparse_result(data, valid, given.masked, 0, fill_value)
     result = run(op, given.x, dim, keepdim)
-    return finished(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count, fill_value))  # type: ignore[no-any-return]
+    return finished(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count, fill_value))
 
 
 def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:

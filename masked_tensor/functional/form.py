@@ -21,7 +21,7 @@ class Form:
     """A reduction: how to call the op, its law for sparse slices, and its value where nothing is valid."""
 
     name: str
-    call: Callable[..., Any]  #: (pair or tensor, dims, keepdim, **params)
+    call: Callable[..., Pair | Tensor]  #: (pair or tensor, dims, keepdim, **params)
     law: Callable[..., Tensor]
     empty: Number
     everywhere: bool = False  #: the law may give something else than 0 for a slice of zeros
@@ -53,7 +53,7 @@ def reduced(
     fill_value: Number | None,
     min_count: int | None,
     **params: Any,
-) -> Any:
+) -> Tensor:
     """Runs a reduction over ``dim`` (int, tuple; None or () for all); ``input`` may be entered already."""
     given = (input if type(input) is Given else entered(input, mask)).to(dtype)
     dims = shapes.canonical_dims(dim, given.data.dim())
@@ -61,8 +61,6 @@ def reduced(
         return _sparse(form, given, dims, keepdim, fill_value, min_count, **params)
     result = form.call(given.x, dims, keepdim, **params)
     valid = enough(given, dims, keepdim, min_count, fill_value)
-    if isinstance(result, tuple):
-        return tuple(finished(r, given.masked, form.empty, fill_value, valid) for r in result)
     return finished(result, given.masked, form.empty, fill_value, valid)
 
 
@@ -74,7 +72,7 @@ def _sparse(
     fill_value: Number | None,
     min_count: int | None,
     **params: Any,
-) -> Any:
+) -> Tensor:
     data, valid = sparse.reduce(
         form.law,
         given.data,
@@ -91,7 +89,7 @@ def _sparse(
 
 def sparse_result(
     data: Tensor, valid: Tensor | None, masked: bool, empty: Number, fill_value: Number | None = None
-) -> Any:
+) -> Tensor:
     """A sparse result stores its valid outputs; a 0-d one is strided and may be empty."""
     check_fill(fill_value, data.dtype)
     if masked:

@@ -31,7 +31,7 @@ def any(
     >>> mt.any(x > 1, 1, mask=m)
     tensor([ True, False])
     """
-    return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)
 
 
 def all(
@@ -50,7 +50,7 @@ def all(
     >>> mt.all(x > 1, 1, mask=m)
     tensor([False,  True])
     """
-    return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)
 
 
 def count_nonzero(
@@ -72,4 +72,4 @@ def count_nonzero(
     given = entered(input, mask)
     x = given.x
     present: Any = Pair(layouts.nonzero(x.data), x.mask) if type(x) is Pair else layouts.nonzero(given.data)
-    return reduced(_COUNT, Given(present, given.masked), dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_COUNT, Given(present, given.masked), dim, keepdim, None, None, fill_value, min_count)

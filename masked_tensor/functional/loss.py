@@ -161,11 +161,12 @@ def run_loss(
 
         def entries(*tensors: Tensor) -> Tensor:
             found = iter(tensors)
-            return op(*(next(found) if type(g) is Given else g for g in given), NONE, *after, **keywords)  # type: ignore[no-any-return]
+            result: Tensor = op(*(next(found) if type(g) is Given else g for g in given), NONE, *after, **keywords)
+            return result
 
         return sparse_loss(entries, operands, reduction, fill_value)
     result = run(op, *(g.x if type(g) is Given else g for g in given), number, *after, **keywords)
-    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
 
 
 def sparse_loss(
@@ -179,7 +180,7 @@ def sparse_loss(
     masked = any(x.masked for x in operands)
     if valid is None:
         return leave(layouts.valid_outputs(data, valid)) if masked else data
-    return finished(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+    return finished(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)
 
 
 def in_python(
@@ -196,4 +197,4 @@ def in_python(
         mask = mask if x.mask is None else masks.both(mask, x.mask)
     entries = function(mask, *(select(x.data.expand(shape), mask, 1) for x in operands))
     result = reduced(entries.data, entries.mask, number)
-    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)  # type: ignore[no-any-return]
+    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)

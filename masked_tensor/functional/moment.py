@@ -135,7 +135,7 @@ def norm(
         lambda v, s: laws.norm(v, s, ord),
         0.0 if ord >= 0 else float("inf"),
     )
-    return reduced(form, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(form, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def dist(
@@ -157,14 +157,14 @@ def dist(
             shapes_of = f"{tuple(first.data.shape)} and {tuple(second.data.shape)}"
             raise ValueError(f"dist with a sparse input does not broadcast: both must have one shape, got {shapes_of}")
         data, valid = sparse.dist(first.data, second.data, sparse.both(first.mask, second.mask), float(p))
-        return finished(Pair(data, valid), masked, 0.0, fill_value)  # type: ignore[no-any-return]
+        return finished(Pair(data, valid), masked, 0.0, fill_value)
     result = run(aten.dist.default, first.x, second.x, p)
-    return finished(result, masked, 0.0, fill_value)  # type: ignore[no-any-return]
+    return finished(result, masked, 0.0, fill_value)
 
 
 def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:
     form = Form("mean", over(aten.mean.dim), laws.mean, _NAN)
-    return reduced(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)  # type: ignore[no-any-return]
+    return reduced(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)
 
 
 def _moment(
@@ -197,7 +197,7 @@ def _moment(
         _NAN,
         everywhere=layouts.is_sparse(given.data) and _may_be_short(given, dim, correction),
     )
-    return reduced(form, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(form, given, dim, keepdim, None, None, fill_value, min_count)
 
 
 def _may_be_short(given: Given, dim: Dim, correction: float) -> bool:

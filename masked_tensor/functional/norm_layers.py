@@ -101,7 +101,7 @@ def normed(op: Any, sparse: Callable[..., Tensor], input: Tensor, mask: Tensor |
     """The op on strided data, or its sparse form, which takes the same arguments."""
     given = entered(input, mask)
     if not layouts.is_sparse(given.data):
-        return finished(run(op, given.x, *arguments), given.masked, 0)  # type: ignore[no-any-return]
+        return finished(run(op, given.x, *arguments), given.masked, 0)
     for parameter in arguments:
         if isinstance(parameter, Tensor) and (type(parameter) is MaskedTensor or layouts.is_sparse(parameter)):
             raise TypeError(

@@ -40,5 +40,5 @@ def normalize(
     divisor = (size.data if type(size) is Pair else size).clamp_min(eps)
     if type(given.x) is not Pair:
         return given.data / divisor
-    zeroed = select(given.data, given.mask, 0)  # type: ignore[arg-type]
-    return finished(Pair(zeroed / divisor, given.x.mask), given.masked, 0)  # type: ignore[no-any-return]
+    data, mask = given.x.data, given.x.mask
+    return finished(Pair(select(data, mask, 0) / divisor, mask), given.masked, 0)

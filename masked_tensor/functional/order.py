@@ -139,7 +139,7 @@ def _median(
             fill_value=fill_value,
             min_count=min_count,
         )
-        return sparse_result(data, valid, given.masked, _NAN, fill_value)  # type: ignore[no-any-return]
+        return sparse_result(data, valid, given.masked, _NAN, fill_value)
     if dim is None:
         result = run(op.default, given.x)
         if keepdim:
@@ -147,7 +147,7 @@ def _median(
             result = _shaped(result, shape)
     else:
         result = run(op.dim, given.x, dim, keepdim)[0]
-    return finished(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count, fill_value))  # type: ignore[no-any-return]
+    return finished(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count, fill_value))
 
 
 def _shaped(result: Any, shape: list[int]) -> Any:
@@ -173,7 +173,7 @@ def _quantile(
             skip_nan=name == "nanquantile",
             fill_value=fill_value,
         )
-        return sparse_result(data, valid, given.masked, _NAN)  # type: ignore[no-any-return]
+        return sparse_result(data, valid, given.masked, _NAN)
     overload = op.default if isinstance(q, Tensor) else op.scalar
     result = run(overload, given.x, q, dim, keepdim, interpolation=interpolation)
-    return finished(result, given.masked, _NAN, fill_value)  # type: ignore[no-any-return]
+    return finished(result, given.masked, _NAN, fill_value)

@@ -70,7 +70,7 @@ def sum(
         >>> mt.sum(x, 1, mask=m, fill_value=9.0)
         tensor([-4.,  9.])
     """
-    return reduced(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def prod(
@@ -90,7 +90,7 @@ def prod(
     >>> mt.prod(x, 1, mask=m)
     tensor([3., 1.])
     """
-    return reduced(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def mean(
@@ -110,7 +110,7 @@ def mean(
     >>> mt.mean(x, 1, mask=m)
     tensor([2., nan])
     """
-    return reduced(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def amax(
@@ -131,7 +131,7 @@ def amax(
     tensor([3., -inf])
     """
     given = ordered("amax", entered(input, mask).to(dtype), boolean=True)
-    return reduced(_AMAX, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_AMAX, given, dim, keepdim, None, None, fill_value, min_count)
 
 
 def amin(
@@ -152,7 +152,7 @@ def amin(
     tensor([1., 0.])
     """
     given = ordered("amin", entered(input, mask).to(dtype), boolean=True)
-    return reduced(_AMIN, given, dim, keepdim, None, None, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_AMIN, given, dim, keepdim, None, None, fill_value, min_count)
 
 
 def logsumexp(
@@ -177,7 +177,7 @@ def logsumexp(
     """
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
         dtype = torch.get_default_dtype()
-    return reduced(_LOGSUMEXP, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_LOGSUMEXP, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def nansum(
@@ -196,7 +196,7 @@ def nansum(
     >>> mt.nansum(x, mask=torch.tensor([True, True, False]))
     tensor(1.)
     """
-    return reduced(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def nanmean(
@@ -215,7 +215,7 @@ def nanmean(
     >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
     tensor(2.)
     """
-    return reduced(_NANMEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)  # type: ignore[no-any-return]
+    return reduced(_NANMEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 def aminmax(
@@ -237,4 +237,4 @@ def aminmax(
     max=tensor(3.))
     """
     options = {"keepdim": keepdim, "mask": mask, "fill_value": fill_value, "min_count": min_count}
-    return torch.return_types.aminmax((amin(input, dim, **options), amax(input, dim, **options)))  # type: ignore[arg-type]
+    return torch.return_types.aminmax((amin(input, dim, **options), amax(input, dim, **options)))  # type: ignore[arg-type]  # the stub wants a list

@@ -76,7 +76,7 @@ def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = input if type(input) is Given else entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
         return _sparse(sparse.scan, lambda row, _: [run(op, row, 1)], given, dim)[0]
-    return finished(run(op, given.x, dim), given.masked, 0)  # type: ignore[no-any-return]
+    return finished(run(op, given.x, dim), given.masked, 0)
 
 
 def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:

@@ -107,7 +107,7 @@ def logaddexp(
     return leave(Pair(data, first | second)) if any(side.masked for side in sides) else data
 
 
-def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: bool) -> Tensor:
+def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: Mode, log: bool) -> Tensor:
     if mode not in ("safe", "inf_as_zero", "none"):
         raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
     given = input if type(input) is Given else entered(input, mask).to(dtype)
@@ -119,7 +119,7 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: str, log: boo
         return in_pattern(given, data)
     if mode != "inf_as_zero" and type(given.x) is not Pair:
         return torch.log_softmax(given.data, dim) if log else torch.softmax(given.data, dim)
-    result = rules.softmax(whole(given), dim, log=log, mode=mode)  # type: ignore[arg-type]
+    result = rules.softmax(whole(given), dim, log=log, mode=mode)
     if mode == "none" and not given.masked:
         return result.data  # NaN where nothing is valid
-    return finished(result, given.masked, empty)  # type: ignore[no-any-return]
+    return finished(result, given.masked, empty)

@@ -1,12 +1,13 @@
 """Means with weights."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from .. import errors, masks, shapes
 from ..engine.ports import leave
+from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from . import reduction
 from .entrance import Dim, Number, entered, refuse, whole
@@ -40,10 +41,10 @@ def average(
     valid = masks.both(masks.fit(x.mask, x.data.shape), w.mask)
     total = reduction.sum(leave(Pair(w.data, valid)), dim, keepdim=keepdim)
     products: Any = leave(x) * leave(w)
-    result: Any = reduction.sum(products, dim, keepdim=keepdim) / total
+    result = cast(MaskedTensor, reduction.sum(products, dim, keepdim=keepdim) / total)
     if given.masked or heavy.masked:
-        return result if fill_value is None else result.filled(fill_value)  # type: ignore[no-any-return]
-    return result.filled(float("nan") if fill_value is None else fill_value)  # type: ignore[no-any-return]
+        return result if fill_value is None else result.filled(fill_value)
+    return result.filled(float("nan") if fill_value is None else fill_value)
 
 
 def _fitted(w: Pair, data: Tensor, dim: Dim) -> Pair:

@@ -6,8 +6,7 @@ pattern.
 """
 
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -15,7 +14,21 @@ from torch import Tensor
 from . import compressed, coo, strided
 from .keys import find, ravel
 
-_SIBLINGS = {
+
+class Verbs(Protocol):
+    """What every layout can say of itself: the modules ``strided``, ``coo`` and ``compressed`` do, each in its way."""
+
+    def canonical(self, x: Tensor) -> Tensor: ...
+    def validate(self, x: Tensor) -> None: ...
+    def stored(self, x: Tensor) -> Tensor: ...
+    def indices(self, x: Tensor) -> tuple[Tensor, ...]: ...
+    def assemble(self, x: Tensor, values: Tensor) -> Tensor: ...
+    def coordinate(self, x: Tensor, dim: int) -> Tensor: ...
+    def runs(self, x: Tensor, dims: Sequence[int]) -> Tensor | None: ...
+    def build(self, keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> Tensor: ...
+
+
+_SIBLINGS: dict[torch.layout, Verbs] = {
     torch.strided: strided,
     torch.sparse_coo: coo,
     torch.sparse_csr: compressed,
@@ -25,7 +38,7 @@ _SIBLINGS = {
 }
 
 
-def of(x: Tensor) -> ModuleType:
+def of(x: Tensor) -> Verbs:
     """The verbs of the layout of ``x``: one of the siblings ``strided``, ``coo``, ``compressed``."""
     return _SIBLINGS[x.layout]
 
@@ -37,7 +50,7 @@ def is_sparse(x: Tensor) -> bool:
 
 def canonical(x: Tensor) -> Tensor:
     """``x`` with every position stored at most once (coalesced)."""
-    return of(x).canonical(x)  # type: ignore[no-any-return]
+    return of(x).canonical(x)
 
 
 def values(x: Tensor) -> Tensor:
@@ -48,17 +61,20 @@ def values(x: Tensor) -> Tensor:
     """
     if x.requires_grad and torch.is_grad_enabled():
         if x.is_leaf:  # would be kept alive by its own record
-            return _Values.apply(x)  # type: ignore[no-any-return]
-        if not hasattr(x, "_read"):
-            x._read = _Values.apply(x)  # type: ignore[attr-defined]
-        return x._read  # type: ignore[attr-defined, no-any-return]
-    return of(x).stored(x).detach().reshape(-1)  # type: ignore[no-any-return]  # a view of CSR has no real part
+            result: Tensor = _Values.apply(x)
+            return result
+        known: Tensor | None = getattr(x, "_read", None)
+        if known is None:
+            known = x._read = _Values.apply(x)  # type: ignore[attr-defined]  # an attribute of our own
+        return known
+    return of(x).stored(x).detach().reshape(-1)
 
 
 def with_values(x: Tensor, new: Tensor) -> Tensor:
     """A tensor of ``x``'s layout and pattern that stores ``new`` (one-dimensional, in the order of ``values``)."""
     if new.requires_grad and torch.is_grad_enabled():
-        return _WithValues.apply(new, x.detach(), None)  # type: ignore[no-any-return]
+        result: Tensor = _WithValues.apply(new, x.detach(), None)
+        return result
     return _assembled(x, new)
 
 
@@ -80,7 +96,8 @@ def built(key: Tensor, new: Tensor, shape: Sequence[int], like: Tensor) -> Tenso
         verbs = strided
     result: Tensor = verbs.build(key, new.detach(), shape, like)
     if new.requires_grad and torch.is_grad_enabled():
-        return _WithValues.apply(new, result, key)  # type: ignore[no-any-return]
+        made: Tensor = _WithValues.apply(new, result, key)
+        return made
     return result
 
 
@@ -97,14 +114,14 @@ def at(x: Tensor, key: Tensor) -> Tensor:
 
 
 def _assembled(x: Tensor, new: Tensor) -> Tensor:
-    return of(x).assemble(x, new.reshape(of(x).stored(x).shape))  # type: ignore[no-any-return]
+    return of(x).assemble(x, new.reshape(of(x).stored(x).shape))
 
 
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.pattern = x.detach()
-        return of(x).stored(ctx.pattern).detach().reshape(-1).clone()  # type: ignore[no-any-return]
+        return of(x).stored(ctx.pattern).detach().reshape(-1).clone()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:

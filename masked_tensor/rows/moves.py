@@ -17,7 +17,8 @@ def take(flat: Tensor, rows: Rows) -> Tensor:
     if rows.full:
         return flat
     if tracked(flat) and not transforming():
-        return _Take.apply(flat, rows.index)  # type: ignore[no-any-return]
+        result: Tensor = _Take.apply(flat, rows.index)
+        return result
     return flat.index_select(0, rows.index)
 
 
@@ -26,7 +27,8 @@ def put(values: Tensor, rows: Rows) -> Tensor:
     if rows.full:
         return values
     if tracked(values) and not transforming():
-        return _Put.apply(values, rows.index, rows.places)  # type: ignore[no-any-return]
+        result: Tensor = _Put.apply(values, rows.index, rows.places)
+        return result
     return _put(values, rows.index, rows.places)
 
 

@@ -55,7 +55,7 @@ def index_put(
         return Pair(data, _mask_put(x.mask, keys, values.mask, data.shape), both_zero(x, values))
     first = next(i for i, k in enumerate(keys) if k is not None)
     size = x.data.shape[first]
-    keys[first] = redirected(keys[first], valid, size)  # type: ignore[arg-type]
+    keys[first] = redirected(keys[first], valid, size)  # type: ignore[arg-type]  # the first that is not None
     data = torch.ops.aten.index_put(extended(x.data, first), keys, values.data).narrow(first, 0, size)
     mask = torch.ops.aten.index_put(extended(x.mask, first), keys, values.mask).narrow(first, 0, size)
     return Pair(data, mask, both_zero(x, values))
@@ -76,7 +76,8 @@ def _mask_put(mask: Tensor, keys: Sequence[Tensor | None], value: Tensor, shape:
             chosen = key.reshape(key.shape + (1,) * (mask.dim() - key.dim()))
             return masks.fit(rest ^ (chosen & (rest ^ valid)), shape)
         return masks.fit(torch.ops.aten.index_put(rest, keys, valid), shape)
-    return torch.ops.aten.index_put(mask, keys, value)  # type: ignore[no-any-return]
+    result: Tensor = torch.ops.aten.index_put(mask, keys, value)
+    return result
 
 
 def both_zero(x: Pair, source: Pair) -> Payload:
@@ -127,7 +128,7 @@ def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor)
     """The entries of ``source``, in order, into the True positions of ``mask``; a masked one is not True."""
     x, chosen = pair.of(x), safe(mask)
     if type(source) is not Pair:
-        data = in_order(x.data, chosen, source)  # type: ignore[arg-type]
+        data = in_order(x.data, chosen, source)
         return Pair(data, masks.fit(x.mask | chosen, data.shape), x.payload)
     data = in_order(x.data, chosen, source.data)
     valid = torch.masked_scatter(masks.fit(x.mask, data.shape), chosen, source.mask)

@@ -101,7 +101,8 @@ def _evaluated(
     mask = x.mask
     for parameter in parameters:
         if type(parameter) is Pair:
-            mask = masks.both(mask, along(parameter, _channels(x)).mask)  # type: ignore[union-attr]
+            wide: Any = along(parameter, _channels(x))
+            mask = masks.both(mask, wide.mask)
     gradients = transforming() or any(p is not None and tracked(pair.of(p).data) for p in parameters)
     if mask is not x.mask:
         x = Pair(x.data, mask)
@@ -188,24 +189,24 @@ def fixed(
     return native_batch_norm(x, weight, bias, mean, var, False, momentum, eps)
 
 
-def with_kernel_index(*arguments: Operand) -> tuple[Pair | int, ...]:
+def with_kernel_index(*arguments: Any) -> tuple[Pair | int, ...]:
     """The form that also names the kernel of its backward."""
-    return (*native_batch_norm(*arguments[:8]), _reserve(arguments[0]), 0)  # type: ignore[arg-type]
+    return (*native_batch_norm(*arguments[:8]), _reserve(arguments[0]), 0)
 
 
-def with_reserve(*arguments: Operand) -> tuple[Pair, ...]:
+def with_reserve(*arguments: Any) -> tuple[Pair, ...]:
     """The form of a vendor's kernel, which keeps a buffer for its backward."""
-    return (*native_batch_norm(*arguments), _reserve(arguments[0]))  # type: ignore[arg-type]
+    return (*native_batch_norm(*arguments), _reserve(arguments[0]))
 
 
 def functional(
-    x: Operand, weight: Parameter, bias: Parameter, mean: Tensor, var: Tensor, *rest: bool | float
+    x: Operand, weight: Parameter, bias: Parameter, mean: Tensor, var: Tensor, *rest: Any
 ) -> Sequence[Pair | Tensor]:
     """The forms that return the new running statistics instead of writing them."""
     mean, var = mean.clone(), var.clone()
     if len(rest) == 2:
         return (*with_update(x, weight, bias, mean, var, *rest), mean, var)
-    return (*native_batch_norm(x, weight, bias, mean, var, *rest), mean, var)  # type: ignore[arg-type]
+    return (*native_batch_norm(x, weight, bias, mean, var, *rest), mean, var)
 
 
 def _reserve(x: Operand) -> Pair:

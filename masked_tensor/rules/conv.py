@@ -110,12 +110,14 @@ def convolution(
     if transposed:
 
         def swapped(x: Tensor, w: Tensor, b: Any, s: Ints, p: Ints, extra: Ints, groups: int, d: Ints) -> Tensor:
-            return op(x, w, b, s, p, d, True, extra, groups, *backend)  # type: ignore[no-any-return]
+            result: Tensor = op(x, w, b, s, p, d, True, extra, groups, *backend)
+            return result
 
         return conv_transpose(x, weight, bias, stride, padding, output_padding, groups, dilation, op=swapped)
 
     def direct(x: Tensor, w: Tensor, b: Any, s: Ints, p: Ints, d: Ints, groups: int) -> Tensor:
-        return op(x, w, b, s, p, d, False, output_padding, groups, *backend)  # type: ignore[no-any-return]
+        result: Tensor = op(x, w, b, s, p, d, False, output_padding, groups, *backend)
+        return result
 
     return conv(x, weight, bias, stride, padding, dilation, groups, op=direct)
 

@@ -39,8 +39,8 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     w = factors[0] * factors[-1] if len(factors) == 2 else factors[0] if factors else None
     moments = _moments(data, mask, w)
     freedom = moments.weight - correction
-    if aweights is not None and correction != 0:
-        rated = _common(mask, w * factors[-1])  # type: ignore[operator]
+    if w is not None and aweights is not None and correction != 0:
+        rated = _common(mask, w * factors[-1])
         freedom = moments.weight - correction * rated / _nonzero(moments.weight)
     valid = (freedom > 0) & (moments.weight > 0)
     result = moments.products / torch.where(valid, freedom, 1)

@@ -113,7 +113,8 @@ def _choose(usable: Tensor, target: Pair, classes: Tensor | None, ignore_index: 
 def _picked(scores: Tensor, chosen: Chosen, classes: Tensor | None, ignore_index: int) -> Tensor:
     """The entries of the loss, 0 where a sample does not count: nothing is read there, and nothing flows back."""
     op = torch.ops.aten.nll_loss_nd.default
-    return op(scores, chosen.target, classes, NONE, ignore_index)  # type: ignore[no-any-return]
+    result: Tensor = op(scores, chosen.target, classes, NONE, ignore_index)
+    return result
 
 
 def _probable(
@@ -158,7 +159,7 @@ def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tens
     if weight is not None:
         expect_shape("weight", pair.of(weight).data, (mask.shape[dim],))
     if type(weight) is not Pair:
-        return weight, mask  # type: ignore[return-value]
+        return weight, mask
     along = [-1 if d == dim else 1 for d in range(mask.dim())]
     return zeroed(weight), masks.both(mask, weight.mask.reshape(along).expand(mask.shape))
 

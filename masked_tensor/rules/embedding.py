@@ -72,7 +72,8 @@ class _Lookup(torch.autograd.Function):
             kept = ids.flatten() != rows
             values = grad.reshape(-1, grad.shape[-1])[kept]
             size = (rows, grad.shape[-1])
-            return torch.sparse_coo_tensor(ids.flatten()[kept][None], values, size, check_invariants=False), *[None] * 4  # type: ignore[return-value]
+            table = torch.sparse_coo_tensor(ids.flatten()[kept][None], values, size, check_invariants=False)
+            return table, None, None, None, None
         full = torch.ops.aten.embedding_dense_backward(grad, ids, rows + 1, rows, ctx.by_frequency)
         return full[:rows], None, None, None, None
 
@@ -131,7 +132,10 @@ def embedding_bag(
 
     def bag(rows: Tensor, kind: int, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         op = torch.ops.aten._embedding_bag.default
-        return op(rows, safe, begins, scale_grad_by_freq, kind, sparse, weights, False, padding)  # type: ignore[no-any-return]
+        result: tuple[Tensor, Tensor, Tensor, Tensor] = op(
+            rows, safe, begins, scale_grad_by_freq, kind, sparse, weights, False, padding
+        )
+        return result
 
     entries = _per_bag(mask & (ids.data != padding) if padding >= 0 else mask, starts)
     if type(weight) is not Pair:

@@ -21,7 +21,7 @@ Key = Pair | Tensor | None
 
 def safe(index: Pair | Tensor) -> Tensor:
     """An index or boolean key without payload: 0 or False where it is masked out."""
-    return select(index.data, index.mask, 0) if type(index) is Pair else index  # type: ignore[return-value]
+    return select(index.data, index.mask, 0) if type(index) is Pair else index
 
 
 def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Key]) -> Pair:
@@ -43,7 +43,7 @@ def index_or(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Key], fill
 
 def negated(mask: Pair | Tensor) -> Pair | Tensor:
     """``~mask``."""
-    return Pair(~mask.data, mask.mask) if type(mask) is Pair else ~mask  # type: ignore[operator]
+    return Pair(~mask.data, mask.mask) if type(mask) is Pair else ~mask
 
 
 def within(data: Tensor, indices: Sequence[Key]) -> list[Key]:

@@ -56,7 +56,8 @@ def values(x: Pair) -> Pair:
 
 def index(op: OpOverload, x: Pair) -> Tensor:
     """The index tensors of the pattern, plain."""
-    return op(x.mask)  # type: ignore[no-any-return]
+    result: Tensor = op(x.mask)
+    return result
 
 
 ROWS = [

@@ -24,7 +24,7 @@ Operand = Pair | Tensor
 
 def data_of(x: Operand) -> Tensor:
     """The plain data of an operand."""
-    return x.data if type(x) is Pair else x  # type: ignore[return-value]
+    return x.data if type(x) is Pair else x
 
 
 def factor(x: Operand, other: Operand, dim: int) -> Tensor:
@@ -34,7 +34,7 @@ def factor(x: Operand, other: Operand, dim: int) -> Tensor:
     ``other`` adds up over what ``x`` holds.  Otherwise its payload reaches masked outputs only.
     """
     if type(x) is not Pair:
-        return x  # type: ignore[return-value]
+        return x
     mixes = not (x.mask.dim() == 0 or masks.constant(x.mask, dim))
     if mixes or tracked(data_of(other)) or transforming():
         return zeroed(x, owned=True)
@@ -47,7 +47,7 @@ def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -
     if type(a) is not Pair and type(b) is not Pair:
         return masks.full(shape, data_of(a).device, data_of(a).shape[-1] > 0)
     if type(b) is not Pair:
-        return masks.fit(masks.any(a.mask, -1, keepdim=not any(flat)), shape)  # type: ignore[union-attr]
+        return masks.fit(masks.any(pair.of(a).mask, -1, keepdim=not any(flat)), shape)
     right = b.mask.mT if transposed and not flat[1] else b.mask
     if type(a) is not Pair:
         return masks.fit(masks.any(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)

@@ -158,7 +158,8 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
         flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
         if x.data.numel() == 0:
             return Pair(plain(x.data), masks.any(x.mask))
-        return _median(flat, 0, False, skip_nan)[0]  # type: ignore[index]
+        found = _median(flat, 0, False, skip_nan)
+        return found if type(found) is Pair else found[0]
     if constant(x, dim):
         return _reduced(x, dim, keepdim, *plain(x.data, dim, keepdim))
     n = masks.count(x.mask, dim, keepdim=True)

@@ -22,7 +22,8 @@ Sides = list[tuple[int, int, int]]  # (dim, left, right)
 
 
 def _sides(pad: Sequence[int], ndim: int) -> Sides:
-    return [(ndim - 1 - i, *pad[2 * i : 2 * i + 2]) for i in range(len(pad) // 2) if any(pad[2 * i : 2 * i + 2])]  # type: ignore[misc]
+    sides = zip(pad[::2], pad[1::2], strict=True)
+    return [(ndim - 1 - i, left, right) for i, (left, right) in enumerate(sides) if left or right]
 
 
 def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) -> Pair:

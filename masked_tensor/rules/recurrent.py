@@ -113,7 +113,8 @@ def recurrent_data(
 ) -> tuple[Pair, ...]:
     """The same over a packed sequence, which may have holes."""
     padded, _ = pad_packed(x, batch_sizes, False, 0.0, -1)
-    out, *last = recurrent(op.overloadpacket.input, padded, hx, params, *settings, False)  # type: ignore[call-arg]
+    batch_second = (*settings, False)
+    out, *last = recurrent(op.overloadpacket.input, padded, hx, params, *batch_second)
     index = _packed_index(batch_sizes, out.data.device)
     mask = masks.compact(out.mask.flatten(0, 1)[:, :1]).index_select(0, index)
     data = out.data.flatten(0, 1).index_select(0, index)

@@ -59,7 +59,8 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
     if x.data.numel() >= chunks.LARGE and tracked(x.data) and not transforming():
-        return _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)  # type: ignore[no-any-return]
+        result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
+        return result
     if type(x.data) is not Tensor:  # traced: the loop that looks for valid entries reads the data as well, in one
         x = Pair(x.data, x.mask)
     kernel = torch.sum if dtype is None else partial(torch.sum, dtype=dtype)

@@ -139,7 +139,8 @@ def by_factor(op: OpOverload, x: Pair, output_size: Sequence[int] | None, *rest:
     if output_size is None:
         sizes = x.data.shape[-dims:]
         output_size = [math.floor(size * factor) for size, factor in zip(sizes, factors, strict=True)]
-    return rule(op.overloadpacket.default, x, output_size, *settings, *(factors or ()), **params)  # type: ignore[no-any-return]
+    result: Pair = rule(op.overloadpacket.default, x, output_size, *settings, *(factors or ()), **params)
+    return result
 
 
 def _upsample(name: str, rule: Any, **params: Any) -> list[Op]:

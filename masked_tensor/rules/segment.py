@@ -46,7 +46,7 @@ def segment_reduce(
 
 def _known(extent: Pair | Tensor | None, name: str) -> Tensor | None:
     if type(extent) is not Pair:
-        return extent  # type: ignore[return-value]
+        return extent
     if not bool(extent.mask.all()):  # the sizes depend on the values: this op reads them in any case
         raise errors.hole(f"segment_reduce at the {name}")
     return extent.data

@@ -111,7 +111,8 @@ def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: P
 
 def repeat_interleave(op: OpOverload, repeats: Pair, *, output_size: int | None = None) -> Tensor:
     """The positions to repeat; a masked-out count repeats nothing, so that the size is counted, not taken as given."""
-    return op(select(repeats.data, repeats.mask, 0))  # type: ignore[no-any-return]
+    result: Tensor = op(select(repeats.data, repeats.mask, 0))
+    return result
 
 
 def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:

@@ -21,7 +21,7 @@ from .index import safe
 
 def valid_entries(x: Pair | Tensor) -> Tensor:
     """The valid entries, 1-D."""
-    return x.data[x.mask] if type(x) is Pair else x  # type: ignore[return-value]
+    return x.data[x.mask] if type(x) is Pair else x
 
 
 def unique(

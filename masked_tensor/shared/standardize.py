@@ -85,7 +85,7 @@ def along(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     """A parameter reshaped to broadcast against the data."""
     if type(parameter) is Pair:
         return Pair(parameter.data.reshape(shape), parameter.mask.reshape(shape), parameter.payload)
-    return None if parameter is None else parameter.reshape(shape)  # type: ignore[union-attr]
+    return None if parameter is None else parameter.reshape(shape)
 
 
 def _formula(

@@ -45,10 +45,13 @@ def _chosen(rule: Rule) -> Rule:
         shape = torch.broadcast_shapes(*(a.data.shape for a in (condition, x, other) if isinstance(a, Pair | Tensor)))
         whole = [type(a) is Pair and is_sparse(a.data) and a.data.shape == shape for a in (condition, x, other)]
         if whole[0]:
-            return on_pattern(rule, condition.mask, (condition, x, other), {})  # type: ignore[no-any-return]
-        if whole[1] and whole[2]:
-            return on_pattern(rule, union(x.mask, other.mask), (condition, x, other), {})  # type: ignore[no-any-return]
-        raise NoForm("a strided branch is valid wherever it is chosen")
+            pattern = condition.mask
+        elif whole[1] and whole[2]:
+            pattern = union(x.mask, other.mask)
+        else:
+            raise NoForm("a strided branch is valid wherever it is chosen")
+        result: Pair = on_pattern(rule, pattern, (condition, x, other), {})
+        return result
 
     return chosen
 

@@ -21,7 +21,7 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
         out = matmul(_transposed(y), _turned(x))
         return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))
     mask = y.mask if type(y) is Pair else None
-    dense: Tensor = y.data if type(y) is Pair else y  # type: ignore[assignment]
+    dense: Tensor = y.data if type(y) is Pair else y
     if x.data.dim() != 2 or is_sparse(dense) or dense.dim() not in (1, 2):
         raise NoForm(
             f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
@@ -75,4 +75,4 @@ def _transposed(x: Pair) -> Pair:
 def _turned(x: Pair | Tensor) -> Pair | Tensor:
     if type(x) is Pair:
         return Pair(x.data.movedim(-1, 0), x.mask.movedim(-1, 0))
-    return x.movedim(-1, 0)  # type: ignore[union-attr]
+    return x.movedim(-1, 0)

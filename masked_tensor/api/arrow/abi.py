@@ -103,6 +103,6 @@ def _destroyer(kind: Any) -> Any:
     return PYFUNCTYPE(None, c_void_p)(destroy)
 
 
-_NOTHING = {kind: dict(kind._fields_)["release"]() for kind in (Schema, Array)}  # type: ignore[arg-type]
+_NOTHING = {kind: dict(kind._fields_)["release"]() for kind in (Schema, Array)}  # type: ignore[arg-type]  # ctypes' field lists are wider than a dict's
 _RELEASE = {kind: _releaser(kind) for kind in (Schema, Array)}
 _DESTROY = {kind: _destroyer(kind) for kind in (Schema, Array)}

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import errors, masks
-from ...engine.tensor import MaskedTensor, pair_of
+from ...engine.tensor import MaskedTensor, equip, pair_of
 from ...pair import Pair
 from ...select import zeroed
 from .. import convert
@@ -80,5 +80,4 @@ def _packed(bits: Tensor) -> Tensor:
     return (wide << torch.arange(8, dtype=torch.uint8)).sum(1, dtype=torch.uint8)
 
 
-MaskedTensor.__arrow_c_array__ = arrow_c_array  # type: ignore[attr-defined]
-MaskedTensor.__arrow_c_schema__ = arrow_c_schema  # type: ignore[attr-defined]
+equip(__arrow_c_array__=arrow_c_array, __arrow_c_schema__=arrow_c_schema)
