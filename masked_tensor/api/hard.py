@@ -1,7 +1,7 @@
 """Hard masks, as in numpy.ma: padding that can never become data."""
 
 from ..engine import aliasing
-from ..engine.tensor import MaskedTensor, pair_of
+from ..engine.tensor import MaskedTensor, equip, pair_of
 
 
 def harden_mask(x: MaskedTensor) -> MaskedTensor:
@@ -35,5 +35,4 @@ def _set(x: MaskedTensor, hard: bool) -> MaskedTensor:
     return x
 
 
-MaskedTensor.harden_mask = harden_mask  # type: ignore[assignment, method-assign]
-MaskedTensor.soften_mask = soften_mask  # type: ignore[assignment, method-assign]
+equip(harden_mask=harden_mask, soften_mask=soften_mask)
