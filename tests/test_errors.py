@@ -528,6 +528,43 @@ def test_sparse_masked_tensors() -> None:
         lambda: torch.addmm(x, x, ones(3, 3)),
         """aten::addmm has no form for masked tensors of layout torch.sparse_coo (the summand of a product must be strided, got torch.sparse_coo); convert first: x.to_dense() keeps validity""",
     )
+    where = ones(3, dtype=torch.int64)
+    refused(
+        mt.UnsupportedOpError,
+        lambda: F.layer_norm(ones(3, 3), (3,), x[0]),
+        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (the input must be a sparse masked tensor); convert first: x.to_dense() keeps validity""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: F.layer_norm(x, (3,), mt.masked_tensor([1.0, 2.0, None])),
+        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (parameters must be plain strided tensors); convert first: x.to_dense() keeps validity""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: torch.dist(x, ones(3)),
+        """aten::dist has no form for masked tensors of layout torch.sparse_coo (both operands must have one shape); convert first: x.to_dense() keeps validity""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: F.cross_entropy(ones(3, 3), where, x[0]),
+        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (only the scores may be sparse, and the weight must be plain); convert first: x.to_dense() keeps validity""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: F.cross_entropy(x, ones(3, 3)),
+        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (the target must be strided class indices, and nothing smoothed); convert first: x.to_dense() keeps validity""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: torch.unique_consecutive(x, dim=0),
+        """aten::unique_consecutive has no form for masked tensors of layout torch.sparse_coo (runs of whole slices); convert first: x.to_dense() keeps validity""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: mt.masked_tensor(torch.eye(99) > 0, torch.eye(99) > 0).to_sparse().expand(2, 99, 99),
+        """aten::expand has no form for masked tensors of layout torch.sparse_coo (the result would be dense); convert first: x.to_dense() keeps validity""",
+    )
+    refused(RuntimeError, lambda: F.layer_norm(x, (3,), ones(2)), """weight must have shape (3,), got (2,)""")
     refused(
         mt.UnsupportedOpError,
         lambda: x @ x,

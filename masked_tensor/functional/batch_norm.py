@@ -1,12 +1,8 @@
 """Functional batch and instance normalization, with the statistics of the valid elements in the running ones too."""
 
-from typing import Any
-
 from torch import Tensor
 
-from .. import sparse
-from ..rules.batch_norm import track
-from .entrance import Given
+from ..sparse import layers
 from .form import aten
 from .norm_layers import normed
 
@@ -32,7 +28,7 @@ def instance_norm(
     tensor([[[-1.,  0.,  1.]]])
     """
     arguments = (weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
-    return normed(aten.instance_norm.default, _sparse_instance_norm, input, mask, *arguments)
+    return normed(aten.instance_norm.default, layers.instance_norm, input, mask, *arguments)
 
 
 def batch_norm(
@@ -61,43 +57,4 @@ def batch_norm(
     tensor([2.])
     """
     arguments = (weight, bias, running_mean, running_var, training, momentum, eps, False)
-    return normed(aten.batch_norm.default, _sparse_batch_norm, input, mask, *arguments)
-
-
-def _sparse_instance_norm(x: Given, *arguments: Any) -> Tensor:
-    return _by_channel(x, {0: 1, 1: 1}, *arguments)
-
-
-def _sparse_batch_norm(x: Given, *arguments: Any) -> Tensor:
-    return _by_channel(x, {1: 1}, *arguments)
-
-
-def _by_channel(
-    x: Given,
-    kept: dict[int, int],
-    weight: Tensor | None,
-    bias: Tensor | None,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    training: bool,
-    momentum: float,
-    eps: float,
-    _: bool,
-) -> Tensor:
-    """With the batch's statistics, which move the running ones, or in evaluation with the running ones."""
-    if not training:
-        if running_mean is None or running_var is None:
-            raise RuntimeError("evaluation needs running_mean and running_var")
-        return sparse.normalized_by(x.data, x.mask, running_mean, running_var, weight, bias, eps)
-    result, s = sparse.standardize(x.data, x.mask, kept, (1,), weight, bias, eps)
-    channels = x.data.shape[1]
-    track(
-        running_mean,
-        running_var,
-        momentum,
-        s.mean,
-        s.variance,
-        s.number,
-        lambda t: t.new_zeros(channels).index_add(0, s.keys % channels, t),
-    )
-    return result
+    return normed(aten.batch_norm.default, layers.batch_norm, input, mask, *arguments)

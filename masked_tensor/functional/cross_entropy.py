@@ -2,12 +2,10 @@
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from .. import errors, layouts, masks, sparse
+from .. import errors, layouts, sparse
 from ..engine.tensor import MaskedTensor
-from ..shared.averaging import reduced
 from .entrance import Given, Number, entered, finished
 from .form import aten
 from .loss import NAN, reduction_number, run_loss, sides
@@ -90,19 +88,15 @@ def _sparse(
     reduction: str,
 ) -> Tensor:
     """Sparse scores: those of the named classes are looked up."""
-    number, classes = reduction_number(reduction), target.data
-    plain = not layouts.is_sparse(classes) and not (classes.is_floating_point() or classes.is_complex())
-    if not plain or label_smoothing or type(weight) is MaskedTensor:
+    number = reduction_number(reduction)
+    if type(weight) is MaskedTensor or not sparse.plain_classes(target.data, weight, label_smoothing):
         raise errors.UnsupportedOpError(
             f"{name} of {scores.data.layout} scores takes strided class indices, a plain weight and no "
             "label_smoothing; for more give it input.to_dense() (and the same mask)"
         )
-    counts = classes != ignore_index
-    counts = counts if target.mask is None else masks.both(counts, target.mask)
     logits = name == "cross_entropy"
-    score, valid = sparse.named(scores.data, scores.mask, classes, counts, logits=logits)
-    of_class = None if weight is None else weight[torch.where(valid, classes, 0).long()]
-    entries = -score if of_class is None else -score * of_class
-    result = reduced(entries, valid, number, of_class)
+    result = sparse.cross_entropy(
+        scores.data, scores.mask, target.data, target.mask, weight, number, ignore_index, logits=logits
+    )
     masked = scores.masked or target.masked
     return finished(result, masked, NAN if reduction == "mean" else 0.0, fill_value)

@@ -10,7 +10,7 @@ from .. import layouts, sparse
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..select import select
-from ..shared.standardize import smallest_eps
+from ..sparse import layers
 from .entrance import Given, entered, finished, in_pattern, run
 from .form import aten
 
@@ -36,7 +36,7 @@ def layer_norm(
     >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
     tensor([-1.,  0.,  1.])
     """
-    return normed(aten.layer_norm.default, _sparse_layer_norm, input, mask, list(normalized_shape), weight, bias, eps)
+    return normed(aten.layer_norm.default, layers.layer_norm, input, mask, list(normalized_shape), weight, bias, eps)
 
 
 def rms_norm(
@@ -55,7 +55,7 @@ def rms_norm(
     >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
     tensor([1., 0., 1.])
     """
-    return normed(aten.rms_norm.default, _sparse_rms_norm, input, mask, list(normalized_shape), weight, eps)
+    return normed(aten.rms_norm.default, layers.rms_norm, input, mask, list(normalized_shape), weight, eps)
 
 
 def group_norm(
@@ -75,7 +75,7 @@ def group_norm(
     >>> mt.group_norm(x, 1, eps=0.0, mask=m)
     tensor([[[-1.,  0.,  1.]]])
     """
-    return normed(aten.group_norm.default, _sparse_group_norm, input, mask, num_groups, weight, bias, eps)
+    return normed(aten.group_norm.default, layers.group_norm, input, mask, num_groups, weight, bias, eps)
 
 
 def local_response_norm(
@@ -97,7 +97,7 @@ def local_response_norm(
     return finished(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
 
 
-def normed(op: Any, sparse: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
+def normed(op: Any, form: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
     """The op on strided data, or its sparse form, which takes the same arguments."""
     given = entered(input, mask)
     if not layouts.is_sparse(given.data):
@@ -108,29 +108,4 @@ def normed(op: Any, sparse: Callable[..., Tensor], input: Tensor, mask: Tensor |
                 f"the parameters of a norm layer with a {given.data.layout} input must be plain strided tensors, got "
                 f"{type(parameter).__name__} of layout {parameter.layout}"
             )
-    return in_pattern(given, sparse(given, *arguments))
-
-
-def _sparse_layer_norm(
-    x: Given, normalized_shape: Sequence[int], weight: Any, bias: Any, eps: float, centred: bool = True
-) -> Tensor:
-    lead, shape = x.data.dim() - len(normalized_shape), tuple(x.data.shape)
-    if lead < 0 or not normalized_shape or shape[lead:] != tuple(normalized_shape):
-        raise RuntimeError(
-            f"the last dimensions of the input must be normalized_shape={list(normalized_shape)}, got an input of "
-            f"shape {list(shape)}"
-        )
-    kept, along = dict.fromkeys(range(lead), 1), range(lead, len(shape))
-    return sparse.standardize(x.data, x.mask, kept, along, weight, bias, eps, centred)[0]
-
-
-def _sparse_rms_norm(x: Given, normalized_shape: Sequence[int], weight: Any, eps: float | None) -> Tensor:
-    eps = smallest_eps(x.data.dtype) if eps is None else eps
-    return _sparse_layer_norm(x, normalized_shape, weight, None, eps, centred=False)
-
-
-def _sparse_group_norm(x: Given, groups: int, weight: Any, bias: Any, eps: float) -> Tensor:
-    channels = x.data.shape[1]
-    if channels % groups:
-        raise RuntimeError(f"num_groups={groups} must divide the number of channels, got shape {list(x.data.shape)}")
-    return sparse.standardize(x.data, x.mask, {0: 1, 1: max(1, channels // groups)}, (1,), weight, bias, eps)[0]
+    return in_pattern(given, form(given.data, given.mask, *arguments))

@@ -17,11 +17,12 @@ The families on stored values are in ``sparse/``.
 """
 
 from .elements import at, is_sparse, keys, of, to, values, with_values
-from .pairs import involved, overwrite, own, paired
+from .pairs import dense, involved, overwrite, own, paired
 from .validity import dense_mask, nonzero, restricted, specified_mask, valid_outputs, zeroed
 
 __all__ = [
     "at",
+    "dense",
     "dense_mask",
     "involved",
     "is_sparse",

@@ -37,6 +37,11 @@ def ordered(keys: Tensor) -> Tensor:
     return keys if bool((keys[1:] > keys[:-1]).all()) else keys.unique()
 
 
+def tabled(size: int, number: int) -> bool:
+    """Whether a table of all ``size`` positions is made for ``number`` keys: it costs less than to sort them."""
+    return size <= 4 * number + 1024
+
+
 def find(keys: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     """Where ``keys`` lie in the sorted ``table``, and whether they do."""
     if table.numel() == 0:

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..pair import Pair
-from . import validity
+from ..pair import Pair, Payload
+from . import strided, validity
 from .elements import at, canonical, is_sparse, keys, of, same_pattern, values, with_values
 
 
@@ -45,6 +45,13 @@ def own(mask: Tensor) -> Tensor:
     if is_sparse(mask):
         return with_values(mask, values(mask).clone())
     return masks.compact(mask).clone().expand(mask.shape)
+
+
+def dense(x: Pair) -> Pair:
+    """The strided form of a sparse pair: 0 and masked out where nothing is stored."""
+    stored = values(x.data)
+    stored = torch.where(values(x.mask), stored, torch.zeros_like(stored))
+    return Pair(strided.build(keys(x.mask), stored, x.mask.shape, x.mask), validity.dense_mask(x.mask), Payload.ZERO)
 
 
 def overwrite(old: Pair, new: Pair) -> Pair:

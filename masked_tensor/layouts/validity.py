@@ -15,7 +15,7 @@ from ..pair import Pair
 from . import strided
 from .elements import at as values_at
 from .elements import canonical, is_sparse, keys, of, same_pattern, values, with_values
-from .keys import Coordinate, find, ordered, ravel, unravel
+from .keys import Coordinate, find, ordered, ravel, tabled, unravel
 
 
 def specified_mask(x: Tensor) -> Tensor:
@@ -97,7 +97,7 @@ def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: 
     if wanted is None or have is None:
         return repeats * torch.full_like(key, truths(mask).numel())
     full = prod(mask.shape[d] for d in rest)
-    if full <= 4 * have.numel() + 1024:
+    if tabled(full, have.numel()):
         return repeats * torch.bincount(have, minlength=full)[wanted]
     table, number = have.unique(return_counts=True)
     place, found = find(wanted, table)

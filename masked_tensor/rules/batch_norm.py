@@ -18,7 +18,10 @@ from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import guard, zeroed
+from ..shared.running import track
 from ..shared.standardize import Parameter, along, standardize
+from ..sparse import layers
+from ..sparse.lifts import instead
 
 Operand = Pair | Tensor
 
@@ -133,34 +136,6 @@ def _by_channel(x: Pair) -> Callable[[Tensor], Tensor]:
     return lambda t: t.reshape(-1, x.data.shape[1]).sum(0)
 
 
-@torch.no_grad()
-def track(
-    running_mean: Parameter,
-    running_var: Parameter,
-    momentum: float,
-    mean: Tensor,
-    variance: Tensor,
-    number: Tensor,
-    by_channel: Callable[[Tensor], Tensor],
-) -> None:
-    """Moves the buffers towards the batch's statistics, where it has any; no value is looked at.
-
-    The statistics are those of groups, of which a channel may have several: they are averaged, and ``by_channel`` adds
-    up the numbers of the groups of each channel.
-    """
-    unbiased = variance * number / (number - 1).clamp_min(1)
-    for buffer, new, known in ((running_mean, mean, number >= 1), (running_var, unbiased, number >= 2)):
-        if buffer is None:
-            continue
-        groups = by_channel(known.to(new.dtype))
-        average = by_channel(torch.where(known, new, 0)) / groups.clamp_min(1)
-        step = momentum * (groups > 0)
-        if type(buffer) is Pair:
-            step = step * buffer.mask  # what a buffer does not know stays unknown
-        data: Any = buffer.data if type(buffer) is Pair else buffer
-        data.copy_(data * (1 - step) + average * step)
-
-
 def no_update(
     x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
 ) -> tuple[Pair, ...]:
@@ -214,8 +189,8 @@ def _reserve(x: Operand) -> Pair:
 
 
 ROWS = [
-    Op("batch_norm", batch_norm),
-    Op("instance_norm", instance_norm),
+    Op("batch_norm", batch_norm, sparse=instead(layers.keeping(layers.batch_norm))),
+    Op("instance_norm", instance_norm, sparse=instead(layers.keeping(layers.instance_norm))),
     Op("native_batch_norm", native_batch_norm),
     Op("_native_batch_norm_legit", native_batch_norm),
     Op("_native_batch_norm_legit.no_stats", without_buffers),

@@ -12,10 +12,12 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..errors import expect_shape
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair
 from ..select import select, zeroed
 from ..shared.averaging import MEAN, NONE, reduced
+from ..sparse import forms
+from ..sparse.lifts import instead
 from .softmax import softmax
 
 Operand = Pair | Tensor
@@ -165,10 +167,8 @@ def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tens
 
 
 ROWS = [
-    Op("cross_entropy_loss", cross_entropy, batched=True),
-    Op("nll_loss", nll_loss, batched=True),
-    Op("nll_loss2d", nll_loss, batched=True),
-    Op("nll_loss_nd", nll_loss, batched=True),
+    Op("cross_entropy_loss", cross_entropy, batched=True, sparse=instead(forms.cross_entropy)),
+    *rows("nll_loss nll_loss2d nll_loss_nd", nll_loss, batched=True, sparse=instead(forms.nll_loss)),
     Op("nll_loss_forward", nll_loss_forward),
     Op("nll_loss2d_forward", nll_loss_forward),
 ]

@@ -20,12 +20,8 @@ def to_dense(x: Pair, dtype: torch.dtype | None = None, masked_grad: bool | None
     """The strided form; a strided tensor is returned as it is."""
     if not layouts.is_sparse(x.data):
         return x if dtype is None else Pair(x.data.to(dtype), x.mask, x.payload)
-    keys, values = layouts.keys(x.mask), layouts.values(x.data)
-    mask = layouts.dense_mask(x.mask)
-    values = torch.where(layouts.values(x.mask), values, torch.zeros_like(values))
-    empty = values.new_zeros(x.mask.shape.numel(), dtype=dtype or values.dtype)
-    data = empty.index_put((keys,), values.to(empty.dtype)).view(x.mask.shape)
-    return Pair(data, mask, Payload.ZERO)
+    result = layouts.dense(x)
+    return result if dtype is None else Pair(result.data.to(dtype), result.mask, Payload.ZERO)
 
 
 def to_sparse(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:

@@ -48,6 +48,6 @@ TAKES_DIM = {
 ROWS = [
     Op("linalg_vector_norm", norm, generic=True, sparse=instead(forms.norm)),
     Op("norm", norm, generic=True, sparse=instead(forms.norm)),
-    Op("native_norm", norm, generic=True),
-    Op("dist", dist),
+    Op("native_norm", norm, generic=True, sparse=instead(forms.norm)),
+    Op("dist", dist, sparse=instead(forms.dist)),
 ]

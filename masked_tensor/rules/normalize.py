@@ -17,6 +17,8 @@ from ..pair import Pair
 from ..select import finished, guard, zeroed
 from ..shared.chunks import rounds
 from ..shared.standardize import Parameter, along, smallest_eps, standardize
+from ..sparse import layers
+from ..sparse.lifts import instead
 
 Operand = Pair | Tensor
 
@@ -205,11 +207,11 @@ def _check(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> 
 
 
 ROWS = [
-    Op("layer_norm", layer_norm),
+    Op("layer_norm", layer_norm, sparse=instead(layers.keeping(layers.layer_norm))),
     Op("native_layer_norm", native_layer_norm),
-    Op("rms_norm", rms_norm),
+    Op("rms_norm", rms_norm, sparse=instead(layers.keeping(layers.rms_norm))),
     Op("_fused_rms_norm", fused_rms_norm),
-    Op("group_norm", group_norm),
+    Op("group_norm", group_norm, sparse=instead(layers.keeping(layers.group_norm))),
     Op("native_group_norm", native_group_norm),
     Op("_weight_norm", weight_norm),
     Op("_weight_norm_interface", weight_norm_interface),

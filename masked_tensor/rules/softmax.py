@@ -137,7 +137,7 @@ ROWS = [
     Op("log_softmax", softmax, {"log": True}, sparse=instead(forms.log_softmax)),
     Op("_softmax", native, sparse=instead(forms.softmax)),
     Op("_log_softmax", native, {"log": True}, sparse=instead(forms.log_softmax)),
-    Op("_safe_softmax", softmax, {"mode": "inf_as_zero"}),
+    Op("_safe_softmax", softmax, {"mode": "inf_as_zero"}, sparse=instead(forms.safe_softmax)),
     Op("_softmax_backward_data", backward_data),
     Op("_log_softmax_backward_data", backward_data, {"log": True}),
 ]

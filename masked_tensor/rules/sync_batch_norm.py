@@ -13,7 +13,7 @@ from ..compat import tracked
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select, zeroed
-from .batch_norm import track
+from ..shared.running import track
 
 Operand = Pair | Tensor
 

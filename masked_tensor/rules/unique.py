@@ -16,6 +16,7 @@ from ..errors import expect_shape
 from ..op import Op, rows
 from ..pair import Pair
 from ..select import zeroed
+from ..sparse.lifts import in_a_row, runs
 from .index import safe
 
 
@@ -118,10 +119,10 @@ def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: 
 
 
 ROWS = [
-    *rows("_unique _unique2", unique, generic=True),
-    Op("unique_consecutive", unique_consecutive),
+    *rows("_unique _unique2", unique, generic=True, sparse=in_a_row),
+    Op("unique_consecutive", unique_consecutive, sparse=runs),
     *rows("unique_dim unique_dim_consecutive", unique_dim, generic=True),
-    Op("histc", histc),
+    Op("histc", histc, sparse=in_a_row),
     Op("histogram", histogram, generic=True),
     Op("histogramdd", histogramdd, generic=True),
     Op("bincount", bincount),

@@ -44,7 +44,7 @@ var and std also store outputs of zeros alone where those do not give 0.  Everyw
 """
 
 from .along import normalize, scan, scan_extreme, softmax
-from .classes import named
+from .classes import cross_entropy, plain_classes
 from .distinct import mode, unique, unique_consecutive
 from .joint import both, dist, loss, rows
 from .norms import local_response_norm, normalized_by, standardize
@@ -55,15 +55,16 @@ from .reduction import check_nonempty, reduce
 __all__ = [
     "both",
     "check_nonempty",
+    "cross_entropy",
     "dist",
     "extreme",
     "local_response_norm",
     "loss",
     "median",
     "mode",
-    "named",
     "normalize",
     "normalized_by",
+    "plain_classes",
     "position",
     "quantile",
     "reduce",

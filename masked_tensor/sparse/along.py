@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..layouts.elements import of, values, with_values
+from ..layouts.keys import tabled
 from ..pair import Pair
 from ..shared.chunks import rounds
 from . import laws, slices
@@ -112,7 +113,7 @@ def grouped(t: Taken, kept: Mapping[int, int]) -> Outputs:
     if key is None:
         key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
     full = prod(shape)
-    if full <= 4 * key.numel() + 1024:
+    if tabled(full, key.numel()):
         return Outputs(Slices(full, key, None, None), torch.arange(full, device=key.device), shape)
     found, ids = key.unique(return_inverse=True)
     return Outputs(Slices(found.shape[0], ids, None, None), found, shape)

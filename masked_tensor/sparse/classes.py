@@ -3,14 +3,43 @@
 import torch
 from torch import Tensor
 
+from .. import masks
 from ..layouts import validity
+from ..layouts.elements import is_sparse
 from ..layouts.keys import find, ravel, unravel
+from ..pair import Pair
+from ..shared.averaging import reduced
 from ..shared.chunks import rounds
 from . import laws
 from .reduction import outputs, taken
 
 
-def named(x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, logits: bool) -> tuple[Tensor, Tensor]:
+def cross_entropy(
+    x: Tensor,
+    mask: Tensor | None,
+    target: Tensor,
+    named: Tensor | None,
+    weight: Tensor | None,
+    reduction: int,
+    ignore_index: int,
+    *,
+    logits: bool,
+) -> Pair:
+    """The loss of classes; ``named`` are the targets that are valid.  ``logits=False``: the scores are logarithms."""
+    counts = target != ignore_index
+    counts = counts if named is None else masks.both(counts, named)
+    score, valid = scores(x, mask, target, counts, logits=logits)
+    classes = None if weight is None else weight[torch.where(valid, target, 0).long()]
+    return reduced(-score if classes is None else -score * classes, valid, reduction, classes)
+
+
+def plain_classes(target: Tensor, weight: object = None, label_smoothing: float = 0.0) -> bool:
+    """Whether sparse scores take these arguments: strided class indices, a plain weight, nothing smoothed."""
+    indices = not (is_sparse(target) or target.is_floating_point() or target.is_complex())
+    return indices and not label_smoothing and not isinstance(weight, Pair)
+
+
+def scores(x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, logits: bool) -> tuple[Tensor, Tensor]:
     """The score of the class (dimension 1, or 0 of a vector) that each target names, and whether it is valid.
 
     ``counts`` says which targets name a class; 0 where the result is not valid.  ``logits``: minus the logsumexp of

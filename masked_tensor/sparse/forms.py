@@ -7,12 +7,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import shapes
-from ..layouts.elements import to
+from .. import pair, shapes
+from ..layouts.elements import is_sparse, to
 from ..layouts.validity import valid_outputs
 from ..op import NoForm
 from ..pair import Pair
-from . import along, distinct, laws, order, ranks
+from ..shared.averaging import MEAN
+from . import along, classes, distinct, joint, laws, order, ranks
 from .reduction import reduce
 
 Dim = int | Sequence[int] | None
@@ -38,13 +39,9 @@ def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
     return rule
 
 
-def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callable[..., Pair]:
-    def rule(
-        x: Pair, dim: Any = None, unbiased: Any = True, keepdim: bool = keepdim_default, *, correction: Any = None
-    ) -> Pair:
-        if isinstance(dim, bool):  # var(x, unbiased)
-            dim, unbiased = None, dim
-        n = (1 if unbiased else 0) if correction is None else correction
+def _moment(law: Callable[..., Tensor]) -> Callable[..., Pair]:
+    def rule(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
+        n = 1 if correction is None else correction
         data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=math.floor(n) + 1)
         return valid_outputs(data, valid)
 
@@ -54,9 +51,8 @@ def _moment(law: Callable[..., Tensor], keepdim_default: bool = False) -> Callab
 def _with_mean(law: Callable[..., Tensor]) -> Callable[..., tuple[Pair, Pair]]:
     moment, average = _moment(law), _reduction(laws.mean)
 
-    def rule(x: Pair, dim: Any = None, *rest: Any, **keywords: Any) -> tuple[Pair, Pair]:
-        keepdim = keywords.get("keepdim", rest[1] if len(rest) > 1 else False)
-        return moment(x, dim, *rest, **keywords), average(x, None if isinstance(dim, bool) else dim, keepdim)
+    def rule(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
+        return moment(x, dim, correction=correction, keepdim=keepdim), average(x, dim, keepdim)
 
     return rule
 
@@ -72,10 +68,17 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
 
 
 def norm(
-    x: Pair, ord: float | None = 2, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+    x: Pair, ord: float | None = 2, dim: Dim = None, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> Pair:
     data = _cast(x, dtype)
     return valid_outputs(*reduce(laws.norm, data, x.mask, _dims(x, dim), keepdim, ord=2 if ord is None else ord))
+
+
+def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:
+    first, second = pair.of(x), pair.of(y)
+    if first.data.shape != second.data.shape:
+        raise NoForm("both operands must have one shape")
+    return Pair(*joint.dist(first.data, second.data, joint.both(first.mask, second.mask), p))
 
 
 def _arg(largest: bool) -> Callable[..., Pair]:
@@ -93,10 +96,10 @@ def _extreme(largest: bool) -> Callable[..., Any]:
     return rule
 
 
-def _softmax(log: bool) -> Callable[..., Pair]:
+def _softmax(log: bool, mode: str = "safe") -> Callable[..., Pair]:
     def rule(x: Pair, dim: int, dtype: torch.dtype | bool | None = None) -> Pair:
         data = _cast(x, dtype if isinstance(dtype, torch.dtype) else None)
-        return Pair(along.softmax(data, x.mask, _axis(x, dim), log=log, mode="safe"), x.mask)
+        return Pair(along.softmax(data, x.mask, _axis(x, dim), log=log, mode=mode), x.mask)
 
     return rule
 
@@ -110,6 +113,27 @@ def scan(rule: Callable[..., Pair], x: Pair, dim: int, *, dtype: torch.dtype | N
 def scan_extreme(rule: Callable[..., tuple[Pair, Pair]], x: Pair, dim: int) -> tuple[Pair, Pair]:
     best, where = along.scan_extreme(rule, x.data, x.mask, _axis(x, dim))
     return Pair(best, x.mask), Pair(where, x.mask)
+
+
+def _classes(logits: bool) -> Callable[..., Pair]:
+    def rule(
+        x: Pair | Tensor,
+        target: Pair | Tensor,
+        weight: Tensor | Pair | None = None,
+        reduction: int = MEAN,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+    ) -> Pair:
+        scores, t = pair.of(x), pair.of(target)
+        if isinstance(weight, Pair) or not is_sparse(scores.data):
+            raise NoForm("only the scores may be sparse, and the weight must be plain")
+        if not classes.plain_classes(t.data, weight, label_smoothing):
+            raise NoForm("the target must be strided class indices, and nothing smoothed")
+        return classes.cross_entropy(
+            scores.data, scores.mask, t.data, t.mask, weight, reduction, ignore_index, logits=logits
+        )
+
+    return rule
 
 
 def _quantile(skip_nan: bool) -> Callable[..., Pair]:
@@ -136,7 +160,8 @@ amax, amin, any, all = (_reduction(law) for law in (laws.amax, laws.amin, laws.a
 logsumexp, count_nonzero = _reduction(laws.logsumexp), _reduction(laws.count_nonzero)
 var, std = _moment(laws.var), _moment(laws.std)
 var_mean, std_mean = _with_mean(laws.var), _with_mean(laws.std)
+cross_entropy, nll_loss = _classes(True), _classes(False)
 argmax, argmin = _arg(True), _arg(False)
 max, min = _extreme(True), _extreme(False)
-softmax, log_softmax = _softmax(False), _softmax(True)
+softmax, log_softmax, safe_softmax = _softmax(False), _softmax(True), _softmax(False, "inf_as_zero")
 quantile, nanquantile = _quantile(False), _quantile(True)

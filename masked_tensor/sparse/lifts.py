@@ -5,19 +5,17 @@ masked out), binary ones on the common pattern; scans run it on each slice; redu
 their own.  A row names its lift.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..layouts import validity
-from ..layouts.elements import at, built, is_sparse, keys, of, same_pattern, values, with_values
-from ..layouts.keys import ravel
+from ..layouts.elements import is_sparse, keys, values, with_values
 from ..op import Lift, NoForm, Rule
 from ..pair import Pair
 from . import forms
+from .pattern import elementwise, on_pattern, union
 
 
 def instead(form: Rule) -> Lift:
@@ -66,6 +64,35 @@ def _as_it_is(rule: Rule) -> Rule:
     return as_it_is
 
 
+def _in_a_row(rule: Rule) -> Rule:
+    def in_a_row(x: Pair, *args: Any, **kwargs: Any) -> Any:
+        order = keys(x.mask).argsort()
+        row = Pair(values(x.data)[order], values(x.mask)[order])
+        result = rule(row, *args, **kwargs)
+        if not isinstance(result, tuple):
+            return result
+        return tuple(_back_in_order(r, x.mask, order) if r.mask is row.mask else r for r in result)
+
+    return in_a_row
+
+
+def _runs(rule: Rule) -> Rule:
+    row = _in_a_row(rule)
+
+    def runs(x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
+        if dim is not None:
+            raise NoForm("runs of whole slices")
+        return row(x, return_inverse, return_counts)
+
+    return runs
+
+
+def _back_in_order(row: Pair, pattern: Tensor, order: Tensor) -> Pair:
+    """A result with an entry for every entry of the row, at the places where those are."""
+    data, mask = (torch.empty_like(part).index_copy(0, order, part) for part in (row.data, row.mask))
+    return Pair(with_values(pattern, data), with_values(pattern, mask))
+
+
 def _strided(rule: Rule) -> Rule:
     def strided(x: Pair, *args: Any, **kwargs: Any) -> Any:
         return rule(Pair(values(x.data), values(x.mask)), *args, **kwargs)
@@ -106,81 +133,8 @@ on_values = Lift("on values", _on_values)  #: elementwise: the rule itself, on t
 as_it_is = Lift("as it is", _as_it_is)  #: the rule itself asks for the layout
 chosen = Lift("on values", _chosen)  #: the same for a condition and two branches: an entry needs one of them only
 strided = Lift("strided", _strided)  #: of the tensor only its kind matters: the result is strided
+in_a_row = Lift("in a row", _in_a_row)  #: the rule itself, on the stored values in row-major order
+runs = Lift("in a row", _runs)  #: the same for runs of entries, but not of slices
 moved = Lift("moved", _moved)  #: torch's own op moves the numbers of the entries, and the entries follow
 scan = Lift("scan", _scan)  #: the rule itself, on the stored values of each slice
 scan_extreme = Lift("scan", _scan_extreme)  #: the same for two results, the second of which are positions
-
-
-def elementwise(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The rule on the stored values of the common pattern of its sparse arguments; others are read there.
-
-    One sparse argument at least must have the shape of the result: entries of the others are read as often as they are
-    repeated, but none is stored more than once.
-    """
-    sparse = [a for a in args if type(a) is Pair and is_sparse(a.data)]
-    shape = torch.broadcast_shapes(*(a.data.shape for a in args if isinstance(a, Pair | Tensor)))
-    whole = [a.mask for a in sparse if a.mask.shape == shape]
-    if not whole:
-        raise NoForm(f"the result of shape {tuple(shape)} would store entries more than once")
-    pattern = whole[0]
-    for other in whole[1:]:
-        pattern = common(pattern, other)
-    return on_pattern(rule, pattern, args, kwargs)
-
-
-def on_pattern(rule: Rule, pattern: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """The rule on the arguments as they are at the stored entries of ``pattern``, whose shape the result has."""
-    result = rule(*[_seen_at(a, pattern) for a in args], **{k: _seen_at(v, pattern) for k, v in kwargs.items()})
-    return tuple(_back(r, pattern) for r in result) if isinstance(result, tuple) else _back(result, pattern)
-
-
-def common(a: Tensor, b: Tensor) -> Tensor:
-    """A pattern that holds what both store."""
-    if same_pattern(a, b):
-        return a
-    key = keys(a)[validity.at(validity.specified_mask(b), a)].sort().values
-    return built(key, torch.ones_like(key, dtype=torch.bool), a.shape, a)
-
-
-def union(a: Tensor, b: Tensor) -> Tensor:
-    """A pattern that holds what either stores."""
-    if same_pattern(a, b):
-        return a
-    key = torch.cat((keys(a), keys(b))).unique()
-    return built(key, torch.ones_like(key, dtype=torch.bool), a.shape, a)
-
-
-def _seen_at(arg: Any, pattern: Tensor) -> Any:
-    if type(arg) is Pair:
-        if not is_sparse(arg.data):
-            return Pair(_gathered(arg.data, pattern), _gathered(arg.mask, pattern))
-        if same_pattern(arg.mask, pattern):
-            return Pair(values(arg.data), values(arg.mask))
-        key = _places(arg.mask, pattern)
-        return Pair(at(arg.data, key), at(arg.mask, key))
-    if isinstance(arg, Tensor) and arg.dim() > 0:
-        return at(arg, _places(arg, pattern)) if is_sparse(arg) else _gathered(arg, pattern)
-    return arg
-
-
-def _places(x: Tensor, pattern: Tensor) -> Tensor:
-    """Which position of ``x``, which broadcasts, each entry of the pattern reads."""
-    if x.shape == pattern.shape:
-        return keys(pattern)
-    lead, verbs = pattern.dim() - x.dim(), of(pattern)
-    key = ravel(lambda d: verbs.coordinate(pattern, d + lead), x.shape, [d for d, n in enumerate(x.shape) if n != 1])
-    return torch.zeros_like(keys(pattern)) if key is None else key
-
-
-def _gathered(x: Tensor, pattern: Tensor) -> Tensor:
-    """A strided operand at the positions of the pattern, broadcast without expanding it."""
-    if x.numel() == 1:
-        return x.reshape(1).expand(values(pattern).shape[0])
-    lead, verbs = pattern.dim() - x.dim(), of(pattern)
-    return x[tuple(0 if n == 1 else verbs.coordinate(pattern, d + lead) for d, n in enumerate(x.shape))]
-
-
-def _back(result: Any, pattern: Tensor) -> Any:
-    if type(result) is not Pair or result.data.dim() == 0:  # the sum or mean of a loss
-        return result
-    return Pair(with_values(pattern, result.data), with_values(pattern, result.mask))

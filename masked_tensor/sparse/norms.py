@@ -11,6 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..errors import expect_shape
 from ..layouts.keys import find, ravel
 from ..shared.chunks import rounds
 from .along import grouped, returned
@@ -74,8 +75,9 @@ def normalized_by(
 
 def _scaled(t: Taken, v: Tensor, along: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> Tensor:
     place = ravel(t.coordinate, t.x.shape, along)
-    for parameter, apply in ((weight, torch.mul), (bias, torch.add)):
+    for name, parameter, apply in (("weight", weight, torch.mul), ("bias", bias, torch.add)):
         if parameter is not None:
+            expect_shape(name, parameter, [t.x.shape[d] for d in along])
             v = apply(v, parameter.reshape(-1) if place is None else parameter.reshape(-1)[place])
     return returned(t, v.to(t.values.dtype), 0)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..layouts import validity
 from ..layouts.elements import built, canonical, of, same_pattern, values
-from ..layouts.keys import ravel
+from ..layouts.keys import ravel, tabled
 from ..select import select
 from ..shared.chunks import rounds
 from . import slices
@@ -69,13 +69,13 @@ def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) 
     all_of_them |= t.mask is None and prod(shape[d] for d in dims) == 0  # the plain op gives every empty slice a value
     full = prod(sizes)
     offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
-    if offsets is not None and full <= 4 * t.values.shape[0] + 1024:
+    if offsets is not None and tabled(full, t.values.shape[0]):
         slices = Slices(full, None, offsets, None)
         return _counted(Outputs(slices, torch.arange(full, device=offsets.device), sizes), t, dims)
     key = ravel(t.coordinate, shape, kept)
     if key is None:
         key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
-    if all_of_them or (everywhere and t.mask is None) or full <= 4 * t.values.shape[0] + 1024:
+    if all_of_them or (everywhere and t.mask is None) or tabled(full, t.values.shape[0]):
         position = torch.arange(full, device=key.device)
         slices = Slices(full, key, None, None)
     else:

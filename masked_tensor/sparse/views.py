@@ -3,6 +3,7 @@
 The result has the input's layout if it has two dimensions, and is COO otherwise.
 """
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -10,7 +11,9 @@ from torch import Tensor
 
 from .. import shapes
 from ..layouts.elements import built, keys, values
-from ..layouts.keys import ravel, unravel
+from ..layouts.keys import ravel, tabled, unravel
+from ..layouts.pairs import dense
+from ..op import NoForm
 from ..pair import Pair
 
 Places = list[Tensor]
@@ -79,6 +82,23 @@ def select(x: Pair, dim: int, index: int) -> Pair:
         raise IndexError(f"select(): index {index} out of range for tensor of size {list(x.data.shape)} at dim {dim}")
     one = slice_(x, dim, index % size, index % size + 1)
     return squeeze(one, dim)
+
+
+def split(x: Pair, sizes: int | Sequence[int], dim: int = 0) -> list[Pair]:
+    (dim,) = shapes.canonical_dims(dim, x.data.dim())
+    length = x.data.shape[dim]
+    parts = torch.empty(length, device="meta").split(sizes if isinstance(sizes, int) else list(sizes))
+    ends = list(itertools.accumulate(part.shape[0] for part in parts))
+    return [slice_(x, dim, end - part.shape[0], end) for part, end in zip(parts, ends, strict=True)]
+
+
+def expand(x: Pair, size: Sequence[int], *, implicit: bool = False) -> Pair:
+    """A strided result that holds what is repeated once, if the tensor is not much larger than what it stores."""
+    shape = torch.empty(x.data.shape, device="meta").expand(tuple(size)).shape
+    if not tabled(x.data.numel(), values(x.mask).shape[0]):
+        raise NoForm("the result would be dense")
+    small = dense(x)
+    return Pair(small.data.expand(shape), small.mask.expand(shape), small.payload)
 
 
 def unbind(x: Pair, dim: int = 0) -> list[Pair]:

@@ -1,0 +1,38 @@
+"""Running statistics: buffers that move towards the statistics of each batch, where it has any."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..pair import Pair
+from .standardize import Parameter
+
+
+@torch.no_grad()
+def track(
+    running_mean: Parameter,
+    running_var: Parameter,
+    momentum: float,
+    mean: Tensor,
+    variance: Tensor,
+    number: Tensor,
+    by_channel: Callable[[Tensor], Tensor],
+) -> None:
+    """Moves the buffers towards the batch's statistics, where it has any; no value is looked at.
+
+    The statistics are those of groups, of which a channel may have several: they are averaged, and ``by_channel`` adds
+    up the numbers of the groups of each channel.
+    """
+    unbiased = variance * number / (number - 1).clamp_min(1)
+    for buffer, new, known in ((running_mean, mean, number >= 1), (running_var, unbiased, number >= 2)):
+        if buffer is None:
+            continue
+        groups = by_channel(known.to(new.dtype))
+        average = by_channel(torch.where(known, new, 0)) / groups.clamp_min(1)
+        step = momentum * (groups > 0)
+        if type(buffer) is Pair:
+            step = step * buffer.mask  # what a buffer does not know stays unknown
+        data: Any = buffer.data if type(buffer) is Pair else buffer
+        data.copy_(data * (1 - step) + average * step)
