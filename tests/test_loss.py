@@ -15,7 +15,7 @@ from masked_tensor.shared.averaging import denominator, numerator
 
 from .helpers.harness import Masked, assert_same
 from .laws import laws
-from .oracles.loss import cross_entropy
+from .oracles.cross_entropy import cross_entropy
 
 NAN, INF = float("nan"), float("inf")
 ENTRYWISE = {
