@@ -166,9 +166,16 @@ def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
     return _extreme(mask, dim, keepdim, True)
 
 
+def reduced(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+    """The validity of a reduction along ``dim``: ``any``; a slice without entries has nothing masked: True."""
+    if mask.numel() > 0:
+        return any(mask, dim, keepdim)
+    return full(shapes.reduced(mask.shape, shapes.canonical_dims(dim, mask.dim()), keepdim), mask.device)
+
+
 def few(mask: Tensor) -> bool:
     """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
-    return type(mask) is Tensor and mask.numel() < counting.SMALLEST and mask.dim() > 0 and 0 not in mask.stride()
+    return type(mask) is Tensor and 0 < mask.numel() < counting.SMALLEST and mask.dim() > 0 and 0 not in mask.stride()
 
 
 def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
@@ -219,10 +226,10 @@ def exactly(device: torch.device) -> AbstractContextManager[Any]:
 
 
 def paired(a: Tensor, b: Tensor) -> Tensor:
-    """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` adds up at least one valid pair."""
+    """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` adds up at least one valid pair, or has none."""
     shape = (*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     if a.shape[-1] == 0:
-        return full(shape, a.device, False)
+        return full(shape, a.device)
     if constant(a, -1):
         return fit(both(a.narrow(-1, 0, 1), any(b, -2, True)), shape)
     if constant(b, -2):

@@ -21,7 +21,7 @@ def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:
     present = Pair(x.data, masks.both(x.mask, ~x.data.isnan()))
     number = masks.count(present.mask, dims, keepdim)
     total = run(aten.sum.dim_IntList, present, list(dims), keepdim).data
-    return Pair(select(total / number.clamp_min(1), number > 0, float("nan")), masks.any(x.mask, dims, keepdim))
+    return Pair(select(total / number.clamp_min(1), number > 0, float("nan")), masks.reduced(x.mask, dims, keepdim))
 
 
 _SUM = Form("sum", over(aten.sum.dim_IntList), laws.sum, 0)

@@ -22,7 +22,7 @@ def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = Non
         return Pair(data, masks.paired(a.mask, b.mask.mT))
     both = masks.both(a.mask.unsqueeze(-2), b.mask.unsqueeze(-3))
     difference = select(a.data.unsqueeze(-2) - b.data.unsqueeze(-3), both, 0)
-    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.any(both, -1))
+    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduced(both, -1))
 
 
 def euclidean(x: Operand, y: Operand) -> Pair:
@@ -38,7 +38,7 @@ def pdist(x: Pair, p: float = 2.0) -> Pair:
     first, second = torch.triu_indices(size, size, 1, device=x.data.device)
     both = masks.both(x.mask[first], x.mask[second])
     difference = select(zeroed(x)[first] - zeroed(x)[second], both, 0)
-    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.any(both, -1))
+    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduced(both, -1))
 
 
 ROWS = [

@@ -1,4 +1,4 @@
-"""Matrix products: masked entries count 0, and an output is valid iff it adds up at least one valid pair.
+"""Matrix products: masked entries count 0, and an output is a hole iff it has pairs, of which none is valid.
 
 A mask that cannot vary along the contracted dimension (a fact of its strides) passes through without a product of
 masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added to the product (a bias, the ``input`` of
@@ -45,12 +45,12 @@ def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -
     """The mask of ``a @ b`` (``a @ b.T`` if ``transposed``), of that ``shape``, for operands as in ``torch.matmul``."""
     flat = data_of(a).dim() == 1, data_of(b).dim() == 1
     if type(a) is not Pair and type(b) is not Pair:
-        return masks.full(shape, data_of(a).device, data_of(a).shape[-1] > 0)
+        return masks.full(shape, data_of(a).device)
     if type(b) is not Pair:
-        return masks.fit(masks.any(pair.of(a).mask, -1, keepdim=not any(flat)), shape)
+        return masks.fit(masks.reduced(pair.of(a).mask, -1, keepdim=not any(flat)), shape)
     right = b.mask.mT if transposed and not flat[1] else b.mask
     if type(a) is not Pair:
-        return masks.fit(masks.any(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)
+        return masks.fit(masks.reduced(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)
     left = a.mask.unsqueeze(0) if flat[0] else a.mask
     result = masks.paired(left, right.unsqueeze(1) if flat[1] else right)
     if flat[1]:
@@ -95,7 +95,7 @@ def affine(
     addbmm = data_of(a).dim() > data.dim() and data_of(b).dim() > 1
     mask = pairs(a, b, data_of(a).shape[:1] + data.shape if addbmm else data.shape)
     if addbmm:  # it sums over the batch, too
-        mask = masks.any(mask, 0)
+        mask = masks.reduced(mask, 0)
     mask = masks.fit(_with_summand(mask, summand, beta), data.shape)
     if scores and beta != 0 and data.is_floating_point():
         sight = masks.any(masks.both(mask, data_of(summand).detach() != -math.inf), -1, True)

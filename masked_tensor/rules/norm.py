@@ -24,7 +24,7 @@ def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: A
     keepdim = rest[0] if rest else keywords.get("keepdim", False)
     place = [dims] if TAKES_DIM[op] else []
     data = op(_filled(x, p), p, *place, *rest, **keywords)
-    return Pair(data, masks.any(x.mask, dims, keepdim))
+    return Pair(data, masks.reduced(x.mask, dims, keepdim))
 
 
 def _filled(x: Pair, p: float | None) -> Tensor:

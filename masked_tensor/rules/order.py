@@ -157,7 +157,7 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
     if dim is None:
         flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
         if x.data.numel() == 0:
-            return Pair(plain(x.data), masks.any(x.mask))
+            return Pair(plain(x.data), masks.reduced(x.mask))
         found = _median(flat, 0, False, skip_nan)
         return found if type(found) is Pair else found[0]
     if constant(x, dim):

@@ -1,4 +1,6 @@
-"""Reductions over the valid entries: a result is valid iff at least one entry of its slice is.
+"""Reductions over the valid entries: a result is a hole iff its slice has entries, and all of them are holes.
+
+A slice without entries has nothing that is masked: it gives what the plain op gives, 0 for a sum, NaN for a mean.
 
 What is masked out is replaced by the reduction's identity, so that it takes no part, forward and backward.  Dimensions
 along which the mask is constant are reduced first, as they are: there a slice holds either data or payload, never both.
@@ -53,7 +55,7 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
         return Pair(torch.sum(zeroed(x), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
     data = total(x, dims, keepdim, dtype)
-    return Pair(data, masks.any(x.mask, dim, keepdim), sum_payload(x, dims))
+    return Pair(data, masks.reduced(x.mask, dim, keepdim), sum_payload(x, dims))
 
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
@@ -107,8 +109,8 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
             f"mean(): input dtype should be either floating point or complex dtypes. Got {kind} instead."
         )
     dims = shapes.canonical_dims(dim, data.dim())
-    if masks.constant(x.mask, dims) and data.numel():  # what lies under the mask is averaged, too, and stays there
-        return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.any(x.mask, dims, keepdim), x.payload)
+    if data.numel() == 0 or masks.constant(x.mask, dims):  # what lies under the mask is averaged, too, and stays there
+        return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.reduced(x.mask, dims, keepdim), x.payload)
     count = masks.count(x.mask, dims, keepdim)
     wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
     result = total(x, dims, keepdim, wide) / count.clamp(min=1)
@@ -126,7 +128,7 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         return data
 
     dims = shapes.canonical_dims(dim, x.data.dim())
-    return Pair(reduce(x, dims, keepdim, kernel, 1), masks.any(x.mask, dims, keepdim))
+    return Pair(reduce(x, dims, keepdim, kernel, 1), masks.reduced(x.mask, dims, keepdim))
 
 
 def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
@@ -136,7 +138,7 @@ def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtyp
         return torch.nansum(data, dims, keepdim, dtype=dtype)
 
     dims = shapes.canonical_dims(dim, x.data.dim())
-    return Pair(reduce(x, dims, keepdim, kernel, 0), masks.any(x.mask, dims, keepdim))
+    return Pair(reduce(x, dims, keepdim, kernel, 0), masks.reduced(x.mask, dims, keepdim))
 
 
 def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
@@ -147,7 +149,7 @@ def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
     dims = shapes.canonical_dims(dim, data.dim())
     inplace = None if data.is_complex() else _log_sum_exp
     result = reduce(Pair(data, x.mask, x.payload), dims, keepdim, torch.logsumexp, -float("inf"), inplace=inplace)
-    return Pair(result, masks.any(x.mask, dims, keepdim))
+    return Pair(result, masks.reduced(x.mask, dims, keepdim))
 
 
 def _log_sum_exp(part: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
@@ -175,7 +177,7 @@ def nonzero(data: Tensor) -> Tensor:
 def _logical(x: Pair, dim: Dim, keepdim: bool, kernel: Kernel, data: Tensor) -> Pair:
     result = data if _nothing(dim, data) else kernel(data, dim, keepdim)
     dtype = torch.uint8 if x.data.dtype is torch.uint8 else torch.bool  # as the plain op
-    return Pair(result.to(dtype), x.mask if _nothing(dim, data) else masks.any(x.mask, dim, keepdim))
+    return Pair(result.to(dtype), x.mask if _nothing(dim, data) else masks.reduced(x.mask, dim, keepdim))
 
 
 def _nothing(dim: Dim, data: Tensor) -> bool:
@@ -185,7 +187,7 @@ def _nothing(dim: Dim, data: Tensor) -> bool:
 
 def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
     """The number of valid entries that are not 0."""
-    return Pair(masks.count(masks.both(nonzero(x.data), x.mask), dim), masks.any(x.mask, dim))
+    return Pair(masks.count(masks.both(nonzero(x.data), x.mask), dim), masks.reduced(x.mask, dim))
 
 
 def trace(x: Pair) -> Pair:
@@ -198,6 +200,8 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
     panels = max(0, y.data.shape[dim] - 1)
     left, right = (Pair(y.data.narrow(dim, i, panels), y.mask.narrow(dim, i, panels)) for i in (0, 1))
     both = masks.both(left.mask, right.mask)
+    if panels == 0:  # no panel, but perhaps an entry
+        return Pair(sum(Pair(left.data, both), dim).data, masks.reduced(y.mask, dim))
     return sum(Pair((guard(left.data, both) + guard(right.data, both)) * (dx / 2), both), dim)
 
 

@@ -15,7 +15,7 @@ Operand = Pair | Tensor
 def cosine_similarity(x1: Operand, x2: Operand, dim: int = 1, eps: float = 1e-8) -> Pair:
     """``x1 @ x2 / (|x1| * |x2|)`` along ``dim``, each norm at least ``eps``."""
     a, b, mask = paired(x1, x2)
-    return Pair(torch.cosine_similarity(a, b, dim, eps), masks.any(mask, dim))
+    return Pair(torch.cosine_similarity(a, b, dim, eps), masks.reduced(mask, dim))
 
 
 def pairwise_distance(x1: Operand, x2: Operand, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Pair:
@@ -24,7 +24,7 @@ def pairwise_distance(x1: Operand, x2: Operand, p: float = 2.0, eps: float = 1e-
     last = max(a.dim() - 1, 0)
     nothing = float("inf") if p < 0 else 0  # what adds 0 to the sum of the powers
     distance = torch.norm(select(a - b + eps, mask, nothing), p, last, keepdim)
-    return Pair(distance, masks.any(mask, last, keepdim))
+    return Pair(distance, masks.reduced(mask, last, keepdim))
 
 
 def cosine_embedding_loss(

@@ -33,7 +33,7 @@ def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None,
             data, valid = over(total, weighed(mask, weight, total.dtype), masks.any(mask))
             return Pair(data.to(dtype), valid, Payload.ZERO)
         total = total / denominator(mask, weight, total.dtype)
-    return Pair(total if exact else total.to(dtype), masks.any(mask), Payload.ZERO)
+    return Pair(total if exact else total.to(dtype), masks.reduced(mask), Payload.ZERO)
 
 
 def numerator(loss: Tensor, mask: Tensor) -> Tensor:
@@ -47,7 +47,9 @@ def weighed(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
 
 
 def denominator(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """The number of valid entries, or the sum of their weights; 1 if none is valid."""
+    """The number of valid entries, or the sum of their weights; 1 if none is valid, 0 if there is none at all."""
+    if mask.numel() == 0:
+        return weighed(mask, weight, dtype)
     if weight is None:
         return masks.count(mask).clamp_min(1).to(dtype)
     return torch.where(masks.any(mask), weighed(mask, weight, dtype), 1)

@@ -16,7 +16,7 @@ def both(x: Any) -> Masked:
 def reduced(entries: Tensor, mask: Tensor, reduction: str, weight: Tensor | None = None) -> Masked:
     if reduction == "none":
         return Masked(entries, mask)
-    if not mask.any():
+    if mask.numel() and not mask.any():
         return Masked(entries.new_zeros(()), torch.tensor(False))
     total = entries[mask].sum()
     if reduction == "mean":

@@ -42,7 +42,7 @@ def contract(equation: str, *operands: Any) -> Masked:
                 for factor in factors:
                     term_value = term_value * factor
                 total = total + term_value
-        data[place], valid[place] = total, pairs > 0
+        data[place], valid[place] = total, pairs > 0 or 0 in (sizes[c] for c in summed)
     return Masked(data, valid)
 
 
@@ -193,9 +193,6 @@ ORACLES = {
     "baddbmm": _affine("bnk,bkm->bnm"),
 }
 
-_EMPTY = "an empty contraction adds up no valid pair: masked, where plain torch gives 0 (the empty sum does the same)"
-_WITH_EMPTY = ["addmm", "addmm.decomposed", "linalg.multi_dot", "linalg.vecdot", "matmul", "__rmatmul__", "mm"]
 XFAIL = {
-    **{(name, "identity"): _EMPTY for name in _WITH_EMPTY},
     ("addr", "gradient"): "a sample of the database holds NaN as data (beta = 0): no numerical gradient",
 }

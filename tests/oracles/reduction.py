@@ -65,6 +65,3 @@ ORACLES = {
     **dict.fromkeys(("trapz", "trapezoid"), trapezoid),
     "cumulative_trapezoid": cumulative_trapezoid,
 }
-
-EMPTY = "a slice without any valid entry is masked, where the plain op gives its identity or NaN (the exception in L6)"
-XFAIL = {("prod", "identity"): EMPTY}

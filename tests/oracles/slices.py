@@ -30,15 +30,20 @@ def slices(x: Masked, dims: Sequence[int]) -> Iterator[tuple[tuple[int, ...], Te
         yield place, data.reshape(-1), mask.reshape(-1)
 
 
-def reduced(x: Masked, dim: Dim, keepdim: bool, f: Callable[[Tensor], Tensor], more_than: float = 0) -> Masked:
-    """``f`` of the valid elements of every slice; valid where their number exceeds ``more_than`` and 0."""
+def reduced(
+    x: Masked, dim: Dim, keepdim: bool, f: Callable[[Tensor], Tensor], more_than: float | None = None
+) -> Masked:
+    """``f`` of the valid elements of every slice; valid where their number exceeds ``more_than`` and 0.
+
+    Without ``more_than`` a slice that has no elements at all is valid, too.
+    """
     dims = dims_of(x, dim)
     shape = [size for d, size in enumerate(x.data.shape) if d not in dims]
     dtype = f(torch.ones(9, dtype=x.data.dtype)).dtype
     data, valid = torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=torch.bool)
     for place, values, mask in slices(x, dims):
         values = values[mask]
-        if values.numel() > max(0, more_than):
+        if values.numel() > max(0, more_than or 0) or (mask.numel() == 0 and more_than is None):
             data[place], valid[place] = f(values), True
     if keepdim:
         full = [1 if d in dims else size for d, size in enumerate(x.data.shape)]
