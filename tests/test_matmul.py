@@ -130,10 +130,12 @@ def test_other_dtypes(dtype):
         assert_same(out, contract("nk,km->nm", *case.args), str(dtype))
 
 
-def test_an_empty_contraction_holds_no_pair():
-    out = pair_of(mt.masked_tensor(torch.ones(2, 0), torch.ones(2, 0, dtype=torch.bool)) @ torch.ones(0, 3))
-    assert not out.mask.any()
-    assert (out.data == 0).all()
+def test_an_empty_contraction_is_zero_as_nothing_in_it_is_masked():
+    x = mt.masked_tensor(torch.ones(2, 0), torch.ones(2, 0, dtype=torch.bool))
+    for y in (torch.ones(0, 3), mt.masked_tensor(torch.ones(0, 3))):
+        for out in (x @ y, y.mT @ x.mT, F.linear(x, y.mT), torch.einsum("ij,jk->ik", x, y), x.unsqueeze(0) @ y):
+            assert pair_of(out).mask.all()
+            assert (pair_of(out).data == 0).all()
 
 
 def test_a_masked_bias_masks_its_output():

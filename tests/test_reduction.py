@@ -409,3 +409,36 @@ def test_a_dimension_of_one_promises_nothing_of_the_payload(name):
 
 
 test_law = laws("reduction")
+
+
+NOTHING = {
+    "sum": lambda x: x.sum(1),
+    "sum of all": lambda x: x.sum(),
+    "prod": lambda x: x.prod(1),
+    "mean": lambda x: x.mean(1),
+    "nansum": lambda x: x.nansum(1),
+    "logsumexp": lambda x: x.logsumexp(1),
+    "any": lambda x: x.any(1),
+    "all": lambda x: x.all(),
+    "count_nonzero": lambda x: x.count_nonzero(1),
+    "norm": lambda x: torch.linalg.vector_norm(x, dim=1),
+    "median": lambda x: x.median(),
+    "trapezoid": lambda x: torch.trapezoid(x, dim=1),
+    "cdist": lambda x: torch.cdist(x, x),
+    "mse": lambda x: torch.nn.functional.mse_loss(x, x),
+    "mse sum": lambda x: torch.nn.functional.mse_loss(x, x, reduction="sum"),
+    "bce": lambda x: torch.nn.functional.binary_cross_entropy(x, x),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*[Mm]ean of empty")
+@pytest.mark.parametrize("name", NOTHING)
+def test_a_slice_without_entries_gives_what_torch_gives(name):
+    """Nothing in it is masked; a slice whose entries are all masked stays a hole."""
+    function = NOTHING[name]
+    expected = function(torch.zeros(2, 0))
+    for mask in (torch.ones(2, 0, dtype=torch.bool), torch.zeros((), dtype=torch.bool).expand(2, 0)):
+        result = function(mt.masked_tensor(torch.zeros(2, 0), mask))
+        assert result.get_mask().all()
+        torch.testing.assert_close(result.get_data(), expected, equal_nan=True)
+    assert not function(mt.masked_tensor(torch.zeros(2, 1), torch.zeros(2, 1, dtype=torch.bool))).get_mask().any()

@@ -197,11 +197,11 @@ def trace(x: Pair) -> Pair:
 
 def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
     """The sum of ``dx * (y[i] + y[i + 1]) / 2`` over the neighbours that are both valid."""
-    panels = max(0, y.data.shape[dim] - 1)
+    panels = y.data.shape[dim] - 1
+    if panels < 1:  # then there may be an entry, but nothing to add up
+        return Pair(y.data.narrow(dim, 0, 0).sum(dim), masks.reduced(y.mask, dim))
     left, right = (Pair(y.data.narrow(dim, i, panels), y.mask.narrow(dim, i, panels)) for i in (0, 1))
     both = masks.both(left.mask, right.mask)
-    if panels == 0:  # no panel, but perhaps an entry
-        return Pair(sum(Pair(left.data, both), dim).data, masks.reduced(y.mask, dim))
     return sum(Pair((guard(left.data, both) + guard(right.data, both)) * (dx / 2), both), dim)
 
 
