@@ -18,6 +18,7 @@ class Rows:
     def __init__(self, index: Tensor, grid: tuple[int, int]) -> None:
         self.index = index
         self.grid = grid
+        self._cuts: dict[tuple[int, int], tuple[Rows, Tensor]] = {}
 
     @property
     def places(self) -> int:
@@ -76,6 +77,20 @@ class Rows:
             return True
         first = torch.arange(self.index.shape[0], device=self.device) - self.offsets[self.batch]
         return bool((first == self.time).all())
+
+    @cached_property
+    def numbers(self) -> Tensor:
+        """The number of the row at each place, -1 where none is stored: (B, T)."""
+        flat = torch.full((self.places,), -1, dtype=torch.int64, device=self.device)
+        return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.grid)
+
+    def cut(self, first: int, last: int) -> tuple["Rows", Tensor]:
+        """The places ``first`` to ``last`` of every sequence as a grid of their own, and which rows lie there; once."""
+        if (first, last) not in self._cuts:
+            kept = ((self.time >= first) & (self.time < last)).nonzero().squeeze(1)
+            index = self.batch[kept] * (last - first) + self.time[kept] - first
+            self._cuts[first, last] = Rows(index, (self.grid[0], last - first)), kept
+        return self._cuts[first, last]
 
     def on(self, device: torch.device) -> "Rows":
         """The same places, known on another device."""

@@ -14,7 +14,7 @@ from .packed import Packed, made
 
 def permute(x: Packed, dims: Sequence[int]) -> Packed:
     """``x.permute(dims)``."""
-    dims = [_dim(d, x) for d in dims]
+    dims = [position(d, x) for d in dims]
     if sorted(dims) != list(range(len(x.order))):
         raise NoForm
     return _ordered(x, tuple(x.order[d] for d in dims))
@@ -23,7 +23,7 @@ def permute(x: Packed, dims: Sequence[int]) -> Packed:
 def transpose(x: Packed, dim0: int, dim1: int) -> Packed:
     """``x.transpose(dim0, dim1)``."""
     order = list(x.order)
-    a, b = _dim(dim0, x), _dim(dim1, x)
+    a, b = position(dim0, x), position(dim1, x)
     order[a], order[b] = order[b], order[a]
     return _ordered(x, tuple(order))
 
@@ -37,8 +37,8 @@ def t(x: Packed) -> Packed:
 
 def movedim(x: Packed, source: int | Sequence[int], destination: int | Sequence[int]) -> Packed:
     """``x.movedim(source, destination)``."""
-    old = [_dim(d, x) for d in ([source] if isinstance(source, int) else source)]
-    new = [_dim(d, x) for d in ([destination] if isinstance(destination, int) else destination)]
+    old = [position(d, x) for d in ([source] if isinstance(source, int) else source)]
+    new = [position(d, x) for d in ([destination] if isinstance(destination, int) else destination)]
     if len(set(old)) != len(old) or len(set(new)) != len(new) or len(old) != len(new):
         raise NoForm
     rest = iter([d for d in range(len(x.order)) if d not in old])
@@ -59,7 +59,7 @@ def squeeze(x: Packed, dim: int | Sequence[int] | None = None) -> Packed:
     """``x.squeeze(dim)``; a grid that has one sequence, or one place, keeps it."""
     if dim is None:
         dim = range(len(x.order))
-    dims = {_dim(d, x) for d in ([dim] if isinstance(dim, int) else dim)}
+    dims = {position(d, x) for d in ([dim] if isinstance(dim, int) else dim)}
     gone = {d for d in dims if x.shape[d] == 1}
     if any(x.order[d] for d in gone):
         raise NoForm
@@ -81,7 +81,7 @@ def view(x: Packed, size: Sequence[int]) -> Packed:
 
 def flatten(x: Packed, start_dim: int = 0, end_dim: int = -1) -> Packed:
     """``x.flatten(start_dim, end_dim)``."""
-    first, last = _dim(start_dim, x), _dim(end_dim, x)
+    first, last = position(start_dim, x), position(end_dim, x)
     if first >= last:
         raise NoForm
     return view(x, (*x.shape[:first], prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
@@ -119,24 +119,37 @@ def alias(x: Packed) -> Packed:
 
 
 def faced(x: Packed, dim: int) -> tuple[Packed, int]:
-    """``x`` with the given dimension, of features alone, as one dimension of the values; and which one that is.
+    """``x`` with the given dimension, of features alone, as one dimension of the values; and which one that is."""
+    atoms = x.order[position(dim, x)]
+    if len(atoms) == 1 and atoms[0] >= GRID:
+        return x, atoms[0] - GRID + 1
+    y = arranged(x, [dim])
+    return y, y.values.dim() - 1
+
+
+def arranged(x: Packed, dims: Sequence[int]) -> Packed:
+    """``x`` with the given dimensions, of features alone, as the last of its values, each as one of them.
 
     A dimension of size 1 becomes an atom of size 1, which the result of the op on it drops again (``made``).
     """
-    d = _dim(dim, x)
-    atoms = x.order[d]
-    if not orders.featured(atoms):
+    dims = [position(d, x) for d in dims]
+    chosen = [x.order[d] for d in dims]
+    if not all(map(orders.featured, chosen)):
         raise NoForm
-    if len(atoms) == 1:
-        return x, atoms[0] - GRID + 1
-    rest = [a for a in range(GRID, GRID + x.values.dim() - 1) if a not in atoms]
+    end = GRID + x.values.dim() - 1
+    if chosen == [(end - len(dims) + k,) for k in range(len(dims))]:
+        return x
+    atoms = [a for c in chosen for a in c]
+    rest = [a for a in range(GRID, end) if a not in atoms]
     perm = [0, *(a - GRID + 1 for a in (*rest, *atoms))]
-    shape = (x.values.shape[0], *(x.sizes[a] for a in rest), prod(x.sizes[a] for a in atoms))
-    new = {a: GRID + k for k, a in enumerate(rest)} | {0: 0, 1: 1}
-    order = tuple((GRID + len(rest),) if k == d else tuple(new[a] for a in o) for k, o in enumerate(x.order))
+    shape = (x.values.shape[0], *(x.sizes[a] for a in rest), *(prod(x.sizes[a] for a in c) for c in chosen))
+    new = {a: GRID + k for k, a in enumerate(rest)} | {a: a for a in range(GRID)}
+    order = [tuple(new.get(a, -1) for a in o) for o in x.order]
+    for k, d in enumerate(dims):
+        order[d] = (GRID + len(rest) + k,)
     values = x.values.permute(perm).reshape(shape)
     inner = None if x.inner is None else masks.reshape(x.inner.permute(perm), shape)
-    return Packed(values, x.rows, order, inner, x.payload), len(rest) + 1
+    return Packed(values, x.rows, tuple(order), inner, x.payload)
 
 
 def select(x: Packed, dim: int, index: int) -> Packed:
@@ -144,12 +157,12 @@ def select(x: Packed, dim: int, index: int) -> Packed:
     y, at = faced(x, dim)
     if not -y.values.shape[at] <= index < y.values.shape[at]:
         raise NoForm
-    return without(y, _dim(dim, x), at, _each(y, lambda v: v.select(at, index)))
+    return without(y, position(dim, x), at, _each(y, lambda v: v.select(at, index)))
 
 
 def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
     """``x[..., start:end:step]`` of a feature; of any dimension, all of it."""
-    size = x.shape[_dim(dim, x)]
+    size = x.shape[position(dim, x)]
     first, last, stride = slice(start, end, step).indices(size)
     if (first, last, stride) == (0, size, 1):
         return alias(x)
@@ -174,7 +187,7 @@ def split(x: Packed, split_size: Any, dim: int = 0) -> list[Packed]:
 def unbind(x: Packed, dim: int = 0) -> list[Packed]:
     """``x.unbind(dim)`` along a feature."""
     y, at = faced(x, dim)
-    d = _dim(dim, x)
+    d = position(dim, x)
     if y.inner is None:
         return [without(y, d, at, v) for v in y.values.unbind(at)]
     pairs = zip(y.values.unbind(at), y.inner.unbind(at), strict=True)
@@ -195,7 +208,8 @@ def _ordered(x: Packed, order: orders.Order) -> Packed:
     return Packed(x.values, x.rows, order, x.inner, x.payload)
 
 
-def _dim(dim: int, x: Packed) -> int:
+def position(dim: int, x: Packed) -> int:
+    """A dimension counted from the front; NoForm if there is none, for torch to say so."""
     n = len(x.order)
     if not -n <= dim < n:
         raise NoForm

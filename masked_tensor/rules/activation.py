@@ -9,6 +9,7 @@ from .. import masks
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows import features as packed
 from ..rows.lifts import elementwise as as_values
 from ..select import guard
 from ..sparse.lifts import on_values
@@ -41,7 +42,7 @@ ROWS = [
     *elements("selu gelu silu mish hardswish", keeps_zero=always),
     *elements("elu celu leaky_relu hardshrink softshrink", keeps_zero=finite_factors),
     *elements("softplus _prelu_kernel"),
-    Op("glu", glu),
+    Op("glu", glu, rows=packed.along()),
     Op("log_sigmoid_forward", log_sigmoid_forward, sparse=on_values, rows=as_values),
     # Derivatives, for callers below autograd.
     *elements(

@@ -15,8 +15,9 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import tracked, transforming
 from ..errors import expect_shape
-from ..op import Op
+from ..op import Form, Op
 from ..pair import Pair
+from ..rows import features as packed
 from ..select import guard, zeroed
 from ..shared.running import track
 from ..shared.standardize import Parameter, along, standardize
@@ -189,9 +190,14 @@ def _reserve(x: Operand) -> Pair:
 
 
 ROWS = [
-    Op("batch_norm", batch_norm, sparse=instead(layers.keeping(layers.batch_norm))),
+    Op(
+        "batch_norm",
+        batch_norm,
+        sparse=instead(layers.keeping(layers.batch_norm)),
+        rows=Form("one batch", packed.batch_norm),
+    ),
     Op("instance_norm", instance_norm, sparse=instead(layers.keeping(layers.instance_norm))),
-    Op("native_batch_norm", native_batch_norm),
+    Op("native_batch_norm", native_batch_norm, rows=Form("one batch", packed.batch_norm)),
     Op("_native_batch_norm_legit", native_batch_norm),
     Op("_native_batch_norm_legit.no_stats", without_buffers),
     Op("_native_batch_norm_legit_no_training", fixed),

@@ -14,6 +14,7 @@ from .. import masks, pair
 from ..errors import expect_shape
 from ..op import Op, rows
 from ..pair import Pair
+from ..rows import losses as packed
 from ..select import select, zeroed
 from ..shared.averaging import MEAN, NONE, reduced
 from ..sparse import forms
@@ -167,8 +168,16 @@ def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tens
 
 
 ROWS = [
-    Op("cross_entropy_loss", cross_entropy, batched=True, sparse=instead(forms.cross_entropy)),
-    *rows("nll_loss nll_loss2d nll_loss_nd", nll_loss, batched=True, sparse=instead(forms.nll_loss)),
+    Op(
+        "cross_entropy_loss",
+        cross_entropy,
+        batched=True,
+        sparse=instead(forms.cross_entropy),
+        rows=packed.classes,
+    ),
+    *rows(
+        "nll_loss nll_loss2d nll_loss_nd", nll_loss, batched=True, sparse=instead(forms.nll_loss), rows=packed.classes
+    ),
     Op("nll_loss_forward", nll_loss_forward),
     Op("nll_loss2d_forward", nll_loss_forward),
 ]

@@ -14,6 +14,7 @@ from .. import errors, masks, pair
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
+from ..rows import features as packed
 from ..select import filled, select, zeroed
 
 Operand = Pair | Tensor
@@ -181,10 +182,10 @@ def low_level_bag(*arguments: Any) -> tuple[Any, ...]:
 
 
 ROWS = [
-    Op("embedding", embedding),
+    Op("embedding", embedding, rows=packed.appended),
     Op("embedding_renorm_", renorm),
     Op("embedding_bag", embedding_bag),
     Op("_embedding_bag", low_level_bag),
     Op("_embedding_bag_forward_only", low_level_bag),
-    Op("one_hot", one_hot),
+    Op("one_hot", one_hot, rows=packed.appended),
 ]

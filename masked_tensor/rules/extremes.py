@@ -13,6 +13,8 @@ from .. import masks, shapes
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
+from ..rows import reduction as packed
+from ..rows.features import along
 from ..select import select
 from ..shared import chunks
 from ..sparse import forms
@@ -140,14 +142,14 @@ def aminmax_dim(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple
 
 
 ROWS = [
-    Op("amax", extreme, {"which": "max"}, sparse=instead(forms.amax)),
-    Op("amin", extreme, {"which": "min"}, sparse=instead(forms.amin)),
-    Op("argmax", position, {"which": "max"}, sparse=instead(forms.argmax)),
-    Op("argmin", position, {"which": "min"}, sparse=instead(forms.argmin)),
-    Op("max.dim", with_indices, {"which": "max"}, sparse=instead(forms.max)),
-    Op("min.dim", with_indices, {"which": "min"}, sparse=instead(forms.min)),
-    Op("max", extreme, {"which": "max"}, sparse=instead(forms.max)),
-    Op("min", extreme, {"which": "min"}, sparse=instead(forms.min)),
+    Op("amax", extreme, {"which": "max"}, sparse=instead(forms.amax), rows=packed.reduced(1, packed.extreme("amax"))),
+    Op("amin", extreme, {"which": "min"}, sparse=instead(forms.amin), rows=packed.reduced(1, packed.extreme("amin"))),
+    Op("argmax", position, {"which": "max"}, sparse=instead(forms.argmax), rows=along(1, None)),
+    Op("argmin", position, {"which": "min"}, sparse=instead(forms.argmin), rows=along(1, None)),
+    Op("max.dim", with_indices, {"which": "max"}, sparse=instead(forms.max), rows=along()),
+    Op("min.dim", with_indices, {"which": "min"}, sparse=instead(forms.min), rows=along()),
+    Op("max", extreme, {"which": "max"}, sparse=instead(forms.max), rows=packed.reduced()),
+    Op("min", extreme, {"which": "min"}, sparse=instead(forms.min), rows=packed.reduced()),
     Op("aminmax", aminmax, sparse=instead(forms.aminmax)),
     Op("_aminmax", aminmax_dim),
 ]

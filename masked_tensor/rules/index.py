@@ -13,6 +13,8 @@ from .. import masks, pair
 from ..compat import OpOverload, real
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows import features as packed
+from ..rows.lifts import instead
 from ..select import select
 from .choose import masked_fill
 
@@ -193,7 +195,7 @@ ROWS = [
     Op("index", index, generic=True),
     Op("_unsafe_index", index, generic=True),
     Op("_unsafe_masked_index", index_or),
-    Op("gather", gather),
+    Op("gather", gather, rows=instead(packed.gather)),
     Op("index_select", index_select),
     Op("take", take),
     Op("masked_select", masked_select),

@@ -11,6 +11,8 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows import joins as packed
+from ..rows.lifts import instead
 
 
 def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
@@ -71,8 +73,8 @@ def _payload(parts: Sequence[Pair]) -> Payload:
 
 
 ROWS = [
-    Op("cat", cat),
-    Op("stack", stack),
+    Op("cat", cat, rows=instead(packed.cat)),
+    Op("stack", stack, rows=instead(packed.stack)),
     Op("_stack", stack),
     Op("block_diag", block_diag),
     Op("_chunk_cat", chunk_cat),

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload, schema
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair
+from ..rows import losses as packed
 from ..select import guard, select, zeroed
 from ..shared.averaging import MEAN, NONE, SUM, averaged, reduced
 from ..sparse.lifts import on_values
@@ -65,8 +66,9 @@ PARAMETERS = {
     op: tuple(a.name for a in schema(op).arguments)
     for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
 }
+LIFTS: dict[str, Any] = {"generic": True, "sparse": on_values, "rows": packed.elementwise}
 ROWS = [
-    *(Op(name, elementwise, {"vanishing": True}, generic=True, sparse=on_values) for name in DISTANCES.split()),
-    *(Op(name, elementwise, generic=True, sparse=on_values) for name in NAMES.split()),
-    Op("binary_cross_entropy", elementwise, {"ranged": True}, generic=True, sparse=on_values),
+    *rows(DISTANCES, elementwise, params={"vanishing": True}, **LIFTS),
+    *rows(NAMES, elementwise, **LIFTS),
+    Op("binary_cross_entropy", elementwise, {"ranged": True}, **LIFTS),
 ]

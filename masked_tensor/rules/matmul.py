@@ -15,6 +15,7 @@ from .. import masks, pair
 from ..compat import OpOverload, tracked, transforming
 from ..op import Op, rows
 from ..pair import Pair
+from ..rows import features as packed
 from ..select import finished, guard, zeroed
 from ..sparse import product as sparse_product
 from ..sparse.lifts import instead
@@ -129,12 +130,14 @@ def multilinear(op: OpOverload, *arguments: Any) -> Pair:
 
 
 ROWS = [
-    *rows("mm mv matmul", product, generic=True, sparse=instead(sparse_product.matmul)),
+    *rows("mm matmul", product, generic=True, sparse=instead(sparse_product.matmul), rows=packed.product),
+    Op("mv", product, generic=True, sparse=instead(sparse_product.matmul)),
     *rows("bmm dot vdot", product, generic=True),
-    *rows("addmm addmv", affine, generic=True, sparse=instead(sparse_product.affine)),
+    Op("addmm", affine, generic=True, sparse=instead(sparse_product.affine), rows=packed.affine),
+    Op("addmv", affine, generic=True, sparse=instead(sparse_product.affine)),
     Op("addbmm", affine, generic=True),
     Op("baddbmm", affine, {"scores": True}, generic=True),
-    Op("linear", linear, sparse=instead(sparse_product.linear)),
+    Op("linear", linear, sparse=instead(sparse_product.linear), rows=packed.linear),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
     Op("_trilinear", multilinear, generic=True),

@@ -13,6 +13,7 @@ from torch import Tensor
 from .. import masks, shapes
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
 from ..sparse import forms
@@ -103,8 +104,20 @@ def with_mean(
 
 
 ROWS = [
-    Op("var.correction", var, sparse=instead(forms.var)),
-    Op("std.correction", std, sparse=instead(forms.std)),
-    Op("var_mean.correction", with_mean, {"rule": var}, sparse=instead(forms.var_mean)),
-    Op("std_mean.correction", with_mean, {"rule": std}, sparse=instead(forms.std_mean)),
+    Op("var.correction", var, sparse=instead(forms.var), rows=packed.reduced(counted=True)),
+    Op("std.correction", std, sparse=instead(forms.std), rows=packed.reduced(counted=True)),
+    Op(
+        "var_mean.correction",
+        with_mean,
+        {"rule": var},
+        sparse=instead(forms.var_mean),
+        rows=packed.reduced(counted=True),
+    ),
+    Op(
+        "std_mean.correction",
+        with_mean,
+        {"rule": std},
+        sparse=instead(forms.std_mean),
+        rows=packed.reduced(counted=True),
+    ),
 ]

@@ -10,8 +10,9 @@ from torch import Tensor
 
 from .. import masks, pair, shapes
 from ..compat import OpOverload, schema
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair
+from ..rows import reduction as packed
 from ..select import filled, zeroed
 from ..sparse import forms
 from ..sparse.lifts import instead
@@ -46,8 +47,7 @@ TAKES_DIM = {
     for op in (getattr(packet, name) for name in packet.overloads())
 }
 ROWS = [
-    Op("linalg_vector_norm", norm, generic=True, sparse=instead(forms.norm)),
-    Op("norm", norm, generic=True, sparse=instead(forms.norm)),
+    *rows("linalg_vector_norm norm", norm, generic=True, sparse=instead(forms.norm), rows=packed.reduced(2)),
     Op("native_norm", norm, generic=True, sparse=instead(forms.norm)),
     Op("dist", dist, sparse=instead(forms.dist)),
 ]

@@ -14,6 +14,7 @@ from .. import masks, pair
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
+from ..rows import features as packed
 from ..select import finished, guard, zeroed
 from ..shared.chunks import rounds
 from ..shared.standardize import Parameter, along, smallest_eps, standardize
@@ -207,10 +208,10 @@ def _check(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> 
 
 
 ROWS = [
-    Op("layer_norm", layer_norm, sparse=instead(layers.keeping(layers.layer_norm))),
-    Op("native_layer_norm", native_layer_norm),
-    Op("rms_norm", rms_norm, sparse=instead(layers.keeping(layers.rms_norm))),
-    Op("_fused_rms_norm", fused_rms_norm),
+    Op("layer_norm", layer_norm, sparse=instead(layers.keeping(layers.layer_norm)), rows=packed.normalized),
+    Op("native_layer_norm", native_layer_norm, rows=packed.normalized),
+    Op("rms_norm", rms_norm, sparse=instead(layers.keeping(layers.rms_norm)), rows=packed.normalized),
+    Op("_fused_rms_norm", fused_rms_norm, rows=packed.normalized),
     Op("group_norm", group_norm, sparse=instead(layers.keeping(layers.group_norm))),
     Op("native_group_norm", native_group_norm),
     Op("_weight_norm", weight_norm),

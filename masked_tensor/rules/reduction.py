@@ -17,6 +17,7 @@ from .. import masks, shapes
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
 from ..sparse import forms
@@ -206,14 +207,14 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
 
 
 ROWS = [
-    Op("sum", sum, sparse=instead(forms.sum)),
-    Op("mean", mean, sparse=instead(forms.mean)),
-    Op("prod", prod, sparse=instead(forms.prod)),
-    Op("nansum", nansum, sparse=instead(forms.nansum)),
-    Op("logsumexp", logsumexp, sparse=instead(forms.logsumexp)),
-    Op("any", any, sparse=instead(forms.any)),
-    Op("all", all, sparse=instead(forms.all)),
-    Op("count_nonzero", count_nonzero, sparse=instead(forms.count_nonzero)),
+    Op("sum", sum, sparse=instead(forms.sum), rows=packed.reduced(1, packed.sums)),
+    Op("mean", mean, sparse=instead(forms.mean), rows=packed.reduced(1, packed.means)),
+    Op("prod", prod, sparse=instead(forms.prod), rows=packed.reduced()),
+    Op("nansum", nansum, sparse=instead(forms.nansum), rows=packed.reduced()),
+    Op("logsumexp", logsumexp, sparse=instead(forms.logsumexp), rows=packed.reduced()),
+    Op("any", any, sparse=instead(forms.any), rows=packed.reduced()),
+    Op("all", all, sparse=instead(forms.all), rows=packed.reduced()),
+    Op("count_nonzero", count_nonzero, sparse=instead(forms.count_nonzero), rows=packed.reduced()),
     Op("trace", trace),
     Op("trapezoid.dx", trapezoid, batched=True),
     Op("trapz.dx", trapezoid, batched=True),

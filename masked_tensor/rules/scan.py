@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..op import Op
 from ..pair import Pair
+from ..rows import features as packed
 from ..select import filled
 from ..sparse.lifts import scan, scan_extreme
 from .extremes import identity
@@ -32,10 +33,10 @@ def logcumsumexp(x: Pair, dim: int) -> Pair:
 
 
 ROWS = [
-    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan),
-    Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan),
-    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme),
-    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme),
-    Op("logcumsumexp", logcumsumexp, sparse=scan),
+    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan, rows=packed.along()),
+    Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan, rows=packed.along()),
+    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme, rows=packed.along()),
+    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme, rows=packed.along()),
+    Op("logcumsumexp", logcumsumexp, sparse=scan, rows=packed.along()),
     Op("_logcumsumexp", logcumsumexp),
 ]

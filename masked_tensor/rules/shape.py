@@ -14,6 +14,7 @@ from .. import errors, masks
 from ..compat import OpOverload
 from ..op import Lift, Op, rows
 from ..pair import Pair
+from ..rows import places
 from ..rows import views as packed_views
 from ..rows.lifts import instead as packed
 from ..select import select
@@ -131,8 +132,8 @@ ROWS = [
     *moving("permute", move, instead(views.permute), rows=packed(packed_views.permute)),
     *moving("unsqueeze", move, instead(views.unsqueeze), rows=packed(packed_views.unsqueeze)),
     *moving("squeeze", move, instead(views.squeeze), rows=packed(packed_views.squeeze)),
-    *moving("select", move, instead(views.select), rows=packed(packed_views.select)),
-    *moving("slice", move, instead(views.slice_), rows=packed(packed_views.slice_)),
+    *moving("select", move, instead(views.select), rows=packed(places.select)),
+    *moving("slice", move, instead(views.slice_), rows=packed(places.slice_)),
     *moving("unbind", move, instead(views.unbind), rows=packed(packed_views.unbind)),
     *moving("expand", move, instead(views.expand), rows=packed(packed_views.expand)),
     *moving("alias", move, rows=packed(packed_views.alias)),

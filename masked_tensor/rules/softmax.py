@@ -15,6 +15,7 @@ from ..compat import tracked, transforming
 from ..fill import fill_bits
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows import features as packed
 from ..select import cleared, guard, select
 from ..sparse import forms
 from ..sparse.lifts import instead
@@ -133,11 +134,17 @@ class _Softmax(torch.autograd.Function):
 
 
 ROWS = [
-    Op("softmax", softmax, sparse=instead(forms.softmax)),
-    Op("log_softmax", softmax, {"log": True}, sparse=instead(forms.log_softmax)),
-    Op("_softmax", native, sparse=instead(forms.softmax)),
-    Op("_log_softmax", native, {"log": True}, sparse=instead(forms.log_softmax)),
-    Op("_safe_softmax", softmax, {"mode": "inf_as_zero"}, sparse=instead(forms.safe_softmax)),
+    Op("softmax", softmax, sparse=instead(forms.softmax), rows=packed.along()),
+    Op("log_softmax", softmax, {"log": True}, sparse=instead(forms.log_softmax), rows=packed.along()),
+    Op("_softmax", native, sparse=instead(forms.softmax), rows=packed.along()),
+    Op("_log_softmax", native, {"log": True}, sparse=instead(forms.log_softmax), rows=packed.along()),
+    Op(
+        "_safe_softmax",
+        softmax,
+        {"mode": "inf_as_zero"},
+        sparse=instead(forms.safe_softmax),
+        rows=packed.along(),
+    ),
     Op("_softmax_backward_data", backward_data),
     Op("_log_softmax_backward_data", backward_data, {"log": True}),
 ]

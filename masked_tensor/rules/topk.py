@@ -10,6 +10,7 @@ from .. import masks
 from ..compat import real
 from ..op import Op
 from ..pair import Pair
+from ..rows import features as packed
 from ..sparse import sorting
 from ..sparse.lifts import instead
 from .extremes import greatest
@@ -62,4 +63,4 @@ def _block(data: Tensor, k: int, dim: int, largest: bool) -> int | None:
     return next((size for size in (32, *range(48, 15, -1)) if n % size == 0 and 0 < 4 * k * size <= n), None)
 
 
-ROWS = [Op("topk", topk, sparse=instead(sorting.topk))]
+ROWS = [Op("topk", topk, sparse=instead(sorting.topk), rows=packed.along(2))]

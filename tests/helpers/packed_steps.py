@@ -238,6 +238,132 @@ def written(rng: random.Random, x: Tensor) -> Step | None:
     return write
 
 
+def along(rng: random.Random, x: Tensor) -> Step | None:
+    dim = rng.randrange(-x.dim(), x.dim())
+    k = min(2, x.shape[dim])
+    calls: list[Step] = [
+        lambda x: x.double().softmax(dim),
+        lambda x: x.double().log_softmax(dim),
+        lambda x: x.double().cumsum(dim),
+        lambda x: x.double().cummax(dim).values,
+        lambda x: x.double().topk(k, dim).values,
+        lambda x: x.double().sort(dim).values,
+        lambda x: x.double().max(dim, keepdim=True).values,
+        lambda x: x.double().argmax(dim),
+        lambda x: F.normalize(x.double(), dim=dim),
+    ]
+    if x.shape[dim] % 2 == 0:
+        calls.append(lambda x: F.glu(x.double(), dim))
+    return rng.choice(calls)
+
+
+def linear(rng: random.Random, x: Tensor) -> Step | None:
+    if x.dim() < 2:
+        return None
+    n, m = x.shape[-1], rng.choice([1, 3, 4])
+    w, b = drawn(rng, (m, n)).requires_grad_(), drawn(rng, (m,)).requires_grad_()
+    kind = rng.randrange(4)
+    if kind == 0 and x.dim() == 2:
+        return with_parameters(lambda x: torch.addmm(b, x.double(), w.t()), w, b)
+    if kind == 1 and x.dim() == 2:
+        return with_parameters(lambda x: torch.mm(x.double(), w.t()), w)
+    if kind == 2:
+        return with_parameters(lambda x: x.double() @ w.t(), w)
+    return with_parameters(lambda x: F.linear(x.double(), w, b), w, b)
+
+
+def normalized(rng: random.Random, x: Tensor) -> Step | None:
+    if x.dim() < 2:
+        return None
+    shape = x.shape[-rng.randint(1, min(2, x.dim() - 1)) :]
+    w, b = drawn(rng, shape).requires_grad_(), drawn(rng, shape).requires_grad_()
+    if rng.random() < 0.5:
+        return with_parameters(lambda x: F.layer_norm(x.double(), shape, w, b), w, b)
+    return with_parameters(lambda x: F.rms_norm(x.double(), shape, w, 1e-5), w)
+
+
+def batch_normalized(rng: random.Random, x: Tensor) -> Step | None:
+    if x.dim() not in (2, 3) or x.numel() <= x.shape[1]:
+        return None
+    w, b = drawn(rng, x.shape[1:2]).requires_grad_(), drawn(rng, x.shape[1:2]).requires_grad_()
+    mean, var = torch.zeros(x.shape[1], dtype=torch.float64), torch.ones(x.shape[1], dtype=torch.float64)
+
+    def step(x: Any) -> Any:
+        running = mean.clone(), var.clone()
+        y = F.batch_norm(x.double(), *running, w, b, training=True)
+        return y * running[0].sum() + running[1].sum()
+
+    return with_parameters(step, w, b)
+
+
+def looked_up(rng: random.Random, x: Tensor) -> Step:
+    table = drawn(rng, (5, rng.choice([1, 3]))).requires_grad_()
+    if rng.random() < 0.3:
+        return lambda x: F.one_hot((x.double().abs() * 100).long() % 5, 5) * 2.0
+    return with_parameters(lambda x: F.embedding((x.double().abs() * 100).long() % 5, table), table)
+
+
+def reduced(rng: random.Random, x: Tensor) -> Step:
+    dims = tuple(rng.sample(range(-x.dim(), 0), rng.randint(1, x.dim())))
+    keepdim = rng.random() < 0.5
+    calls: list[Step] = [
+        lambda x: x.double().sum(dims, keepdim),
+        lambda x: x.double().mean(dims, keepdim),
+        lambda x: x.double().amax(dims, keepdim),
+        lambda x: x.double().logsumexp(dims, keepdim),
+        lambda x: x.double().var(dims, correction=0, keepdim=keepdim),
+        lambda x: x.double().norm(dim=dims, keepdim=keepdim),
+        lambda x: (x.double() > 0.5).any(dims[0], keepdim),
+        lambda x: x.double().prod(dims[0], keepdim),
+        lambda x: x.double().sum(),
+        lambda x: x.double().mean(),
+        lambda x: x.double().max(),
+        lambda x: x.double().norm(),
+    ]
+    return rng.choice(calls)
+
+
+def lost(rng: random.Random, x: Tensor) -> Step:
+    reduction = rng.choice(["none", "mean", "sum"])
+    target = drawn(rng, broadcastable(rng, x.shape))
+    op = rng.choice([F.mse_loss, F.l1_loss, F.smooth_l1_loss, F.huber_loss])
+    if rng.random() < 0.4:
+        return lambda x: op(x.double(), x.double().detach().sin() + 1, reduction=reduction)
+    return lambda x: op(x.double(), target.expand(x.shape), reduction=reduction)
+
+
+def classified(rng: random.Random, x: Tensor) -> Step | None:
+    if x.dim() < 2:
+        return None
+    shape = (x.shape[0], *x.shape[2:])
+    target = (drawn(rng, shape).abs() * 100).long() % x.shape[1]
+    if rng.random() < 0.4:
+        target[drawn(rng, shape) > 0.5] = -100
+    weight = drawn(rng, x.shape[1:2], positive=True) if rng.random() < 0.3 else None
+    reduction, smoothing = rng.choice(["none", "mean", "sum"]), rng.choice([0.0, 0.1])
+    if rng.random() < 0.4:  # targets with the tensor's own holes
+        return lambda x: F.cross_entropy(
+            x.double(), x.double().argmax(1), weight, reduction=reduction, label_smoothing=smoothing
+        )
+    return lambda x: F.cross_entropy(x.double(), target, weight, reduction=reduction, label_smoothing=smoothing)
+
+
+def joined(rng: random.Random, x: Tensor) -> Step:
+    dim, plain = rng.randrange(-x.dim(), x.dim()), drawn(rng, x.shape)
+    return rng.choice(
+        [
+            lambda x: torch.cat([x.double(), x.double() * 2], dim),
+            lambda x: torch.stack([x.double(), x.double() * 2], dim),
+            lambda x: torch.cat([x.double(), plain], dim),
+        ]
+    )
+
+
+def gathered(rng: random.Random, x: Tensor) -> Step:
+    dim = rng.randrange(-x.dim(), x.dim())
+    return lambda x: x.double().gather(dim, x.double().argmax(dim, keepdim=True))
+
+
 CORE: list[Maker] = [
     unary,
     activation,
@@ -265,4 +391,16 @@ CORE: list[Maker] = [
     in_place,
     written,
 ]
-STEPS: list[Maker] = [*CORE]
+FORMS: list[Maker] = [
+    along,
+    linear,
+    normalized,
+    batch_normalized,
+    looked_up,
+    reduced,
+    lost,
+    classified,
+    joined,
+    gathered,
+]
+STEPS: list[Maker] = [*CORE, *FORMS, *FORMS]

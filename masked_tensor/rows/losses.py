@@ -1,0 +1,67 @@
+"""Losses over what is stored: an elementwise loss of aligned values, cross entropy of rows of class logits."""
+
+from typing import Any
+
+from torch import Tensor
+
+from .. import pair
+from ..op import Form, NoForm, Rule
+from ..pair import Pair
+from .operands import aligned, like, matched
+from .packed import Frame, Packed, canonical, gathered, made
+from .views import arranged, permute
+
+
+def _elementwise(rule: Rule, op: Rule) -> Rule:
+    """Reduced over everything, the loss is that of the stored values, of which there is at least one."""
+
+    def form(*args: Any, **kwargs: Any) -> Any:
+        if any(isinstance(v, Packed | Pair | Tensor) for v in kwargs.values()):
+            raise NoForm
+        lead, values = aligned(args)
+        if not lead.values.numel():
+            raise NoForm
+        values = [_wide(v, lead) for v in values]
+        result = (rule if any(type(v) is Pair for v in values) else op)(*values, **kwargs)
+        data = result.data if isinstance(result, Pair) else result
+        return pair.of(result) if data.dim() == 0 else like(result, lead)
+
+    return form
+
+
+def _wide(value: Any, lead: Packed) -> Any:
+    if isinstance(value, Tensor) and value.dim():
+        return value.expand(lead.stored)
+    return value
+
+
+elementwise = Form("loss", _elementwise)
+
+
+def _classes(rule: Rule, op: Rule) -> Rule:
+    """Rows of logits and one target for each: all other dimensions are one batch."""
+
+    def form(x: Any, target: Any, weight: Any = None, reduction: int = 1, *args: Any, **kwargs: Any) -> Any:
+        if type(x) is not Packed or type(weight) in (Packed, Pair) or len(x.order) < 2 or not x.values.numel():
+            raise NoForm
+        rest = [d for d in range(len(x.order)) if d != 1]
+        shape = target.data.shape if type(target) is Pair else target.shape
+        if tuple(shape) != tuple(x.shape[d] for d in rest):
+            raise NoForm  # probabilities, or an error
+        y = arranged(canonical(permute(x, [*rest, 1])), [-1])
+        samples = Frame(y.stored[:-1], y.rows, y.order[:-1], None)
+        t = matched(target, samples) if type(target) is Packed else gathered(pair.of(target), samples)
+        count = y.values.shape[:-1].numel()
+        logits, chosen = y.pair(), t.pair()
+        flat = Pair(logits.data.reshape(count, -1), logits.mask.reshape(count, -1), logits.payload)
+        named = Pair(chosen.data.expand(samples.stored).reshape(-1), chosen.mask.expand(samples.stored).reshape(-1))
+        result = rule(flat, named, weight, reduction, *args, **kwargs)
+        if reduction != 0:
+            return result
+        entries = Pair(result.data.view(samples.stored), result.mask.view(samples.stored), result.payload)
+        return made(entries, y, y.order[:-1])
+
+    return form
+
+
+classes = Form("rows of classes", _classes)

@@ -1,0 +1,50 @@
+"""Cuts through time: ``x[:, i]`` is one row of each sequence, ``x[:, a:b]`` the rows of a narrower grid."""
+
+from functools import partial
+from typing import Any
+
+import torch
+
+from .. import masks
+from ..op import NoForm
+from ..pair import Pair
+from . import order as orders
+from . import views
+from .order import GRID
+from .packed import Packed
+
+
+def select(x: Packed, dim: int, index: int) -> Packed | Pair:
+    """``x.select(dim, index)``: of a feature, or of one place of every sequence."""
+    d = views.position(dim, x)
+    if x.order[d] != (1,) or (0,) not in x.order or not x.values.shape[0]:
+        return views.select(x, dim, index)
+    time = x.rows.grid[1]
+    if not -time <= index < time:
+        raise NoForm
+    stored = x.rows.numbers[:, index % time]
+    some = stored >= 0
+    data = x.values.index_select(0, stored.clamp_min(0))
+    inner = None if x.inner is None else x.inner.index_select(0, stored.clamp_min(0))
+    read = [0 if a == 0 else a - GRID + 1 for a in orders.sequence(x.order) if a != 1]
+    shape = [n for k, n in enumerate(x.shape) if k != d]
+    wide = some.reshape(-1, *(1,) * (data.dim() - 1))
+    mask = wide.expand(data.shape) if inner is None else wide & inner
+    return Pair(data.permute(read).reshape(shape), masks.reshape(mask.permute(read), shape))
+
+
+def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
+    """``x[..., start:end]``: of a feature, or of time."""
+    d = views.position(dim, x)
+    if x.order[d] != (1,):
+        return views.slice_(x, dim, start, end, step)
+    time = x.rows.grid[1]
+    first, last, step = slice(start, end, step).indices(time)
+    if (first, last, step) == (0, time, 1):
+        return views.alias(x)
+    if step != 1 or last <= first:
+        raise NoForm
+    rows, kept = x.rows.cut(first, last)
+    take: Any = partial(torch.index_select, dim=0, index=kept)
+    inner = None if x.inner is None else take(x.inner)
+    return Packed(take(x.values), rows, x.order, inner, x.payload)
