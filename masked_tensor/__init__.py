@@ -39,6 +39,8 @@ from .functional import *  # noqa: F403 (its names are listed there)
 from .layouts import specified_mask
 from .pair import Pair, Payload
 
+__version__ = "0.1.0"  #: the one place where it stands
+
 __all__ = [
     "MaskMismatchError",
     "MaskedTensor",

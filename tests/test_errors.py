@@ -887,7 +887,7 @@ def test_modes_and_rows() -> None:
     refused(
         KeyError,
         lambda: mt.explain("no_such_op"),
-        """no row for 'no_such_op'; composite operators follow from the rows of their parts""",
+        """no operator is known as 'no_such_op'; python -m masked_tensor prints all""",
     )
     refused(
         ValueError,

@@ -4,9 +4,14 @@ import subprocess
 import sys
 
 import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
 
+import masked_tensor as mt
 from masked_tensor import explain
 from masked_tensor.api.inspect import families
+from masked_tensor.api.names import operators
 from masked_tensor.engine import table
 
 
@@ -24,9 +29,32 @@ def test_explain_knows_every_way_to_name_an_op(name: str) -> None:
     assert explain(name)
 
 
+CALLED = [
+    ("cross_entropy", "cross_entropy_loss"), (F.mse_loss, "mse_loss"), (nn.Conv1d, "conv1d"), (torch.sum, "sum"),
+    (torch.Tensor.sum, "sum"), ("Tensor.sum", "sum"), ("torch.sum", "sum"), ("x.sum()", "sum"), ("F.relu", "relu"),
+    ("nn.Linear", "linear"), (nn.Linear(1, 1), "linear"), (nn.LSTM, "lstm"), (nn.LayerNorm, "layer_norm"),
+    (nn.Dropout, "dropout"), (nn.BatchNorm1d, "batch_norm"), ("@", "matmul"), ("+", "add"), ("x[i]", "index"),
+    (F.max_pool1d, "max_pool1d"), (nn.MaxPool1d, "max_pool1d"), ("__getitem__", "index"),
+    ("interpolate", "upsample_nearest1d"), (F.normalize, "norm"), (nn.CrossEntropyLoss, "cross_entropy_loss"),
+    (nn.GELU(), "gelu"), (mt.sum, "sum"), ("multi_head_attention_forward", "linear"), ("linalg.norm", "norm"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "op"), CALLED, ids=[str(t)[:40] for t, _ in CALLED])
+def test_explain_takes_what_a_user_types(typed: object, op: str) -> None:
+    assert op in operators(typed)
+    assert f"aten::{op}" in explain(typed) or f"{op}," in explain(typed).splitlines()[0] + ","
+
+
+@pytest.mark.parametrize("typed", [torch.einsum, "torch.einsum", "pad", F.pad, "stft", "tensordot", torch.fft.fft])
+def test_explain_of_what_torch_composes(typed: object) -> None:
+    assert "torch composes it of other operators" in explain(typed)
+    assert "modules that it is made of" in explain(nn.Transformer)
+
+
 def test_explain_of_an_unknown_op() -> None:
-    with pytest.raises(KeyError, match="no row for 'no_such_op'"):
-        explain("no_such_op")
+    with pytest.raises(KeyError, match="no operator is known as 'sofmax'; did you mean softmax"):
+        explain("sofmax")
 
 
 def test_rows_of_every_family_can_be_explained() -> None:
@@ -46,6 +74,10 @@ def test_the_command_line() -> None:
     assert "pointwise (" in run.stdout
     one = subprocess.run([sys.executable, "-m", "masked_tensor", "relu"], capture_output=True, text=True, check=True)
     assert "law   Elementwise" in one.stdout
+    usage = subprocess.run(
+        [sys.executable, "-m", "masked_tensor", "--help"], capture_output=True, text=True, check=True
+    )
+    assert "usage: python -m masked_tensor" in usage.stdout
     unknown = subprocess.run([sys.executable, "-m", "masked_tensor", "no_such"], capture_output=True, text=True)
     assert unknown.returncode == 1
-    assert "no row for 'no_such'" in unknown.stderr
+    assert "no operator is known as 'no_such'" in unknown.stderr

@@ -5,7 +5,7 @@ Each is a function of a masked tensor, and a method of the same name.  All are d
 
 from collections.abc import Sequence
 from types import MethodType
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -154,7 +154,7 @@ def to_numpy_ma(x: MaskedTensor) -> Any:
 def dense(x: MaskedTensor) -> MaskedTensor:
     """``x`` itself, or its strided form if it is sparse: what is not stored is a hole."""
     if type(x) is MaskedTensor and layouts.is_sparse(x):
-        return cast(MaskedTensor, x.to_dense())
+        return x.to_dense()
     return x
 
 

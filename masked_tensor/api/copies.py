@@ -127,7 +127,7 @@ def _copied(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
 def shallow(x: MaskedTensor) -> MaskedTensor:
     """``copy.copy``: another tensor over the same memory."""
     _leaf_only(x, "copy")
-    result = cast(MaskedTensor, x.detach().requires_grad_(x.requires_grad))
+    result = x.detach().requires_grad_(x.requires_grad)
     result.__dict__.update(_attributes(x))
     return result
 

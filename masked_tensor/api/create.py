@@ -5,7 +5,7 @@ given, and zeroes what it masks out.  Only here are values looked at, to refuse 
 """
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -76,7 +76,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
             f"as_masked_tensor wraps a tensor without a copy, got {type(data).__name__}; use masked_tensor(data, mask)"
         )
     if mask is None and type(data) is MaskedTensor and not layouts.is_sparse(data):
-        return cast(MaskedTensor, data.view_as(data))
+        return data.view_as(data)
     pair = given.pair(data)
     if mask is None and given.knows(data):
         return _wrapped(Pair(pair.data, layouts.own(pair.mask)))

@@ -1,31 +1,63 @@
-"""What an op means here: ``explain("softmax")`` and ``python -m masked_tensor --ops``."""
+"""What an op means here: ``explain("softmax")`` and ``python -m masked_tensor softmax``."""
 
+import difflib
 import inspect
+from typing import Any
 
 from ..compat import schema
 from ..engine import table
 from ..engine.table import Entry
 from ..rules import FAMILIES
+from . import names
 
 _HOME = {op: family.__name__ for family in FAMILIES for op in family.ROWS}
 
 
-def explain(op: str) -> str:
+def explain(op: Any) -> str:
     """The law, the rule and the row of an operator, as text.
 
-    ``op`` is an operator's name (``"add"``, ``"aten::add"``, ``"add.Tensor"``, ``"mylib::scale"``).
+    ``op`` is what one calls it: a name (``"add"``, ``"F.relu"``, ``"x.sum"``, ``"@"``, ``"aten::add.Tensor"``,
+    ``"mylib::scale"``), a function (``torch.einsum``), or a module or its class (``nn.Conv1d``).  What is made of
+    several operators says which; the first of them are explained.
 
-    Raises KeyError if no row is known under that name.
+    Raises KeyError, with the names that come close, if nothing is known under that name.
 
     Example::
 
         >>> print(explain("add.Tensor").splitlines()[0])
         aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+        >>> print(explain(torch.nn.CrossEntropyLoss).splitlines()[0])
+        CrossEntropyLoss calls cross_entropy_loss
     """
+    if isinstance(op, str):
+        found = _rows(op)
+        if found:
+            return found
+    called = names.operators(op)
+    shown = op if isinstance(op, str) else getattr(op, "__name__", type(op).__name__)
+    if called:
+        calls = f"{shown} calls {', '.join(called)}\n\n" if called != [shown] else ""
+        return calls + "\n\n".join(_rows(name) for name in called[:MOST])
+    composed = names.composite(op)
+    if composed:
+        return (
+            f"aten::{composed} has no row of its own: torch composes it of other operators, each with its own meaning. "
+            "One of them without a row raises UnsupportedOpError, which names it and the ways out."
+        )
+    if names.module(op):
+        return f"{shown} computes nothing itself: explain the modules that it is made of"
+    close = difflib.get_close_matches(str(shown), names.known(), 3)
+    hint = f"; did you mean {', '.join(close)}?" if close else "; python -m masked_tensor prints all"
+    raise KeyError(f"no operator is known as {shown!r}{hint}")
+
+
+MOST = 3  #: operators that are explained of those that a module calls
+
+
+def _rows(op: str) -> str:
+    """The rows of one operator, by its name in the dispatcher; empty if there is none."""
     wanted = op if "::" in op else f"aten::{op}"
     found = [e for e in table.ENTRIES.values() if wanted in (e.overload.name(), schema(e.overload).name)]
-    if not found:
-        raise KeyError(f"no row for {op!r}; composite operators follow from the rows of their parts")
     lines = [str(schema(e.overload)) for e in found]
     for row in {(e.op.rule, tuple(e.op.params.items())): e.op for e in found}.values():
         rule = row.rule
@@ -42,11 +74,11 @@ def families() -> dict[str, list[str]]:
     """The operators with a row, by the family their rule belongs to."""
     result: dict[str, list[str]] = {}
     for entry in table.ENTRIES.values():
-        names = result.setdefault(_family(entry), [])
+        group = result.setdefault(_family(entry), [])
         name = schema(entry.overload).name.removeprefix("aten::")
-        if entry.kind == "functional" and name not in names:
-            names.append(name)
-    return {family: sorted(names) for family, names in sorted(result.items())}
+        if entry.kind == "functional" and name not in group:
+            group.append(name)
+    return {family: sorted(group) for family, group in sorted(result.items())}
 
 
 def _family(entry: Entry) -> str:

@@ -5,7 +5,7 @@ imported.  A conversion that cannot carry a mask gives its result if nothing is 
 mask is dropped silently.
 """
 
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -143,7 +143,7 @@ def as_subclass(x: MaskedTensor, cls: type) -> MaskedTensor:
         raise TypeError(
             f"as_subclass({cls.__name__}) would drop the mask: use x.filled(value).as_subclass or x.get_data()"
         )
-    return cast(MaskedTensor, x.view_as(x))
+    return x.view_as(x)
 
 
 def no_interface(x: MaskedTensor) -> Any:

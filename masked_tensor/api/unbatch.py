@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, pack_sequence
 
 from .. import errors, layouts, masks, shapes
-from ..engine.tensor import MaskedTensor, pair_of
+from ..engine.tensor import MaskedTensor, equip, pair_of
 from . import convert
 
 
@@ -79,5 +79,4 @@ def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
     return steps
 
 
-for _exit in (lengths, unpad, to_nested, to_packed_sequence):
-    setattr(MaskedTensor, _exit.__name__, _exit)
+equip(lengths=lengths, unpad=unpad, to_nested=to_nested, to_packed_sequence=to_packed_sequence)

@@ -1,7 +1,6 @@
 """``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
 
 import hashlib
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -28,8 +27,14 @@ class _Spread:
             return rows.spread(x._packed)
 
 
+if TYPE_CHECKING:
+    from .methods import Methods  # made by tools/stub.py: what torch's methods give, and ours
+else:
+    Methods = Tensor
+
+
 @final
-class MaskedTensor(Tensor):
+class MaskedTensor(Methods):
     """A tensor with holes: plain data and a bool mask of its shape (True = valid).
 
     Make one with :func:`masked_tensor.masked_tensor`, :func:`masked_tensor.as_masked_tensor` or their sisters; use it
@@ -100,19 +105,6 @@ class MaskedTensor(Tensor):
         ]
         return f"MaskedTensor({pair.payload}, {self.requires_grad}, {parts}, {_code()})"
 
-    if TYPE_CHECKING:  # hung onto the class by api/, which needs the ports, which need this class
-
-        def get_data(self) -> Tensor: ...
-        def get_mask(self) -> Tensor: ...
-        def mask(self) -> Tensor: ...
-        def filled(self, value: complex) -> Tensor: ...
-        def to_tensor(self, value: complex) -> Tensor: ...
-        def compressed(self) -> Tensor: ...
-        def count(self, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor: ...
-        def to_numpy_ma(self) -> Any: ...
-        def harden_mask(self) -> "MaskedTensor": ...
-        def soften_mask(self) -> "MaskedTensor": ...
-
     @property
     def _data(self) -> Tensor:
         if cells.asked_from_outside():
@@ -152,6 +144,9 @@ def equip(**members: Any) -> None:
 
 
 ENGINE = tuple(MaskedTensor.__annotations__)  #: the attributes that are the engine's, not the user's
+
+
+MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
 
 
 @cache

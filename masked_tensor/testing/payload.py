@@ -1,7 +1,7 @@
 """What lies under a mask must be invisible: poison it, run, and compare."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +32,7 @@ def poison(x: MaskedTensor, payload: float = float("nan")) -> MaskedTensor:
     else:
         garbage = torch.full_like(data, torch.iinfo(data.dtype).max)
     result = wrap(Pair(torch.where(mask, data, garbage), mask))
-    return cast(MaskedTensor, result.requires_grad_()) if x.requires_grad else result
+    return result.requires_grad_() if x.requires_grad else result
 
 
 def assert_close(

@@ -1,0 +1,44 @@
+"""The package as it is published: one version, metadata, and what the sdist carries.  ``.ci/package`` builds it."""
+
+import re
+import subprocess
+import sys
+from importlib.metadata import metadata
+from pathlib import Path
+
+import pytest
+
+import masked_tensor as mt
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_one_version() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+", mt.__version__)
+    assert f"version: {mt.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert 'attr = "masked_tensor.__version__"' in (ROOT / "pyproject.toml").read_text()
+    said = subprocess.run(
+        [sys.executable, "-m", "masked_tensor", "--version"], capture_output=True, text=True, check=True
+    )
+    assert said.stdout == f"masked_tensor {mt.__version__}\n"
+
+
+def test_metadata() -> None:
+    try:
+        known = metadata("masked-tensor")
+    except ModuleNotFoundError:
+        pytest.skip("not installed, only imported")
+    assert known["License-Expression"] == "BSD-3-Clause"
+    assert known["Requires-Python"] == ">=3.10"
+    assert [r for r in known.get_all("Requires-Dist") if "extra ==" not in r] == ["torch>=2.11"]
+
+
+def test_the_class_is_where_users_find_it() -> None:
+    assert f"{mt.MaskedTensor.__module__}.{mt.MaskedTensor.__qualname__}" == "masked_tensor.MaskedTensor"
+
+
+def test_the_sdist_carries_what_the_tests_read() -> None:
+    manifest = (ROOT / "MANIFEST.in").read_text().split()
+    for name in ("tests", "docs", "tutorials", ".ci", "conftest.py", "constraints.txt", "CITATION.cff"):
+        assert name in manifest
+        assert (ROOT / name).exists()

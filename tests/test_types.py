@@ -1,0 +1,79 @@
+"""What editors and type checkers know of the package."""
+
+import ast
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import masked_tensor as mt
+
+ROOT = Path(__file__).parent.parent
+EVERYDAY = ROOT / "tests" / "everyday.py"
+STUB = ROOT / "masked_tensor" / "engine" / "methods.pyi"
+PINNED = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
+
+
+def checked(*command: str) -> str:
+    done = subprocess.run([sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_mypy_finds_nothing_wrong_with_everyday_lines() -> None:
+    pytest.importorskip("mypy")
+    assert "Success" in checked("mypy", "--config-file=", "--python-version=3.11", str(EVERYDAY))
+
+
+def test_pyright_finds_nothing_wrong_with_everyday_lines(tmp_path: Path) -> None:
+    pytest.importorskip("pyright")
+    config = {"include": [str(EVERYDAY)], "extraPaths": [str(ROOT)], "pythonVersion": "3.11"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    assert "0 errors" in checked("pyright", "--pythonpath", sys.executable, "--project", str(tmp_path))
+
+
+def test_everyday_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(EVERYDAY))
+    assert capsys.readouterr().out
+
+
+@pytest.mark.skipif(
+    not torch.__version__.startswith(PINNED.removeprefix("torch==")), reason="made from the pinned torch"
+)
+def test_the_stub_is_what_the_tool_makes() -> None:
+    assert STUB.read_text() == runpy.run_path(str(ROOT / "tools" / "stub.py"))["text"]()
+
+
+def methods() -> dict[str, str]:
+    """The methods of the stub that need no argument, and what they are said to give."""
+    body = next(n for n in ast.parse(STUB.read_text()).body if getattr(n, "name", "") == "Methods").body
+    found = {}
+    for node in body:
+        if isinstance(node, ast.FunctionDef) and node.returns is not None and not node.name.startswith("_"):
+            needed = len(node.args.args) - len(node.args.defaults) - 1
+            if needed == 0 and all(d is not None for d in node.args.kw_defaults):
+                found[node.name] = ast.unparse(node.returns)
+    return found
+
+
+@pytest.mark.parametrize("name", methods())
+def test_a_method_gives_what_the_stub_says(name: str) -> None:
+    for x in (
+        mt.masked_tensor([[1.0, None], [0.5, 0.25]]),
+        mt.masked_tensor([[1, None], [2, 3]]),
+        mt.masked_tensor([True, None]),
+    ):
+        try:
+            result: Any = getattr(x, name)()
+        except (RuntimeError, NotImplementedError, TypeError, ValueError, AssertionError, IndexError):
+            continue
+        if methods()[name] == "MaskedTensor":
+            assert type(result) is mt.MaskedTensor
+        elif methods()[name] == "Tensor":
+            assert isinstance(result, torch.Tensor)
+            assert type(result) is not mt.MaskedTensor
