@@ -225,3 +225,47 @@ def test_few_lines_are_kept_from_mypy_and_each_says_why() -> None:
     lines = [line for path in FILES for line in path.read_text().splitlines() if "type: ignore" in line]
     assert len(lines) <= 30
     assert [line.strip() for line in lines if not re.search(r"# type: ignore\[[a-z, -]+\]  # \w", line)] == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
+    """240 lines a file, 35 the body of a function: at the limit, look for the second idea."""
+    assert len(path.read_text().splitlines()) <= 240
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef):
+            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+            assert node.end_lineno - body[0].lineno < 35, node.name
+
+
+# ------------------------------------------------------------------------------------------------------------ floors
+
+
+def floors() -> list[set[str]]:
+    """The layers of the import contract, the highest first."""
+    contract = re.search(r"layers = \[(.*?)\n\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL)
+    return [set(re.split(r" [|:] ", layer)) for layer in re.findall(r'"(.+)"', contract[1])]
+
+
+def test_the_house_has_at_most_twelve_floors() -> None:
+    assert len(floors()) <= 12
+
+
+def test_only_the_rule_writers_kit_lies_flat() -> None:
+    flat = {path.stem for path in (ROOT / "masked_tensor").glob("*.py")} - {"__init__", "__main__"}
+    kit = {name for names in floors() for name in names if (ROOT / f"masked_tensor/{name}.py").exists()} - {"__main__"}
+    assert flat == kit
+    assert len(kit) <= 10
+
+
+def test_the_picture_of_the_floors_is_the_contract() -> None:
+    picture = re.search(r"```text\n(.*?)```", (ROOT / "docs/how.md").read_text(), re.DOTALL)
+    assert [set(re.split(r"  +", line)[0].split(", ")) for line in picture[1].splitlines()] == floors()
+
+
+def test_every_wing_has_its_law() -> None:
+    wings = {name for names in floors() for name in names if (ROOT / f"masked_tensor/{name}").is_dir()}
+    for name in wings:
+        law = ast.get_docstring(ast.parse((ROOT / f"masked_tensor/{name}/__init__.py").read_text())).partition("\n\n")[
+            0
+        ]
+        assert law.endswith("."), name

@@ -13,7 +13,7 @@ from torch import Tensor
 from .. import errors, masks
 from ..engine.cells import asked_from_outside
 from ..engine.ports import leave
-from ..engine.tensor import MaskedTensor, lend, pair_of, wrap
+from ..engine.tensor import MaskedTensor, equip, lend, pair_of, wrap
 from ..pair import Pair, plain
 from . import convert, copies
 from .show import HOLE
@@ -173,10 +173,9 @@ def _refuse(name: str, way_out: str) -> Any:
     return refused
 
 
-def hang() -> None:
-    """Gives MaskedTensor its protocol."""
-    elementwise = "write the function with torch ops, or apply it to x.compressed()"
-    methods = {
+_ELEMENTWISE = "write the function with torch ops, or apply it to x.compressed()"
+equip(
+    **{
         "__reduce_ex__": copies.reduce_ex,
         "__deepcopy__": copies.deepcopy,
         "__copy__": copies.shallow,
@@ -208,10 +207,6 @@ def hang() -> None:
         "const_data_ptr": data_ptr,
         "storage": _refuse("storage()", "use x.get_data().untyped_storage() for the data alone"),
         "untyped_storage": untyped_storage,
-        **{name: _refuse(f"{name}()", elementwise) for name in ("apply_", "map_", "map2_")},
+        **{name: _refuse(f"{name}()", _ELEMENTWISE) for name in ("apply_", "map_", "map2_")},
     }
-    for name, method in methods.items():
-        setattr(MaskedTensor, name, method)
-
-
-hang()
+)

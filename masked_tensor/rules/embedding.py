@@ -5,6 +5,7 @@ else 0, whose gradient then gains an exact zero.  Where an explicit zero would s
 frequency), the gradient is made with one row too many, to which the masked ids belong.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -131,13 +132,7 @@ def embedding_bag(
     safe = select(ids.data, mask, 0)[order]
     weights = None if samples is None else zeroed(samples)[order]
 
-    def bag(rows: Tensor, kind: int, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        op = torch.ops.aten._embedding_bag.default
-        result: tuple[Tensor, Tensor, Tensor, Tensor] = op(
-            rows, safe, begins, scale_grad_by_freq, kind, sparse, weights, False, padding
-        )
-        return result
-
+    bag = partial(_bag, safe, begins, scale_grad_by_freq, sparse, padding)
     entries = _per_bag(mask & (ids.data != padding) if padding >= 0 else mask, starts)
     if type(weight) is not Pair:
         out, *rest = bag(table.data, mode, weights)
@@ -151,6 +146,16 @@ def embedding_bag(
             out = out[: starts.shape[0]] / entries.clamp_min(1)
     out = out[: starts.shape[0]]
     return Pair(out, masks.fit(valid, out.shape)), *rest
+
+
+def _bag(
+    ids: Tensor, begins: Tensor, by_frequency: bool, sparse: bool, padding: int, rows: Tensor, kind: int, weights: Any
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    op = torch.ops.aten._embedding_bag.default
+    result: tuple[Tensor, Tensor, Tensor, Tensor] = op(
+        rows, ids, begins, by_frequency, kind, sparse, weights, False, padding
+    )
+    return result
 
 
 def _regrouped(mask: Tensor, starts: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
