@@ -225,19 +225,6 @@ def exactly(device: torch.device) -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def paired(a: Tensor, b: Tensor) -> Tensor:
-    """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` adds up at least one valid pair, or has none."""
-    shape = (*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    if a.shape[-1] == 0:
-        return full(shape, a.device)
-    if constant(a, -1):
-        return fit(both(a.narrow(-1, 0, 1), any(b, -2, True)), shape)
-    if constant(b, -2):
-        return fit(both(any(a, -1, True), b.narrow(-2, 0, 1)), shape)
-    with exactly(a.device):
-        return fit(compact(a).float() @ compact(b).float() > 0, shape)
-
-
 def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
     """The mask ``(..., max_length)`` that is True at positions below each length."""
     size = int(lengths.max()) if max_length is None else max_length  # creation may look at values

@@ -18,6 +18,7 @@ from ..pair import Pair
 from ..rows import attention as packed
 from ..rows.lifts import instead
 from ..select import guard, select, zeroed
+from ..shared.pairing import paired
 
 Operand = Pair | Tensor
 
@@ -137,7 +138,7 @@ def _keys(q: Pair, k: Pair, v: Pair) -> Tensor:
     if masks.constant(q.mask, -1) or masks.constant(k.mask, -1):
         keys = masks.compact(_rows(k.mask).unsqueeze(-2))
     else:
-        keys = masks.paired(q.mask, _repeated(k.mask, heads).mT)
+        keys = paired(q.mask, _repeated(k.mask, heads).mT)
     return _repeated(keys, heads) & _repeated(values, heads)
 
 
@@ -172,7 +173,7 @@ def _valid(sight: Sight, value: Operand, data: Tensor) -> Tensor:
     if type(value) is not Pair or masks.constant(value.mask, -1):
         some = masks.any(sight.seen, -1, True)
     else:
-        some = masks.paired(sight.seen, _repeated(value.mask, data.shape[-3] if data.dim() > 2 else 1))
+        some = paired(sight.seen, _repeated(value.mask, data.shape[-3] if data.dim() > 2 else 1))
     return masks.fit(masks.both(some, sight.queries), data.shape)
 
 

@@ -7,6 +7,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zeroed
+from ..shared.pairing import paired
 
 Operand = Pair | Tensor
 
@@ -19,7 +20,7 @@ def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = Non
     if masks.constant(a.mask, -1) and masks.constant(b.mask, -1):
         # Whole rows are masked: their distances are masked, whatever the payload; zeros keep the gradients exact.
         data = torch.ops.aten.cdist.default(zeroed(a), zeroed(b), p, compute_mode)
-        return Pair(data, masks.paired(a.mask, b.mask.mT))
+        return Pair(data, paired(a.mask, b.mask.mT))
     both = masks.both(a.mask.unsqueeze(-2), b.mask.unsqueeze(-3))
     difference = select(a.data.unsqueeze(-2) - b.data.unsqueeze(-3), both, 0)
     return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduced(both, -1))

@@ -17,6 +17,7 @@ from ..op import Op, rows
 from ..pair import Pair
 from ..rows import features as packed
 from ..select import finished, guard, zeroed
+from ..shared.pairing import paired
 from ..sparse import product as sparse_product
 from ..sparse.lifts import instead
 
@@ -53,7 +54,7 @@ def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -
     if type(a) is not Pair:
         return masks.fit(masks.reduced(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)
     left = a.mask.unsqueeze(0) if flat[0] else a.mask
-    result = masks.paired(left, right.unsqueeze(1) if flat[1] else right)
+    result = paired(left, right.unsqueeze(1) if flat[1] else right)
     if flat[1]:
         result = result.squeeze(-1)
     return (result.squeeze(-1) if flat[1] else result.squeeze(-2)) if flat[0] else result
