@@ -19,9 +19,9 @@ import matplotlib.pyplot as plt
 
 
 def write(folder: Path) -> None:
-    """Writes ``semantics.md``, ``ops.md``, ``api.md`` and ``thumbnail.png`` into ``folder``."""
+    """Writes ``semantics.md``, ``ops.md``, ``sparse_forms.md``, ``api.md`` and ``thumbnail.png`` into ``folder``."""
     folder.mkdir(exist_ok=True)
-    for page in (semantics, ops, api):
+    for page in (semantics, ops, sparse_forms, api):
         (folder / f"{page.__name__}.md").write_text(page())
     thumbnail(folder / "thumbnail.png")
 
@@ -73,7 +73,8 @@ def ops() -> str:
         "`python -m masked_tensor` prints the same list. An operator that is not here either decomposes into ones that "
         "are, or raises `UnsupportedOpError`, which names the ways out. "
         "How many of torch's operator database pass: [the score](../limits.md#score-over-torchs-operator-database). "
-        "What the rules do: [semantics](semantics.md).",
+        "What the rules do: [semantics](semantics.md). In parentheses: how the row serves sparse masked tensors, "
+        "[lift by lift](sparse_forms.md); one that says nothing raises `UnsupportedOpError`, which names `to_dense()`.",
     ]
     for family in FAMILIES:
         if family.ROWS:
@@ -82,13 +83,31 @@ def ops() -> str:
 
 
 def _by_rule(family: ModuleType) -> list[str]:
-    """A line for each rule of the family, the largest first: the ops that follow it."""
-    names: dict[str, list[str]] = {}
+    """A line for each rule of the family and lift, the largest first: the ops that follow it."""
+    names: dict[tuple[str, str], list[str]] = {}
     for op in sorted(family.ROWS, key=lambda op: op.name):
         rule = op.rule.__name__.lstrip("_")
-        names.setdefault("" if rule == "<lambda>" else rule, []).append(f"`{op.name}`")
+        sparse = f" (sparse: {op.sparse.name})" if op.sparse else ""
+        names.setdefault(("others" if rule == "<lambda>" else rule, sparse), []).append(f"`{op.name}`")
     ordered = sorted(names.items(), key=lambda item: -len(item[1]))
-    return [f"- **{rule or 'others'}**: {', '.join(ops)}" for rule, ops in ordered]
+    return [f"- **{rule}**{sparse}: {', '.join(ops)}" for (rule, sparse), ops in ordered]
+
+
+def sparse_forms() -> str:
+    """Every operator that serves sparse masked tensors, by the lift that its row names."""
+    lifts: dict[tuple[str, str], list[str]] = {}
+    for op in sorted(_all(), key=lambda op: op.name):
+        if op.sparse:
+            lifts.setdefault((op.sparse.name, op.sparse.says), []).append(f"`{op.name}`")
+    parts = [
+        "# What sparse masked tensors can do",
+        f"{sum(map(len, lifts.values()))} of {len(_all())} rows serve sparse data, each by the *lift* that it names. "
+        "Where a row names none, or its lift has no form for the arguments, the call raises `UnsupportedOpError`, that "
+        "names `to_dense()`. Ops without a row are made of these. What the functions read: [sparse](../sparse.md).",
+    ]
+    for (name, says), ops in sorted(lifts.items(), key=lambda item: -len(item[1])):
+        parts += [f"## {name}", f"{says[0].upper()}{says[1:]}.", ", ".join(ops)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _all() -> list[Op]:

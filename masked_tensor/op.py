@@ -13,13 +13,15 @@ Rule = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lift:
-    """Takes the rule for strided pairs and returns the one for pairs that store less; ``name`` is what it is called.
+    """Takes the rule for strided pairs and returns the one for pairs that store less.
 
-    A lifted rule raises :class:`NoForm` for arguments that it has no form for.
+    ``name`` is what it is called, ``says`` what it does, for the documentation.  A lifted rule raises
+    :class:`NoForm` for arguments that it has no form for.
     """
 
     name: str
     make: Callable[[Rule], Rule]
+    says: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -38,7 +38,12 @@ def nll_loss(
     if layouts.is_sparse(scores.data):
         return _sparse("nll_loss", scores, classes, fill_value, weight, ignore_index, 0.0, reduction)
     return run_loss(
-        aten.nll_loss_nd.default, [scores, classes, _entered(weight)], reduction, fill_value, (ignore_index,)
+        aten.nll_loss_nd.default,
+        [scores, classes, _entered(weight)],
+        reduction,
+        fill_value,
+        (ignore_index,),
+        "nll_loss",
     )
 
 
@@ -70,7 +75,7 @@ def cross_entropy(
     if layouts.is_sparse(scores.data):
         return _sparse("cross_entropy", scores, classes, fill_value, weight, ignore_index, label_smoothing, reduction)
     op, after = aten.cross_entropy_loss.default, (ignore_index, label_smoothing)
-    return run_loss(op, [scores, classes, _entered(weight)], reduction, fill_value, after)
+    return run_loss(op, [scores, classes, _entered(weight)], reduction, fill_value, after, "cross_entropy")
 
 
 def _entered(weight: Tensor | None) -> Given | None:

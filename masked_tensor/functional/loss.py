@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks, sparse
+from ..engine import table
 from ..engine.ports import leave
 from ..pair import Pair
-from ..rules.loss import PARAMETERS
 from ..select import select
 from ..shared.averaging import NONE, reduced
+from ..sparse.lifts import on_values
 from .entrance import Given, Number, entered, finished, refuse, run
 from .form import aten
 
 NAN = float("nan")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
-_PUBLIC = {aten.nll_loss_nd.default: "nll_loss", aten.cross_entropy_loss.default: "cross_entropy"}
 
 
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
@@ -149,15 +149,19 @@ def run_loss(
     reduction: str,
     fill_value: Number | None,
     after: tuple[Any, ...] = (),
+    name: str = "",
     **keywords: Any,
 ) -> Tensor:
-    """``op(*given, reduction, *after)``; of sparse operands by the element, if the op is such a loss."""
+    """``op(*given, reduction, *after)``; of sparse operands by the element, if the op is such a loss.
+
+    ``name`` is what the caller is called, if not as the op.
+    """
     number = reduction_number(reduction)
     operands = [g for g in given if type(g) is Given]
     if any(layouts.is_sparse(x.data) for x in operands):
-        if op not in PARAMETERS:
+        if table.ENTRIES[op].op.sparse is not on_values:
             for x in operands:
-                refuse(_PUBLIC.get(op, op.name().removeprefix("aten::")), x)
+                refuse(name or op.name().removeprefix("aten::"), x)
 
         def entries(*tensors: Tensor) -> Tensor:
             found = iter(tensors)

@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from ..pair import Pair
-from .entrance import Number, enough, entered, finished, ordered, run
+from .entrance import Number, enough, entered, finished, ordered, restored, run
 from .extremes import one_dim
 from .form import aten, sparse_result
 
@@ -144,16 +143,10 @@ def _median(
         result = run(op.default, given.x)
         if keepdim:
             shape = [1] * given.data.dim()
-            result = _shaped(result, shape)
+            result = restored(result, shape)
     else:
         result = run(op.dim, given.x, dim, keepdim)[0]
     return finished(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count, fill_value))
-
-
-def _shaped(result: Any, shape: list[int]) -> Any:
-    if type(result) is Pair:
-        return Pair(result.data.reshape(shape), result.mask.reshape(shape), result.payload)
-    return result.reshape(shape)
 
 
 def _quantile(

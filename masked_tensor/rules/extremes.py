@@ -17,6 +17,7 @@ from ..rows import reduction as packed
 from ..rows.features import along
 from ..select import select
 from ..shared import chunks
+from ..shared.identity import identity
 from ..sparse import forms
 from ..sparse.lifts import instead
 from .reduction import Dim, reduce, restored
@@ -24,18 +25,6 @@ from .reduction import Dim, reduce, restored
 EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}
 ARGUMENTS: dict[str, Callable[..., Tensor]] = {"max": torch.argmax, "min": torch.argmin}
 SEARCHES: dict[str, Callable[..., Any]] = {"max": torch.max, "min": torch.min}
-
-
-def identity(which: str, dtype: torch.dtype) -> float:
-    """The value of ``dtype`` that no other is below (max) or above (min).  Valid entries may have it, too."""
-    if dtype is torch.bool:
-        return which == "min"
-    if dtype.is_floating_point:
-        return -float("inf") if which == "max" else float("inf")
-    if dtype.is_complex:
-        return 0  # complex numbers have no order: the plain op says so
-    info = torch.iinfo(dtype)
-    return info.min if which == "max" else info.max
 
 
 def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pair:

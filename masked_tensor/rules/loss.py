@@ -15,9 +15,8 @@ from ..pair import Pair
 from ..rows import losses as packed
 from ..select import guard, select, zeroed
 from ..shared.averaging import MEAN, NONE, SUM, averaged, reduced
+from ..shared.chunks import rounds
 from ..sparse.lifts import on_values
-
-HALF = (torch.float16, torch.bfloat16)  # their sums are made in float32, by ``reduced``
 
 
 def elementwise(
@@ -33,7 +32,7 @@ def elementwise(
     reduction = given.pop("reduction", MEAN)
     operands = {name: pair.of(value) for name, value in given.items() if isinstance(value, Pair | Tensor)}
     mask = common([x.mask for x in operands.values()])
-    if vanishing and reduction != NONE and all(x.data.dtype not in HALF for x in operands.values()):
+    if vanishing and reduction != NONE and not any(rounds(x.data.dtype) for x in operands.values()):
         data = {name: within(x, mask) for name, x in operands.items()}
         total = op(**{**given, **data}, reduction=SUM)
         return averaged(total, mask, reduction, None, total.dtype)

@@ -16,6 +16,7 @@ from ..pair import Pair, Payload
 from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
+from ..shared.squares import root, squared
 from ..sparse import forms
 from ..sparse.lifts import instead
 from .reduction import Dim, mean, total
@@ -44,13 +45,7 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
 def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
     """The square root of the variance."""
     result = var(x, dim, correction=correction, keepdim=keepdim)
-    return Pair(_root(result.data), result.mask)
-
-
-def _root(x: Tensor) -> Tensor:
-    """The square root, whose gradient at 0 is 0."""
-    zero = x == 0
-    return torch.where(zero, 0, torch.where(zero, 1, x).sqrt())
+    return Pair(root(result.data), result.mask)
 
 
 def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
@@ -66,14 +61,14 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
             x = Pair(zeroed(x), x.mask, Payload.ZERO)
         average = total(x, dims, True) / number
         distance = select(x.data - average, x.mask, 0)
-        return _about_zero(_squared(distance).sum(dims, True), distance, dims, number)
+        return _about_zero(squared(distance).sum(dims, True), distance, dims, number)
     whole = total(x, dims, True) / number if along in dims else None
     sums, rests = [], []
     for part, mask, start in chunks.pieces(x, along, 0):
         own = part.sum(dims, True) / number.narrow(along, start, part.shape[along]) if whole is None else whole
         cleared(part.sub_(own), mask)
         rests.append(part.sum(dims, True))
-        sums.append((_squared(part) if part.is_complex() else part.square_()).sum(dims, True))
+        sums.append((squared(part) if part.is_complex() else part.square_()).sum(dims, True))
     result, rest = torch.cat(sums, along), torch.cat(rests, along)
     if along in dims:
         result, rest = result.sum(along, True), rest.sum(along, True)
@@ -85,11 +80,7 @@ def _about_zero(squares: Tensor, distance: Tensor, dims: tuple[int, ...], number
     rest = distance.detach()
     if rest.dtype not in (torch.float32, torch.complex64):
         return squares
-    return (squares - _squared(rest.sum(dims, True) if dims else rest) / number).clamp_min(0)
-
-
-def _squared(x: Tensor) -> Tensor:
-    return (x * x.conj()).real if x.is_complex() else x * x
+    return (squares - squared(rest.sum(dims, True) if dims else rest) / number).clamp_min(0)
 
 
 def _real(dtype: torch.dtype) -> torch.dtype:

@@ -17,21 +17,17 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled, select, zeroed
 from ..shared import windows
+from ..shared.identity import identity
 from ..shared.windows import Window, each
 
 Ints = int | Sequence[int]
-
-
-def lowest(dtype: torch.dtype) -> float:
-    """The value that loses against every other."""
-    return -float("inf") if dtype.is_floating_point else torch.iinfo(dtype).min
 
 
 def contender(x: Pair, dims: int) -> Tensor:
     """The data with the masked taps out of the race; a mask that is constant over the window needs nothing."""
     if windows.constant(x.mask, dims):
         return x.data
-    return filled(x, lowest(x.data.dtype))
+    return filled(x, identity("max", x.data.dtype))
 
 
 def max_pool(

@@ -9,8 +9,8 @@ from ..op import Op
 from ..pair import Pair
 from ..rows import features as packed
 from ..select import filled
+from ..shared.identity import identity
 from ..sparse.lifts import scan, scan_extreme
-from .extremes import identity
 
 
 def accumulate(

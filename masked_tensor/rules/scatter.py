@@ -14,6 +14,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard, select, zeroed
+from ..shared.identity import identity
 from .index import aligned, safe
 
 
@@ -126,7 +127,7 @@ def _reduced(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str, inc
     at = redirected(at, valid, size, wrap=False)
     if reduce == "mean":
         return Pair(_mean(x, dim, at, values, include_self), hit)
-    start = extended(select(x.data, x.mask, _identity(reduce, x.data.dtype)), dim)
+    start = extended(select(x.data, x.mask, identity(reduce, x.data.dtype)), dim)
     return Pair(
         torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self).narrow(dim, 0, size), hit
     )
@@ -145,16 +146,6 @@ def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> 
     if x.data.is_floating_point() or x.data.is_complex():
         return total / n.clamp(min=1)
     return torch.div(total, n.clamp(min=1), rounding_mode="floor").to(x.data.dtype)
-
-
-def _identity(reduce: str, dtype: torch.dtype) -> float:
-    if reduce in ("sum", "prod"):
-        return 0 if reduce == "sum" else 1
-    if dtype.is_floating_point:
-        return float("-inf") if reduce == "amax" else float("inf")
-    if dtype is torch.bool:
-        return reduce == "amin"
-    return torch.iinfo(dtype).min if reduce == "amax" else torch.iinfo(dtype).max
 
 
 def _part(src: Any, index: Pair | Tensor) -> Any:

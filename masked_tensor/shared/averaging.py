@@ -1,7 +1,9 @@
 """Averaging: what a loss makes of its entries; a mean divides by the number, or the summed weights, of the valid ones.
 
-The numerator and the denominator are separate functions, so that they add up over micro-batches and ranks.
+The numerator and what it is divided by are separate functions, so that they add up over micro-batches and ranks.
 """
+
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -24,16 +26,28 @@ def reduced(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = 
 
 def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype) -> Pair:
     """The sum (of integers in int64), or the mean that it is the numerator of."""
+    some, empty = masks.any(mask), mask.numel() == 0
+    return settled(total, lambda: weighed(mask, weight, total.dtype), some, empty, reduction, dtype)
+
+
+def settled(
+    total: Tensor, number: Callable[[], Tensor], some: Tensor, empty: bool, reduction: int, dtype: torch.dtype
+) -> Pair:
+    """The same for entries of ``dtype``, ``number`` of which are valid (or the sum of their weights).
+
+    ``some``: whether one is.  Where there is none at all (``empty``), the result is that of the plain op.
+    """
     exact = not (dtype.is_floating_point or dtype.is_complex)
     if reduction != SUM:
         if exact:
             raise errors.not_inexact("mean", dtype)
         over = OVER.get()
         if over is not None:
-            data, valid = over(total, weighed(mask, weight, total.dtype), masks.any(mask))
+            data, valid = over(total, number(), some)
             return Pair(data.to(dtype), valid, Payload.ZERO)
-        total = total / denominator(mask, weight, total.dtype)
-    return Pair(total if exact else total.to(dtype), masks.reduced(mask), Payload.ZERO)
+        total = total / (number() if empty else torch.where(some, number(), 1))
+    valid = torch.ones_like(some) if empty else some
+    return Pair(total if exact else total.to(dtype), valid, Payload.ZERO)
 
 
 def numerator(loss: Tensor, mask: Tensor) -> Tensor:
@@ -44,12 +58,3 @@ def numerator(loss: Tensor, mask: Tensor) -> Tensor:
 def weighed(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
     """The number of valid entries, or the sum of their weights."""
     return masks.count(mask).to(dtype) if weight is None else select(weight, mask, 0).sum(dtype=dtype)
-
-
-def denominator(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
-    """The number of valid entries, or the sum of their weights; 1 if none is valid, 0 if there is none at all."""
-    if mask.numel() == 0:
-        return weighed(mask, weight, dtype)
-    if weight is None:
-        return masks.count(mask).clamp_min(1).to(dtype)
-    return torch.where(masks.any(mask), weighed(mask, weight, dtype), 1)

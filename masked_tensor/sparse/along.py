@@ -15,7 +15,7 @@ from ..layouts.keys import tabled
 from ..pair import Pair
 from ..shared.chunks import rounds
 from . import laws, slices
-from .reduction import Outputs, Taken, taken
+from .reduction import Outputs, Taken, numbered, taken
 from .slices import Slices, total
 
 
@@ -112,11 +112,7 @@ def grouped(t: Taken, kept: Mapping[int, int]) -> Outputs:
         key = place if key is None else key * size + place
     if key is None:
         key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
-    full = prod(shape)
-    if tabled(full, key.numel()):
-        return Outputs(Slices(full, key, None, None), torch.arange(full, device=key.device), shape)
-    found, ids = key.unique(return_inverse=True)
-    return Outputs(Slices(found.shape[0], ids, None, None), found, shape)
+    return numbered(key, shape, None if tabled(prod(shape), key.numel()) else key[:0])
 
 
 def returned(t: Taken, new: Tensor, fill: float) -> Tensor:

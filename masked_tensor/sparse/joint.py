@@ -16,7 +16,7 @@ from .. import errors, masks, shapes
 from ..layouts import coo, validity
 from ..layouts.elements import at, built, canonical, is_sparse, keys, same_pattern, values
 from ..layouts.keys import ravel, unravel
-from ..shared.averaging import MEAN, NONE
+from ..shared.averaging import NONE, settled
 from ..shared.chunks import rounds
 from . import laws
 from .slices import Slices
@@ -57,11 +57,10 @@ def loss(
         return built(key, entries[:stored][order], j.shape, like), None
     wide = torch.float32 if rounds(entries.dtype) else None
     total = entries[:stored].sum(dtype=wide) + (entries[stored:].to(wide or entries.dtype) * j.repeats).sum()
-    number = j.number
-    if reduction == MEAN:
-        laws.check_inexact("mean", entries)
-        total = total / number.clamp_min(1)
-    return total if wide is None else total.to(entries.dtype), number > 0
+    result = settled(
+        total, lambda: j.number.to(total.dtype), j.number > 0, j.shape.numel() == 0, reduction, entries.dtype
+    )
+    return result.data, result.mask
 
 
 def dist(x: Tensor, y: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import errors
+from ..shared.squares import root, squared
 from . import slices
 from .slices import Slices, total
 
@@ -55,26 +56,16 @@ def var(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
     """Two-pass, less what a rounded mean adds; NaN where at most ``correction`` elements are valid."""
     average = mean(v, s)
     rest = v - s.to_values(average)
-    squares, left = total(_squared(rest), s), total(rest.detach(), s)
+    squares, left = total(squared(rest), s), total(rest.detach(), s)
     if s.zeros is not None:
-        squares, left = squares + s.zeros * _squared(average), left - s.zeros * average.detach()
-    squares = (squares - _squared(left) / s.count.clamp_min(1)).clamp_min(0)
+        squares, left = squares + s.zeros * squared(average), left - s.zeros * average.detach()
+    squares = (squares - squared(left) / s.count.clamp_min(1)).clamp_min(0)
     degrees = s.count - correction
     return torch.where(degrees > 0, squares / torch.where(degrees > 0, degrees, 1), torch.nan)
 
 
 def std(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
     return root(var(v, s, correction))
-
-
-def _squared(x: Tensor) -> Tensor:
-    """``abs(x) ** 2``; ``conj`` would be a view, which the values of a CSR tensor do not have."""
-    return (x * x.conj_physical()).real if x.is_complex() else x * x
-
-
-def root(x: Tensor) -> Tensor:
-    """The square root, with gradient 0 at 0."""
-    return torch.where(x == 0, 0, torch.where(x == 0, 1, x).sqrt())
 
 
 def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:
@@ -90,7 +81,7 @@ def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:
     if ord == 1:
         return total(size, s)
     if ord == 2:
-        return root(total(_squared(v), s))
+        return root(total(squared(v), s))
     power = total(torch.where(size == 0, 0.0 if ord > 0 else torch.inf, torch.where(size == 0, 1, size) ** ord), s)
     if ord < 0 and s.zeros is not None:
         power = torch.where(s.zeros > 0, torch.inf, power)

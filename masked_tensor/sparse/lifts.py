@@ -20,7 +20,7 @@ from .pattern import elementwise, on_pattern, union
 
 def instead(form: Rule) -> Lift:
     """Another rule altogether: ``form``, a family on stored values."""
-    return Lift("form", lambda rule: form)
+    return Lift("form", lambda rule: form, "a form of its own, at the cost of what is stored")
 
 
 def _scan(rule: Rule) -> Rule:
@@ -129,12 +129,16 @@ def _numbered(number: Tensor, data: Tensor, mask: Tensor) -> Pair:
     return Pair(with_values(number, torch.where(some, data[place], zero)), with_values(number, some & mask[place]))
 
 
-on_values = Lift("on values", _on_values)  #: elementwise: the rule itself, on the stored values
-as_it_is = Lift("as it is", _as_it_is)  #: the rule itself asks for the layout
-chosen = Lift("on values", _chosen)  #: the same for a condition and two branches: an entry needs one of them only
-strided = Lift("strided", _strided)  #: of the tensor only its kind matters: the result is strided
-in_a_row = Lift("in a row", _in_a_row)  #: the rule itself, on the stored values in row-major order
-runs = Lift("in a row", _runs)  #: the same for runs of entries, but not of slices
-moved = Lift("moved", _moved)  #: torch's own op moves the numbers of the entries, and the entries follow
-scan = Lift("scan", _scan)  #: the rule itself, on the stored values of each slice
-scan_extreme = Lift("scan", _scan_extreme)  #: the same for two results, the second of which are positions
+_VALUES = "the rule itself, entry by entry, on the stored values of the pattern that the operands have in common"
+_ROW = "the rule itself, on the stored values in row-major order"
+_SCAN = "the rule itself, on the stored values of each slice"
+
+on_values = Lift("on values", _on_values, _VALUES)
+chosen = Lift("on values", _chosen, _VALUES)  #: the same for a condition and two branches: an entry needs one of them
+as_it_is = Lift("as it is", _as_it_is, "the rule itself, which asks for the layout")
+strided = Lift("strided", _strided, "the rule itself, which asks for dtype and device alone: the result is strided")
+in_a_row = Lift("in a row", _in_a_row, _ROW)
+runs = Lift("in a row", _runs, _ROW)  #: the same for runs of entries, but not of slices
+moved = Lift("moved", _moved, "torch's own op moves the entries, in the layouts in which it can")
+scan = Lift("scan", _scan, _SCAN)
+scan_extreme = Lift("scan", _scan_extreme, _SCAN)  #: the same for two results, the second of which are positions

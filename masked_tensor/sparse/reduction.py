@@ -75,14 +75,19 @@ def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) 
     key = ravel(t.coordinate, shape, kept)
     if key is None:
         key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
-    if all_of_them or (everywhere and t.mask is None) or tabled(full, t.values.shape[0]):
-        position = torch.arange(full, device=key.device)
-        slices = Slices(full, key, None, None)
-    else:
-        more = validity.outputs(t.mask, shape, dims, key.device) if everywhere and not t.inside else key[:0]
-        position, ids = torch.cat((key, more)).unique(return_inverse=True)
-        slices = Slices(position.shape[0], ids[: key.shape[0]], None, None)
-    return _counted(Outputs(slices, position, sizes), t, dims)
+    if all_of_them or (everywhere and t.mask is None) or tabled(full, key.shape[0]):
+        return _counted(numbered(key, sizes), t, dims)
+    more = validity.outputs(t.mask, shape, dims, key.device) if everywhere and not t.inside else key[:0]
+    return _counted(numbered(key, sizes, more), t, dims)
+
+
+def numbered(key: Tensor, shape: tuple[int, ...], more: Tensor | None = None) -> Outputs:
+    """The slices of ``shape`` that the values at ``key`` belong to: all, or those found there and in ``more``."""
+    if more is None:
+        full = prod(shape)
+        return Outputs(Slices(full, key, None, None), torch.arange(full, device=key.device), shape)
+    found, ids = torch.cat((key, more)).unique(return_inverse=True)
+    return Outputs(Slices(found.shape[0], ids[: key.shape[0]], None, None), found, shape)
 
 
 def _counted(o: Outputs, t: Taken, dims: Sequence[int]) -> Outputs:

@@ -10,6 +10,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from ..shared.identity import identity
+
 
 @dataclass(eq=False)
 class Slices:
@@ -86,7 +88,7 @@ def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
     if v.is_complex():
         raise RuntimeError(f"complex numbers have no order, got {v.dtype}")
     if least is None:
-        least = float("-inf") if v.is_floating_point() else torch.iinfo(v.dtype).min
+        least = identity("max", v.dtype)
     if s.given is None and v.is_floating_point() and not v.requires_grad:
         return torch.segment_reduce(v, "max", offsets=s.offsets, unsafe=True, initial=least)
     return v.new_full((s.number,), least).scatter_reduce(0, s.ids, v, "amax")

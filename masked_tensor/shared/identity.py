@@ -1,0 +1,24 @@
+"""Identities: what a reduction is not changed by, and so may stand for what is masked out."""
+
+import torch
+
+
+def identity(reduction: str, dtype: torch.dtype) -> float:
+    """Of sum, mean, prod, max (amax) and min (amin): of the latter two the least (greatest) value of ``dtype``.
+
+    Valid entries may have that value, too.
+
+    >>> identity("amax", torch.int8)
+    -128
+    """
+    if reduction in ("sum", "mean", "prod"):
+        return 1 if reduction == "prod" else 0
+    largest = reduction in ("max", "amax")
+    if dtype is torch.bool:
+        return not largest
+    if dtype.is_floating_point:
+        return -float("inf") if largest else float("inf")
+    if dtype.is_complex:
+        return 0  # complex numbers have no order: the plain op says so
+    info = torch.iinfo(dtype)
+    return info.min if largest else info.max
