@@ -1,7 +1,11 @@
 """Tensors with holes that simply work."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+from typing import Any as _Any
+
 from . import functional
-from .api import comparison, hard, protocol  # noqa: F401 (they register methods)
+from .api import comparison, hard, html, protocol  # noqa: F401 (they register methods)
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence
 from .api.collate import collate
@@ -86,5 +90,16 @@ __all__ = [
     "unpad",
 ]
 __all__ += functional.__all__
+
+if TYPE_CHECKING:
+    from .api import plot as plot
+else:
+
+    def __getattr__(name: str) -> _Any:
+        """``masked_tensor.plot`` needs matplotlib, so it is imported when it is asked for."""
+        if name == "plot":
+            return import_module(".api.plot", __name__)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 run_eagerly(__name__)

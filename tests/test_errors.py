@@ -271,6 +271,21 @@ def test_series() -> None:
     )
 
 
+def test_pictures() -> None:
+    x = mt.masked_tensor([[1.0]])
+    refused(
+        ValueError,
+        lambda: mt.plot.missing(x[0]),
+        """missing() draws tables and batches, got a tensor of shape (1,); use x[None]""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.plot.missing(x, sort="up"),
+        """sort must be 'ascending', 'descending' or None, got 'up'""",
+    )
+    refused(AttributeError, lambda: mt.plots, """module 'masked_tensor' has no attribute 'plots'""")
+
+
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("safetensors")
     x, path = mt.masked_tensor([1.0, None]), tmp_path / "file"

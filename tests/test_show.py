@@ -1,5 +1,7 @@
 """What a masked tensor looks like: example tests, because looks are what is tested."""
 
+import re
+
 import pytest
 import torch
 from expecttest import assert_expected_inline
@@ -115,10 +117,51 @@ def test_no_value_is_read_where_there_is_none() -> None:
         assert "..." in repr(mt.as_masked_tensor(torch.ones(2), torch.ones(2, dtype=torch.bool)))
 
 
-def test_html() -> None:
-    x = mt.masked_tensor([[1.0, None]])
-    assert_expected_inline(
-        x._repr_html_(),
-        """<table><tr><td>1.0000</td><td>--</td></tr><caption>masked_tensor valid=1/2</caption></table>""",
-    )
-    assert_expected_inline(mt.masked_tensor(1.0)._repr_html_(), """<pre>masked_tensor(1.0000, valid=1/1)</pre>""")
+def cells(x: mt.MaskedTensor) -> list[list[tuple[str, bool]]]:
+    """The tables of a notebook: text and whether it is shaded, row by row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", x._repr_html_())
+    cell = re.compile(r'<td style="(.*?)">(.*?)</td>')
+    return [[(text, "background" in style) for style, text in cell.findall(row)] for row in rows]
+
+
+def test_html_of_every_shape() -> None:
+    one = ("1.0000", False)
+    hole = ("--", True)
+    assert cells(mt.masked_tensor([[1.0, None]])) == [[one, hole]]
+    assert cells(mt.masked_tensor(1.0)) == [[one]]
+    assert cells(mt.masked_tensor([1.0, None, 1.0])) == [[one, hole, one]]
+    deep = mt.masked_tensor([[[1.0, None]], [[None, 1.0]]])
+    assert cells(deep) == [[one, hole], [hole, one]]
+    assert "[1, :, :]" in deep._repr_html_()
+    assert "masked_tensor shape=(2, 1, 2), valid=2/4, dtype=torch.float32" in deep._repr_html_()
+    assert mt.masked_tensor(torch.ones(0, 2))._repr_html_().startswith("<pre>")
+    assert "<script" not in mt.masked_tensor([1.0])._repr_html_()
+
+
+def test_html_of_large_tensors_is_cut_to_the_edges() -> None:
+    x = mt.masked_tensor(torch.arange(400.0).view(20, 20), torch.eye(20).bool())
+    shown = cells(x)
+    assert len(shown) == 7
+    assert [len(row) for row in shown] == [7, 7, 7, 1, 7, 7, 7]
+    assert shown[-1][-1] == ("399.0000", False)
+    assert len(cells(mt.masked_tensor(torch.ones(50, 2, 2)))) == 6 * 2
+    assert len(mt.masked_tensor(torch.ones(50, 50, 50, 50))._repr_html_()) < 200_000
+
+
+def test_pictures_of_what_is_missing() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    axes = plt.subplots()[1]
+    x = mt.masked_tensor([[1.0, None], [3.0, 4.0], [None, None]])
+    assert mt.plot.missing(x, ["age", "weight"], ax=axes) is axes
+    assert axes.get_images()[0].get_array().tolist() == [[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]]
+    assert axes.get_xlabel() == "valid: 3 of 6"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["age", "weight"]
+    sorted_ = mt.plot.missing(x, sort="descending", ax=plt.subplots()[1])
+    assert sorted_.get_images()[0].get_array().tolist() == [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    batch = mt.from_lengths(torch.ones(2, 4, 3), [3, 1], dim=2)
+    drawn = mt.plot.missing(batch, dim=2, completeness=False, ax=plt.subplots()[1])
+    assert drawn.get_images()[0].get_array().tolist() == [[0.0] * 3, [0.0, 1.0, 1.0]]
+    plt.close("all")
+    assert not hasattr(mt, "plots")

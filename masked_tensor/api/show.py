@@ -3,7 +3,6 @@
 Widths, precision and scientific notation are decided by the valid values alone, so nothing under the mask shows.
 """
 
-import html
 from collections.abc import Callable
 from typing import Any
 
@@ -26,21 +25,7 @@ def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
     indent = len("masked_tensor(")
     readable = can_read(pair)
     body = tensor_contents or (_body(pair, indent) if readable else "...")
-    return f"{name}({', '.join([body, *_facts(x, pair, readable)])})"
-
-
-def as_html(x: MaskedTensor) -> str:
-    """A small table for notebooks, of the last two dimensions; tensors of other shapes show their ``repr``."""
-    pair = pair_of(x)
-    if pair.data.dim() != 2 or not can_read(pair) or pair.data.numel() > PRINT_OPTS.threshold:
-        return f"<pre>{html.escape(text(x))}</pre>"
-    cell = _cell(pair, 0)
-    rows = (
-        "<tr>" + "".join(f"<td>{cell(v, m).strip()}</td>" for v, m in zip(values, valid, strict=True)) + "</tr>"
-        for values, valid in zip(_numbers(pair.data), pair.mask.tolist(), strict=True)
-    )
-    facts = html.escape(", ".join(_facts(x, pair, True)))
-    return f"<table>{''.join(rows)}<caption>masked_tensor {facts}</caption></table>"
+    return f"{name}({', '.join([body, *facts(x, pair, readable)])})"
 
 
 def can_read(pair: Pair) -> bool:
@@ -48,24 +33,25 @@ def can_read(pair: Pair) -> bool:
     return type(pair.data) in (Tensor, torch.nn.Parameter) and not (pair.data.is_meta or is_wrapped(pair.data))
 
 
-def _facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
-    facts = []
+def facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
+    """What stands behind the values: how many are valid, and what is not as one would expect."""
+    found = []
     if not readable or x.numel() == 0 or layouts.is_sparse(x):
-        facts.append(f"size={tuple(x.shape)}")
+        found.append(f"size={tuple(x.shape)}")
     if readable:
-        facts.append(f"valid={int(layouts.values(pair.mask).sum())}/{x.numel()}")
+        found.append(f"valid={int(layouts.values(pair.mask).sum())}/{x.numel()}")
     default = x.dtype in (torch.get_default_dtype(), torch.int64, torch.bool) and x.numel() > 0
     if not default or not readable:
-        facts.append(f"dtype={x.dtype}")
+        found.append(f"dtype={x.dtype}")
     if x.device.type not in ("cpu", default_device()) or not readable:
-        facts.append(f"device='{x.device}'")
+        found.append(f"device='{x.device}'")
     if x.layout is not torch.strided:
-        facts.append(f"layout={x.layout}")
+        found.append(f"layout={x.layout}")
     if x.grad_fn is not None:
-        facts.append(f"grad_fn=<{type(x.grad_fn).__name__}>")
+        found.append(f"grad_fn=<{type(x.grad_fn).__name__}>")
     elif x.requires_grad:
-        facts.append("requires_grad=True")
-    return facts
+        found.append("requires_grad=True")
+    return found
 
 
 def _body(pair: Pair, indent: int) -> str:
@@ -75,10 +61,10 @@ def _body(pair: Pair, indent: int) -> str:
     if pair.data.numel() == 0:
         return "[]"
     edge = PRINT_OPTS.edgeitems if pair.data.numel() > PRINT_OPTS.threshold else 0
-    return _lines(pair, indent, edge, _cell(pair, edge))
+    return _lines(pair, indent, edge, cell(pair, edge))
 
 
-def _cell(pair: Pair, edge: int) -> Cell:
+def cell(pair: Pair, edge: int) -> Cell:
     """How one entry is written; entries that stand below each other are padded to one width."""
     valid = _edges(pair.data, edge)[_edges(pair.mask, edge)].resolve_conj().resolve_neg()
     write = _format_complex(valid) if valid.is_complex() else _format(valid)
@@ -114,7 +100,8 @@ def _edges(x: Tensor, edge: int) -> Tensor:
     return x
 
 
-def _numbers(x: Tensor) -> Any:
+def numbers(x: Tensor) -> Any:
+    """The values as Python's, nested as the dimensions are."""
     return (x.float() if x.dtype.itemsize == 1 and x.is_floating_point() else x).tolist()
 
 
@@ -122,12 +109,12 @@ def _lines(pair: Pair, indent: int, edge: int, cell: Cell) -> str:
     """The nested brackets, with ``...`` where a dimension is cut to its edges."""
     data, mask = pair.data, pair.mask
     if data.dim() == 0:
-        return cell(_numbers(data), bool(mask))
+        return cell(numbers(data), bool(mask))
     size = len(data)
     cut = edge and size > 2 * edge
     shown = [*range(edge), *range(size - edge, size)] if cut else list(range(size))
     if data.dim() == 1:
-        parts = [cell(v, m) for v, m in zip(_numbers(data[shown]), mask[shown].tolist(), strict=True)]
+        parts = [cell(v, m) for v, m in zip(numbers(data[shown]), mask[shown].tolist(), strict=True)]
     else:
         parts = [_lines(Pair(data[i], mask[i]), indent + 1, edge, cell) for i in shown]
     if cut:
@@ -139,4 +126,4 @@ def _lines(pair: Pair, indent: int, edge: int, cell: Cell) -> str:
     return "[" + f",\n{' ' * (indent + 1)}".join(rows) + "]"
 
 
-equip(__repr__=text, _repr_html_=as_html)
+equip(__repr__=text)

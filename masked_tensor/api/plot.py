@@ -1,0 +1,69 @@
+"""Pictures of what is missing; needs matplotlib, and is imported when ``masked_tensor.plot`` is asked for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import torch
+from torch import Tensor
+
+from .. import errors, layouts
+from ..engine.tensor import MaskedTensor, pair_of
+
+
+def missing(
+    x: MaskedTensor,
+    names: Sequence[str] | None = None,
+    *,
+    sort: str | None = None,
+    dim: int = 1,
+    completeness: bool = True,
+    ax: Any = None,
+) -> Any:
+    """A picture of a table ``(rows, columns)`` or a batch ``(B, T, ...)``: dark is there, light is missing.
+
+    It is missingno's ``matrix``: every row a line, and beside it how much of it is there.  ``names`` label the columns;
+    ``sort="ascending"`` or ``"descending"`` orders rows by how complete they are; ``dim`` is where the time of a batch
+    lies, and a step that is valid in part is grey.  Draws into ``ax`` and returns it.  Raises ValueError for fewer than
+    two dimensions and for another ``sort``.
+
+        >>> mt.plot.missing(masked_tensor([[1.0, None], [3.0, 4.0]]), ["age", "weight"]).get_xlabel()
+        'valid: 3 of 4'
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("missing", x)
+    if x.dim() < 2:
+        raise ValueError(f"missing() draws tables and batches, got a tensor of shape {tuple(x.shape)}; use x[None]")
+    if sort not in (None, "ascending", "descending"):
+        raise ValueError(f"sort must be 'ascending', 'descending' or None, got {sort!r}")
+    there = _shares(x, dim)
+    if sort is not None:
+        there = there[there.mean(1).argsort(stable=True, descending=sort == "descending")]
+    ax = plt.gca() if ax is None else ax
+    ax.imshow(1 - there.numpy(), cmap="gray", vmin=-0.25, vmax=1, aspect="auto", interpolation="nearest")
+    valid = int(there.sum()) if x.dim() == 2 else int(x.count())
+    ax.set_xlabel(f"valid: {valid} of {x.numel()}")
+    if names is not None:
+        ax.set_xticks(range(len(names)), names, rotation=45, ha="left")
+        ax.xaxis.tick_top()
+    if completeness and len(there):
+        _beside(ax, there.mean(1))
+    return ax
+
+
+def _shares(x: MaskedTensor, dim: int) -> Tensor:
+    """How much is valid of every row and column, or sequence and step."""
+    mask = layouts.dense_mask(pair_of(x).mask) if layouts.is_sparse(x) else pair_of(x).mask
+    shares = mask.detach().cpu().movedim(dim, 1).to(torch.float32)
+    return shares if shares.dim() == 2 else shares.flatten(2).mean(2)
+
+
+def _beside(ax: Any, shares: Tensor) -> None:
+    """The line of completeness, in the picture's own coordinates right of it."""
+    side = ax.inset_axes((1.02, 0, 0.12, 1), sharey=ax)
+    side.plot(shares.numpy(), range(len(shares)), color="0.3", linewidth=1)
+    side.set_xlim(0, 1.05)
+    side.set_xticks([0, 1], ["0", "1"])
+    side.tick_params(labelleft=False, left=False)
+    for edge in ("top", "right", "left"):
+        side.spines[edge].set_visible(False)
