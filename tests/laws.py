@@ -18,6 +18,7 @@ from .oracles import FAMILY, ORACLES, XFAIL
 LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled", "inference", "vmap", "autocast")
 FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
 PATTERNS = ("random", "rows", "none")
+COSTLY = ("linalg", "fourier")  # many entries that share few rules, and hole or whole is all there is to see
 
 
 def _parameters(family: str) -> list:
@@ -62,7 +63,8 @@ def _samples(name, law):
     if law == "autocast":  # which leaves float64 alone
         dtype = torch.float32 if torch.float32 in database.ENTRIES[name].supported_dtypes("cpu") else None
         return database.samples(name, dtype, limit=4)
-    return database.samples(name, limit=4 if law in ("inference", "vmap") else database.MAX_SAMPLES)
+    few = law in ("inference", "vmap") or FAMILY[name] in COSTLY
+    return database.samples(name, limit=4 if few else database.MAX_SAMPLES)
 
 
 def _cases(sample, law):

@@ -43,19 +43,6 @@ SKIPPED = {name: reason for reason, names in NOT_APPLICABLE.items() for name in 
 
 # No honest masked meaning: every result depends on every entry, holes included.
 REFUSED = {
-    "Fourier transforms": {name for name in database.ENTRIES if name.startswith("fft.") and "shift" not in name}
-    | {"stft", "istft"},
-    "solvers and decompositions": {
-        *("cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "lu", "lu_solve", "lu_unpack", "matrix_exp"),
-        *("ormqr", "qr", "triangular_solve", "svd", "svd_lowrank", "pca_lowrank", "pinverse", "logdet", "norm.nuc"),
-        *("linalg.det", "linalg.cholesky", "linalg.cholesky_ex", "linalg.cond", "linalg.eig", "linalg.eigvals"),
-        *("linalg.eigh", "linalg.eigvalsh", "linalg.householder_product", "linalg.ldl_factor", "linalg.ldl_factor_ex"),
-        *("linalg.ldl_solve", "linalg.lstsq", "linalg.lstsq.grad_oriented", "linalg.qr"),
-        *("linalg.norm.subgradients_at_zero", "linalg.slogdet", "linalg.lu_factor", "linalg.lu_factor_ex", "linalg.lu"),
-        *("linalg.lu_solve", "linalg.inv", "linalg.inv_ex", "linalg.solve", "linalg.solve_ex", "linalg.pinv"),
-        *("linalg.solve_triangular", "linalg.matrix_rank", "linalg.matrix_rank.hermitian", "linalg.pinv.singular"),
-        *("linalg.pinv.hermitian", "linalg.svd", "linalg.svdvals", "linalg.tensorinv", "linalg.tensorsolve"),
-    },
     "a hash of the bytes": {"hash_tensor"},
     "a plain sparse factor, whose gradient would be lost": {"sparse.sampled_addmm", "sparse.mm.reduce"},
 }

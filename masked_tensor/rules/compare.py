@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._ops import OpOverload
 
 from .. import errors, masks, pair
-from ..op import Op
+from ..op import Op, rows
 from ..pair import Pair
 from ..select import select
 
@@ -66,6 +67,11 @@ def is_all_true(x: Pair) -> Tensor:
     return masks.all(x.data | ~x.mask)
 
 
+def assert_async(op: OpOverload, x: Pair, *args: Any) -> Any:
+    """An assertion that is checked on the device: of a hole nothing is asserted."""
+    return op(select(x.data, x.mask, 1), *args)
+
+
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
     """A masked element's answer is masked; a masked test element equals nothing."""
     if type(test_elements) is Pair:
@@ -84,5 +90,6 @@ ROWS = [
     Op("is_nonzero", is_nonzero),
     Op("_is_any_true", is_any_true),
     Op("_is_all_true", is_all_true),
+    *rows("_assert_async _functional_assert_async", assert_async, generic=True),
     Op("isin", isin),
 ]

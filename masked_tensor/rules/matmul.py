@@ -16,7 +16,7 @@ from ..compat import OpOverload, tracked, transforming
 from ..op import Op, rows
 from ..pair import Pair
 from ..rows import features as packed
-from ..select import finished, guard, zeroed
+from ..select import finished, guard, select, zeroed
 from ..shared.pairing import paired
 from ..sparse import product as sparse_product
 from ..sparse.lifts import instead
@@ -122,6 +122,36 @@ def addr(summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: fl
     return finished(data, masks.fit(_with_summand(mask, summand, beta), data.shape))
 
 
+def grouped(
+    a: Operand, b: Operand, offs: Operand | None = None, bias: Tensor | None = None, out_dtype: Any = None
+) -> Pair:
+    """One product for each group of rows (a mixture of experts), columns or summands; ``offs`` says where they end.
+
+    What lies behind the last group is a hole: the kernels leave it as they found it.
+    """
+    ends = zeroed(offs) if type(offs) is Pair else offs
+    left, right = pair.of(a), pair.of(b)
+    if ends is not None and left.data.dim() == 2:
+        contracted = right.data.dim() == 2
+        inside = torch.arange(left.data.shape[-1 if contracted else 0], device=ends.device) < ends[-1]
+        left = Pair(left.data, masks.both(left.mask, inside if contracted else inside.unsqueeze(1)))
+    elif ends is not None:
+        right = Pair(
+            right.data, masks.both(right.mask, torch.arange(right.data.shape[-1], device=ends.device) < ends[-1])
+        )
+    op = torch.ops.aten._grouped_mm.default
+    data = op(select(left.data, left.mask), select(right.data, right.mask), ends, bias, out_dtype)
+    if tracked(data):
+        data.register_hook(Tensor.contiguous)  # the kernels of its backward take no expanded gradient
+    if type(b) is not Pair and left.data.dim() == 2 and right.data.dim() == 3:
+        return Pair(data, masks.fit(masks.any(left.mask, -1, keepdim=True), data.shape))
+    with torch.no_grad():
+        seen = op(left.mask.to(left.data.dtype), right.mask.to(right.data.dtype), ends) > 0
+    if ends is not None and left.data.dim() != right.data.dim():  # not written behind the last group
+        seen = seen & (masks.any(left.mask, -1, True) if left.data.dim() == 2 else masks.any(right.mask, -2, True))
+    return Pair(data, seen)
+
+
 def multilinear(op: OpOverload, *arguments: Any) -> Pair:
     """_trilinear, and any sum of products: an output is valid iff at least one product has valid factors only."""
     data = op(*(zeroed(x) if type(x) is Pair else x for x in arguments))
@@ -141,5 +171,6 @@ ROWS = [
     Op("linear", linear, sparse=instead(sparse_product.linear), rows=packed.linear),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
+    Op("_grouped_mm", grouped),
     Op("_trilinear", multilinear, generic=True),
 ]

@@ -1,0 +1,126 @@
+"""Decompositions of matrices: a whole matrix gives the plain result, one with a hole gives a hole.
+
+Where rows and columns are masked alike, a set with members missing (such as padding), determinants, inverses,
+factorisations, functions and symmetric eigenvalues of a matrix are those of its valid block.  What is missing counts as
+the identity, which is exact.  The eigenvalues of such a block come first, and holes after them.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
+from ..op import Op, rows
+from ..pair import Pair
+from ..shared import matrices
+
+Operand = Pair | Tensor
+
+
+def of_set(op: OpOverload, x: Pair, *args: Any, gives: str = "M", fill: float = 1, **kwargs: Any) -> Any:
+    """One matrix in; ``gives`` says of each result what it has a value for: E(ach matrix), M(atrix), V(ector)."""
+    given = matrices.sets(x, fill)
+    masks_of = {"E": given.entry, "M": given.matrix, "V": given.vector}
+    results = op(given.data, *args, **kwargs)
+    if isinstance(results, Tensor):
+        return Pair(results, masks_of[gives](results.shape))
+    return tuple(Pair(r, masks_of[kind](r.shape)) for r, kind in zip(results, gives, strict=True))
+
+
+def of_whole(op: OpOverload, *operands: Any, cores: tuple[int, ...] = (2,), **kwargs: Any) -> Any:
+    """Slices along the last dims of each operand (``cores`` says how many): a result where all of them are whole."""
+    judged = []
+
+    def use(value: Any, core: int) -> Any:
+        if type(value) is not Pair:
+            return value
+        data, usable = matrices.whole(value, core)
+        judged.append(usable)
+        return data
+
+    data = [use(x, core) for x, core in zip(operands, (*cores, *(0,) * len(operands)), strict=False)]
+    results = op(*data, **{name: use(x, 0) for name, x in kwargs.items()})
+    usable = judged[0]
+    for other in judged[1:]:
+        usable = masks.both(usable, other)
+    if isinstance(results, Tensor):
+        return Pair(results, matrices.per_entry(usable, results.shape))
+    return tuple(Pair(r, matrices.per_entry(usable, r.shape)) for r in results)
+
+
+def eigh(op: OpOverload, x: Pair, UPLO: str = "L", compute_v: bool = True) -> tuple[Pair, Pair]:
+    """Eigenvalues of each set in ascending order, then holes; eigenvectors: its members by its eigenvalues."""
+    if x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:
+        op(x.data, UPLO, compute_v)  # raises
+    members = matrices.members(x.mask)
+    fill = _beyond(x, members, UPLO)
+    values, vectors = op(torch.where(matrices.outer(members), x.data, torch.diag_embed(fill)), UPLO, compute_v)
+    number = masks.count(members, -1, keepdim=True)
+    first = masks.fit(torch.arange(x.data.shape[-1], device=number.device) < number, values.shape)
+    both = masks.both(members.unsqueeze(-1), first.unsqueeze(-2))
+    return Pair(values, first), Pair(vectors, both if compute_v else matrices.per_entry(number > 0, vectors.shape))
+
+
+def _beyond(x: Pair, members: Tensor, UPLO: str) -> Tensor:
+    """Numbers ``(*batch, n)`` above all eigenvalues of the block, and all different: eigh's derivative divides."""
+    half = torch.tril if UPLO.upper() == "L" else torch.triu  # the other one is not read
+    block = torch.where(matrices.outer(members), x.data.detach(), 0)
+    size = 2 * torch.linalg.matrix_norm(half(block)) + 1
+    steps = torch.linspace(1, 2, x.data.shape[-1], dtype=size.dtype, device=size.device)
+    return (size.unsqueeze(-1) * steps).to(x.data.dtype)
+
+
+def lstsq(
+    a: Operand, b: Operand, rcond: float | None = None, *, driver: str | None = None
+) -> tuple[Pair, Pair, Pair, Pair]:
+    """Least squares, where both sides are whole."""
+    left, right = pair.of(a), pair.of(b)
+    vector = right.data.dim() == 1 or right.data.shape == left.data.shape[:-1]
+    op = torch.ops.aten.linalg_lstsq.default
+    return of_whole(op, left, right, rcond, cores=(2, 1 if vector else 2), driver=driver)  # type: ignore[no-any-return]
+
+
+def lu_unpack(lu: Operand, pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+    """The factors P, L and U of what ``lu_factor`` gave."""
+    given, exchanged = pivoted(lu, pivots)
+    results = torch.lu_unpack(given.data, exchanged, unpack_data, unpack_pivots)
+    return tuple(Pair(r, given.matrix(r.shape) if r.dim() > 1 else given.entry(r.shape)) for r in results)
+
+
+def pivoted(lu: Operand, pivots: Operand) -> tuple[matrices.Matrices, Tensor]:
+    """Factors with their pivots, which must be valid for every member."""
+    given, p = matrices.sets(pair.of(lu)), pair.of(pivots)
+    needed = given.rows[..., : p.data.shape[-1]]
+    lost = masks.any(masks.both(needed, masks.negated(p.mask)), -1)
+    members = masks.both(given.rows, masks.negated(lost).unsqueeze(-1))
+    usable = masks.both(given.usable, masks.negated(lost))
+    exchanged = torch.where(members[..., : p.data.shape[-1]], p.data, matrices.unmoved(p.data))
+    return matrices.Matrices(given.data, members, usable), exchanged
+
+
+def check_errors(op: OpOverload, info: Pair, api_name: str, *, is_matrix: bool) -> None:
+    """Raises for a valid matrix that has no such decomposition."""
+    op(torch.where(info.mask, info.data, 0), api_name, is_matrix=is_matrix)
+
+
+ROWS = [
+    Op("linalg_cholesky_ex", of_set, {"gives": "ME"}, generic=True),
+    *rows("cholesky cholesky_inverse", of_set, generic=True),
+    Op("linalg_inv_ex", of_set, {"gives": "ME"}, generic=True),
+    Op("_linalg_det", of_set, {"gives": "EMV"}, generic=True),
+    Op("_linalg_slogdet", of_set, {"gives": "EEMV"}, generic=True),
+    Op("linalg_lu_factor_ex", of_set, {"gives": "MVE"}, generic=True),
+    Op("linalg_lu", of_set, {"gives": "MMM"}, generic=True),
+    Op("linalg_matrix_exp", of_set, {"fill": 0}, generic=True),
+    Op("lu_unpack", lu_unpack),
+    Op("_linalg_eigh", eigh, generic=True),
+    *rows("_linalg_svd linalg_qr geqrf linalg_eig _linalg_eigvals linalg_ldl_factor_ex", of_whole, generic=True),
+    Op("linalg_pinv.atol_rtol_tensor", of_whole, generic=True),
+    Op("linalg_householder_product", of_whole, {"cores": (2, 1)}, generic=True),
+    Op("ormqr", of_whole, {"cores": (2, 1, 2)}, generic=True),
+    Op("linalg_ldl_solve", of_whole, {"cores": (2, 1, 2)}, generic=True),
+    Op("linalg_lstsq", lstsq),
+    Op("_linalg_check_errors", check_errors, generic=True),
+]

@@ -1,0 +1,23 @@
+"""Linear layers with quantized weights: masked entries count 0, and an output is valid iff a valid entry goes into it.
+
+Where the input is quantized, too, its range is that of the valid entries.
+"""
+
+from typing import Any
+
+from torch._ops import OpOverload
+
+from .. import masks
+from ..op import Op, rows
+from ..pair import Pair
+from ..select import zeroed
+
+
+def linear(op: OpOverload, x: Pair, *packed: Any, **kwargs: Any) -> Pair:
+    """``quantized::linear_dynamic`` and its relatives.  The range of quantization always holds the 0 of a hole."""
+    data = op(zeroed(x), *packed, **kwargs)
+    return Pair(data, masks.fit(masks.any(x.mask, -1, keepdim=True), data.shape))
+
+
+_NAMES = "linear_dynamic linear_relu_dynamic linear_dynamic_fp16 linear_relu_dynamic_fp16"
+ROWS: list[Op] = rows(" ".join(f"quantized::{name}" for name in _NAMES.split()), linear, generic=True)

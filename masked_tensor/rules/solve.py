@@ -1,0 +1,99 @@
+"""Linear systems: each column of the right-hand side is solved where it, and the matrix, is whole; else it is a hole.
+
+Where the rows and columns of the matrix are masked alike, a set with members missing (such as padding), the system of
+its members is solved; the right-hand side need be valid for them only.  The identity stands in for what is missing.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .. import masks, pair
+from ..op import Op
+from ..pair import Pair
+from ..shared.matrices import Matrices, sets
+from .linalg import pivoted
+
+Operand = Pair | Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A right-hand side with zeros where nothing is solved, and the mask of the solution."""
+
+    data: Tensor
+    mask: Tensor
+
+
+def right_hand_side(b: Pair, a: Matrices, left: bool = True, vector: bool = False) -> Side:
+    """``b`` is ``(*batch, n, k)``, ``(*batch, k, n)`` if not ``left``, or ``(*batch, n)``."""
+    if min(b.data.dim() + vector, a.data.dim()) < 2:
+        return Side(b.data, b.mask)  # torch's own error follows
+    mask = b.mask.unsqueeze(-1) if vector else b.mask if left else b.mask.mT
+    members = a.rows.unsqueeze(-1)
+    if mask.shape[-2] != members.shape[-2]:
+        return Side(b.data, b.mask)
+    lost = masks.any(masks.both(members, masks.negated(mask)), -2, keepdim=True)
+    solved = masks.both(members, masks.both(masks.negated(lost), a.usable[..., None, None]))
+    solved = solved.squeeze(-1) if vector else solved if left else solved.mT
+    return Side(torch.where(solved, b.data, 0), solved)
+
+
+def solve_ex(op: OpOverload, a: Operand, b: Operand, *, left: bool = True, check_errors: bool = False) -> Any:
+    """``A X = B``, or ``X A = B``; also the factors and what LAPACK says of each matrix."""
+    given, known = sets(pair.of(a)), pair.of(b)
+    vector = known.data.dim() == 1 or known.data.shape == given.data.shape[:-1]
+    side = right_hand_side(known, given, left, vector)
+    x, lu, pivots, info = op(given.data, side.data, left=left, check_errors=check_errors)
+    factors = Pair(lu, given.matrix(lu.shape)), Pair(pivots, given.vector(pivots.shape))
+    return Pair(x, masks.fit(side.mask, x.shape)), *factors, Pair(info, given.entry(info.shape))
+
+
+def solve_triangular(a: Operand, b: Operand, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Pair:
+    """``torch.linalg.solve_triangular``."""
+    given = sets(pair.of(a))
+    side = right_hand_side(pair.of(b), given, left)
+    x = torch.linalg.solve_triangular(given.data, side.data, upper=upper, left=left, unitriangular=unitriangular)
+    return Pair(x, masks.fit(side.mask, x.shape))
+
+
+def triangular_solve(b: Operand, a: Operand, *how: bool, **kwargs: bool) -> tuple[Pair, Pair]:
+    """The older form; it also gives a copy of the matrix."""
+    given = sets(pair.of(a))
+    side = right_hand_side(pair.of(b), given)
+    x, copy = torch.ops.aten.triangular_solve.default(side.data, given.data, *how, **kwargs)
+    return Pair(x, masks.fit(side.mask, x.shape)), Pair(copy, given.matrix(copy.shape))
+
+
+def cholesky_solve(op: OpOverload, b: Operand, factor: Operand, upper: bool = False) -> Pair:
+    """Of the factor that ``cholesky`` gave."""
+    given = sets(pair.of(factor))
+    side = right_hand_side(pair.of(b), given)
+    x = op(side.data, given.data, upper)
+    return Pair(x, masks.fit(side.mask, x.shape))
+
+
+def lu_solve(lu: Operand, pivots: Operand, b: Operand, *, left: bool = True, adjoint: bool = False) -> Pair:
+    """Of the factors and pivots that ``lu_factor`` gave."""
+    given, exchanged = pivoted(lu, pivots)
+    side = right_hand_side(pair.of(b), given, left)
+    x = torch.linalg.lu_solve(given.data, exchanged, side.data, left=left, adjoint=adjoint)
+    return Pair(x, masks.fit(side.mask, x.shape))
+
+
+def older_lu_solve(b: Operand, lu: Operand, pivots: Operand) -> Pair:
+    """``torch.lu_solve``."""
+    return lu_solve(lu, pivots, b)
+
+
+ROWS = [
+    Op("_linalg_solve_ex", solve_ex, generic=True),
+    Op("linalg_solve_triangular", solve_triangular),
+    Op("triangular_solve", triangular_solve),
+    Op("cholesky_solve", cholesky_solve, generic=True),
+    Op("linalg_lu_solve", lu_solve),
+    Op("lu_solve", older_lu_solve),
+]

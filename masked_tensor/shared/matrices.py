@@ -1,0 +1,106 @@
+"""Matrices with holes, one per entry of a batch: which can be used, and what stands in for those that cannot.
+
+A matrix is *usable* if it is whole, or if its rows and columns are masked alike: the matrix of a set of which some
+members are missing, such as a kernel matrix over a padded batch.  On the missing rows and columns the identity (or what
+a rule asks for) stands in; it meets only zeros, so that what is computed on the members is exact.  For a matrix that
+is not usable another one stands in, so that no kernel sees a payload.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from ..pair import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """``(*batch, m, n)``; ``rows`` are the members of each set, ``(*batch, m)``, and none where it is not usable."""
+
+    data: Tensor
+    rows: Tensor
+    usable: Tensor
+
+    def entry(self, shape: torch.Size) -> Tensor:
+        """The mask of a result with one value, or one whole slice, for each matrix."""
+        return per_entry(self.usable, shape)
+
+    def vector(self, shape: torch.Size) -> Tensor:
+        """The mask of a result with one value for each member."""
+        return masks.fit(self.rows, shape) if self._square else self.entry(shape)
+
+    def matrix(self, shape: torch.Size) -> Tensor:
+        """The mask of a result with one value for every two members."""
+        return masks.fit(outer(self.rows), shape) if self._square else self.entry(shape)
+
+    @property
+    def _square(self) -> bool:
+        return self.data.shape[-1] == self.data.shape[-2]
+
+
+def sets(x: Pair, fill: float = 1) -> Matrices:
+    """Square matrices: ``fill`` on the diagonal of what is missing.  Others must be whole."""
+    if x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:
+        data, usable = whole(x, 2)
+        rows = usable.unsqueeze(-1) if x.data.dim() > 1 else usable
+        return Matrices(data, masks.fit(rows, x.data.shape[:-1]), usable)
+    rows = members(x.mask)
+    data = torch.where(outer(rows), x.data, fill * eye(x.data))
+    return Matrices(data, rows, present(rows))
+
+
+def members(mask: Tensor) -> Tensor:
+    """The rows ``(*batch, n)`` of square masks ``(*batch, n, n)`` that are masked as the columns are; else none."""
+    size = mask.shape[-1]
+    small = masks.compact(mask)
+    if small.shape[-2:] == (1, 1):
+        return masks.fit(small.squeeze(-1), mask.shape[:-1])
+    wide = small.expand(*small.shape[:-2], size, size)
+    rows = wide.diagonal(dim1=-2, dim2=-1)
+    alike = masks.all(wide == outer(rows), (-2, -1))
+    return masks.fit(rows & alike.unsqueeze(-1), mask.shape[:-1])
+
+
+def present(rows: Tensor) -> Tensor:
+    """Whether a set has a member (a matrix of size 0 is whole)."""
+    return masks.any(rows, -1) if rows.shape[-1] else masks.full(rows.shape[:-1], rows.device)
+
+
+def outer(rows: Tensor) -> Tensor:
+    """Every two members of a set."""
+    return masks.both(rows.unsqueeze(-1), rows.unsqueeze(-2))
+
+
+def whole(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
+    """The slices along the last ``dims`` dims, a harmless one for each with a hole; and which are whole.
+
+    What stands in: of matrices different singular values, of vectors 0, of pivots no exchange, of numbers 0.
+    """
+    dims = min(dims, x.data.dim())
+    usable = masks.all(x.mask, tuple(range(-dims, 0))) if dims else x.mask
+    if dims == 2:
+        fill = eye(x.data) * torch.linspace(1, 2, x.data.shape[-1], dtype=x.data.dtype, device=x.data.device)
+    elif dims == 1 and not x.data.is_floating_point() and not x.data.is_complex():
+        fill = unmoved(x.data)
+    else:
+        fill = torch.zeros((), dtype=x.data.dtype, device=x.data.device)
+    return torch.where(per_entry(usable, x.data.shape), x.data, fill), usable
+
+
+def per_entry(usable: Tensor, shape: torch.Size) -> Tensor:
+    """What is known of each entry of a batch, for all of its result (which may be empty, whatever the batch)."""
+    if 0 in shape:
+        return masks.full(shape, usable.device)
+    return masks.fit(usable[(...,) + (None,) * (len(shape) - usable.dim())], shape)
+
+
+def eye(like: Tensor) -> Tensor:
+    """The identity, of the size and kind of ``like``."""
+    return torch.eye(*like.shape[-2:], dtype=like.dtype, device=like.device)
+
+
+def unmoved(pivots: Tensor) -> Tensor:
+    """The pivots that exchange nothing."""
+    return torch.arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype, device=pivots.device)
