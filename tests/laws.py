@@ -18,7 +18,7 @@ from .oracles import FAMILY, ORACLES, XFAIL
 LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled", "inference", "vmap", "autocast")
 FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
 PATTERNS = ("random", "rows", "none")
-COSTLY = ("linalg", "fourier")  # many entries that share few rules, and hole or whole is all there is to see
+COSTLY = ("linalg", "solve", "fourier")  # many entries that share few rules, and hole or whole is all there is to see
 
 
 def _parameters(family: str) -> list:

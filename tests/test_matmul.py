@@ -154,3 +154,54 @@ def test_vmap_decomposes_to_the_same_rules():
 
 
 test_law = laws("matmul")
+
+
+# ----------------------------------------------------------------------------------------------------- grouped products
+
+
+def grouped_by_hand(a: torch.Tensor, b: torch.Tensor, offs: list[int]) -> torch.Tensor:
+    starts = [0, *offs[:-1]]
+    groups = [slice(start, end) for start, end in zip(starts, offs, strict=True)]
+    if a.dim() == b.dim() == 2:
+        return torch.stack([a[:, g] @ b[g] for g in groups])
+    if a.dim() == 2:
+        return torch.cat([a[g] @ b[i] for i, g in enumerate(groups)])
+    return torch.cat([a[i] @ b[:, g] for i, g in enumerate(groups)], 1)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("masked", ["left", "both"])
+@pytest.mark.parametrize(
+    ("left", "right"), [((16, 8), (3, 8, 16)), ((8, 16), (16, 8)), ((3, 4, 8), (8, 16))], ids=["rows", "sum", "columns"]
+)
+def test_grouped_products(left, right, masked, dtype) -> None:
+    """An output is a product of its group; what lies behind the last group is a hole."""
+    generator = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(shape, generator=generator).to(dtype) for shape in (left, right))
+    offs = [2, 2, 12]
+    ma = torch.rand(left, generator=generator) < 0.6
+    mb = torch.rand(right, generator=generator) < 0.6 if masked == "both" else torch.ones(right, dtype=torch.bool)
+    x = mt.as_masked_tensor(torch.where(ma, a, torch.nan), ma).requires_grad_()
+    y = mt.as_masked_tensor(torch.where(mb, b, torch.nan), mb) if masked == "both" else b
+    y = y.detach().requires_grad_()
+    out = torch.nn.functional.grouped_mm(x, y, offs=torch.tensor(offs, dtype=torch.int32))
+    plain = [torch.where(m, v, 0).requires_grad_() for m, v in ((ma, a), (mb, b))]
+    expected = grouped_by_hand(*plain, offs)
+    seen = grouped_by_hand(ma.float(), mb.float(), offs) > 0
+    part = tuple(slice(0, n) for n in expected.shape)
+    assert torch.equal(out.get_mask()[part], seen)
+    assert out.count() == seen.sum()
+    torch.testing.assert_close(out.filled(0)[part], torch.where(seen, expected, 0))
+    out.sum().backward()
+    torch.where(seen, expected, 0).sum().backward()
+    for got, m, p in zip((x, y), (ma, mb), plain, strict=True):
+        grad = got.grad.filled(0) if masked == "both" or got is x else got.grad
+        torch.testing.assert_close(
+            grad, torch.where(m, p.grad, 0), rtol=2e-2 if dtype is torch.bfloat16 else 1e-5, atol=1e-5
+        )
+
+
+def test_scaled_grouped_products_are_refused() -> None:
+    x = mt.as_masked_tensor(torch.ones(4, 8), True)
+    with pytest.raises(mt.UnsupportedOpError, match="_scaled_grouped_mm has no masked meaning"):
+        torch.ops.aten._scaled_grouped_mm(x, torch.ones(2, 8, 8), torch.ones(1), torch.ones(1))

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .. import masks, pair
+from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair
 from ..select import select, zeroed
@@ -31,7 +31,7 @@ PADDING: dict[str, tuple[OpOverload, Callable[..., Pair]]] = {
 
 
 def transform(op: OpOverload, x: Pair, dim: Sequence[int], *how: Any) -> Pair:
-    """The complex and the real transforms along ``dim``: linear, and slices do not meet, so there is nothing to guard."""
+    """The transforms along ``dim``: they are linear, and slices do not meet, so there is nothing to guard."""
     data = op(x.data, dim, *how)
     mask = masks.all(x.mask, tuple(dim), keepdim=True) if dim else x.mask
     return Pair(data, masks.fit(mask, data.shape))

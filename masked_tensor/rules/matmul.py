@@ -131,14 +131,8 @@ def grouped(
     """
     ends = zeroed(offs) if type(offs) is Pair else offs
     left, right = pair.of(a), pair.of(b)
-    if ends is not None and left.data.dim() == 2:
-        contracted = right.data.dim() == 2
-        inside = torch.arange(left.data.shape[-1 if contracted else 0], device=ends.device) < ends[-1]
-        left = Pair(left.data, masks.both(left.mask, inside if contracted else inside.unsqueeze(1)))
-    elif ends is not None:
-        right = Pair(
-            right.data, masks.both(right.mask, torch.arange(right.data.shape[-1], device=ends.device) < ends[-1])
-        )
+    if ends is not None:
+        left, right = _within(left, right, ends[-1])
     op = torch.ops.aten._grouped_mm.default
     data = op(select(left.data, left.mask), select(right.data, right.mask), ends, bias, out_dtype)
     if tracked(data):
@@ -150,6 +144,18 @@ def grouped(
     if ends is not None and left.data.dim() != right.data.dim():  # not written behind the last group
         seen = seen & (masks.any(left.mask, -1, True) if left.data.dim() == 2 else masks.any(right.mask, -2, True))
     return Pair(data, seen)
+
+
+def _within(a: Pair, b: Pair, end: Tensor) -> tuple[Pair, Pair]:
+    """The operands with holes where they belong to no group."""
+
+    def before(x: Pair, dim: int) -> Pair:
+        inside = torch.arange(x.data.shape[dim], device=end.device) < end
+        return Pair(x.data, masks.both(x.mask, inside if dim == -1 else inside.unsqueeze(-1)))
+
+    if a.data.dim() == b.data.dim():
+        return before(a, -1), before(b, -2)
+    return (before(a, -2), b) if a.data.dim() == 2 else (a, before(b, -1))
 
 
 def multilinear(op: OpOverload, *arguments: Any) -> Pair:

@@ -5,9 +5,8 @@ Where the input is quantized, too, its range is that of the valid entries.
 
 from typing import Any
 
-from torch._ops import OpOverload
-
 from .. import masks
+from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair
 from ..select import zeroed

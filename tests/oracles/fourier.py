@@ -22,7 +22,7 @@ def transform(kind: str, rank: int) -> Any:
         if axes is None:
             axes = range(x.data.dim() - len(sizes), x.data.dim()) if sizes else range(x.data.dim())
         axes = [a % x.data.dim() for a in ([axes] if isinstance(axes, int) else axes)]
-        named = {"norm": norm} | ({} if dim is None else {"dim": dim}) | ({} if size is None else {})
+        named = {"norm": norm} | ({} if dim is None else {"dim": dim})
         named |= {} if size is None else {"n" if rank == 1 else "s": size}
         data = op(x.data, **named)
         mask = x.mask
