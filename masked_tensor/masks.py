@@ -77,11 +77,6 @@ def both(a: Tensor, b: Tensor) -> Tensor:
     return fit(result, a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape))
 
 
-def negated(mask: Tensor) -> Tensor:
-    """``~mask``; constant dimensions stay compact."""
-    return fit(~compact(mask), mask.shape)
-
-
 def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:
     """``mask`` broadcast to ``shape`` (an expand: new dimensions have stride 0)."""
     return mask if mask.shape == tuple(shape) else mask.expand(tuple(shape))

@@ -93,9 +93,9 @@ def pivoted(lu: Operand, pivots: Operand) -> tuple[matrices.Matrices, Tensor]:
     """Factors with their pivots, which must be valid for every member."""
     given, p = matrices.sets(pair.of(lu)), pair.of(pivots)
     needed = given.rows[..., : p.data.shape[-1]]
-    lost = masks.any(masks.both(needed, masks.negated(p.mask)), -1)
-    members = masks.both(given.rows, masks.negated(lost).unsqueeze(-1))
-    usable = masks.both(given.usable, masks.negated(lost))
+    lost = masks.any(masks.both(needed, matrices.negated(p.mask)), -1)
+    members = masks.both(given.rows, matrices.negated(lost).unsqueeze(-1))
+    usable = masks.both(given.usable, matrices.negated(lost))
     exchanged = torch.where(members[..., : p.data.shape[-1]], p.data, matrices.unmoved(p.data))
     return matrices.Matrices(given.data, members, usable), exchanged
 

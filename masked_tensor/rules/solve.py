@@ -14,7 +14,7 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair
-from ..shared.matrices import Matrices, sets
+from ..shared.matrices import Matrices, negated, sets
 from .linalg import pivoted
 
 Operand = Pair | Tensor
@@ -36,8 +36,8 @@ def right_hand_side(b: Pair, a: Matrices, left: bool = True, vector: bool = Fals
     members = a.rows.unsqueeze(-1)
     if mask.shape[-2] != members.shape[-2]:
         return Side(b.data, b.mask)
-    lost = masks.any(masks.both(members, masks.negated(mask)), -2, keepdim=True)
-    solved = masks.both(members, masks.both(masks.negated(lost), a.usable[..., None, None]))
+    lost = masks.any(masks.both(members, negated(mask)), -2, keepdim=True)
+    solved = masks.both(members, masks.both(negated(lost), a.usable[..., None, None]))
     solved = solved.squeeze(-1) if vector else solved if left else solved.mT
     return Side(torch.where(solved, b.data, 0), solved)
 

@@ -73,6 +73,11 @@ def outer(rows: Tensor) -> Tensor:
     return masks.both(rows.unsqueeze(-1), rows.unsqueeze(-2))
 
 
+def negated(mask: Tensor) -> Tensor:
+    """``~mask``; constant dimensions stay compact."""
+    return masks.fit(~masks.compact(mask), mask.shape)
+
+
 def whole(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
     """The slices along the last ``dims`` dims, a harmless one for each with a hole; and which are whole.
 
