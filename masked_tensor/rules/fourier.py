@@ -103,12 +103,12 @@ def istft(
         whole = masks.all(window.mask)
         frames, window = masks.both(frames, whole), torch.where(whole, window.data, 1)
     how = (center, normalized, onesided, length, return_complex)
-    y = torch.istft(data, n_fft, hop_length, win_length, window, *how)  # type: ignore[arg-type]
+    y = torch.istft(data, n_fft, hop_length, win_length, window, *how)
     if masks.constant(frames, -1):
         return Pair(y, masks.fit(masks.first(frames, (-1,)), y.shape))
     hop, trim = hop_length or n_fft // 4, n_fft // 2 if center else 0
     mask = _between(frames, y.shape[-1], hop, trim + (trim if length is None else 0) - n_fft + 1)
-    taper = _taper(window, n_fft, win_length or n_fft, data.real)  # type: ignore[arg-type]
+    taper = _taper(window, n_fft, win_length or n_fft, data.real)
     full, seen = (_overlapped(f, taper.square(), hop, trim, y.shape[-1]) for f in (torch.ones_like(frames), frames))
     heavy = seen.abs() > 1e-11  # what torch asks of all frames; beyond them ``length`` adds zeros
     ratio = torch.where(heavy, full / torch.where(heavy, seen, 1), 1)

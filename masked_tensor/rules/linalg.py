@@ -67,7 +67,7 @@ def _beyond(x: Pair, members: Tensor, UPLO: str) -> Tensor:
     """Numbers ``(*batch, n)`` above all eigenvalues of the block, and all different: eigh's derivative divides."""
     half = torch.tril if UPLO.upper() == "L" else torch.triu  # the other one is not read
     block = torch.where(matrices.outer(members), x.data.detach(), 0)
-    size = 2 * torch.linalg.matrix_norm(half(block)) + 1
+    size: Tensor = 2 * torch.linalg.matrix_norm(half(block)) + 1
     steps = torch.linspace(1, 2, x.data.shape[-1], dtype=size.dtype, device=size.device)
     return (size.unsqueeze(-1) * steps).to(x.data.dtype)
 
