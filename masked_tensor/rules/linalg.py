@@ -72,14 +72,12 @@ def _beyond(x: Pair, members: Tensor, UPLO: str) -> Tensor:
     return (size.unsqueeze(-1) * steps).to(x.data.dtype)
 
 
-def lstsq(
-    a: Operand, b: Operand, rcond: float | None = None, *, driver: str | None = None
-) -> tuple[Pair, Pair, Pair, Pair]:
+def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """Least squares, where both sides are whole."""
     left, right = pair.of(a), pair.of(b)
     vector = right.data.dim() == 1 or right.data.shape == left.data.shape[:-1]
     op = torch.ops.aten.linalg_lstsq.default
-    return of_whole(op, left, right, rcond, cores=(2, 1 if vector else 2), driver=driver)  # type: ignore[no-any-return]
+    return of_whole(op, left, right, rcond, cores=(2, 1 if vector else 2), driver=driver)
 
 
 def lu_unpack(lu: Operand, pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
