@@ -203,3 +203,13 @@ def test_what_has_no_form_is_reported() -> None:
     assert report["aten::flip"].bytes == 3 * 4 * 5 * 8
     assert "packed  elementwise" in mt.explain("exp")
     assert "packed  no form" in mt.explain("flip")
+
+
+def test_a_cache_that_is_empty_at_first() -> None:
+    x = mt.from_lengths(torch.randn(2, 3, 4), [3, 1]).packed()
+    out = torch.cat([torch.tensor([]), x], -2)
+    assert out.is_packed
+    assert torch.equal(out.get_mask(), x.get_mask())
+    assert torch.equal(out.filled(0), x.filled(0))
+    wider = torch.cat([torch.tensor([], dtype=torch.float64), x], -2)
+    assert wider.dtype is torch.cat([torch.tensor([], dtype=torch.float64), x.unpacked()], -2).dtype
