@@ -3,14 +3,14 @@
 ``select(data, mask, fill)`` is ``where(mask, data, fill)``: data that a payload cannot leave.  ``guard(data, mask)`` is
 ``data`` itself: a gradient that a payload cannot enter.
 
-======================  ====================================================  ==========================================
+======================  ===================================================  ==========================================
 ``select(d, m, fill)``  ``fill`` outside the mask                            0 outside, backward
 ``guard(d, m)``         the data as it is                                    0 outside, backward
 ``zeroed(x)``           0 outside; nothing to do if that is promised         0 outside, backward
 ``filled(x, fill)``     ``fill`` outside                                     0 outside, backward
 ``cleared(d, m)``       0 outside, written into a result of one's own        nothing: by contract nothing arrives there
 ``finished(d, m)``      the pair of a result, cleared if a gradient is due   as ``cleared``
-======================  ====================================================  ==========================================
+======================  ===================================================  ==========================================
 """
 
 from typing import Any
