@@ -87,14 +87,12 @@ def entered(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
     if not (recording and x.requires_grad):
         return p
     if x.is_leaf or transforming():
-        values = _EnterRows.apply(x, enter)
-    else:  # as for a pair: all uses share one, so that their gradients are added as plain tensors
-        known = x._entered
-        if known is None or known[0] is not p or known[1] != x._version:
-            known = (p, x._version, _EnterRows.apply(x, enter))
-            x._entered = known
-        values = known[2]
-    return Packed(values, p.rows, p.order, p.inner, p.payload)
+        return Packed(_EnterRows.apply(x, enter), p.rows, p.order, p.inner, p.payload)
+    known = x._entered  # as for a pair: all uses share one, so that their gradients are added as plain tensors
+    if known is None or known[0] is not p or known[1] != x._version:
+        whole = Packed(_EnterRows.apply(x, enter), p.rows, p.order, p.inner, p.payload)
+        known = x._entered = (p, x._version, whole)
+    return known[2]  # type: ignore[no-any-return]
 
 
 def spread(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:

@@ -56,7 +56,8 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
     known = value._entered
     if known is None or known[0] is not pair or known[1] != value._version:
         known = value._entered = (pair, value._version, _Enter.apply(value))
-    return known[2]
+    data: Tensor = known[2]
+    return data
 
 
 @overload

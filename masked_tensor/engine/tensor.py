@@ -58,7 +58,7 @@ class MaskedTensor(Methods):
     _seen: int = 0  # the family's version that _pair reflects
     _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
     _born: int = 0  # the number of tracked writes that this member's own history reflects
-    _entered: tuple[Pair | Packed, int, Tensor] | None = None  # (pair, version, the data that tracked uses share)
+    _entered: Any = None  # (pair, version, what all tracked uses share)
     _given: bool = False  # while compiling: an input of the graph
     _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
-from ..compat import real
+from ..compat import real, tracked
 from ..op import NoForm
 from ..pair import Pair, Payload
 from . import order as orders
@@ -50,11 +50,21 @@ class Packed:
     order: Order
     inner: Tensor | None = None
     payload: Payload = Payload.ZERO
+    parts: dict[int, tuple[Tensor, ...]] | None = None  #: the values unbound along a dimension: all selects share one
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the atoms: (B, T, F1 .. Fk)."""
         return (*self.rows.grid, *self.values.shape[1:])
+
+    def part(self, at: int, index: int) -> Tensor:
+        """``values.select(at, index)``; of few parts, one unbind: its backward makes one gradient, not one for each."""
+        if self.values.shape[at] > 4 or not tracked(self.values):
+            return self.values.select(at, index)
+        self.parts = {} if self.parts is None else self.parts
+        if at not in self.parts:
+            self.parts[at] = self.values.unbind(at)
+        return self.parts[at][index]
 
     @property
     def shape(self) -> tuple[int, ...]:

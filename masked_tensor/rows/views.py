@@ -157,7 +157,9 @@ def select(x: Packed, dim: int, index: int) -> Packed:
     y, at = faced(x, dim)
     if not -y.values.shape[at] <= index < y.values.shape[at]:
         raise NoForm
-    return without(y, position(dim, x), at, _each(y, lambda v: v.select(at, index)))
+    data = y.part(at, index)
+    result = data if y.inner is None else Pair(data, y.inner.select(at, index), y.payload)
+    return without(y, position(dim, x), at, result)
 
 
 def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
