@@ -1,0 +1,234 @@
+"""Training steps of padded batches: plain, masked and packed, against the share of padding.
+
+``python -m benchmarks.packed [name ...] [--rounds 5] [--small]``: ratios to the plain padded step (with
+``src_key_padding_mask`` or ``attention_mask``), medians of interleaved rounds in one process, one thread, in processor
+time.  Packing is part of every step.  The last line of each case is what the step saves for backward.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from masked_tensor import as_masked_tensor
+
+from .timing import medians, training_step
+
+Loss = Callable[[], Tensor]
+Case = tuple[nn.Module, dict[str, Loss]]
+
+
+def batch(shape: tuple[int, int], padding: float) -> Tensor:
+    """A mask ``(B, T)`` of prefixes with about that share of padding, the longest without any."""
+    size, length = shape
+    if padding == 0:
+        return torch.ones(shape, dtype=torch.bool)
+    fractions = torch.linspace(1, max(0.0, 1 - 2 * padding), size) if padding <= 0.5 else torch.rand(size)
+    if padding > 0.5:
+        fractions = fractions * (2 * (1 - padding))
+    lengths = (fractions * length).round().clamp_min(1).long()[torch.randperm(size)]
+    lengths[0] = length
+    return torch.arange(length) < lengths[:, None]
+
+
+def encoder(padding: float, small: bool) -> Case:
+    """``nn.TransformerEncoder``, 4 layers of width 256, 32 sequences of up to 256 places."""
+    size, length, width, layers = (8, 64, 64, 2) if small else (32, 256, 256, 4)
+    valid, data = batch((size, length), padding), torch.randn(size, length, width)
+    target = torch.randn_like(data)
+    layer = nn.TransformerEncoderLayer(width, 8, 4 * width, 0.0, batch_first=True)
+    model = nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
+    padded, weight = data * valid[..., None], valid[..., None] / (valid.sum() * width)
+
+    def plain() -> Tensor:
+        return ((model(padded, src_key_padding_mask=~valid) - target).square() * weight).sum()
+
+    return model, {"plain": plain} | ragged(lambda x: F.mse_loss(model(x), target), padded, valid[..., None])
+
+
+def tagger(padding: float, small: bool) -> Case:
+    """Embedding, two layers with norms, cross entropy over ragged targets."""
+    size, length, width = (8, 64, 64) if small else (32, 256, 256)
+    valid = batch((size, length), padding)
+    tokens, tags = torch.randint(0, 5000, (size, length)), torch.randint(0, 32, (size, length))
+    hidden = [nn.Linear(width, 4 * width), nn.GELU(), nn.LayerNorm(4 * width), nn.Linear(4 * width, width), nn.GELU()]
+    model = nn.Sequential(nn.Embedding(5000, width), *hidden, nn.LayerNorm(width), nn.Linear(width, 32))
+
+    def plain() -> Tensor:
+        return F.cross_entropy(model(tokens).flatten(0, 1), tags.masked_fill(~valid, -100).flatten())
+
+    def loss(x: Any) -> Tensor:
+        return F.cross_entropy(model(x).flatten(0, 1), tags.flatten())
+
+    return model, {"plain": plain} | ragged(loss, tokens, valid)
+
+
+class Conformer(nn.Module):
+    """A block of a Conformer: half a feed-forward, attention, convolution, half a feed-forward."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.halves = nn.ModuleList(
+            nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), nn.SiLU(), nn.Linear(4 * width, width))
+            for _ in range(2)
+        )
+        self.attention = nn.MultiheadAttention(width, 4, batch_first=True)
+        self.norm, self.before, self.last = nn.LayerNorm(width), nn.LayerNorm(width), nn.LayerNorm(width)
+        self.widen, self.narrow = nn.Conv1d(width, 2 * width, 1), nn.Conv1d(width, width, 1)
+        self.depthwise, self.batch = nn.Conv1d(width, width, 15, padding=7, groups=width), nn.BatchNorm1d(width)
+
+    def forward(self, x: Any, hidden: Tensor | None = None) -> Any:
+        x = x + 0.5 * self.halves[0](x)
+        y = self.norm(x)
+        x = x + self.attention(y, y, y, key_padding_mask=hidden, need_weights=False)[0]
+        y = F.glu(self.widen(self.before(x).transpose(1, 2)), 1)
+        y = y if hidden is None else y.masked_fill(hidden[:, None], 0)
+        x = x + self.narrow(F.silu(self.batch(self.depthwise(y)))).transpose(1, 2)
+        return self.last(x + 0.5 * self.halves[1](x))
+
+
+def conformer(padding: float, small: bool) -> Case:
+    """Three Conformer blocks of width 144."""
+    size, length, width = (4, 64, 32) if small else (16, 256, 144)
+    valid, data = batch((size, length), padding), torch.randn(size, length, width)
+    model = nn.ModuleList(Conformer(width) for _ in range(3))
+
+    def run(x: Any, hidden: Tensor | None = None) -> Any:
+        for block in model:
+            x = block(x, hidden)
+        return x
+
+    padded, weight = data * valid[..., None], valid[..., None] / (valid.sum() * width)
+
+    def plain() -> Tensor:
+        return (run(padded, ~valid).square() * weight).sum()
+
+    return model, {"plain": plain} | ragged(lambda x: run(x).square().mean(), padded, valid[..., None])
+
+
+def stack(padding: float, small: bool) -> Case:
+    """Four convolutions over time, same length."""
+    size, length, width = (8, 64, 32) if small else (32, 256, 128)
+    valid, data = batch((size, length), padding)[:, None], torch.randn(size, width, length)
+    convolutions = (nn.Sequential(nn.Conv1d(width, width, 5, padding=2), nn.ReLU()) for _ in range(4))
+    model = nn.Sequential(*convolutions)
+    padded, weight = data * valid, valid / (valid.sum() * width)
+
+    def plain() -> Tensor:
+        x = padded
+        for layer in model:
+            x = layer(x) * valid
+        return (x.square() * weight).sum()
+
+    return model, {"plain": plain} | ragged(lambda x: model(x).square().mean(), padded, valid, (0, 2))
+
+
+def recurrent(padding: float, small: bool) -> Case:
+    """A bidirectional LSTM over a packed sequence, as torch has it."""
+    size, length, width = (8, 32, 32) if small else (32, 128, 128)
+    valid, data = batch((size, length), padding), torch.randn(size, length, width)
+    model = nn.LSTM(width, width, batch_first=True, bidirectional=True)
+    padded, weight = data * valid[..., None], valid[..., None] / (valid.sum() * 2 * width)
+
+    def plain() -> Tensor:
+        return (model(padded)[0].square() * weight).sum()
+
+    return model, {"plain": plain} | ragged(lambda x: model(x)[0].square().mean(), padded, valid[..., None])
+
+
+def language(name: str, padding: float, small: bool) -> Case:
+    """A small model of transformers, with its own attention mask or none at all."""
+    import transformers
+
+    size, length, width, layers = (4, 32, 64, 2) if small else (16, 192, 256, 4)
+    valid, tokens = batch((size, length), padding), torch.randint(5, 1000, (size, length))
+    common = {"vocab_size": 1000, "hidden_size": width, "num_hidden_layers": layers, "num_attention_heads": 4}
+    more = {
+        "Bert": {"intermediate_size": 4 * width, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0},
+        "Llama": {"intermediate_size": 3 * width, "num_key_value_heads": 2},
+        "Qwen3": {"intermediate_size": 3 * width, "num_key_value_heads": 2, "head_dim": width // 4},
+        "GPT2": {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
+    }[name]
+    config = getattr(transformers, f"{name}Config")(**common, **more, use_cache=False)
+    model = getattr(transformers, f"{name}Model")(config)
+    weight = valid[..., None] / (valid.sum() * width)
+
+    def plain() -> Tensor:
+        output = model(input_ids=tokens, attention_mask=valid.long()).last_hidden_state
+        return (output.square() * weight).sum()
+
+    def loss(x: Any) -> Tensor:
+        return model(input_ids=x).last_hidden_state.square().mean()
+
+    return model, {"plain": plain} | ragged(loss, tokens, valid)
+
+
+def ragged(loss: Any, data: Tensor, valid: Tensor, dims: tuple[int, int] = (0, 1)) -> dict[str, Loss]:
+    """The same loss of a masked and of a packed tensor."""
+
+    def masked() -> Tensor:
+        return loss(as_masked_tensor(data, valid)).filled(0)  # type: ignore[no-any-return]
+
+    def packed() -> Tensor:
+        return loss(as_masked_tensor(data, valid).packed(dims)).filled(0)  # type: ignore[attr-defined, no-any-return]
+
+    return {"masked": masked, "packed": packed}
+
+
+CASES: dict[str, tuple[Any, tuple[float, ...]]] = {
+    "encoder": (encoder, (0.5, 0.75, 0.0)),
+    "tagger": (tagger, (0.5, 0.75)),
+    "conformer": (conformer, (0.5,)),
+    "stack": (stack, (0.5,)),
+    "recurrent": (recurrent, (0.5,)),
+    **{name: (lambda p, s, n=name: language(n, p, s), (0.5,)) for name in ("Bert", "Llama", "GPT2", "Qwen3")},
+}
+
+
+def saved(loss: Loss) -> int:
+    """Bytes kept for backward, each memory once."""
+    kept: dict[int, int] = {}
+
+    def pack(x: Tensor) -> Tensor:
+        inner = [x] if type(x) is Tensor or type(x) is nn.Parameter else []
+        for t in inner:
+            kept[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return x
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
+        loss()
+    return sum(kept.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("names", nargs="*", choices=[*CASES, []])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--small", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    for name in options.names or CASES:
+        make, shares = CASES[name]
+        for share in shares:
+            torch.manual_seed(0)
+            model, losses = make(share, options.small)
+            values = {kind: loss().item() for kind, loss in losses.items()}
+            if name != "recurrent":  # backwards, the plain one reads the padding first
+                assert all(abs(v - values["plain"]) < 1e-3 * abs(values["plain"]) for v in values.values()), values
+            steps: dict[str, Callable[[], object]] = {k: training_step(model, v, False) for k, v in losses.items()}
+            times = medians(steps, options.rounds, time.process_time)
+            memory = {k: saved(v) / 2**20 for k, v in losses.items()}
+            ratios = ", ".join(f"{k} {t / times['plain']:.2f}" for k, t in times.items() if k != "plain")
+            stored = ", ".join(f"{k} {m:.0f}" for k, m in memory.items())
+            print(
+                f"{name:10} {share:4.0%} padding: plain {times['plain']:.2f} s, {ratios}; MiB saved: {stored}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
