@@ -92,7 +92,8 @@ def entered(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
     if known is None or known[0] is not p or known[1] != x._version:
         whole = Packed(_EnterRows.apply(x, enter), p.rows, p.order, p.inner, p.payload)
         known = x._entered = (p, x._version, whole)
-    return known[2]  # type: ignore[no-any-return]
+    shared: Packed = known[2]
+    return shared
 
 
 def spread(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
