@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from . import functional
-from .api import comparison, hard, html, protocol  # noqa: F401 (they register methods)
+from .api import comparison, hard, html, protocol, size  # noqa: F401 (they register methods)
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence
 from .api.collate import collate
+from .api.compress import compress
 from .api.convert import (
     compressed,
     count,
@@ -31,14 +32,21 @@ from .api.factories import masked_factories
 from .api.files import load_file, save_file
 from .api.inspect import explain
 from .api.mean_over import mean_over
-from .api.modes import convolution_validity, mask_mismatch
+from .api.modes import convolution_validity, mask_mismatch, meaning, strict
 from .api.packing import packed, packing_report, unpacked
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine import batching  # noqa: F401 (it registers kernels)
 from .engine.doors import register_rule
 from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor
-from .errors import MaskedValueError, MaskedWriteError, MaskMismatchError, UnsupportedOpError
+from .errors import (
+    MaskedSizeError,
+    MaskedSizeWarning,
+    MaskedValueError,
+    MaskedWriteError,
+    MaskMismatchError,
+    UnsupportedOpError,
+)
 from .functional import *  # noqa: F403 (its names are listed there)
 from .layouts import specified_mask
 from .pair import Pair, Payload
@@ -47,6 +55,8 @@ __version__ = "0.1.0"  #: the one place where it stands
 
 __all__ = [
     "MaskMismatchError",
+    "MaskedSizeError",
+    "MaskedSizeWarning",
     "MaskedTensor",
     "MaskedValueError",
     "MaskedWriteError",
@@ -55,6 +65,7 @@ __all__ = [
     "UnsupportedOpError",
     "as_masked_tensor",
     "collate",
+    "compress",
     "compressed",
     "convolution_validity",
     "count",
@@ -76,12 +87,14 @@ __all__ = [
     "masked_tensor",
     "masked_where",
     "mean_over",
+    "meaning",
     "packed",
     "packing_report",
     "pad_sequence",
     "register_rule",
     "save_file",
     "specified_mask",
+    "strict",
     "to_nested",
     "to_numpy_ma",
     "to_packed_sequence",

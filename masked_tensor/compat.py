@@ -7,6 +7,7 @@ where there is no other way to do the same.  What is asked here are static facts
 
 import inspect
 from collections.abc import Callable
+from functools import wraps
 from types import CodeType, FrameType
 from typing import Any
 
@@ -18,6 +19,8 @@ from torch.utils import checkpoint
 try:
     # Whether two tensors share memory, also while they are traced and have no address.  Without it masks that are the
     # same are AND-ed, and views do not join the family of their base.
+    # The node of the graph that autograd evaluates.  Without it: which derivative runs is not known.
+    from torch._C import _current_autograd_node as current_node
     from torch._C import _is_alias_of as shares_memory  # type: ignore[attr-defined]  # not in the stub
 
     # Whether saved tensors may be hooked, which torch.func's reverse mode forbids: what makes ``bypassed`` cheap.
@@ -36,6 +39,9 @@ try:
 
     # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
     from torch._functorch.eager_transforms import _jvp_with_argnums, _vjp_with_argnums, grad_and_value_impl
+
+    # What is being compiled: what a graph entered ends with it.
+    from torch._guards import TracingContext
 
     # The type of an operator.  Rules are annotated with it; the table is keyed by it.
     from torch._ops import OpOverload, OpOverloadPacket
@@ -172,15 +178,38 @@ def compare_with(change: Callable[[Tensor, Tensor, Callable[[str], None]], tuple
     TensorLikePair._compare_values = changed  # type: ignore[method-assign]  # there is no hook
 
 
+def bind_checkpoints(bound: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+    """What ``torch.utils.checkpoint`` keeps in order to run it again is ``bound`` when it is kept, in both forms."""
+    forward, init = checkpoint.CheckpointFunction.forward, checkpoint._CheckpointFrame.__init__
+
+    @wraps(forward)
+    def bound_forward(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
+        return forward(ctx, bound(run_function), *args)
+
+    @wraps(init)
+    def bound_init(frame: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        init(frame, bound(recompute_fn), *args, **kwargs)
+
+    checkpoint.CheckpointFunction.forward = staticmethod(bound_forward)  # type: ignore[method-assign]  # no hook
+    checkpoint._CheckpointFrame.__init__ = bound_init  # type: ignore[method-assign, assignment]  # there is no hook
+
+
+def traced() -> Any:
+    """What is being compiled in this thread, if anything is."""
+    return TracingContext.try_get()
+
+
 __all__ = [
     "COLLATE",
     "PRINT_OPTS",
     "Formatter",
     "OpOverload",
     "OpOverloadPacket",
+    "bind_checkpoints",
     "bypassed",
     "collecting",
     "compare_with",
+    "current_node",
     "default_device",
     "eager",
     "has_tangent",
@@ -191,6 +220,7 @@ __all__ = [
     "run_eagerly",
     "schema",
     "shares_memory",
+    "traced",
     "tracked",
     "transforming",
     "tree_flatten",

@@ -4,11 +4,14 @@
 
     RuntimeError
     +-- MaskedWriteError        a masked value would be written into a plain tensor
+    +-- MaskedSizeError         a size that counts holes was asked for inside of ``strict()``
     NotImplementedError
     +-- UnsupportedOpError      no masked meaning is known for an op
     ValueError
     +-- MaskedValueError        a masked-out scalar was asked for its value
         +-- MaskMismatchError   ``mask_mismatch("raise")`` saw two different masks
+    UserWarning
+    +-- MaskedSizeWarning       a size that counts holes was asked for
 """
 
 from collections.abc import Sequence
@@ -47,6 +50,30 @@ class MaskedWriteError(RuntimeError):
     """
 
 
+class MaskedSizeWarning(UserWarning):
+    """``numel()`` of a masked tensor counts its holes: an average that divides by it is wrong.
+
+    Given once for each place in a program that asks, not for those inside of torch.  A category of its own, so that
+    ``warnings.filterwarnings("ignore" or "error", category=masked_tensor.MaskedSizeWarning)`` decides.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as seen:
+    ...     warnings.simplefilter("always")
+    ...     masked_tensor([1.0, None]).numel(), seen[0].category.__name__
+    (2, 'MaskedSizeWarning')
+    """
+
+
+class MaskedSizeError(RuntimeError):
+    """The same, inside of ``strict()``.
+
+    >>> with strict():
+    ...     masked_tensor([1.0, None]).numel()
+    Traceback (most recent call last):
+    masked_tensor.errors.MaskedSizeError: numel() counts the holes of a masked tensor too; x.count() counts what is ...
+    """
+
+
 class UnsupportedOpError(NotImplementedError):
     """The op has no row in the table: no masked meaning is known for it.
 
@@ -54,6 +81,13 @@ class UnsupportedOpError(NotImplementedError):
     Traceback (most recent call last):
     masked_tensor.errors.UnsupportedOpError: aten::_fft_r2c has no masked meaning here (masked: ...
     """
+
+
+def counts_holes(name: str) -> str:
+    """What ``numel()`` says of itself."""
+    return (
+        f"{name}() counts the holes of a masked tensor too; x.count() counts what is valid, x.shape.numel() the places"
+    )
 
 
 def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
@@ -101,6 +135,14 @@ def plain_target(op: str) -> MaskedWriteError:
 def hole(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
     return MaskedValueError(f"{action} of a masked-out value; use x.filled(value) to say what a hole should count as")
+
+
+def hole_in_state(op: str) -> MaskMismatchError:
+    """Inside of ``strict()`` a recurrent cell was given a hole, over which it would carry its state."""
+    return MaskMismatchError(
+        f"{op} would carry its state over a masked step, and the state would stay valid, which strict() does not "
+        "allow; run the layer (nn.LSTM, nn.GRU, nn.RNN) over the whole batch, or leave the context"
+    )
 
 
 def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
@@ -158,11 +200,29 @@ def no_mean() -> RuntimeError:
     )
 
 
+def foreign_formula(node: str) -> RuntimeError:
+    """A masked tensor whose gradient torch would make by a formula of its own, which knows nothing of masks."""
+    return RuntimeError(
+        f"a masked tensor was computed by {node}, whose derivative knows nothing of masks; TorchScript differentiates "
+        "by formulas of its own: call the function without torch.jit, or compile it with torch.compile"
+    )
+
+
+def wrapped_by_another(op: str) -> UnsupportedOpError:
+    """Another tensor subclass holds a masked tensor, and autograd differentiates the outer one."""
+    return UnsupportedOpError(
+        f"{op} was called on a masked tensor from inside another tensor subclass (such as a DTensor), whose gradient "
+        "would be made by formulas that know nothing of masks; put the masked tensor outside "
+        "(as_masked_tensor(outer_data, outer_mask)), or work under torch.no_grad()"
+    )
+
+
 def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
     if isinstance(x, Tensor) and is_wrapped(x):
         return TypeError(f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}")
-    return TypeError(f"{action}() takes a masked tensor, got {type(x).__name__}")
+    kind = "tensors" if action == "compress" else "a masked tensor"
+    return TypeError(f"{action}() takes {kind}, got {type(x).__name__}")
 
 
 def leaves_silently(action: str, way_out: str) -> MaskedValueError:

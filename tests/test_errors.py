@@ -25,6 +25,7 @@ from masked_tensor import compat
 from masked_tensor.api import convert
 
 from .helpers.messages import literals, templates
+from .helpers.wrapping import Wrapper
 
 ones = torch.ones
 
@@ -891,12 +892,12 @@ def test_modes_and_rows() -> None:
     )
     refused(
         ValueError,
-        lambda: mt.mask_mismatch("warn").__enter__(),
+        lambda: mt.mask_mismatch("warn"),
         """mask_mismatch: rule must be one of ('and', 'raise'), got 'warn'""",
     )
     refused(
         ValueError,
-        lambda: mt.convolution_validity("some").__enter__(),
+        lambda: mt.convolution_validity("some"),
         """convolution_validity: rule must be one of ('core', 'any', 'all'), got 'some'""",
     )
     refused(
@@ -959,6 +960,7 @@ def test_packing() -> None:
 
 ELSEWHERE = {
     "a compiled function cannot change": "wrapped in the compiler's own error: test_aliasing",
+    "a masked tensor was computed by ": "its interpreter hands on the error without the text: test_foreign",
     "nn.SyncBatchNorm has no second": "needs ranks: test_sync_batch_norm",
 }
 
@@ -1045,3 +1047,52 @@ def test_means_over_parts() -> None:
         """an optimizer steps on gradients of an unfinished mean_over: call finish() first""",
     )
     mean.finish()
+
+
+def test_meanings() -> None:
+    for choice in ({"convolution": "some"}, {"product": "none"}, {"padding": "batch"}, {"mismatch": "warn"}):
+        message(ValueError, lambda choice=choice: mt.meaning(**choice))
+    refused(
+        ValueError,
+        lambda: mt.meaning(padding="batch"),
+        """meaning: padding must be one of ('row', 'tensor'), got 'batch'""",
+    )
+    x, lengths = mt.masked_tensor([1.0, None]), mt.from_lengths(ones(2, 1), [1, 0])
+    with mt.strict():
+        refused(
+            mt.MaskedSizeError,
+            x.numel,
+            """numel() counts the holes of a masked tensor too; x.count() counts what is valid, x.shape.numel() the places""",
+        )
+        refused(
+            mt.MaskMismatchError,
+            lambda: torch.rnn_tanh_cell(lengths, ones(2, 1), ones(1, 1), ones(1, 1)),
+            """aten::rnn_tanh_cell would carry its state over a masked step, and the state would stay valid, which strict() does not allow; run the layer (nn.LSTM, nn.GRU, nn.RNN) over the whole batch, or leave the context""",
+        )
+
+
+def test_joint_exit() -> None:
+    x = mt.masked_tensor([1.0, None])
+    refused(TypeError, lambda: mt.compress(x, [1, 2]), """compress() takes tensors, got list""")
+    refused(TypeError, lambda: mt.compress(), """compress() takes at least one tensor""")
+    refused(
+        ValueError,
+        lambda: mt.compress(x, ones(2, 3)),
+        """compress() takes tensors of one shape, or, with dim=, some that have this dimension more; got (2,), (2, 3) and dim=None""",
+    )
+
+
+def test_fills() -> None:
+    x = mt.masked_tensor([1, None], dtype=torch.uint8)
+    for value in (-1, 256, 0.5, float("nan"), 1j):
+        message(TypeError, lambda value=value: x.filled(value))
+    refused(TypeError, lambda: x.filled(-1), """filled(-1): uint8 cannot hold the value; convert first, x.float()""")
+    refused(TypeError, lambda: (x > 0).filled(2), """filled(2): bool cannot hold the value; convert first, x.float()""")
+
+
+def test_code_that_is_not_ours() -> None:
+    refused(
+        mt.UnsupportedOpError,
+        lambda: Wrapper(mt.masked_tensor([1.0, None])).exp(),
+        """aten::exp was called on a masked tensor from inside another tensor subclass (such as a DTensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside (as_masked_tensor(outer_data, outer_mask)), or work under torch.no_grad()""",
+    )

@@ -51,7 +51,7 @@ STEPS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "flip": lambda x, p: x.flip(0) if x.dim() else x,
     "slice": lambda x, p: x[1:] if x.dim() and x.shape[0] > 1 else x,
     "select": lambda x, p: x[0] if x.dim() and x.shape[0] else x,
-    "cat": lambda x, p: torch.cat([x, x + 1], -1) if x.dim() and x.numel() < 500 else x,
+    "cat": lambda x, p: torch.cat([x, x + 1], -1) if x.dim() and x.shape.numel() < 500 else x,
     "stack": lambda x, p: torch.stack([x, x]) if x.dim() < 4 else x,
     "sum": lambda x, p: x.sum(-1) if x.dim() else x,
     "mean": lambda x, p: x.mean(0) if x.dim() else x,
@@ -67,16 +67,16 @@ STEPS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "layer_norm": lambda x, p: F.layer_norm(x, x.shape[-1:]) if x.dim() and x.shape[-1] else x,
     "normalize": lambda x, p: F.normalize(x, dim=-1) if x.dim() else x,
     "matmul": lambda x, p: x @ torch.ones(x.shape[-1], 3, dtype=x.dtype) if x.dim() and x.shape[-1] else x,
-    "gram": lambda x, p: x @ x.mT if x.dim() >= 2 and x.numel() < 500 else x,
+    "gram": lambda x, p: x @ x.mT if x.dim() >= 2 and x.shape.numel() < 500 else x,
     "linear": lambda x, p: (
         F.linear(x, torch.full((2, x.shape[-1]), 0.5, dtype=x.dtype), torch.ones(2, dtype=x.dtype))
         if x.dim() and x.shape[-1]
         else x
     ),
     "conv1d": lambda x, p: (
-        F.conv1d(x.reshape(1, 1, -1), torch.ones(1, 1, 3, dtype=x.dtype), padding=1) if x.numel() else x
+        F.conv1d(x.reshape(1, 1, -1), torch.ones(1, 1, 3, dtype=x.dtype), padding=1) if x.shape.numel() else x
     ),
-    "max_pool1d": lambda x, p: F.max_pool1d(x.reshape(1, 1, -1), 2) if x.numel() >= 2 else x,
+    "max_pool1d": lambda x, p: F.max_pool1d(x.reshape(1, 1, -1), 2) if x.shape.numel() >= 2 else x,
     "in place": lambda x, p: x.clone().mul_(0.5).add_(1),
     "assign": lambda x, p: assigned(x),
     "index": lambda x, p: x[torch.tensor([0, 0])] if x.dim() and x.shape[0] else x,

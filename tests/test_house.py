@@ -79,6 +79,7 @@ PRIVATE = {
     "compat.py": """
         torch._C._autograd._top_saved_tensors_default_hooks
         torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
+        torch._C._current_autograd_node torch._guards.TracingContext torch.utils.checkpoint._CheckpointFrame.__init__
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
         torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType
         torch._C._functorch.get_interpreter_stack torch._C._functorch.is_functorch_wrapped_tensor
@@ -98,7 +99,7 @@ PRIVATE = {
         torch._C._ExcludeDispatchKeyGuard torch._C._disabled_torch_function_impl torch._C._dispatch_has_kernel
         torch._C._dispatch_has_kernel_for_dispatch_key torch._C._functorch._add_batch_dim
         torch._C._functorch._unwrap_batched torch._C._functorch.get_unwrapped torch._C._functorch.maybe_current_level
-        ._op_dk
+        torch._C._dispatch_tls_is_dispatch_key_excluded ._backward_cls ._forward_cls ._op_dk
         """,
 }
 OPS = {  # a private op is an op: it may stand where ops are named

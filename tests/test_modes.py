@@ -1,5 +1,8 @@
 """Context managers."""
 
+import io
+import warnings
+
 import pytest
 import torch
 
@@ -51,3 +54,84 @@ def test_the_gradient_is_not_concerned() -> None:
 def test_another_rule_is_refused() -> None:
     with pytest.raises(ValueError, match="'and', 'raise'"), mask_mismatch("or"):
         pass
+
+
+# -------------------------------------------------------------------------------------------------------------- strict
+
+P, T = mt.masked_tensor([1.0, 2.0, None]), mt.masked_tensor([1.0, None, 3.0])
+
+
+def loop(x: torch.Tensor) -> torch.Tensor:
+    """A recurrence written by hand: what it adds up stays a hole after its first hole."""
+    state = torch.zeros(2)
+    for t in range(x.shape[1]):
+        state = 0.5 * state + x[:, t]
+    return state
+
+
+def cell(x: torch.Tensor) -> torch.Tensor:
+    state = torch.zeros(2, 3)
+    for t in range(x.shape[1]):
+        state = torch.gru_cell(x[:, t, None], state, torch.ones(9, 1), torch.ones(9, 3))
+    return state
+
+
+BATCH = mt.from_lengths(torch.ones(2, 3), [3, 1])
+CONVENIENCES = {
+    "different masks": (lambda: P - T, MaskMismatchError),
+    "a number into a plain tensor": (lambda: torch.zeros(2).add_(P.sum()), mt.MaskedWriteError),
+    "an element of a plain tensor": (lambda: torch.zeros(2).__setitem__(0, P.mean()), mt.MaskedWriteError),
+    "numel": (lambda: P.numel(), mt.MaskedSizeError),
+    "nelement": (lambda: P.nelement(), mt.MaskedSizeError),
+    "a state in a loop": (lambda: loop(BATCH), MaskMismatchError),
+    "the state of a cell": (lambda: cell(BATCH), MaskMismatchError),
+}
+
+
+@pytest.mark.filterwarnings("ignore::masked_tensor.MaskedSizeWarning")
+@pytest.mark.parametrize("name", CONVENIENCES)
+def test_strict_makes_every_convenience_an_error(name: str) -> None:
+    convenience, error = CONVENIENCES[name]
+    convenience()
+    with mt.strict(), pytest.raises(error):
+        convenience()
+    convenience()
+
+
+def test_strict_lets_honest_code_pass() -> None:
+    layer = torch.nn.GRU(1, 2, batch_first=True)
+    with mt.strict():
+        p, t = mt.as_masked_tensor(P.get_data(), P.get_mask() & T.get_mask()), mt.as_masked_tensor(T, P.get_mask())
+        assert ((p - t).abs().sum() / t.count()).item() == 0
+        layer(BATCH.unsqueeze(-1))[0].square().mean().backward()
+        assert loop(mt.from_lengths(torch.ones(2, 3), [3, 3])).count() == 2
+        with mt.mask_mismatch("and"):
+            assert (P - T).count() == 1
+
+
+# --------------------------------------------------------------------------------------------------------------- sizes
+
+
+def test_numel_warns_once_for_each_place_that_asks() -> None:
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("default")
+        for _ in range(3):
+            assert P.numel() == 3
+        assert P.nelement() == 3
+    assert [w.category for w in seen] == [mt.MaskedSizeWarning] * 2
+    assert all(w.filename == __file__ for w in seen)
+    assert "count()" in str(seen[0].message)
+
+
+def test_sizes_that_torch_asks_for_do_not_warn() -> None:
+    parameter = torch.nn.Parameter(mt.masked_tensor([1.0, 2.0, None]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for optimizer in (torch.optim.SGD, torch.optim.AdamW, torch.optim.Adagrad):
+            parameter.sum().backward()
+            optimizer([parameter], lr=0.1).step()
+        torch.nn.utils.clip_grad_norm_([parameter], 1.0)
+        torch.nn.utils.parameters_to_vector([parameter])
+        repr(parameter), bool(parameter.sum() > 0), parameter.sum().item()
+        torch.utils.data.default_collate([P, T])
+        torch.save(parameter, io.BytesIO())

@@ -240,7 +240,7 @@ def test_first_and_second_derivatives(name, payload, pattern):
     def function(values):
         hidden = torch.where(mask, values, payload)
         out = FUNCTIONS[name](mt.as_masked_tensor(hidden, mask))
-        return (out.filled(0) * weights.view(-1)[: out.numel()].view(out.shape)).sum()
+        return (out.filled(0) * weights.view(-1)[: out.shape.numel()].view(out.shape)).sum()
 
     data.requires_grad_()
     assert torch.autograd.gradcheck(function, data, check_batched_grad=False)
@@ -281,7 +281,7 @@ def test_walking_in_pieces_changes_nothing(name, layout, dtype):
             rtol = 1.6e-2 if dtype is torch.bfloat16 else 1e-3  # one bfloat16 step is 0.4 to 0.8 %
             torch.testing.assert_close(result.filled(0), expected.to(result.dtype), rtol=rtol, atol=1e-3)
         else:
-            picked = torch.arange(0, result.numel(), max(1, result.numel() // 5))
+            picked = torch.arange(0, result.shape.numel(), max(1, result.shape.numel() // 5))
             for i in picked.tolist():
                 line, valid = data.select(1 + dim, i) if dim else data.select(1, i), None
                 line, valid = (t.select(0, i) if dim else t.select(-1, i) for t in (data, mask))

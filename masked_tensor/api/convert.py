@@ -73,8 +73,8 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
     """A plain tensor of ``x``'s shape and dtype with ``value`` in the holes, and gradient 0 there.
 
     ``value`` is a number, or a tensor that broadcasts to ``x``, such as a mean per column; what fills a hole receives
-    its gradient.  Always strided: what is not stored is a hole.  Raises TypeError for a masked ``value``, and for a
-    tensor of a kind that ``x``'s dtype cannot hold.
+    its gradient.  Always strided: what is not stored is a hole.  Raises TypeError for a masked ``value``, and for
+    one that ``x``'s dtype cannot hold, such as -1 in uint8.
 
     >>> masked_tensor([1.0, 2.0], [True, False]).filled(-1)
     tensor([ 1., -1.])
@@ -84,6 +84,7 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
     """
     pair = _entered(dense(x), "filled")
     if not isinstance(value, Tensor):
+        _check_fill(value, x.dtype)
         return select.select(pair.data, pair.mask, value)
     if type(value) is MaskedTensor:
         raise TypeError("filled() takes a plain value; for one with holes use torch.where(x.get_mask(), x, value)")
@@ -94,6 +95,15 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
         )
     other = select.guard(value.to(x.dtype).expand(x.shape), ~pair.mask)
     return torch.where(pair.mask, select.guard(pair.data, pair.mask), other)
+
+
+def _check_fill(value: complex, dtype: torch.dtype) -> None:
+    """Integers and bools are filled with what they can hold; it would be another number otherwise."""
+    if dtype.is_floating_point or dtype.is_complex:
+        return
+    low, high = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)
+    if isinstance(value, complex) or not low <= value <= high or value != int(value):
+        raise TypeError(f"filled({value}): {errors.dtype_name(dtype)} cannot hold the value; convert first, x.float()")
 
 
 def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:

@@ -1,14 +1,87 @@
-"""Context managers that choose between honest meanings of an op."""
+"""Context managers that choose between honest meanings of an op.
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import get_args
+A choice holds for the thread that makes it, until the context is left.  It is seen by compiled code, whose guards
+compile anew under other choices, and by the second run of ``torch.utils.checkpoint``, wherever ``backward`` is called.
+"""
 
-from ..settings import CONVOLUTION, MISMATCH, Convolution, MismatchRule, WindowRule
+from types import TracebackType
+from typing import Any, get_args
+
+import torch
+
+from ..engine import contexts
+from ..settings import MismatchRule, PaddingRule, ProductRule, WindowRule
+
+_RULES = {"convolution": WindowRule, "product": ProductRule, "padding": PaddingRule, "mismatch": MismatchRule}
+_CHOICES = {name: get_args(rule) for name, rule in _RULES.items()}
 
 
-@contextmanager
-def convolution_validity(rule: WindowRule = "core", *, renormalize: bool = False) -> Iterator[None]:
+class Choice:
+    """A context manager that puts choices in force; it may be entered again, also while it is in force."""
+
+    def __init__(self, **choices: Any) -> None:
+        self.choices = choices
+
+    def __enter__(self) -> None:
+        if torch.compiler.is_dynamo_compiling():
+            contexts.enter_traced(**self.choices)
+        else:
+            contexts.enter(**self.choices)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if torch.compiler.is_dynamo_compiling():
+            contexts.leave_traced()
+        else:
+            contexts.leave()
+
+
+def meaning(
+    *,
+    convolution: WindowRule | None = None,
+    renormalize: bool | None = None,
+    product: ProductRule | None = None,
+    padding: PaddingRule | None = None,
+    mismatch: MismatchRule | None = None,
+) -> Choice:
+    """The meanings of the ops that have several; what is left out stays as it is.
+
+    - ``convolution``: how convolution, pooling and their relatives judge a window that is partly masked:
+      ``"core"`` (the default of the package), ``"any"`` or ``"all"``; with ``renormalize`` a convolution divides by the
+      valid fraction of its window.  See :func:`convolution_validity`.
+    - ``product``: how many valid terms an output of a product needs (linear layers, matrix products, the channels of a
+      convolution, the input of a recurrent layer, queries, keys and values of attention): ``"any"`` (the default) or
+      ``"all"``.  With ``"all"``, features that were concatenated with a plain tensor stay holes in padding.
+    - ``padding``: where ``F.pad`` attaches what it adds: ``"row"`` (the default), at each row's own end, as if the row
+      had been padded alone; or ``"tensor"``, at the end of the tensor, behind the holes of a short row.  A row that
+      has nothing valid stays so.
+    - ``mismatch``: what elementwise ops do with masks that differ: ``"and"`` (the default) or ``"raise"``.  See
+      :func:`mask_mismatch`.
+
+    Raises ValueError for another choice.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = mt.masked_tensor([[1.0, 2.0, None]])
+        >>> torch.nn.functional.pad(x, (0, 1)).tolist()
+        [[1.0, 2.0, 0.0, None]]
+        >>> with mt.meaning(padding="tensor", product="all"):
+        ...     torch.nn.functional.pad(x, (0, 1)).tolist(), (x @ torch.ones(3, 1)).tolist()
+        ([[1.0, 2.0, None, 0.0]], [[None]])
+    """
+    choices: dict[str, Any] = {"convolution": convolution, "product": product, "padding": padding, "mismatch": mismatch}
+    chosen = {name: choice for name, choice in choices.items() if choice is not None}
+    for name, choice in chosen.items():
+        if choice not in _CHOICES[name]:
+            raise ValueError(f"meaning: {name} must be one of {_CHOICES[name]}, got {choice!r}")
+    if renormalize is not None:
+        chosen["renormalize"] = renormalize
+    return Choice(**chosen)
+
+
+def convolution_validity(rule: WindowRule = "core", *, renormalize: bool = False) -> Choice:
     """How convolution, pooling and their relatives judge a window that is partly masked.
 
     - ``"core"`` (the default): valid iff the window without its padding is; a padded batch equals its unpadded rows.
@@ -19,7 +92,7 @@ def convolution_validity(rule: WindowRule = "core", *, renormalize: bool = False
     bias is added (Liu et al., Image inpainting for irregular holes using partial convolutions, 2018).  Average pooling
     under ``"any"`` is the mean of the valid taps.
 
-    Raises ValueError for another ``rule``.
+    The same as ``meaning(convolution=rule, renormalize=renormalize)``.  Raises ValueError for another ``rule``.
 
     Example::
 
@@ -32,17 +105,12 @@ def convolution_validity(rule: WindowRule = "core", *, renormalize: bool = False
         ...     torch.conv1d(x, ones, padding=1).tolist()
         [[[3.0, 6.0, 7.5, 6.0]]]
     """
-    if rule not in get_args(WindowRule):
-        raise ValueError(f"convolution_validity: rule must be one of {get_args(WindowRule)}, got {rule!r}")
-    token = CONVOLUTION.set(Convolution(rule, renormalize))
-    try:
-        yield
-    finally:
-        CONVOLUTION.reset(token)
+    if rule not in _CHOICES["convolution"]:
+        raise ValueError(f"convolution_validity: rule must be one of {_CHOICES['convolution']}, got {rule!r}")
+    return Choice(convolution=rule, renormalize=renormalize)
 
 
-@contextmanager
-def mask_mismatch(rule: MismatchRule = "raise") -> Iterator[None]:
+def mask_mismatch(rule: MismatchRule = "raise") -> Choice:
     """What elementwise ops do with operands whose masks differ.
 
     - ``"and"`` (the default outside of any context): the result is valid where all of them are.
@@ -50,7 +118,7 @@ def mask_mismatch(rule: MismatchRule = "raise") -> Iterator[None]:
       differ.  The masks' values are compared, unless both tensors share one mask: that waits for the device,
       and does not work in compiled code.
 
-    Raises ValueError for another ``rule``.
+    The same as ``meaning(mismatch=rule)``.  Raises ValueError for another ``rule``.
 
     Example::
 
@@ -65,10 +133,30 @@ def mask_mismatch(rule: MismatchRule = "raise") -> Iterator[None]:
         ...
         masked_tensor.errors.MaskMismatchError: two operands have different masks, ...
     """
-    if rule not in get_args(MismatchRule):
-        raise ValueError(f"mask_mismatch: rule must be one of {get_args(MismatchRule)}, got {rule!r}")
-    token = MISMATCH.set(rule)
-    try:
-        yield
-    finally:
-        MISMATCH.reset(token)
+    if rule not in _CHOICES["mismatch"]:
+        raise ValueError(f"mask_mismatch: rule must be one of {_CHOICES['mismatch']}, got {rule!r}")
+    return Choice(mismatch=rule)
+
+
+def strict() -> Choice:
+    """Every convenience is an error: for evaluation code, for tests, and to find where a wrong number comes from.
+
+    - elementwise ops of tensors whose masks differ raise MaskMismatchError (``mask_mismatch("raise")``); so a
+      hand-written recurrence raises at the first step that has other holes than its state, and a recurrent cell
+      where a hole would leave the state as it is;
+    - a masked number written into a plain tensor (``total += loss``) raises MaskedWriteError, valid or not;
+    - ``numel()`` raises MaskedSizeError: it counts the holes.
+
+    The masks' values are compared, which waits for the device and does not work in compiled code.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> x = mt.masked_tensor([1.0, None])
+        >>> with mt.strict():
+        ...     x.sum() / x.numel()
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.MaskedSizeError: numel() counts the holes of a masked tensor too; ...
+    """
+    return Choice(mismatch="raise", strict=True)

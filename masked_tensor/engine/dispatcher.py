@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 from torch._C._functorch import _add_batch_dim, _unwrap_batched, get_unwrapped, maybe_current_level
+from torch.autograd.function import BackwardCFunction
 
-from ..compat import OpOverload, is_wrapped
+from ..compat import OpOverload, is_wrapped, schema
 
 #: The key of the autograd door: it outranks the backends' autograd keys, so that rules run above autograd.
 DOOR = "AutogradPrivateUse3"
@@ -32,6 +33,8 @@ KEYS = reduce(
 AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)
 #: For metadata only: no kernel that reads memory is called through it.
 BACKEND = DispatchKeySet(DispatchKey.CPU)
+
+_COMPILED = "torch._functorch._aot_autograd"  # a compiled graph: its derivative was made from our rules
 
 make = Tensor._make_wrapper_subclass  #: a tensor without memory of its own
 has_no_pointer = torch._C._set_throw_on_mutable_data_ptr  #: torch's own code that asks for memory gets an error
@@ -51,6 +54,34 @@ def composite(op: OpOverload) -> bool:
 def looped(op: OpOverload) -> Any:
     """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
     return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
+
+
+def below_autograd() -> bool:
+    """Whether a call comes from below somebody's autograd, which will not record it."""
+    return torch._C._dispatch_tls_is_dispatch_key_excluded(DispatchKey.AutogradFunctionality)
+
+
+def makes(op: OpOverload) -> bool:
+    """Whether ``op`` makes a new tensor (``ones_like``): it has no gradient, and Python calls it below autograd."""
+    return any(a.name == "pin_memory" for a in schema(op).arguments)
+
+
+def foreign(node: Any) -> bool:
+    """Whether a node of the graph is an ``autograd.Function`` that is not of this package, nor a compiled graph."""
+    if not isinstance(node, BackwardCFunction):
+        return False
+    home = node._forward_cls.__module__  # type: ignore[attr-defined]  # not in the stub
+    return home.partition(".")[0] != __package__.partition(".")[0] and not home.startswith(_COMPILED)
+
+
+def nodes_of(*functions: type) -> frozenset[type]:
+    """The classes of the graph nodes that these ``autograd.Function``s make."""
+    return frozenset(getattr(f, "_backward_cls") for f in functions)  # noqa: B009 (torch's stub does not know it)
+
+
+def scripted(node: Any) -> bool:
+    """Whether TorchScript differentiates here, by formulas of its own: all other nodes have a class in Python."""
+    return type(node).__name__ == "CppFunction"
 
 
 # -------------------------------------------------------------------------------------------------------------- vmap

@@ -17,9 +17,9 @@ from ..op import Form, Lift, NoForm, Op
 from ..rows import Packed
 from ..rules.foreach import LOOPS
 from . import packing, report, settling, table, writing
-from .dispatcher import DOOR, composite, looped
+from .dispatcher import DOOR, below_autograd, composite, looped, makes
 from .members import join, stay_hard
-from .ports import enter, leave
+from .ports import enter, known, leave
 from .sparsely import on_sparse
 from .table import Entry
 from .tensor import MaskedTensor, equip
@@ -59,6 +59,9 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
 
 def _packed_call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """As below, by the form of the row: a packed tensor and its views share no memory until one is written."""
+    for a in args:
+        if recording and type(a) is MaskedTensor and a.requires_grad:
+            known(a)
     result = packing.on_rows(entry, args, kwargs, recording, enter)
     if type(result) is Packed and any(type(a) is MaskedTensor and result is a._packed for a in args[:1]):
         return args[0]
@@ -119,6 +122,8 @@ def safety_net(
         return call(entry, args, kwargs, recording=False)  # the engine's own calls: no context to enter
     if func is torch.ops.prim.layout.default:  # a wrapper around a compressed layout asks for it
         return args[0]._pair.data.layout
+    if torch.is_grad_enabled() and entry is not None:
+        _check_gradient(entry, args)
     with torch.no_grad():
         if entry is not None:
             if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():
@@ -130,6 +135,17 @@ def safety_net(
         if composite(func):
             return func.decompose(*args, **kwargs)
     raise errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+
+
+def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
+    """Refuses gradients that nobody would make by our rules, while gradients are recorded."""
+    x = next((a for a in args if type(a) is MaskedTensor), None)
+    if x is None or x.is_meta or x.is_inference() or (x._packed is None and type(x._pair.data) is not torch.Tensor):
+        return
+    if x.requires_grad:
+        known(x)  # such as the root of a backward pass, of which autograd makes ones
+    elif below_autograd() and not makes(entry.overload):
+        raise errors.wrapped_by_another(entry.overload.name())
 
 
 def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:

@@ -170,3 +170,6 @@ class _Rebind(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
         return None, gradient(grad, ctx.frame, ctx.enter).to(ctx.dtype), None, None
+
+
+MASKED = (_LeaveRows, _Rebind)  #: the nodes whose tensors are masked

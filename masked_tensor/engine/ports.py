@@ -17,6 +17,8 @@ from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
 from . import aliasing, packing
+from .dispatcher import nodes_of
+from .foreign import Gates
 from .members import restride, write
 from .tensor import MaskedTensor, pair_of, wrap
 
@@ -50,14 +52,23 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
     Where it is used several times, all uses share it: their gradients are then added as plain tensors, in place.  A
     leaf would be kept alive by its own record.
     """
-    if value.is_leaf or type(pair.data) is not Tensor or transforming():
+    if value.is_leaf or transforming() or type(pair.data) is not Tensor:
+        if not value.is_leaf and not transforming():
+            known(value)
         result: Tensor = _Enter.apply(value)
         return result
-    known = value._entered
-    if known is None or known[0] is not pair or known[1] != value._version:
-        known = value._entered = (pair, value._version, _Enter.apply(value))
-    data: Tensor = known[2]
+    shared = value._entered
+    if shared is None or shared[0] is not pair or shared[1] != value._version:
+        known(value)
+        shared = value._entered = (pair, value._version, _Enter.apply(value))
+    data: Tensor = shared[2]
     return data
+
+
+def known(value: MaskedTensor) -> None:
+    """A tracked tensor that some other code computed: sees to the gradient that it will be handed."""
+    if type(value.grad_fn) not in MASKED and value.grad_fn is not None and not value.is_meta:
+        GATES.meet(value.grad_fn)
 
 
 @overload
@@ -222,3 +233,7 @@ class _Rebase(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
         (mask,) = ctx.saved_tensors
         return None, plain_gradient(grad, mask), None
+
+
+MASKED = nodes_of(_Leave, _Assign, _Rebase, *packing.MASKED)
+GATES = Gates(enter, leave, plain_gradient, MASKED)

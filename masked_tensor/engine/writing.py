@@ -13,6 +13,7 @@ from ..op import NoForm
 from ..pair import Pair
 from ..rows import Packed
 from ..rows.pattern import same
+from ..settings import current
 from . import packing, report, settling
 from .members import detach
 from .ports import assign, become, check_writable, enter
@@ -67,7 +68,13 @@ def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], re
             if isinstance(value, list | tuple) and any(type(v) is MaskedTensor for v in value):
                 raise errors.plain_target(entry.overload.name())
             return value
-        if pair.data.dim() != 0 or type(pair.mask) is not Tensor or pair.mask.is_meta or transforming():
+        if (
+            current().strict
+            or pair.data.dim() != 0
+            or type(pair.mask) is not Tensor
+            or pair.mask.is_meta
+            or transforming()
+        ):
             raise errors.plain_target(entry.overload.name())
         if not pair.mask:
             raise errors.hole(entry.overload.name())

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..op import Form, NoForm, Rule
 from ..pair import Pair
-from ..settings import MISMATCH
+from ..settings import current
 from .operands import aligned, like
 from .packed import Packed
 from .pattern import same
@@ -33,7 +33,7 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
         if len(args) == 1:
             lead, values = args[0], [args[0].operand()]
         else:
-            if MISMATCH.get() == "raise":
+            if current().mismatch == "raise":
                 raise NoForm
             lead, values = aligned(args)
         run = rule if any(type(v) is Pair for v in values) else op

@@ -18,6 +18,7 @@ from ..pair import Pair
 from ..rows import attention as packed
 from ..rows.lifts import instead
 from ..select import guard, select, zeroed
+from ..shared import terms
 from ..shared.pairing import paired
 
 Operand = Pair | Tensor
@@ -126,7 +127,7 @@ def _look(query: Operand, key: Operand, value: Operand, attn_mask: Operand | Non
 
 def _rows(mask: Tensor) -> Tensor:
     """Which rows hold anything valid."""
-    return mask.select(-1, 0) if masks.constant(mask, -1) else masks.any(mask, -1)
+    return mask.select(-1, 0) if masks.constant(mask, -1) else terms.present(mask, -1)
 
 
 def _keys(q: Pair, k: Pair, v: Pair) -> Tensor:
@@ -138,7 +139,7 @@ def _keys(q: Pair, k: Pair, v: Pair) -> Tensor:
     if masks.constant(q.mask, -1) or masks.constant(k.mask, -1):
         keys = masks.compact(_rows(k.mask).unsqueeze(-2))
     else:
-        keys = paired(q.mask, _repeated(k.mask, heads).mT)
+        keys = terms.paired(q.mask, _repeated(k.mask, heads).mT)
     return _repeated(keys, heads) & _repeated(values, heads)
 
 

@@ -15,7 +15,7 @@ from ..compat import OpOverload, tracked
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import cleared, zeroed
-from ..settings import CONVOLUTION
+from ..settings import current
 from ..shared import extents, windows
 from ..shared.windows import Window, each
 
@@ -40,7 +40,7 @@ def avg_pool(
     frame = [Window(k, s, p, p, ceil=ceil_mode) for k, s, p in zip(kernel, steps, pads, strict=True)]
     sizes, outputs = x.data.shape[-dims:], data.shape[-dims:]
     mask = masks.fit(windows.valid(masks.compact(x.mask), frame, sizes, outputs), data.shape)
-    by_valid = CONVOLUTION.get().rule == "any"
+    by_valid = current().convolution == "any"
     fixed = divisor_override != () and divisor_override[0] is not None
     if not fixed and not windows.constant(x.mask, dims) and (by_valid or ceil_mode or not count_include_pad):
         small = windows.leading(x.mask, dims)

@@ -2,7 +2,8 @@
 
 The core is what remains of a window after taking the padding off each side (see windows.py): a "same" convolution keeps
 its mask, a padded batch gives exactly the outputs of its unpadded rows.  A position is valid if any channel of the
-group is (for the rule "all": every channel).  A transposed convolution's output belongs to the input
+group is (for the rule "all", or if a product needs all of its terms: every channel).  A transposed convolution's
+output belongs to the input
 ``max(0, ceil((o + 2 * padding - dilation * (kernel - 1) - output_padding) / stride))``.  With ``renormalize`` the sum
 is divided by the valid fraction of the taps inside the input (partial convolution, Liu et al. 2018).
 """
@@ -19,8 +20,8 @@ from ..compat import OpOverload, tracked
 from ..op import Op
 from ..pair import Pair
 from ..select import cleared, zeroed
-from ..settings import CONVOLUTION
-from ..shared import windows
+from ..settings import current
+from ..shared import terms, windows
 from ..shared.windows import Window, each
 
 Operand = Pair | Tensor
@@ -142,7 +143,7 @@ def _convolved(
 ) -> Pair:
     parameters = (weight, bias)
     x, weight = pair.of(x), pair.of(weight)
-    ratio = _ratio(apply, x, weight, groups, transposed) if CONVOLUTION.get().renormalize else None
+    ratio = _ratio(apply, x, weight, groups, transposed) if current().renormalize else None
     addend = bias.data if isinstance(bias, Pair) else bias
     data = apply(zeroed(x), zeroed(weight), *(() if ratio is not None else (addend,)))
     if ratio is not None:
@@ -167,7 +168,7 @@ def _positions(mask: Tensor, groups: int) -> Tensor:
     """``(N, 1 or groups, *size)``: which positions are valid, from the compact mask of ``(N, C, *size)``."""
     if mask.shape[1] <= 1:
         return mask
-    join = masks.all if CONVOLUTION.get().rule == "all" else masks.any
+    join = masks.all if current().convolution == "all" else terms.present
     return join(mask.reshape(mask.shape[0], groups, mask.shape[1] // groups, *mask.shape[2:]), 2)
 
 
@@ -181,7 +182,7 @@ def _with_parameters(
         if transposed:  # (C_in, C_out / groups, *kernel)
             split = known.reshape(groups, known.shape[0] // groups, *known.shape[1:])
             known = split.transpose(1, 2).flatten(0, 1)
-        mask = masks.both(mask, masks.any(known, tuple(range(1, known.dim()))).reshape(shape))
+        mask = masks.both(mask, terms.present(known, tuple(range(1, known.dim()))).reshape(shape))
     if isinstance(bias, Pair):
         mask = masks.both(mask, bias.mask.reshape(shape))
     return mask

@@ -1,5 +1,7 @@
 """Matrix products: masked entries count 0, and an output is a hole iff it has pairs, of which none is valid.
 
+(With ``meaning(product="all")``: iff all of its pairs are valid.)
+
 A mask that cannot vary along the contracted dimension (a fact of its strides) passes through without a product of
 masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added to the product (a bias, the ``input`` of
 ``addmm``) is an ordinary summand: the sum is valid where the product and the summand are.
@@ -17,7 +19,7 @@ from ..op import Op, rows
 from ..pair import Pair
 from ..rows import features as packed
 from ..select import finished, guard, select, zeroed
-from ..shared.pairing import paired
+from ..shared import terms
 from ..sparse import product as sparse_product
 from ..sparse.lifts import instead
 
@@ -49,12 +51,12 @@ def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -
     if type(a) is not Pair and type(b) is not Pair:
         return masks.full(shape, data_of(a).device)
     if type(b) is not Pair:
-        return masks.fit(masks.reduced(pair.of(a).mask, -1, keepdim=not any(flat)), shape)
+        return masks.fit(terms.present(pair.of(a).mask, -1, keepdim=not any(flat)), shape)
     right = b.mask.mT if transposed and not flat[1] else b.mask
     if type(a) is not Pair:
-        return masks.fit(masks.reduced(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)
+        return masks.fit(terms.present(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)
     left = a.mask.unsqueeze(0) if flat[0] else a.mask
-    result = paired(left, right.unsqueeze(1) if flat[1] else right)
+    result = terms.paired(left, right.unsqueeze(1) if flat[1] else right)
     if flat[1]:
         result = result.squeeze(-1)
     return (result.squeeze(-1) if flat[1] else result.squeeze(-2)) if flat[0] else result
@@ -97,7 +99,7 @@ def affine(
     addbmm = data_of(a).dim() > data.dim() and data_of(b).dim() > 1
     mask = pairs(a, b, data_of(a).shape[:1] + data.shape if addbmm else data.shape)
     if addbmm:  # it sums over the batch, too
-        mask = masks.reduced(mask, 0)
+        mask = terms.present(mask, 0)
     mask = masks.fit(_with_summand(mask, summand, beta), data.shape)
     if scores and beta != 0 and data.is_floating_point():
         sight = masks.any(masks.both(mask, data_of(summand).detach() != -math.inf), -1, True)
@@ -162,8 +164,10 @@ def multilinear(op: OpOverload, *arguments: Any) -> Pair:
     """_trilinear, and any sum of products: an output is valid iff at least one product has valid factors only."""
     data = op(*(zeroed(x) if type(x) is Pair else x for x in arguments))
     with masks.exactly(data.device), torch.no_grad():
-        present = op(*(pair.of(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments))
-    return finished(data, present > 0)
+        factors = [pair.of(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments]
+        present = op(*factors)
+        needed = op(*(torch.ones_like(f) if isinstance(f, Tensor) else f for f in factors)) if terms.every() else 1
+    return finished(data, present >= needed)
 
 
 ROWS = [

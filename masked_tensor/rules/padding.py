@@ -4,6 +4,8 @@ A row of 5 valid entries padded by 2 on each side has 9, whatever the length of 
 stay holes.  Reflected, replicated and circular padding takes its values from the row itself; a row too short for it is
 masked there.  Negative padding crops a row at its own ends.  A mask that is constant along the padded dimension stays
 so.
+
+With ``meaning(padding="tensor")`` it is attached to the tensor's ends instead, and every row keeps the holes it has.
 """
 
 from collections.abc import Sequence
@@ -16,6 +18,7 @@ from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled
+from ..settings import current
 from ..shared import extents, windows
 
 Sides = list[tuple[int, int, int]]  # (dim, left, right)
@@ -40,9 +43,18 @@ def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) 
     return Pair(data, masks.fit(mask, data.shape), x.payload if value == 0 and whole else Payload.ANY)
 
 
+def _ends(mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Where each row begins and ends, ``dim`` kept at size 1; a row of which nothing is valid ends before it begins."""
+    first, last = extents.ends(mask, dim)
+    if current().padding == "row":
+        return first, last
+    some = first <= last
+    return torch.where(some, 0, first), torch.where(some, mask.shape[dim] - 1, last)
+
+
 def _lengthened(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
     """``left`` valid entries more before the first valid one, ``right`` more after the last (or fewer, if negative)."""
-    first, last = extents.ends(mask, dim)
+    first, last = _ends(mask, dim)
     place = torch.arange(-left, mask.shape[dim] + right, device=mask.device)
     moved = mask.index_select(dim, place.clamp(0, mask.shape[dim] - 1))
     place = extents.along(place, dim, mask.dim())
@@ -68,7 +80,7 @@ def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pai
 
 def _sources(mask: Tensor, dim: int, left: int, right: int, mode: str) -> tuple[Tensor, Tensor]:
     """For each padded position, where its value lies, and whether it belongs to the row at all."""
-    first, last = extents.ends(mask, dim)
+    first, last = _ends(mask, dim)
     size = mask.shape[dim]
     place = extents.along(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right)

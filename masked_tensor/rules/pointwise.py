@@ -17,8 +17,8 @@ from ..errors import MaskMismatchError
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..rows.lifts import elementwise as as_values
-from ..select import guard, select
-from ..settings import MISMATCH
+from ..select import guard, select, zeroed
+from ..settings import DEFAULT, MEANING, current
 from ..sparse.lifts import on_values
 
 ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
@@ -27,13 +27,17 @@ KeepsZero = Callable[[tuple[Any, ...]], bool]
 
 
 def elementwise(
-    linear: bool = False, scales: bool = False, smooth: bool = True, keeps_zero: KeepsZero | None = None
+    linear: bool = False,
+    scales: bool = False,
+    smooth: bool = True,
+    keeps_zero: KeepsZero | None = None,
+    adds: bool = False,
 ) -> Callable[..., Any]:
     """The rule of an elementwise op.
 
     ``linear``: its derivative is the same whatever the payload (or a choice, which does not multiply).  ``scales``:
     with Python numbers for all other operands it is linear.  ``keeps_zero(operands)``: whether 0 stays 0 (static).
-    ``smooth``: its derivative at 0 is finite, so zeros under the mask need no guard.
+    ``smooth``: its derivative at 0 is finite, so zeros under the mask need no guard.  ``adds``: it is a sum.
     """
 
     def alone(op: Callable[..., Any], x: Pair, keywords: dict[str, Any]) -> Any:
@@ -51,6 +55,8 @@ def elementwise(
         """The op on the data, under the AND of the masks."""
         if len(operands) == 1:
             return alone(op, operands[0], keywords)
+        if adds and MEANING.get() is not DEFAULT and current().in_gradient:
+            return summed(op, operands, keywords)
         mask, shared = joined(operands)
         zero = shared and keeps_zero is not None and keeps_zero(operands)
         constant = linear
@@ -80,12 +86,21 @@ def joined(operands: tuple[Any, ...]) -> tuple[Tensor, bool]:
                 combined = masks.both(mask, x.mask)
                 if combined is not mask:  # else they are the same memory
                     shared = False
-                    if MISMATCH.get() == "raise":
+                    if MEANING.get() is not DEFAULT and current().mismatch == "raise":
                         check_match(mask, x.mask)
                 mask = combined
             shared = shared and x.payload is ZERO
     assert mask is not None
     return mask, shared
+
+
+def summed(op: Callable[..., Any], operands: tuple[Any, ...], keywords: dict[str, Any]) -> Pair:
+    """A sum of gradients in code that is not ours: a hole is a 0, so the sum is valid where any operand is."""
+    result = op(*(zeroed(x) if type(x) is Pair else x for x in operands), **keywords)
+    small = [masks.compact(x.mask) for x in operands if type(x) is Pair]
+    if len(small) < len(operands):
+        return Pair(result, masks.full(result.shape, result.device), ZERO)
+    return Pair(result, masks.fit(torch.bitwise_or(*small), result.shape), ZERO)
 
 
 def check_match(a: Tensor, b: Tensor) -> None:
@@ -187,13 +202,14 @@ def elements(names: str, **params: Any) -> list[Op]:
 
 
 ROWS = [
-    *elements("add sub", linear=True, keeps_zero=no_others),
+    *elements("add sub", linear=True, keeps_zero=no_others, adds=True),
     *elements("mul", scales=True, keeps_zero=finite_factors),
     *elements("div true_divide", scales=True, keeps_zero=finite_divisor),
     # Derivatives that are constants or choose.
     *elements("neg positive deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always),
     *elements("trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf", linear=True, keeps_zero=always),
-    *elements("rsub clamp clamp_min clamp_max heaviside isfinite", linear=True),
+    *elements("rsub", linear=True, adds=True),
+    *elements("clamp clamp_min clamp_max heaviside isfinite", linear=True),
     *elements("maximum minimum max.other min.other fmax fmin", linear=True),
     # 0 stays 0, and the derivative at 0 is finite.
     *elements("abs sgn square sin sinh tan tanh asin asinh atan atanh erf expm1 log1p nan_to_num", keeps_zero=always),

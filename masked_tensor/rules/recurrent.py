@@ -1,7 +1,8 @@
 """Recurrent nets: a masked step carries the state and its output is masked; the last state is the last valid step's.
 
 The reverse direction runs over the valid steps, too; a row without any returns its initial state.  A step is valid if
-any of its features is; masked features count 0, and so does a masked initial state.
+any of its features is (with ``meaning(product="all")``: all of them); masked features count 0, and so does a masked
+initial state.
 
 The valid steps of each row are gathered into a packed sequence, wherever the holes are: no padded step is computed.
 This wants the lengths on the host, so B integers are read (as ``pack_padded_sequence`` does), unless the mask cannot
@@ -15,10 +16,12 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload
+from ..errors import hole_in_state
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zeroed
-from ..shared import sequences
+from ..settings import current
+from ..shared import sequences, terms
 from ..shared.sequences import Net, Packing
 
 Operand = Pair | Tensor
@@ -43,7 +46,7 @@ def recurrent(
     net = Net(has_biases, num_layers, dropout, train, bidirectional)
     weights: list[Any] = [zeroed(p) if type(p) is Pair else p for p in params]
     x, states, weights = cast(x, states, weights)
-    valid = masks.any(x.mask, 2)
+    valid = terms.present(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
     way = None if masks.constant(valid, 0) else sequences.packing(valid)
@@ -165,7 +168,9 @@ def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
     x, states, weights = cast(pair.of(x), _states(hx), given)
     initial = [zeroed(h) for h in states]
     new = op(zeroed(x), _given(hx, initial), *weights)
-    present = masks.any(x.mask, -1, True)
+    present = terms.present(x.mask, -1, True)
+    if current().strict and any((s.mask & ~present).any() for s in states):
+        raise hole_in_state(op.name())
     after = [
         Pair(torch.where(present, h, h0), masks.fit(masks.compact(s.mask) | present, h.shape))
         for h, h0, s in zip(new if isinstance(new, tuple) else [new], initial, states, strict=True)

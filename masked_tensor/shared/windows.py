@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .. import masks
-from ..settings import CONVOLUTION
+from ..settings import current
 
 Combine = Callable[[Tensor, Tensor], Tensor]
 
@@ -66,9 +66,9 @@ def valid(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs
     """Validity of the windows over the last dims of ``mask``.
 
     ``sizes`` are the true sizes of these dims, ``outputs`` the numbers of windows; a dim of size 1 is constant, and
-    stays so.  The rule is the one set by ``convolution_validity``.
+    stays so.  The rule is the one set by ``meaning(convolution=)``.
     """
-    rule = CONVOLUTION.get().rule
+    rule = current().convolution
     first = mask.dim() - len(windows)
     if rule != "core" and any(mask.shape[first + i] != size for i, size in enumerate(sizes)):
         mask = mask.expand(*mask.shape[:first], *sizes)  # a window that sees only padding differs from its neighbours
@@ -87,7 +87,7 @@ def transposed(
     mask: Tensor, windows: Sequence[Window], extra: Sequence[int], sizes: Sequence[int], outputs: Sequence[int]
 ) -> Tensor:
     """Validity of the outputs of a transposed convolution (``extra``: its output_padding)."""
-    rule = CONVOLUTION.get().rule
+    rule = current().convolution
     first = mask.dim() - len(windows)
     if rule == "core":
         for i, (window, more, count) in enumerate(zip(windows, extra, outputs, strict=True)):

@@ -11,10 +11,11 @@ from ..layouts.keys import unravel
 from ..op import NoForm
 from ..pair import Pair
 from ..select import guard
+from ..shared import terms
 
 
 def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
-    """sparse @ dense or dense @ sparse: valid where at least one stored pair is; cost is nnz times the columns."""
+    """sparse @ dense or dense @ sparse: valid where a stored pair is (or all must be); cost is nnz times columns."""
     if type(x) is not Pair or not is_sparse(x.data):
         if type(y) is not Pair or not is_sparse(y.data) or y.data.dim() != 2:
             raise NoForm("one factor must be a sparse masked matrix")
@@ -40,7 +41,7 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     shape = (x.data.shape[0], *dense.shape[1:])
     data = products.new_zeros(shape).index_add(0, rows, products)
     hits = torch.zeros(shape, dtype=torch.int64, device=data.device).index_add(0, rows, pairs.to(torch.int64))
-    return Pair(data, hits > 0)
+    return Pair(data, hits >= (max(x.data.shape[1], 1) if terms.every() else 1))
 
 
 def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: float = 1) -> Pair:

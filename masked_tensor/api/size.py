@@ -1,0 +1,36 @@
+"""``numel()``: sizes count the holes, which an average written by hand should not.
+
+``x.sum() / x.numel()`` divides by the padding, in silence.  So ``numel()`` warns, once for each place in a program that
+asks.  torch asks for good reasons of its own, and so does this package: their calls do not warn.
+"""
+
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from ..engine.tensor import MaskedTensor
+from ..errors import MaskedSizeError, MaskedSizeWarning, counts_holes
+from ..settings import current
+
+SILENT = tuple(f"{file.parent}{os.sep}" for file in (Path(torch.__file__), Path(__file__).parent))
+
+
+def _asked(name: str) -> Callable[[MaskedTensor], int]:
+    def size(x: MaskedTensor) -> int:
+        if not sys._getframe(1).f_code.co_filename.startswith(SILENT):
+            if current().strict:
+                raise MaskedSizeError(counts_holes(name))
+            warnings.warn(counts_holes(name), MaskedSizeWarning, stacklevel=2)
+        return x.shape.numel()
+
+    size.__name__ = name
+    size.__doc__ = "The number of places, holes included: it warns.  ``count()`` is the number of valid entries."
+    return size
+
+
+for _name in ("numel", "nelement"):
+    setattr(MaskedTensor, _name, _asked(_name))

@@ -1,0 +1,85 @@
+"""Gradients in code that is not ours: a user's ``torch.autograd.Function`` between masked tensors.
+
+What such a Function is handed, and what it hands back, is put right at its node of the graph:
+
+- A gradient that arrives is data with exact zeros, valid everywhere: a derivative may shift, scan or convolve it, and a
+  0 takes nothing from what it is added to, where a hole would.
+- While its backward runs, a hole of a tensor that it saved is a 0 in a sum and makes a hole of a product, which is the
+  0 that its share of the gradient is (``settings.gradient_of``).
+- A gradient that it hands back gets the mask of the tensor that it is for; that of a plain tensor is plain.
+
+The hooks are the node's, behind those of its tensors: a tensor's own hooks, ``retain_grad`` and ``torch.autograd.grad``
+see what they always see, a gradient with the tensor's own mask.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import BackwardCFunction
+
+from .. import errors, layouts, masks, settings
+from ..compat import current_node
+from ..pair import Pair, Payload
+from ..select import zeroed
+from .dispatcher import foreign, scripted
+from .tensor import MaskedTensor, pair_of
+
+_MET = "masked_tensor"  # in a node's metadata: its hooks are in place
+
+
+class Gates:
+    """The hooks of foreign nodes, made of the two ports (``masked``: the nodes of ours whose tensors are masked)."""
+
+    def __init__(
+        self, enter: Callable[[Any, bool], Any], leave: Callable[[Any], Any], fitted: Callable[..., Tensor], masked: Any
+    ) -> None:
+        self.enter, self.leave, self.fitted, self.masked = enter, leave, fitted, masked
+
+    def meet(self, node: Any) -> None:
+        """Hangs the hooks on ``node`` and on the foreign nodes behind it, if they are not there yet."""
+        if scripted(node):
+            raise errors.foreign_formula(node.name())
+        todo: list[Any] = [node]
+        while todo:
+            node = todo.pop()
+            if foreign(node) and _MET not in node.metadata:
+                node.metadata[_MET] = True
+                node.register_prehook(self.arrives)
+                node.register_hook(self.returns)
+                todo += [behind for behind, _ in node.next_functions]
+
+    def arrives(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Before a foreign derivative: its gradients with exact zeros, valid everywhere."""
+        settings.MEANING.set(settings.gradient_of(current_node()))
+        return tuple(self._everywhere(g) if type(g) is MaskedTensor else g for g in grads)
+
+    def returns(self, grads: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...]:
+        """After a foreign derivative: each gradient as the tensor that it is for."""
+        node: Any = current_node()
+        scope = settings.MEANING.get().scope
+        if type(scope) is settings.Gradient and scope.node is node:
+            settings.MEANING.set(scope.outside)
+        edges = node.next_functions
+        return tuple(self._returned(g, behind) for g, (behind, _) in zip(grads, edges, strict=True))
+
+    def _returned(self, grad: Any, behind: Any) -> Any:
+        if grad is None or behind is None:
+            return grad
+        python = isinstance(behind, BackwardCFunction)
+        leaf = None if python else getattr(behind, "variable", None)
+        if type(leaf) is MaskedTensor:
+            mask = pair_of(leaf).mask
+            return self.leave(Pair(self.fitted(grad, mask), mask, Payload.ZERO))
+        if type(grad) is not MaskedTensor:
+            return grad
+        if python and (type(behind) in self.masked or foreign(behind)):
+            return self._everywhere(grad)
+        return zeroed(self.enter(grad, torch.is_grad_enabled()))
+
+    def _everywhere(self, grad: MaskedTensor) -> Any:
+        pair = self.enter(grad, torch.is_grad_enabled())
+        if layouts.is_sparse(pair.data):
+            return grad
+        return self.leave(Pair(zeroed(pair), masks.full(pair.data.shape, pair.data.device), Payload.ZERO))

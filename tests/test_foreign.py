@@ -1,0 +1,255 @@
+"""Code that is not ours between masked tensors: autograd.Functions, TorchScript, other subclasses.
+
+The law: a user's Function over masked tensors has the gradients of the same Function over plain ones, of a loss that
+reads the valid outputs only.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+
+import masked_tensor as mt
+from masked_tensor.settings import DEFAULT, current
+
+from .helpers.wrapping import Wrapper
+
+STEPS = 6
+PREFIX = torch.arange(STEPS) < torch.tensor([[4], [6], [0]])
+HOLES = torch.tensor([[1, 0, 1, 1, 0, 1], [0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
+KERNEL = torch.tensor([[[1.0, 2.0, 3.0]]], dtype=torch.float64)
+
+
+def made(forward: Callable[..., Any], backward: Callable[..., Any]) -> Callable[..., Any]:
+    """An autograd.Function of ``forward(*tensors)`` and ``backward(grad, *tensors)``, as users write them."""
+
+    class Written(Function):
+        @staticmethod
+        def forward(ctx: Any, *tensors: Tensor) -> Any:
+            ctx.save_for_backward(*tensors)
+            return forward(*tensors)
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            return backward(grad, *ctx.saved_tensors)
+
+    return Written.apply
+
+
+def shift(x: Tensor) -> Tensor:
+    y = x.clone()
+    y[:, 1:] = y[:, 1:] + x[:, :-1]
+    return y
+
+
+def shift_back(grad: Tensor, x: Tensor) -> Tensor:
+    result = grad.clone()
+    result[:, :-1] += grad[:, 1:]
+    return result
+
+
+def scan(a: Tensor, x: Tensor) -> Tensor:
+    state, states = torch.zeros_like(x[:, 0]), []
+    for t in range(STEPS):
+        state = a[:, t] * state + x[:, t]
+        states.append(state)
+    return torch.stack(states, 1)
+
+
+def scan_back(grad: Tensor, a: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    states = scan(a, x)
+    carried, to_a, to_x = torch.zeros_like(grad[:, 0]), [], []
+    for t in reversed(range(STEPS)):
+        carried = carried + grad[:, t]
+        to_a.append(carried * states[:, t - 1] if t else torch.zeros_like(carried))
+        to_x.append(carried)
+        carried = a[:, t] * carried
+    return torch.stack(to_a[::-1], 1), torch.stack(to_x[::-1], 1)
+
+
+def filtered(x: Tensor) -> Tensor:
+    return F.conv1d(F.pad(x, (2, 0)).unsqueeze(1), KERNEL.to(x.dtype)).squeeze(1)
+
+
+def filtered_back(grad: Tensor, x: Tensor) -> Tensor:
+    return F.conv_transpose1d(grad.unsqueeze(1), KERNEL.to(grad.dtype)).squeeze(1)[:, 2:]
+
+
+FUNCTIONS: dict[str, tuple[Callable[..., Any], Callable[..., Any], str]] = {
+    # name: forward, backward, and the arguments: x masked, w plain
+    "shift": (shift, shift_back, "x"),
+    "scan": (scan, scan_back, "xx"),
+    "scan with plain factors": (scan, scan_back, "wx"),
+    "filter": (filtered, filtered_back, "x"),
+    "product": (torch.mul, lambda g, x, w: (g * w, g * x), "xw"),
+    "quotient": (torch.div, lambda g, x, w: (g / w, -g * x / w**2), "wx"),
+    "running sum": (lambda x: x.cumsum(1), lambda g, x: g.flip(1).cumsum(1).flip(1), "x"),
+    "linear": (lambda x, w: x @ w.t(), lambda g, x, w: (g @ w, g.t() @ x), "xw"),
+    "difference": (
+        lambda x, y: x[:, 1:] - y[:, :-1],
+        lambda g, x, y: (F.pad(g, (1, 0)), -F.pad(g, (0, 1))),
+        "xx",
+    ),
+}
+
+
+def arguments(kinds: str, mask: Tensor) -> list[Tensor]:
+    torch.manual_seed(0)
+    datas = [torch.rand(len(mask), STEPS, dtype=torch.float64) + 0.5 for _ in kinds]
+    return [d if kind == "w" else mt.masked_tensor(d, mask) for kind, d in zip(kinds, datas, strict=True)]
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("pattern", ["prefix", "holes"])
+@pytest.mark.parametrize("leaf", [True, False])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_written_functions_have_their_gradients(name: str, leaf: bool, pattern: str, order: int) -> None:
+    forward, backward, kinds = FUNCTIONS[name]
+    mask = PREFIX if pattern == "prefix" else HOLES
+    given = [x.requires_grad_() for x in arguments(kinds, mask)]
+    ours = made(forward, backward)(*(given if leaf else [x * 1 for x in given]))
+    fill = 1 if name == "quotient" else 0
+    plain = [x.filled(fill) if type(x) is mt.MaskedTensor else x for x in given]
+    plain = [x.detach().clone().requires_grad_() for x in plain]
+    theirs = forward(*plain)
+    weights = torch.rand(theirs.shape, dtype=torch.float64)
+    found = gradients((ours * weights).square().sum().filled(0), given, mask, order)
+    expected = gradients(torch.where(ours.get_mask(), theirs * weights, 0).square().sum(), plain, mask, order, kinds)
+    for got, want, x in zip(found, expected, given, strict=True):
+        assert type(got) is type(x)
+        if type(x) is mt.MaskedTensor:
+            assert torch.equal(got.get_mask(), mask)
+            assert not got.get_data()[~mask].any()
+            got, want = got.filled(0), torch.where(mask, want, 0)
+        torch.testing.assert_close(got, want)
+
+
+def gradients(loss: Tensor, inputs: list[Tensor], mask: Tensor, order: int, kinds: str = "") -> tuple[Tensor, ...]:
+    """The gradients, or those of the sum of their squares (over what is valid in ``kinds`` x)."""
+    first = torch.autograd.grad(loss, inputs, create_graph=order == 2)
+    if order == 1:
+        return first
+    first = tuple(torch.where(mask, g, 0) if k == "x" else g for g, k in zip(first, kinds or "w" * 9, strict=False))
+    squares = [g.square().sum() for g in first]
+    return torch.autograd.grad(sum(s.filled(0) if type(s) is mt.MaskedTensor else s for s in squares), inputs)
+
+
+def test_hooks_and_retained_gradients_have_the_own_mask() -> None:
+    x = mt.masked_tensor([[1.0, 2.0, None]], requires_grad=True)
+    y, seen = made(shift, shift_back)(x), []
+    y.retain_grad()
+    y.register_hook(seen.append)
+    x.register_hook(seen.append)
+    y.sum().backward()
+    assert [g.tolist() for g in (y.grad, x.grad, *seen)] == [[[1, 1, None]], [[2, 1, None]]] * 2
+
+
+def test_plain_parameters_get_plain_gradients() -> None:
+    weight = torch.ones(3, requires_grad=True)
+    product = made(torch.mul, lambda g, x, w: (g * w, (g * x).sum(0)))
+    for w in (weight, weight.exp(), mt.as_masked_tensor(weight, torch.ones(3, dtype=torch.bool)).filled(0)):
+        weight.grad = None
+        x = mt.masked_tensor([[1.0, None, 3.0], [None, None, 3.0]])
+        product(x, w).sum().backward()
+        assert type(weight.grad) is Tensor
+        assert (weight.grad / weight.grad[0]).tolist() == [1.0, 0.0, 6.0]
+
+
+def test_functions_behind_each_other() -> None:
+    x = mt.masked_tensor([[1.0, 2.0, 3.0, None]], requires_grad=True)
+    double = made(lambda x: 2 * x, lambda g, x: 2 * g)
+    step = made(shift, shift_back)
+    step(double(step(x))).sum().backward()
+    assert x.grad.tolist() == [[8.0, 6.0, 2.0, None]]
+
+
+def test_the_root_may_be_the_function_itself() -> None:
+    x = mt.masked_tensor([[1.0, 2.0, None]], requires_grad=True)
+    y = made(lambda x: shift(x).sum(), lambda g, x: shift_back(g.expand(x.shape), x))(x)
+    y.backward()
+    assert x.grad.tolist() == [[2.0, 2.0, None]]
+
+
+def test_a_derivative_that_runs_a_forward_pass_again_means_what_it_meant() -> None:
+    class Again(Function):
+        @staticmethod
+        def forward(ctx: Any, x: Tensor, y: Tensor) -> Tensor:
+            ctx.save_for_backward(x, y)
+            return x + y
+
+        @staticmethod
+        def backward(ctx: Any, grad: Tensor) -> Any:
+            with torch.enable_grad():
+                x, y = (v.detach().requires_grad_() for v in ctx.saved_tensors)
+                again = x + y
+            assert again.tolist() == [2.0, None, None]
+            return torch.autograd.grad(again, (x, y), grad)
+
+    x = mt.masked_tensor([1.0, None, 1.0], requires_grad=True)
+    y = mt.masked_tensor([1.0, 1.0, None], requires_grad=True)
+    Again.apply(x, y).sum().backward()
+    assert x.grad.tolist() == [1, None, 0]
+    assert y.grad.tolist() == [1, 0, None]
+
+
+def test_an_error_in_a_derivative_leaves_nothing_behind() -> None:
+    def fail(grad: Tensor, x: Tensor) -> Tensor:
+        raise ZeroDivisionError
+
+    x = mt.masked_tensor([[1.0, None]], requires_grad=True)
+    with pytest.raises(ZeroDivisionError):
+        made(shift, fail)(x).sum().backward()
+    assert current() is DEFAULT
+    assert (mt.masked_tensor([1, None]) + mt.masked_tensor([1, 1])).tolist() == [2, None]
+
+
+# ------------------------------------------------------------------------------------------------ refused, not guessed
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit.script.*:DeprecationWarning")
+def test_torchscript_makes_no_gradients() -> None:
+    @torch.jit.script
+    def loss(x: Tensor):
+        return (x * x).mean()
+
+    outcomes = []
+    for _ in range(4):
+        x = mt.masked_tensor([1.0, 2.0, None], requires_grad=True)
+        try:
+            loss(x).backward()
+        except RuntimeError:
+            outcomes.append("refused")
+        else:
+            outcomes.append(x.grad.tolist())
+    assert all(outcome in ("refused", [1.0, 2.0, None]) for outcome in outcomes)
+    assert outcomes[-1] == "refused"
+    assert loss(mt.masked_tensor([1.0, 2.0, None])).item() == 2.5
+
+
+@pytest.mark.parametrize("tracked", [True, False])
+def test_another_subclass_around_a_masked_tensor_is_refused(tracked: bool) -> None:
+    x = Wrapper(mt.masked_tensor([1.0, 2.0, None])).requires_grad_(tracked)
+    for op in (Tensor.mean, Tensor.exp, lambda x: x.var(0), lambda x: x.softmax(0), F.gelu):
+        with pytest.raises(mt.UnsupportedOpError, match=r"inside another tensor subclass.*torch\.no_grad"):
+            op(x)
+    with torch.no_grad():
+        assert x.mean().inner.item() == 1.5
+
+
+@pytest.mark.parametrize("name", ["shift", "scan", "product"])
+def test_packed_tensors(name: str) -> None:
+    forward, backward, kinds = FUNCTIONS[name]
+    results = []
+    for pack in (mt.packed, lambda x: x):
+        given = [x.requires_grad_() for x in arguments(kinds, PREFIX)]
+        inside = [pack(x) if type(x) is mt.MaskedTensor else x for x in given]
+        y = made(forward, backward)(*inside)
+        (y * y).sum().backward()
+        results.append([x.grad for x in given])
+    for a, b in zip(*results, strict=True):
+        assert type(a) is type(b)
+        torch.testing.assert_close(a, b)
