@@ -7,6 +7,7 @@ from types import ModuleType
 
 import matplotlib
 import numpy as np
+import numpy_ma
 
 import masked_tensor
 from masked_tensor import testing
@@ -19,10 +20,11 @@ import matplotlib.pyplot as plt
 
 
 def write(folder: Path) -> None:
-    """Writes ``semantics.md``, ``ops.md``, ``sparse_forms.md``, ``api.md`` and ``thumbnail.png`` into ``folder``."""
+    """Writes the pages, and ``thumbnail.png``, into ``folder``."""
     folder.mkdir(exist_ok=True)
     for page in (semantics, ops, sparse_forms, api):
         (folder / f"{page.__name__}.md").write_text(page())
+    (folder / "numpy_ma.md").write_text(numpy_ma.page())
     thumbnail(folder / "thumbnail.png")
 
 
@@ -120,8 +122,10 @@ def _title(family: ModuleType) -> str:
 
 SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
     "Making masked tensors": ["create", "batch", "collate", "files"],
-    "The class": ["tensor"],
+    "The class": ["masked_tensor"],
     "Leaving": ["convert", "unbatch"],
+    "Packed rows": ["packing"],
+    "Means that add up": ["mean_over"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Asking and extending": ["inspect", "doors", "pair", "validity"],
@@ -143,6 +147,7 @@ def api() -> str:
             home = sys.modules[f"masked_tensor.functional.{module}"]
             parts += [f"### {module}", (inspect.getdoc(home) or "").split("\n\n")[0], _described(homes[module])]
     tools = [f"testing.{name}" for name in testing.__all__ if inspect.isfunction(getattr(testing, name))]
+    parts += ["## Pictures", "Needs matplotlib.", _described(["plot.missing"])]
     parts += ["## Testing", (inspect.getdoc(testing) or "").split("\n\n")[0] + " From `masked_tensor.testing`."]
     return "\n\n".join([*parts, _described(tools)]) + "\n"
 

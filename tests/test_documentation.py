@@ -13,6 +13,8 @@ import masked_tensor as mt
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LIBRARY = re.compile(r"^>>> (?:import|from) (\w+)", re.MULTILINE)
+WIDEST = 88  # what a page shows without cutting it off
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -36,6 +38,8 @@ def names() -> dict[str, Any]:
 
 @pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda page: page.name)
 def test_code_on_a_page_runs(page: Path) -> None:
+    for library in LIBRARY.findall(page.read_text()):
+        pytest.importorskip(library)
     namespace = names()
     for number, code in enumerate(BLOCK.findall(page.read_text())):
         if ">>>" in code:
@@ -59,3 +63,12 @@ def test_the_gradient_is_nan_and_is_not_as_the_first_page_says() -> None:
 
 def _error(namespace: dict[str, Any]) -> float:
     return (namespace["model"](namespace["x"])[0] - namespace["target"][0]).item()
+
+
+CODE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_on_a_page_is_not_cut_off(page: Path) -> None:
+    wide = [line for code in CODE.findall(page.read_text()) for line in code.splitlines() if len(line) > WIDEST]
+    assert not wide
