@@ -59,6 +59,16 @@ def test_masked_results_are_written_into_them(make) -> None:
     assert pair_of(x.grad).data[1, 1] == 0
 
 
+def test_the_inverse_of_a_permutation_with_holes_has_holes() -> None:
+    """How experts of a mixture put their rows back; an index that was never written would be out of range."""
+    scores = mt.masked_tensor([3, None, 1, 2, None])
+    order = scores.argsort()
+    inverse = torch.empty_like(order)
+    inverse[order] = torch.arange(5)
+    assert inverse.tolist() == [2, None, 0, 1, None]
+    assert scores[order][inverse].tolist() == scores.tolist()
+
+
 def test_torch_pads_sequences_with_valid_constants() -> None:
     x = example(requires_grad=True)
     for side, expected in (("right", [[1, 2], [3, 5]]), ("left", [[1, 2], [5, 3]])):

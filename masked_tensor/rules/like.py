@@ -6,6 +6,8 @@ results of ``x`` into it, holes included.  ``new_tensor`` is told its values, an
 
 from typing import Any
 
+import torch
+
 from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op, rows
@@ -22,6 +24,18 @@ def copied(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``*_like``: new data under the same mask."""
     data = op(x.data, *(a.data if type(a) is Pair else a for a in args), **kwargs)
+    return Pair(data, masks.on(x.mask, data.device))
+
+
+def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
+    """``empty_like``: of numbers, new data under the same mask; integers, which may be indices, are holes until written.
+
+    The inverse of a permutation with holes (``inverse = empty_like(p); inverse[p] = arange(n)``) has holes where ``p``
+    names nothing; what lies there in memory is an index out of range.
+    """
+    data = op(x.data, **kwargs)
+    if data.dtype in (torch.int64, torch.int32):
+        return Pair(data, masks.full(data.shape, data.device, False))
     return Pair(data, masks.on(x.mask, data.device))
 
 
@@ -51,8 +65,9 @@ def is_same_size(x: Any, other: Any) -> bool:
 ROWS = [
     *rows("clone lift_fresh contiguous", copied, generic=True, sparse=on_values, rows=kept, copies=True),
     Op("detach", copied, generic=True, sparse=on_values, rows=kept, detaches=True),
-    *rows("empty_like ones_like full_like", like, generic=True, sparse=on_values, rows=kept),
+    *rows("ones_like full_like", like, generic=True, sparse=on_values, rows=kept),
     *rows("rand_like randn_like randint_like", like, generic=True, sparse=on_values, rows=kept),
+    Op("empty_like", empty_like, generic=True, sparse=on_values, rows=kept),
     Op("zeros_like", zeros_like, generic=True, sparse=on_values, rows=kept),
     *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=strided, rows=bare),
     Op("new_empty_strided", new_empty_strided, generic=True, rows=room),

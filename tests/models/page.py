@@ -1,0 +1,54 @@
+"""The page: a table of what was found, and every type that is not exact, with the reason."""
+
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+# Why a padded batch is not what its rows are; and what to do.
+REASONS: dict[str, str] = {}
+
+HEAD = """# Models that were run
+
+Models of other packages, unmodified, with random weights: a padded batch of three rows, garbage under the mask, and **no
+attention mask given**. *Exact*: at every valid position the output, and for every parameter the gradient, is that of the
+rows run alone and unpadded. *Eager*: the library's plain code, in float64 (1e-6); *default*: what it runs by default
+(fused attention, grouped experts), in float32. `python -m tests.models` makes this page; continuous integration runs a
+handful of the models.
+
+{versions}
+
+| types | eager | default |
+|---|---:|---:|
+"""
+OUTCOMES = {
+    "exact": "exact",
+    "refused": "refused, by an error",
+    "differs": "differs, for the reason given",
+    "fails alone": "fails alone: needs more than tokens, or a larger size",
+    "not built": "not built from a tiny configuration",
+}
+
+
+def write(found: dict[str, dict[str, Any]], path: Path) -> None:
+    """Writes the page for what was found."""
+    versions = ", ".join(f"{name} {version(name).partition('+')[0]}" for name in ("transformers", "torch"))
+    counts = {v: Counter(f[v][0] for f in found.values() if v in f) for v in ("eager", "default")}
+    lines = [f"| {text} | {counts['eager'][o]} | {counts['default'][o]} |" for o, text in OUTCOMES.items()]
+    parts = [HEAD.format(versions=versions) + "\n".join(lines)]
+    for outcome, title in OUTCOMES.items():
+        parts += [f"## {title[0].upper()}{title[1:]}", _listed(found, outcome)]
+    path.write_text("\n\n".join(parts) + "\n")
+
+
+def _listed(found: dict[str, dict[str, Any]], outcome: str) -> str:
+    if outcome == "exact":
+        names = [n for n, f in found.items() if all(v[0] == "exact" for v in f.values())]
+        return ", ".join(f"`{n}`" for n in names) + "."
+    lines = []
+    for name, verdicts in found.items():
+        for variant, (got, detail) in verdicts.items():
+            if got == outcome:
+                said = " ".join(detail.replace("`", "'").replace("|", "/").split())
+                lines.append(f"| `{name}` | {variant} | {said} | {REASONS.get(name, '')} |")
+    return "| type | variant | what was seen | why |\n|---|---|---|---|\n" + "\n".join(lines) if lines else "None."

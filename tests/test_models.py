@@ -1,0 +1,143 @@
+"""A handful of the models of ``python -m tests.models``, and what is done with them: generation, half precision."""
+
+import os
+from contextlib import nullcontext
+
+import pytest
+import torch
+
+import masked_tensor as mt
+
+from .models.judge import first_states, judge, padded, rows_of_ids
+
+os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+transformers = pytest.importorskip("transformers", reason="optional: pip install masked-tensor[models]")
+
+from .models import text  # noqa: E402 (after the question whether transformers is there)
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the other package's own
+HANDFUL = [("bert", "eager"), ("llama", "default"), ("t5", "eager"), ("deepseek_v3", "eager"), ("mixtral", "default")]
+
+
+@pytest.mark.parametrize(("name", "variant"), HANDFUL)
+def test_a_padded_batch_is_its_rows(name: str, variant: str) -> None:
+    """Values and the gradients of all parameters; no attention mask is given."""
+    found = text.verdict(name, variant)
+    assert (found.outcome, found.detail) == ("exact", "")
+
+
+def seeded(model, dtype=torch.float64):
+    with torch.no_grad():
+        for p in model.parameters():
+            p.copy_(
+                torch.randn(p.shape, generator=torch.Generator().manual_seed(p.numel())) * 0.3 + (p.dim() == 1) * 0.5
+            )
+    return model.to(dtype).eval()
+
+
+def wav2vec2(dtype=torch.float64):
+    config = transformers.Wav2Vec2Config(
+        hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24, conv_dim=(8, 8, 8),
+        conv_kernel=(6, 3, 3), conv_stride=(3, 2, 2), num_conv_pos_embeddings=4, num_conv_pos_embedding_groups=2,
+        num_feat_extract_layers=3, feat_extract_norm="layer", do_stable_layer_norm=True,
+    )  # fmt: skip
+    return seeded(transformers.Wav2Vec2Model(config), dtype)
+
+
+def speech():
+    generator = torch.Generator().manual_seed(0)
+    rows = [torch.randn(1, n, generator=generator, dtype=torch.float64) for n in (240, 121, 187)]
+    return rows, padded(rows, torch.nan)
+
+
+def test_speech() -> None:
+    rows, batch = speech()
+    found = judge(
+        wav2vec2(),
+        lambda model, x: first_states(model(**x)),
+        [{"input_values": row} for row in rows],
+        {"input_values": batch},
+    )
+    assert (found.outcome, found.detail) == ("exact", "")
+
+
+def test_time_series_with_a_channel_that_was_not_measured() -> None:
+    """PatchTST treats channels alike: a row without one is the row of its other channels."""
+    config = transformers.PatchTSTConfig(
+        num_input_channels=3, context_length=32, patch_length=8, patch_stride=8, d_model=16, num_hidden_layers=2,
+        num_attention_heads=2, ffn_dim=24, scaling=None, dropout=0.0,
+    )  # fmt: skip
+    model = seeded(transformers.PatchTSTModel(config))
+    x = torch.randn(2, 32, 3, dtype=torch.float64)
+    mask = torch.tensor([[True, True, True], [True, False, True]])[:, None, :]
+    states = model(past_values=mt.as_masked_tensor(torch.where(mask, x, torch.nan), mask)).last_hidden_state
+    whole = model(past_values=x).last_hidden_state
+    torch.testing.assert_close(states[0].get_data(), whole[0])
+    torch.testing.assert_close(states[1, [0, 2]].get_data(), whole[1, [0, 2]])
+    assert states.count() == 5 * whole[0, 0].numel()
+    states.square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", ["bert", "llama"])
+def test_half_precision(name: str, dtype: torch.dtype) -> None:
+    model = text.build(name, "default", dtype)
+    with torch.no_grad():
+        for p in model.parameters():
+            p.mul_(0.3)
+    rows, batch = text.inputs(model, -100)
+    states = text.call(model, batch)
+    states.float().square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    for i, row in enumerate(rows):
+        alone = text.call(model, row)
+        torch.testing.assert_close(states[i, : alone.shape[1]].filled(torch.nan), alone[0], atol=0.06, rtol=0.06)
+
+
+def test_half_precision_speech() -> None:
+    model = wav2vec2(torch.bfloat16)
+    rows, _ = speech()
+    halves = [row.bfloat16() for row in rows]
+    states = model(padded(halves, torch.nan)).last_hidden_state
+    states.float().square().sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    for i, row in enumerate(halves):
+        alone = model(row).last_hidden_state
+        torch.testing.assert_close(states[i, : alone.shape[1]].filled(torch.nan), alone[0], atol=0.1, rtol=0.1)
+
+
+# ---------------------------------------------------------------------------------------------------------- generation
+
+
+def prompts(size: int = 99) -> tuple[torch.Tensor, torch.Tensor]:
+    """Left-padded prompts and their mask."""
+    rows = rows_of_ids(size, lengths=(7, 4, 5))
+    mask = torch.arange(7) >= 7 - torch.tensor([7, 4, 5])[:, None]
+    ids = torch.zeros(3, 7, dtype=torch.int64)
+    for i, row in enumerate(rows):
+        ids[i, 7 - row.shape[1] :] = row[0]
+    return ids, mask
+
+
+WAYS = {
+    "greedy": {"do_sample": False},
+    "sampling": {"do_sample": True, "top_k": 20, "temperature": 0.8},
+    "static cache": {"do_sample": False, "cache_implementation": "static"},
+    "without a cache": {"do_sample": False, "use_cache": False},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_generation(way: str) -> None:
+    """As with the attention mask, which may be told by the prompt itself."""
+    model = text.build("llama", "default", head=transformers.LlamaForCausalLM)
+    ids, mask = prompts()
+    options = {"max_new_tokens": 6, "pad_token_id": 0, "eos_token_id": None, **WAYS[way]}
+    torch.manual_seed(0)
+    expected = model.generate(ids, attention_mask=mask.long(), **options)
+    torch.manual_seed(0)
+    prompt = mt.as_masked_tensor(torch.where(mask, ids, -100), mask)
+    with mt.masked_factories() if way == "static cache" else nullcontext():  # its room for keys is made by torch.zeros
+        out = model.generate(prompt, attention_mask=mask.long(), **options)
+    assert torch.equal(mt.filled(out, 0)[:, 7:] if mt.is_masked_tensor(out) else out[:, 7:], expected[:, 7:])
