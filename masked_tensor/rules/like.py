@@ -28,7 +28,7 @@ def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
-    """``empty_like``: of numbers, new data under the same mask; integers, which may be indices, are holes until written.
+    """``empty_like``: new data under the same mask; but integers, which may be indices, are holes until written.
 
     The inverse of a permutation with holes (``inverse = empty_like(p); inverse[p] = arange(n)``) has holes where ``p``
     names nothing; what lies there in memory is an index out of range.

@@ -19,8 +19,10 @@ SIZES = {
         num_encoder_layers num_experts_per_tok moe_topk num_experts_per_token moe_k linear_num_key_heads
         swa_num_key_value_heads num_hidden_groups num_query_groups prompt_length num_mem_blocks l_layers x_layers
         r_layers num_dense_layers num_layers_per_stack num_blocks""",
-    16: "q_lora_rank kv_lora_rank qk_head_dim mamba_d_state state_size index_topk ssm_state_size chunk_size mamba_chunk_size",
-    8: """head_dim d_kv qk_rope_head_dim qk_nope_head_dim v_head_dim index_head_dim d_head linear_key_head_dim kv_channels
+    16: """q_lora_rank kv_lora_rank qk_head_dim mamba_d_state state_size index_topk ssm_state_size chunk_size
+        mamba_chunk_size""",
+    8: """head_dim d_kv qk_rope_head_dim qk_nope_head_dim v_head_dim index_head_dim d_head linear_key_head_dim
+        kv_channels
         linear_value_head_dim linear_head_dim attention_head_dim swa_head_dim mamba_head_dim mamba_headdim rotary_dim
         hidden_size_per_layer_input sliding_window attention_window_size local_attention window_size
         attention_window sliding_window_size time_step_rank mamba_dt_rank mamba_n_heads mamba_num_heads mamba_d_head""",

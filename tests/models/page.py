@@ -10,11 +10,11 @@ REASONS: dict[str, str] = {}
 
 HEAD = """# Models that were run
 
-Models of other packages, unmodified, with random weights: a padded batch of three rows, garbage under the mask, and **no
-attention mask given**. *Exact*: at every valid position the output, and for every parameter the gradient, is that of the
-rows run alone and unpadded. *Eager*: the library's plain code, in float64 (1e-6); *default*: what it runs by default
-(fused attention, grouped experts), in float32. `python -m tests.models` makes this page; continuous integration runs a
-handful of the models.
+Models of other packages, unmodified, with random weights: a padded batch of three rows, garbage under the mask, and
+**no attention mask given**. *Exact*: at every valid position the output, and for every parameter the gradient, is that
+of the rows run alone and unpadded. *Eager*: the library's plain code, in float64 (1e-6); *default*: what it runs by
+default (fused attention, grouped experts), in float32. `python -m tests.models` makes this page;
+continuous integration runs a handful of the models.
 
 {versions}
 

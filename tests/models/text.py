@@ -1,4 +1,4 @@
-"""The text models of transformers: every type whose model takes tokens, as eager code and with the library's defaults."""
+"""The text models of transformers: every type whose model takes tokens, as eager code and by default."""
 
 import inspect
 from typing import Any
