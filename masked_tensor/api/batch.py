@@ -11,19 +11,29 @@ from torch import Tensor
 
 from .. import errors, masks, shapes
 from ..engine.dynamo import opaque
+from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from . import given, lists, ragged
 from .create import masked, out
+from .packing import packed as pack
+from .packing import side_by_side
 
 
 def from_lengths(
-    padded: Any, lengths: Any, batch_first: bool = True, *, dim: int | None = None, side: str = "right"
+    padded: Any,
+    lengths: Any,
+    batch_first: bool = True,
+    *,
+    dim: int | None = None,
+    side: str = "right",
+    packed: bool = False,
 ) -> MaskedTensor:
     """A padded batch ``(B, T, ...)`` of which sequence ``b`` is valid up to ``lengths[b]``.
 
     ``dim`` is the dimension of time, such as 2 for ``(B, C, T)``; ``side="left"`` for padding that comes first.  The
     mask takes ``B * T`` bytes however many features there are.  ``batch_first=False``: the batch is ``(T, B, ...)``.
+    ``packed``: stored without the padding (:func:`masked_tensor.packed`).
     Raises ValueError if there is not one length per sequence, or one is negative or above T.
 
         >>> from_lengths(torch.ones(2, 3), [3, 1])
@@ -42,7 +52,8 @@ def from_lengths(
             f"({'batch, time' if batch_first else 'time, batch'}, ...), lengths has shape {tuple(lengths.shape)}"
         )
     mask = lengths_to_mask(lengths, pair.data.shape[time])
-    return masked(pair, ragged.per_step(mask.flip(1) if side == "left" else mask, pair.data, time, batch))
+    made = masked(pair, ragged.per_step(mask.flip(1) if side == "left" else mask, pair.data, time, batch))
+    return pack(made, (batch, time)) if packed else made
 
 
 def _dims(dim: int | None, batch_first: bool, count: int) -> tuple[int, int]:
@@ -84,13 +95,15 @@ def pad_sequence(
     *,
     dim: int | None = None,
     side: str = "right",
+    packed: bool = False,
 ) -> MaskedTensor:
     """``torch.nn.utils.rnn.pad_sequence``, but batch first, and the padding is a hole.
 
     ``sequences`` are tensors ``(T_i, ...)``, plain or masked, or what :func:`masked_tensor` takes; the result is
     ``(B, T, ...)``, or ``(T, B, ...)`` with ``batch_first=False``.  ``dim`` is where the time lies in the batch, such
     as 2 for sequences ``(C, T_i)``; ``side="left"`` puts the padding first.  ``padding_value`` only says what lies
-    under the mask.  Gradients flow back.  Raises ValueError for no sequences, or if their shapes differ elsewhere.
+    under the mask.  ``packed``: the padding is never made (:func:`masked_tensor.packed`).  Gradients flow back.  Raises
+    ValueError for no sequences, or if their shapes differ elsewhere.
 
         >>> pad_sequence([torch.ones(3), torch.zeros(1)])
         masked_tensor([[1.0000, 1.0000, 1.0000],
@@ -101,10 +114,14 @@ def pad_sequence(
     pairs = [given.pair(s) for s in sequences]
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
     ragged.expect_one("pad_sequence", pairs, time - 1 if batch == 0 else 0)
-    pair = ragged.stacked(pairs, side, padding_value, whole=all(_is_whole(s) for s in sequences))
+    whole = all(_is_whole(s) for s in sequences)
+    if packed and whole and max(len(p.data.shape) and p.data.numel() for p in pairs):
+        made: MaskedTensor = leave(side_by_side([p.data for p in pairs], side, batch, time))
+        return made
+    pair = ragged.stacked(pairs, side, padding_value, whole=whole)
     if batch == 1:
         pair = Pair(pair.data.transpose(0, 1), pair.mask.transpose(0, 1))
-    return out(pair)
+    return pack(out(pair), (batch, time)) if packed else out(pair)
 
 
 def _is_whole(sequence: Any) -> bool:

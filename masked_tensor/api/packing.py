@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
+from torch import Tensor
 
 from .. import errors, rows
 from ..engine import report
@@ -12,6 +13,8 @@ from ..engine.ports import enter, leave
 from ..engine.report import Spread
 from ..engine.tensor import MaskedTensor, equip
 from ..rows import order as orders
+from ..rows.packed import made
+from ..rows.pattern import of_lengths
 
 
 def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor | None = None) -> MaskedTensor:
@@ -47,14 +50,25 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
     rest = iter(range(orders.GRID, n))
     order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))
     pattern = None if like is None else _rows_of(like)
-    made: MaskedTensor = leave(rows.packed(enter(x, torch.is_grad_enabled()), order, pattern))
-    return made
+    result: MaskedTensor = leave(rows.packed(enter(x, torch.is_grad_enabled()), order, pattern))
+    return result
 
 
 def _rows_of(like: MaskedTensor) -> rows.Rows:
     if type(like) is not MaskedTensor or like._packed is None:
         raise ValueError("packed(like=other) needs a packed masked tensor; pack other first")
     return like._packed.rows
+
+
+def side_by_side(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> rows.Packed:
+    """Sequences as rows, never padded; ``batch`` and ``time`` are their dimensions in the batch."""
+    at = time - 1 if batch == 0 else 0
+    first = [s.movedim(at, 0) for s in sequences]
+    pattern = of_lengths([len(s) for s in first], side, first[0].device)
+    values = torch.cat(first)
+    rest = iter(range(orders.GRID, values.dim() + 1))
+    order = tuple((0,) if d == batch else (1,) if d == time else (next(rest),) for d in range(values.dim() + 1))
+    return made(values, rows.Packed(values, pattern, order))
 
 
 def unpacked(x: MaskedTensor) -> MaskedTensor:
@@ -67,8 +81,8 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
         raise errors.not_masked("unpacked", x)
     if x._packed is None:
         return x
-    made: MaskedTensor = leave(rows.spread(entered(x, torch.is_grad_enabled(), enter)))
-    return made
+    result: MaskedTensor = leave(rows.spread(entered(x, torch.is_grad_enabled(), enter)))
+    return result
 
 
 @contextmanager

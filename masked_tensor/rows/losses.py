@@ -7,6 +7,7 @@ from torch import Tensor
 from .. import pair
 from ..op import Form, NoForm, Rule
 from ..pair import Pair
+from ..settings import OVER
 from .operands import aligned, like, matched
 from .packed import Frame, Packed, canonical, gathered, made
 from .views import arranged, permute
@@ -22,7 +23,8 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
         if not lead.values.numel():
             raise NoForm
         values = [_wide(v, lead) for v in values]
-        result = (rule if any(type(v) is Pair for v in values) else op)(*values, **kwargs)
+        own = OVER.get() is not None or any(type(v) is Pair for v in values)  # which mean is meant, the rule knows
+        result = (rule if own else op)(*values, **kwargs)
         data = result.data if isinstance(result, Pair) else result
         return pair.of(result) if data.dim() == 0 else like(result, lead)
 

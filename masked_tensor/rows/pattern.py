@@ -4,6 +4,7 @@ Nothing here depends on the features, so one ``Rows`` serves every tensor of a m
 Facts are worked out when they are first asked for, once.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import torch
@@ -18,6 +19,7 @@ class Rows:
     def __init__(self, index: Tensor, grid: tuple[int, int]) -> None:
         self.index = index
         self.grid = grid
+        self._tapes: dict[tuple[int, bool], Rows] = {}
         self._cuts: dict[tuple[int, int], tuple[Rows, Tensor]] = {}
 
     @property
@@ -92,6 +94,17 @@ class Rows:
             self._cuts[first, last] = Rows(index, (self.grid[0], last - first)), kept
         return self._cuts[first, last]
 
+    def tape(self, gap: int, read: bool = False) -> "Rows":
+        """Sequences one after the other, ``gap`` places between them and at both ends, as a grid of one sequence.
+
+        ``read``: without the first and the last gap, as a convolution over the tape leaves it.
+        """
+        if (gap, read) not in self._tapes:
+            own = torch.arange(self.index.shape[0], device=self.device) + self.batch * gap
+            size = self.index.shape[0] + (self.grid[0] + 1) * gap
+            self._tapes[gap, read] = Rows(own, (1, size - 2 * gap)) if read else Rows(own + gap, (1, size))
+        return self._tapes[gap, read]
+
     def on(self, device: torch.device) -> "Rows":
         """The same places, known on another device."""
         return self if device == self.device else Rows(self.index.to(device), self.grid)
@@ -106,6 +119,18 @@ def same(a: Rows, b: Rows) -> bool:
     if a.full:
         return True
     return real(a.index) and real(b.index) and torch.equal(a.index, b.index)
+
+
+def of_lengths(lengths: Sequence[int], side: str, device: torch.device) -> Rows:
+    """The first (or with ``side="left"`` the last) places of each sequence: nothing is read from the device."""
+    time, counts = max(lengths), torch.tensor(lengths, device=device)
+    starts = torch.arange(len(lengths), device=device) * time + (time - counts if side == "left" else 0)
+    before = counts.cumsum(0) - counts
+    total = sum(lengths)
+    index = torch.arange(total, device=device) + (starts - before).repeat_interleave(counts, output_size=total)
+    rows = Rows(index, (len(lengths), time))
+    rows.sizes = list(lengths)
+    return rows
 
 
 def of_mask(mask: Tensor) -> Rows:

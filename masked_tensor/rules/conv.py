@@ -19,6 +19,8 @@ from .. import masks, pair
 from ..compat import OpOverload, tracked
 from ..op import Op
 from ..pair import Pair
+from ..rows import convolution as packed
+from ..rows.lifts import instead
 from ..select import cleared, zeroed
 from ..settings import current
 from ..shared import terms, windows
@@ -200,10 +202,10 @@ def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Pair, groups: int, tra
 
 ROWS = [
     # "same" with an even kernel pads, then convolves
-    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True),
+    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True, rows=instead(packed.conv1d)),
     Op("conv2d.padding", conv, {"op": torch.conv2d}, batched=True),
     Op("conv3d.padding", conv, {"op": torch.conv3d}, batched=True),
-    Op("conv1d", conv, {"op": torch.conv1d}),
+    Op("conv1d", conv, {"op": torch.conv1d}, rows=instead(packed.conv1d)),
     Op("conv2d", conv, {"op": torch.conv2d}),
     Op("conv3d", conv, {"op": torch.conv3d}),
     Op("_convolution_mode", conv, {"op": torch.ops.aten._convolution_mode.default}),

@@ -359,6 +359,24 @@ def joined(rng: random.Random, x: Tensor) -> Step:
     )
 
 
+def convolved(rng: random.Random, x: Tensor) -> Step | None:
+    if x.dim() != 3:
+        return None
+    k, d = rng.choice([1, 3, 5]), rng.choice([1, 2])
+    groups = x.shape[1] if rng.random() < 0.3 else 1
+    w, b = (
+        drawn(rng, (2 * groups, x.shape[1] // groups, k)).requires_grad_(),
+        drawn(rng, (2 * groups,)).requires_grad_(),
+    )
+    pad = rng.choice(["same", d * (k - 1) // 2])
+    return with_parameters(lambda x: F.conv1d(x.double(), w, b, padding=pad, dilation=d, groups=groups), w, b)
+
+
+def convolved_over_time(rng: random.Random, x: Tensor) -> Step | None:
+    inner = convolved(rng, x.transpose(1, 2)) if x.dim() == 3 else None
+    return inner and with_parameters(lambda x: inner(x.transpose(1, 2)).transpose(1, 2), *inner.parameters)
+
+
 def gathered(rng: random.Random, x: Tensor) -> Step:
     dim = rng.randrange(-x.dim(), x.dim())
     return lambda x: x.double().gather(dim, x.double().argmax(dim, keepdim=True))
@@ -402,5 +420,7 @@ FORMS: list[Maker] = [
     classified,
     joined,
     gathered,
+    convolved,
+    convolved_over_time,
 ]
 STEPS: list[Maker] = [*CORE, *FORMS, *FORMS]
