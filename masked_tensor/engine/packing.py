@@ -19,6 +19,7 @@ from ..pair import Pair, Payload, plain
 from ..rows import Frame, Packed
 from ..rows.operands import matched
 from ..select import select
+from ..settings import DEFAULT, current
 from .dispatcher import KEYS, make
 from .table import Entry
 from .tensor import MaskedTensor, pair_of
@@ -67,7 +68,9 @@ def involved(values: Sequence[Any]) -> bool:
 
 def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
     """What the entry's form makes of the call.  Raises NoForm where there is none."""
-    if entry.rows is None or transforming() or any(v.numel() == 0 for v in args if is_packed(v)):
+    if entry.rows is None or transforming() or current() is not DEFAULT:  # forms know the default meanings only
+        raise NoForm
+    if any(v.numel() == 0 for v in args if is_packed(v)):
         raise NoForm
 
     def inside(value: Any) -> Any:

@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..op import NoForm
-from ..settings import CONVOLUTION
 from .moves import put, take
 from .packed import Packed, made
 from .views import arranged
@@ -30,9 +29,9 @@ def conv1d(
     step, wide = _one(stride), _one(dilation)
     reach = wide * (weight.shape[-1] - 1)
     pad = reach / 2 if padding == "same" else 0 if padding == "valid" else _one(padding)
-    if x.order != ((0,), x.order[1], (1,)) or step != 1 or 2 * pad != reach or CONVOLUTION.get().rule != "core":
+    if len(x.order) != 3 or x.order != ((0,), x.order[1], (1,)) or step != 1 or 2 * pad != reach:
         raise NoForm
-    if CONVOLUTION.get().renormalize or weight.dim() != 3 or weight.shape[1] * groups != x.shape[1]:
+    if weight.dim() != 3 or weight.shape[1] * groups != x.shape[1]:
         raise NoForm
     y = arranged(x, [1])
     if reach == 0 and groups == 1:

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ..op import Form, NoForm, Rule
 from ..pair import Pair
-from ..settings import current
 from .operands import aligned, like
 from .packed import Packed
 from .pattern import same
@@ -33,8 +32,6 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
         if len(args) == 1:
             lead, values = args[0], [args[0].operand()]
         else:
-            if current().mismatch == "raise":
-                raise NoForm
             lead, values = aligned(args)
         run = rule if any(type(v) is Pair for v in values) else op
         result = run(*values, **kwargs)
