@@ -4,6 +4,7 @@ import copy
 import ctypes
 import io
 import pickle
+import threading
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -428,3 +429,125 @@ def test_distributed_checkpoints(save: str, tmp_path: Any) -> None:
     for name in ("x", "p", "written"):
         assert read[name].tolist() == state[name].tolist()  # type: ignore[attr-defined]
     assert read["inner"]["wrapped"].tolist() == example().tolist()  # type: ignore[index]
+
+
+# -------------------------------------------------------------------------------------------------- what a write costs
+
+
+ROW = mt.masked_tensor(torch.ones(2000), torch.arange(2000) % 2 == 0)
+
+
+def allocated(work: Callable[[], Any]) -> int:
+    """The bytes that all allocations of ``work`` ask for."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        work()
+    return sum(max(0, e.self_cpu_memory_usage) for e in profile.key_averages())
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda x, i: x.__setitem__(i, 1.0),
+        lambda x, i: x.__setitem__(i, torch.ones(2000)),
+        lambda x, i: x.__setitem__(i, ROW),
+        lambda x, i: x[i].fill_(2.0),
+        lambda x, i: x[i].add_(1.0),
+        lambda x, i: x.t()[:, i].mul_(2.0),
+        lambda x, i: x.__setitem__(i, x[i - 1] * 2),
+    ],
+)
+def test_a_write_costs_what_it_writes(write: Callable[[MaskedTensor, int], Any]) -> None:
+    x = mt.masked_tensor(torch.zeros(200, 2000), torch.arange(2000) % 3 == 0)
+    write(x, 0)  # the first makes the family's buffer
+    assert allocated(lambda: [write(x, i) for i in range(1, 11)]) < 10 * 16 * 2000 + 50_000
+
+
+def test_a_tracked_write_keeps_what_it_writes() -> None:
+    w = torch.ones(2000, requires_grad=True)
+    x = mt.masked_tensor(torch.zeros(200, 2000), torch.arange(2000) % 3 == 0)
+
+    def fill() -> None:
+        for i in range(20):
+            x[i] = w * i
+
+    fill()
+    assert allocated(fill) < 20 * 24 * 2000 + 100_000
+    (x[:20] * 2).sum().backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [2 * sum(range(20))] * 2000
+
+
+def test_repr_allocates_little() -> None:
+    x = mt.masked_tensor(torch.zeros(1000, 1000), torch.rand(1000, 1000) < 0.5)
+    assert allocated(lambda: repr(x)) < 1_000_000
+
+
+def test_threads_that_write_disjoint_rows_lose_nothing() -> None:
+    for write in (lambda x, i: x.__setitem__(i, 1.0), lambda x, i: x[i].fill_(1.0)):
+        x = mt.masked_tensor(torch.zeros(400, 4), False)
+        threads = [
+            threading.Thread(target=lambda k, write=write, x=x: [write(x, i) for i in range(k, 400, 4)], args=(k,))
+            for k in range(4)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert x.get_mask().all()
+        assert x.sum().item() == 1600
+
+
+def test_a_write_in_inference_mode_is_a_write() -> None:
+    for write in (lambda x: x.__setitem__(2, 5.0), lambda x: x.mul_(2), lambda x: x.t().add_(1)):
+        x, w = mt.masked_tensor([1.0, None, 3.0]), torch.ones(3, requires_grad=True)
+        y = (x * w).sum()
+        with torch.inference_mode():
+            write(x)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+
+
+def test_a_mask_written_in_inference_mode_serves_training() -> None:
+    def hole(x: MaskedTensor) -> None:
+        x[0] = mt.masked_tensor(2.0, False)
+
+    writes: list[Callable[[MaskedTensor], Any]] = [
+        hole,
+        lambda x: x.__setitem__(1, 5.0),
+        lambda x: x.masked_fill_(torch.tensor([True, True, False]), 1.0),
+        lambda x: x.mul_(mt.masked_tensor([1.0, 1.0, None])),
+        lambda x: x[1:].fill_(2.0),
+    ]
+    for write in writes:
+        for family in (False, True):
+            x, w = mt.masked_tensor([1.0, None, 3.0]), torch.ones(3, requires_grad=True)
+            view = x[:] if family else x
+            with torch.inference_mode():
+                write(x)
+                x.sum(), view.sum()
+            (x * w).exp().sum().backward()
+            (view * w).exp().sum().backward()
+            assert w.grad is not None
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_gradients_of_a_loop_that_fills_rows(order: int) -> None:
+    """Against the same loop over a list that is stacked; rows are read, written again, and made holes."""
+
+    def filled(a: torch.Tensor, written: bool) -> Any:
+        x = mt.masked_tensor(torch.zeros(4, 3, dtype=a.dtype), False) if written else [None] * 4
+        rows = [mt.as_masked_tensor(a[i], MASK[0, :3].roll(i)) for i in range(4)]
+        x[0] = rows[0] * 2
+        for i in range(1, 4):
+            x[i] = x[i - 1].exp() * rows[i] + a[i]
+        x[1] = (x[3].clone() * a[0]).sin()
+        x[2] = mt.masked_tensor(torch.ones(3, dtype=a.dtype), False)
+        whole = x if written else torch.stack(x)
+        return ((whole * whole).sum() + (x[1] * x[0]).sum()).filled(0.0)
+
+    a = (torch.arange(12.0, dtype=torch.float64).view(4, 3) / 10).requires_grad_()
+    results = []
+    for written in (True, False):
+        grads = torch.autograd.grad(filled(a, written), a, create_graph=order == 2)[0]
+        results.append(torch.autograd.grad(grads.square().sum(), a)[0] if order == 2 else grads)
+    torch.testing.assert_close(*results)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import errors, masks
 from ..engine.cells import asked_from_outside
+from ..engine.placing import place
 from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor, equip, lend, pair_of, wrap
 from ..pair import Pair, plain
@@ -94,7 +95,8 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     positions = all(type(k) in POSITIONS for k in (key if type(key) is tuple else (key,)))
     if not positions and not isinstance(value, Tensor):
         value = pair_of(x).data.new_tensor(value)  # of a number under a condition torch 2.15 makes masked_fill_
-    Tensor.__setitem__(x, key, value)
+    if not (positions and place(x, key, value)):
+        Tensor.__setitem__(x, key, value)
 
 
 def formatted(x: MaskedTensor, spec: str) -> str:

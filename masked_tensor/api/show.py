@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts
+from .. import layouts, masks
 from ..compat import PRINT_OPTS, Formatter, default_device, is_wrapped
 from ..engine.tensor import MaskedTensor, equip, pair_of
 from ..pair import Pair
@@ -39,7 +39,7 @@ def facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
     if not readable or x.numel() == 0 or layouts.is_sparse(x):
         found.append(f"size={tuple(x.shape)}")
     if readable:
-        found.append(f"valid={int(layouts.values(pair.mask).sum())}/{x.numel()}")
+        found.append(f"valid={int(masks.count(layouts.values(pair.mask)))}/{x.numel()}")
     default = x.dtype in (torch.get_default_dtype(), torch.int64, torch.bool) and x.numel() > 0
     if not default or not readable:
         found.append(f"dtype={x.dtype}")

@@ -1,16 +1,21 @@
 """Alias families: a tensor and its views share one validity, and under autograd one history.
 
-Results share their inputs' masks, so a mask is never written in place: every write makes a new one.  The first view
-makes a *family*.  Until someone writes, every member keeps the mask its rule gave it.  The first write that changes
-validity materialises one bool per element of the memory the root covers; from then on each member's mask is the view
-of that buffer with the member's own size, stride and offset.  The geometry of the data is the geometry of the mask: no
-view chain is replayed.
+Results share their inputs' masks, so a mask is never written in place.  The first view makes a *family*.  Until someone
+writes, every member keeps the mask its rule gave it.  The first write that changes validity materialises one bool per
+element of the memory the root covers; from then on the validity of each member is the view of that buffer with the
+member's own size, stride and offset.  The geometry of the data is the geometry of the mask: no view chain is replayed.
+
+The buffer is the family's own and is written in place; who reads a member gets a copy of its part, kept until the next
+write.  So a write costs what it writes, a read what it reads, and threads that write disjoint parts lose nothing.
 
 Under autograd a base and its views (not its detached aliases) share a *history*: a tracked write through any of them
 gives the base a new history at once, and the other views theirs when they are next read.
 """
 
+import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -19,6 +24,23 @@ from torch import Tensor
 from .. import masks
 from ..compat import shares_memory
 from ..pair import Pair, Payload
+
+AS_IT_IS = nullcontext()
+LOCK = threading.Lock()  #: for what is made once, by whichever thread comes first
+
+
+def normal(data: Tensor) -> AbstractContextManager[None]:
+    """What is made inside, for a tensor with this ``data``, is no inference tensor unless ``data`` is one.
+
+    Such a mask could not be saved for backward when inference is over; and a write counts as a new version.
+    """
+    return _outside() if torch.is_inference_mode_enabled() and not data.is_inference() else AS_IT_IS
+
+
+@contextmanager
+def _outside() -> Iterator[None]:
+    with torch.inference_mode(False), torch.no_grad():
+        yield
 
 
 class Family:
@@ -79,33 +101,43 @@ class Family:
             self.version += 1
 
     def cells(self, data: Tensor) -> Tensor:
-        """The bools of a member's memory, in one more dimension: an element may be wider than the unit (complex)."""
+        """The bools of a member's memory; where an element is wider than the unit (complex), in one more dimension."""
         if self.buffer is None:
-            self.buffer = masks.laid_out(self.root.mask, self.root.data)
+            with LOCK, normal(self.root.data):
+                if self.buffer is None:
+                    self.buffer = masks.laid_out(self.root.mask, self.root.data)
         width = data.element_size()
         if width < self.unit:  # a real view of complex data: from now on each part has its own bool
             self.buffer = self.buffer.repeat_interleave(self.unit // width)
             self.unit = width
         per = width // self.unit
         start = data.storage_offset() * per - self.offset // self.unit
+        if per == 1:
+            return self.buffer.as_strided(data.shape, data.stride(), start)
         return self.buffer.as_strided((*data.shape, per), (*(s * per for s in data.stride()), 1), start)
 
     def joins(self, data: Tensor) -> bool:
         """Whether an element of ``data`` has several bools: a complex number, a wider one; they may differ."""
         return data.element_size() > self.unit
 
-    def mask_of(self, data: Tensor) -> Tensor:
-        """The validity of a member: an element is valid where all its memory is."""
+    def live(self, data: Tensor) -> Tensor:
+        """The validity of a member as it is and will be: not to be kept.  It is valid where all its memory is."""
         cells = self.cells(data)
-        return cells.select(-1, 0) if cells.shape[-1] == 1 else masks.all(cells, -1)
+        return masks.all(cells, -1) if self.joins(data) else cells
 
-    def write(self, data: Tensor, mask: Tensor) -> None:
-        """Makes ``mask`` the validity of a member's memory, in a new buffer: results may share the old one."""
-        shared = self.buffer
-        self.cells(data)
-        if self.buffer is shared:
-            self.buffer = self.buffer.clone()  # type: ignore[union-attr]  # cells made it
-        self.cells(data).copy_(mask.unsqueeze(-1))
+    def mask_of(self, data: Tensor) -> Tensor:
+        """The validity of a member as it is now, for good."""
+        with normal(data):
+            live = self.live(data)
+            return live.clone() if 0 not in live.stride() else masks.compact(live).clone().expand(live.shape)
+
+    def write(self, data: Tensor, mask: Tensor | bool) -> None:
+        """Makes ``mask`` the validity of a member's memory."""
+        cells = self.cells(data)
+        if isinstance(mask, bool):
+            cells.fill_(mask)
+        else:
+            cells.copy_(mask.unsqueeze(-1) if self.joins(data) else mask)
 
 
 class History:
@@ -147,4 +179,4 @@ def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Pay
     if payload is not family.payload:
         family.payload = Payload.ANY  # other members may hold either
     family.version += 1
-    return refreshed(pair, family)
+    return refreshed(pair, family) if family.joins(pair.data) else Pair(pair.data, mask, family.payload)

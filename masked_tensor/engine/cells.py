@@ -21,6 +21,8 @@ _PACKAGE = __name__.partition(".")[0]
 
 def asked_from_outside() -> bool:
     """Whether the caller's caller is neither torch, which takes tensors apart to compile, nor this package."""
+    if torch.compiler.is_dynamo_compiling():  # this very function: Dynamo cannot follow it to its caller
+        return False
     name = sys._getframe(2).f_globals.get("__name__", "torch")
     return name.partition(".")[0] not in ("torch", _PACKAGE)
 

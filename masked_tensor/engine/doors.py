@@ -12,13 +12,13 @@ from typing import Any
 import torch
 
 from .. import errors, layouts
-from ..compat import OpOverload, schema, shares_memory, tree_leaves
+from ..compat import OpOverload, schema, tree_leaves
 from ..op import Form, Lift, NoForm, Op
 from ..rows import Packed
 from ..rules.foreach import LOOPS
-from . import packing, report, settling, table, writing
+from . import packing, report, settling, table, viewing, writing
 from .dispatcher import DOOR, below_autograd, composite, looped, makes
-from .members import join, stay_hard
+from .members import stay_hard
 from .ports import enter, known, leave
 from .sparsely import on_sparse
 from .table import Entry
@@ -38,6 +38,8 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
             return _packed_call(entry, args, kwargs, recording)
         except NoForm:
             report.spread(entry, args, kwargs)
+    if entry.view and type(args[0]) is MaskedTensor:
+        return viewing.view(entry, args, kwargs, recording)
     pairs = [enter(a, recording) for a in args]
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
@@ -49,11 +51,6 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
     result = leave(result)
     if entry.op.copies:
         stay_hard(args[0], result)
-    if entry.view and type(args[0]) is MaskedTensor:
-        if args[0]._packed is not None or args[0]._kin is not None:
-            settling.adopt(result, args[0], entry, args[1:], kwargs)
-            return result
-        _join_views(result, args[0], entry.op.detaches)
     return result
 
 
@@ -71,12 +68,6 @@ def _packed_call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], re
     if entry.view:
         settling.adopt(result, args[0], entry, args[1:], kwargs)
     return result
-
-
-def _join_views(result: Any, base: MaskedTensor, detached: bool) -> None:
-    for view in result if isinstance(result, (list, tuple)) else (result,):
-        if type(view) is MaskedTensor and view is not base and shares_memory(view._pair.data, base._pair.data):
-            join(view, base, detached)
 
 
 def _kernel(entry: Entry) -> Callable[..., Any]:

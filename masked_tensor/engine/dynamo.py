@@ -69,8 +69,8 @@ def _codes(owner: Any, module: str) -> Iterator[CodeType]:
         return
     for part in vars(owner).values():
         part = getattr(part, "fget", None) or getattr(part, "__func__", part)
-        if getattr(part, "__module__", None) == module:
-            if isinstance(part, FunctionType):
-                yield from _codes(part.__code__, module)
-            elif isinstance(part, type):
-                yield from _codes(part, module)
+        home = str(getattr(part, "__module__", ""))
+        if isinstance(part, FunctionType) and home == module:
+            yield from _codes(part.__code__, module)
+        elif isinstance(part, type) and home in (module, module.partition(".")[0]):  # where users find it
+            yield from _codes(part, module)

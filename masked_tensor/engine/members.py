@@ -17,18 +17,27 @@ from .dispatcher import AUTOGRAD, BACKEND
 from .tensor import MaskedTensor, hold, pair_of
 
 
+def family_of(x: MaskedTensor) -> aliasing.Family:
+    """The alias family of ``x``, which it founds if it has none."""
+    if x._family is None:
+        with aliasing.LOCK:
+            if x._family is None:
+                family = aliasing.Family(x._pair)
+                family.given = x._given
+                x._family = family
+        _attend(x)
+    founded: aliasing.Family = x._family
+    return founded
+
+
 def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
     """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
-    if base._family is None:
-        base._family = aliasing.Family(base._pair)
-        base._family.given = base._given
-        _attend(base)
-    view._family = base._family
+    family = view._family = family_of(base)
     if base._lent:
         view._lent = True
     _attend(view)
     # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
-    view._seen = base._family.version if view.dtype == base.dtype else -1
+    view._seen = family.version if view.dtype == base.dtype else -1
     if type(view._pair.data) is not Tensor:
         pair_of(view)  # read now: a tracer may ask for it outside its modes
     if not detached:
@@ -45,7 +54,17 @@ def _attend(x: MaskedTensor) -> None:
 
 def write(x: MaskedTensor, new: Pair) -> None:
     """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
+    with aliasing.normal(x._pair.data):
+        _write(x, new)
+    if torch.is_inference_mode_enabled() and not x._pair.data.is_inference():
+        for data in (x._pair.data, *(() if x._family is None else (x._family.root.data,))):
+            torch.autograd.graph.increment_version(data)  # which inference mode does not do, nor share with views
+
+
+def _write(x: MaskedTensor, new: Pair) -> None:
     pair = pair_of(x)
+    if new.mask.is_inference() and not pair.data.is_inference():
+        new = Pair(new.data, new.mask.clone(), new.payload)
     if x._lent and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
     if x._given or (x._family is not None and x._family.given):

@@ -5,7 +5,6 @@ MaskedTensor is a MaskedTensor with the tensor's own mask and a ZERO payload; th
 They are used only where a gradient is tracked.
 """
 
-from collections.abc import Sequence
 from typing import Any, overload
 
 import torch
@@ -16,10 +15,9 @@ from ..compat import transforming
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
-from . import aliasing, packing
+from . import packing
 from .dispatcher import nodes_of
 from .foreign import Gates
-from .members import restride, write
 from .tensor import MaskedTensor, pair_of, wrap
 
 
@@ -55,12 +53,12 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
     if value.is_leaf or transforming() or type(pair.data) is not Tensor:
         if not value.is_leaf and not transforming():
             known(value)
-        result: Tensor = _Enter.apply(value)
+        result: Tensor = _Enter.apply(value, True)
         return result
     shared = value._entered
     if shared is None or shared[0] is not pair or shared[1] != value._version:
         known(value)
-        shared = value._entered = (pair, value._version, _Enter.apply(value))
+        shared = value._entered = (pair, value._version, _Enter.apply(value, True))
     data: Tensor = shared[2]
     return data
 
@@ -71,66 +69,44 @@ def known(value: MaskedTensor) -> None:
         GATES.meet(value.grad_fn)
 
 
+def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
+    """As ``enter``, for a view of ``x`` to be taken; and whether its mask is *live*, not to be kept.
+
+    A mask that was written since it was last read is not copied as a whole to see a part of it.
+    """
+    family = x._family
+    if family is None or family.buffer is None or x._seen == family.version or type(x._pair.data) is not Tensor:
+        return enter(x, recording), False
+    if family.joins(x._pair.data) or (recording and x.requires_grad and x.is_leaf) or transforming():
+        return enter(x, recording), False
+    data = x._pair.data
+    if recording and x._history is not None and x._born != x._history.writes:
+        renew(x)
+    if recording and x.requires_grad:
+        shared = x._entered
+        if shared is None or shared[0] is not None or shared[1] != x._version:
+            known(x)
+            shared = x._entered = (None, x._version, _Enter.apply(x, False))
+        data = shared[2]
+    return Pair(data, family.live(x._pair.data), family.payload), True
+
+
 @overload
-def leave(value: Pair | Packed) -> MaskedTensor: ...
+def leave(value: Pair | Packed, live: bool = False) -> MaskedTensor: ...
 @overload
-def leave(value: Any) -> Any: ...
-def leave(value: Any) -> Any:
+def leave(value: Any, live: bool = False) -> Any: ...
+def leave(value: Any, live: bool = False) -> Any:
     """A Pair (also inside tuples and lists) as a masked tensor, tracked if its data is; anything else unchanged."""
     kind = type(value)
     if kind is Pair:
         if value.data.requires_grad and torch.is_grad_enabled():
-            return _Leave.apply(value.data, value.mask, value.payload)
+            return _Leave.apply(value.data, value.mask, value.payload, live)
         return wrap(value)
     if kind is tuple or kind is list:
-        return kind([leave(v) for v in value])
+        return kind([leave(v, live) for v in value])
     if kind is Packed:
         return packing.leave(value, enter)
     return value
-
-
-def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
-    """``target`` with ``new`` written into it, in place; recorded if autograd tracks either, or the base of a view."""
-    new = aliasing.hardened(pair_of(target), target._family, new)
-    history = target._history
-    base = history.base() if history is not None else None
-    check_writable(target, new.data.shape, new.data.dtype, base)
-    tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
-    if not (tracked and torch.is_grad_enabled()):
-        write(target, new)
-        return target
-    through = None if base is None or base is target else written_through(base, target, new.data)
-    result: MaskedTensor = _Assign.apply(target, new.data, new.mask, new.payload)
-    if history is not None:
-        history.writes += 1
-        target._born = history.writes
-        if through is not None and base is not None:
-            _Rebase.apply(base, through, pair_of(base).mask)
-            base._born = history.writes
-    return result
-
-
-def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: MaskedTensor | None) -> None:
-    """Raises, before anything is written, if it does not fit or a leaf that requires grad would change."""
-    if shape != target.shape:
-        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
-    if not torch.can_cast(dtype, target.dtype):
-        raise RuntimeError(f"result type {dtype} can't be cast to the desired output type {target.dtype}")
-    if torch.is_grad_enabled():
-        if target.requires_grad and target.is_leaf:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        if base is not None and base is not target and base.requires_grad and base.is_leaf:
-            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
-
-
-def written_through(base: MaskedTensor, view: MaskedTensor, data: Tensor) -> Tensor:
-    """What ``base`` holds after ``data`` was written into its ``view``, as a function of both."""
-    old = enter(base, True).data
-    copy = old.clone()
-    if copy.stride() != old.stride():
-        raise _unconnected("its base does not own a dense memory")
-    _seen_through(copy, view, base, 0).copy_(data)
-    return copy
 
 
 def renew(view: MaskedTensor) -> None:
@@ -138,38 +114,35 @@ def renew(view: MaskedTensor) -> None:
     assert view._history is not None
     base = view._history.base()
     if base is None:
-        raise _unconnected("memory that it shares was written by another view of a base that is gone")
+        raise unconnected("memory that it shares was written by another view of a base that is gone")
     if base.requires_grad:
-        data = enter(base, True).data
-        _Rebase.apply(view, _seen_through(data, view, base, data.storage_offset()), pair_of(view).mask)
+        data = enter_to_view(base, True)[0].data
+        _Renew.apply(view, data.as_strided(*seen_through(view, base, data.storage_offset())), pair_of(view).mask)
     view._born = view._history.writes
 
 
-def _seen_through(data: Tensor, view: MaskedTensor, base: MaskedTensor, start: int) -> Tensor:
-    """``data``, which has the geometry of ``base``, seen as ``view`` sees it."""
+def seen_through(view: MaskedTensor, base: MaskedTensor, start: int) -> tuple[Any, ...]:
+    """Size, strides and offset by which data with the geometry of ``base`` is seen as ``view`` sees it."""
     inner, outer = view._pair.data, base._pair.data
     if inner.dtype is not outer.dtype or inner.is_conj() != outer.is_conj() or inner.is_neg() != outer.is_neg():
-        raise _unconnected("it reads its base as another dtype")
-    return data.as_strided(inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start)
+        raise unconnected("it reads its base as another dtype")
+    return inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start
 
 
-def _unconnected(reason: str) -> RuntimeError:
+def unconnected(reason: str) -> RuntimeError:
+    """A view and its base could not be kept in one history."""
     return RuntimeError(
         f"a gradient through this view of a masked tensor would be lost: {reason}; assign through the base "
         "(base[index] = value), take the view again, work on a clone, or write under torch.no_grad()"
     )
 
 
-def become(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
-    """In-place change of shape (``x.t_()``)."""
-    if torch.is_grad_enabled() and target.requires_grad:
-        raise RuntimeError(f"{name} on a masked tensor that requires grad: use x = x.{name.rstrip('_')}(...)")
-    restride(target, new)
-    return target
-
-
-def plain_gradient(grad: Tensor, mask: Tensor) -> Tensor:
-    """A gradient arriving from outside as plain data that is 0 outside ``mask``."""
+def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
+    """A gradient arriving from outside as plain data that is 0 outside ``mask``; without one, outside its own."""
+    if mask is None:
+        if type(grad) is not MaskedTensor:
+            return grad
+        mask = pair_of(grad).mask
     if layouts.is_sparse(mask):
         return layouts.zeroed(grad._pair.data if type(grad) is MaskedTensor else grad, mask)
     if type(grad) is not MaskedTensor:
@@ -185,44 +158,33 @@ def plain_gradient(grad: Tensor, mask: Tensor) -> Tensor:
 
 
 class _Enter(torch.autograd.Function):
+    """With ``settled`` the mask is known, and is the gradient's; else the gradient is valid everywhere, 0 at holes."""
+
     @staticmethod
-    def forward(ctx: Any, x: MaskedTensor) -> Tensor:
-        pair = pair_of(x)
-        ctx.mask = pair.mask
+    def forward(ctx: Any, x: MaskedTensor, settled: bool) -> Tensor:
+        pair = pair_of(x) if settled else x._pair
+        ctx.mask = pair.mask if settled else None
         return pair.data.detach()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return leave(Pair(grad, ctx.mask, Payload.ZERO))  # the rules' gradient contract: already 0 outside the mask
+        if ctx.mask is None:  # cleared where it arrives: somebody may have given it to a view as plain data
+            return leave(Pair(grad, masks.full(grad.shape, grad.device))), None
+        return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
 
 
 class _Leave(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:
-        ctx.mask = mask
+    def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload, live: bool) -> MaskedTensor:
+        ctx.mask = None if live else mask
         return wrap(Pair(data.detach(), mask, payload))
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return plain_gradient(grad, ctx.mask), None, None
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return plain_gradient(grad, ctx.mask), None, None, None
 
 
-class _Assign(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:
-        ctx.save_for_backward(mask)
-        ctx.mark_dirty(target)
-        ctx.dtype = data.dtype
-        write(target, Pair(data.detach(), mask, payload))
-        return target
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
-        (mask,) = ctx.saved_tensors
-        return None, plain_gradient(grad, mask).to(ctx.dtype), None, None
-
-
-class _Rebase(torch.autograd.Function):
+class _Renew(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor) -> MaskedTensor:
         ctx.save_for_backward(mask)
@@ -235,5 +197,5 @@ class _Rebase(torch.autograd.Function):
         return None, plain_gradient(grad, mask), None
 
 
-MASKED = nodes_of(_Leave, _Assign, _Rebase, *packing.MASKED)
+MASKED = set(nodes_of(_Leave, _Renew, *packing.MASKED))  #: nodes whose tensors are masked; assigning.py has more
 GATES = Gates(enter, leave, plain_gradient, MASKED)

@@ -228,6 +228,7 @@ def pair_of(x: MaskedTensor) -> Pair:
     """The pair inside ``x``, up to date with what was written through other members of its alias family."""
     family = x._family
     if family is not None and x._seen != family.version:
+        seen = family.version  # first: what another thread writes meanwhile is read the next time
         hold(x, aliasing.refreshed(x._pair, family))
-        x._seen = family.version
+        x._seen = seen
     return x._pair

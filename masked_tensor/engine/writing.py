@@ -15,8 +15,9 @@ from ..rows import Packed
 from ..rows.pattern import same
 from ..settings import current
 from . import packing, report, settling
+from .assigning import assign, become, check_writable
 from .members import detach
-from .ports import assign, become, check_writable, enter
+from .ports import enter
 from .sparsely import on_sparse, refusal
 from .table import Entry
 from .tensor import MaskedTensor

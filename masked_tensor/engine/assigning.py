@@ -1,0 +1,117 @@
+"""Writes that autograd records: the target takes a new history, and so does the base that it is a view of.
+
+What the base remembers of a write through a view is the part that was written; a loop that fills row after row keeps no
+copy of the rest.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..pair import Pair, Payload
+from ..select import select
+from . import aliasing
+from .dispatcher import nodes_of
+from .members import restride, write
+from .ports import MASKED, leave, plain_gradient, seen_through, unconnected
+from .tensor import MaskedTensor, pair_of
+
+
+def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
+    """``target`` with ``new`` written into it, in place; recorded if autograd tracks either, or the base of a view."""
+    new = aliasing.hardened(pair_of(target), target._family, new)
+    history = target._history
+    base = history.base() if history is not None else None
+    check_writable(target, new.data.shape, new.data.dtype, base)
+    tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
+    if not (tracked and torch.is_grad_enabled()):
+        write(target, new)
+        return target
+    through = None if base is None or base is target else _geometry(target, base)
+    before = pair_of(target).mask
+    result: MaskedTensor = _Assign.apply(target, new.data, new.mask, new.payload)
+    if history is not None:
+        history.writes += 1
+        target._born = history.writes
+        if through is not None and base is not None:
+            _Through.apply(base, new.data, new.mask, before, through)
+            base._born = history.writes
+    return result
+
+
+def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: MaskedTensor | None) -> None:
+    """Raises, before anything is written, if it does not fit or a leaf that requires grad would change."""
+    if shape != target.shape:
+        raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
+    if not torch.can_cast(dtype, target.dtype):
+        raise RuntimeError(f"result type {dtype} can't be cast to the desired output type {target.dtype}")
+    if torch.is_grad_enabled():
+        if target.requires_grad and target.is_leaf:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if base is not None and base is not target and base.requires_grad and base.is_leaf:
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
+
+
+def become(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
+    """In-place change of shape (``x.t_()``)."""
+    if torch.is_grad_enabled() and target.requires_grad:
+        raise RuntimeError(f"{name} on a masked tensor that requires grad: use x = x.{name.rstrip('_')}(...)")
+    restride(target, new)
+    return target
+
+
+def _geometry(view: MaskedTensor, base: MaskedTensor) -> tuple[Any, ...]:
+    """Where in the memory of ``base`` its ``view`` lies."""
+    data = base._pair.data
+    if torch.empty_like(data, device="meta").stride() != data.stride():
+        raise unconnected("its base does not own a dense memory")
+    return data.stride(), seen_through(view, base, 0)
+
+
+class _Assign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:
+        ctx.save_for_backward(mask)
+        ctx.mark_dirty(target)
+        ctx.dtype = data.dtype
+        write(target, Pair(data.detach(), mask, payload))
+        return target
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
+        (mask,) = ctx.saved_tensors
+        return None, plain_gradient(grad, mask).to(ctx.dtype), None, None
+
+
+class _Through(torch.autograd.Function):
+    """The base of a view into which ``data`` was written: the gradient of the part is that of ``data``."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, base: MaskedTensor, data: Tensor, mask: Tensor, before: Tensor, through: tuple[Any, ...]
+    ) -> MaskedTensor:
+        ctx.save_for_backward(mask, before)
+        ctx.mark_dirty(base)
+        ctx.dtype, ctx.through = data.dtype, through
+        return base
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+        mask, before = ctx.saved_tensors
+        whole = plain_gradient(grad, None)
+        stride, place = ctx.through
+        rest = whole.new_empty_strided(whole.shape, stride).copy_(whole)
+        part = rest.as_strided(*place)
+        ours = select(part, mask, 0).to(ctx.dtype)
+        part.zero_()
+        if type(grad) is not MaskedTensor:
+            return rest, ours, None, None, None
+        valid = pair_of(grad).mask
+        valid = torch.empty_strided(valid.shape, stride, dtype=torch.bool, device=valid.device).copy_(valid)
+        valid.as_strided(*place).copy_(before)
+        return leave(Pair(rest, valid, Payload.ZERO)), ours, None, None, None
+
+
+MASKED.update(nodes_of(_Assign, _Through))

@@ -1,0 +1,44 @@
+"""Calls that return views: the result is a member of its base's family."""
+
+from typing import Any
+
+from .. import layouts
+from ..compat import shares_memory
+from ..pair import Pair
+from . import settling
+from .members import join, stay_hard
+from .ports import enter, enter_to_view, leave
+from .sparsely import on_sparse
+from .table import Entry
+from .tensor import MaskedTensor, hold
+
+
+def view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``op(base, ...)`` for an op whose results share memory with ``base``."""
+    base = args[0]
+    pair, live = enter_to_view(base, recording)
+    rest = [enter(a, recording) for a in args[1:]]
+    if layouts.is_sparse(pair.data):
+        return leave(on_sparse(entry, [pair, *rest], kwargs))
+    result = entry.rule(pair, *rest, **kwargs)
+    if result is pair:  # nothing to do: the tensor itself, as in torch
+        return base
+    result = leave(result, live)
+    if base._packed is not None or base._kin is not None:
+        settling.adopt(result, base, entry, args[1:], kwargs)
+        return result
+    for x in result if isinstance(result, (list, tuple)) else (result,):
+        if type(x) is MaskedTensor and x is not base:
+            _joined(x, base, entry.op.detaches, live)
+    return result
+
+
+def _joined(x: MaskedTensor, base: MaskedTensor, detached: bool, live: bool) -> None:
+    if shares_memory(x._pair.data, base._pair.data):
+        join(x, base, detached)
+        if live:
+            x._seen = -1
+        return
+    if live:
+        hold(x, Pair(x._pair.data, x._pair.mask.clone(), x._pair.payload))
+    stay_hard(base, x)
