@@ -88,17 +88,21 @@ def affine(
     *dtype: torch.dtype,
     beta: float = 1,
     scores: bool = False,
+    over_batch: bool = False,
     **keywords: Any,
 ) -> Pair:
     """addmm, addbmm, baddbmm, addmv: ``beta * summand + alpha * (a @ b)``; with beta = 0 the summand takes no part.
 
+    ``over_batch``: the products of a batch are added up, so that what is masked in one must not reach another's rows.
     ``scores``: where the summand hides, by -inf, all that is valid in a row, the row sees nothing, as in attention.
     """
-    left, right = factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2)
+    if over_batch:
+        left, right = (zeroed(x, owned=True) if type(x) is Pair else x for x in (a, b))
+    else:
+        left, right = factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2)
     data = op(data_of(summand), left, right, *dtype, beta=beta, **keywords)
-    addbmm = data_of(a).dim() > data.dim() and data_of(b).dim() > 1
-    mask = pairs(a, b, data_of(a).shape[:1] + data.shape if addbmm else data.shape)
-    if addbmm:  # it sums over the batch, too
+    mask = pairs(a, b, data_of(a).shape[:1] + data.shape if over_batch else data.shape)
+    if over_batch:
         mask = terms.present(mask, 0)
     mask = masks.fit(_with_summand(mask, summand, beta), data.shape)
     if scores and beta != 0 and data.is_floating_point():
@@ -176,7 +180,7 @@ ROWS = [
     *rows("bmm dot vdot", product, generic=True),
     Op("addmm", affine, generic=True, sparse=instead(sparse_product.affine), rows=packed.affine),
     Op("addmv", affine, generic=True, sparse=instead(sparse_product.affine)),
-    Op("addbmm", affine, generic=True),
+    Op("addbmm", affine, {"over_batch": True}, generic=True),
     Op("baddbmm", affine, {"scores": True}, generic=True),
     Op("linear", linear, sparse=instead(sparse_product.linear), rows=packed.linear),
     Op("_addmm_activation", addmm_activation),

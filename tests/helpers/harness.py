@@ -164,6 +164,8 @@ def check_garbage(case: Sample) -> None:
         for index, (a, e) in enumerate(zip(_gradients(dirty, inputs), gradients, strict=True)):
             if e is not None or a is not None:
                 assert_same(a, e, f"gradient {index} with payload {payload}")
+    for a, e in zip(run(case, 1e30)[0], clean, strict=True):  # where nothing is differentiated less is zeroed
+        assert_same(a, e, "output with nothing tracked")
 
 
 def assert_keeps_promise(x: Any) -> None:
