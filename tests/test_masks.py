@@ -144,3 +144,13 @@ def test_vmap(function):
     mask = torch.rand(3, 70, 64) < 0.5
     assert torch.equal(torch.vmap(lambda m: function(m, 1))(mask), function(mask, 2))
     assert torch.equal(torch.vmap(lambda m: function(m, 0), in_dims=2)(mask), function(mask, 0).t())
+
+
+def test_a_dimension_of_size_one_may_have_any_stride():
+    mask = torch.rand(64, 64) < 0.5
+    odd = mask.unsqueeze(-1).transpose(1, 2)  # contiguous, of strides (64, 1, 1)
+    for dim in (0, 1, 2, (1, 2), None):
+        every = tuple(range(3)) if dim is None else dim
+        assert torch.equal(masks.count(odd, dim), torch.sum(odd, every))
+        assert torch.equal(masks.any(odd, dim), torch.any(odd, every))
+        assert torch.equal(masks.all(odd, dim), torch.all(odd, every))

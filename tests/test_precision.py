@@ -1,0 +1,166 @@
+"""Moments and norms of float32 far from 0, against float64; norms of half precision with hardly any eps.
+
+A float32 mean of numbers around 1e6 is off by up to 0.03: deviations from it must not be taken for deviations.
+"""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+import masked_tensor as mt
+from masked_tensor.shared import chunks, standardize
+
+from .helpers.harness import random_mask
+
+SHAPE = (6, 4, 50)
+OFFSETS = (0.0, 1e3, -1e6)
+MOMENTS: dict[str, Callable[[Any], Any]] = {
+    **{f"std {dim}": lambda x, dim=dim: x.std(dim) for dim in (-1, 0, (0, 2), None)},
+    "var": lambda x: x.var(-1, correction=0),
+    "var_mean": lambda x: torch.var_mean(x, -1)[0],
+    "std_mean": lambda x: torch.std_mean(x, (0, 2))[0],
+    "cov": lambda x: torch.cov(x.reshape(24, 50)),
+    "corrcoef": lambda x: torch.corrcoef(x.reshape(24, 50)),
+    "layer_norm": lambda x: F.layer_norm(x, (50,), torch.linspace(1, 2, 50, dtype=x.dtype)),
+    "layer_norm of two": lambda x: F.layer_norm(x, (4, 50), None, torch.ones(4, 50, dtype=x.dtype)),
+    "group_norm": lambda x: F.group_norm(x, 2, torch.linspace(1, 2, 4, dtype=x.dtype), torch.ones(4, dtype=x.dtype)),
+    "instance_norm": lambda x: F.instance_norm(x),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, torch.linspace(1, 2, 4, dtype=x.dtype), training=True),
+    "rms_norm": lambda x: F.rms_norm(x, (50,)),
+    "norm": lambda x: torch.linalg.vector_norm(x, dim=-1) / 1e4,
+    "normalize": lambda x: F.normalize(x, dim=-1) * 100,
+}
+FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "std": lambda x, m: mt.std(x, -1, mask=m),
+    "var": lambda x, m: mt.var(x, 0, mask=m),
+    "layer_norm": lambda x, m: mt.layer_norm(x, (50,), mask=m),
+    "batch_norm": lambda x, m: mt.batch_norm(x, None, None, training=True, mask=m),
+}
+
+
+def numbers(offset: float) -> Tensor:
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(SHAPE, generator=generator) + offset
+
+
+def result(function: Callable[[Any], Any], data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The value, and the gradient of its squares."""
+    x = mt.masked_tensor(data, mask).requires_grad_()
+    out = function(x)
+    weights = torch.linspace(0.5, 1.5, out.numel(), dtype=out.dtype).reshape(out.shape)
+    (out * weights).sum().backward()
+    return out.detach().filled(0), x.grad.filled(0)
+
+
+def differs(actual: Tensor, exact: Tensor) -> float:
+    """The greatest error, relative to the greatest value."""
+    return float((actual.double() - exact).abs().max() / exact.abs().max().clamp_min(1e-30))
+
+
+@pytest.mark.parametrize("pattern", ["random", "full"])
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("name", MOMENTS)
+def test_moments_far_from_zero(name: str, large: bool, pattern: str, monkeypatch: Any, record_property: Any) -> None:
+    """``large``: in the pieces and by the closed form of large tensors; with a gradient and without one."""
+    if large:
+        for module, threshold, value in ((chunks, "LARGE", 100), (chunks, "PIECE", 300), (chunks, "STRETCH", 1)):
+            monkeypatch.setattr(module, threshold, value)
+        monkeypatch.setattr(chunks, "CHUNK", 200)
+        monkeypatch.setattr(standardize, "SMALL", 0)
+    mask = random_mask(SHAPE, pattern, torch.Generator().manual_seed(1))
+    for offset in OFFSETS:
+        data = numbers(offset)
+        exact, exact_grad = result(MOMENTS[name], data.double(), mask)
+        value, grad = result(MOMENTS[name], data, mask)
+        with torch.no_grad():
+            untracked = MOMENTS[name](mt.masked_tensor(data, mask)).filled(0)
+        # Where nothing is subtracted, float32 itself is no better than the size of the data.
+        assert differs(value, exact) < 2e-5, offset
+        assert differs(untracked, exact) < 2e-5, offset
+        assert differs(grad, exact_grad) < 2e-4, offset
+    record_property("law", ("precision", name, 3 * len(OFFSETS)))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC|BSR|BSC) tensor support is in beta")
+@pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta")
+@pytest.mark.parametrize("layout", ["strided", "coo"])
+@pytest.mark.parametrize("name", FORMS)
+def test_functional_moments_far_from_zero(name: str, layout: str) -> None:
+    mask = random_mask(SHAPE, "random", torch.Generator().manual_seed(1))
+    for offset in OFFSETS:
+        data = numbers(offset)
+        exact = FORMS[name](data.double(), mask)
+        given = data if layout == "strided" else data.to_sparse_coo()
+        value = FORMS[name](given, mask)
+        value = value.to_dense() if value.layout is not torch.strided else value
+        assert torch.equal(value.isnan(), exact.isnan())  # too few values
+        assert differs(value.nan_to_num(0), exact.nan_to_num(0)) < 2e-5, offset
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_a_constant_has_no_deviation(large: bool, monkeypatch: Any) -> None:
+    if large:
+        monkeypatch.setattr(standardize, "SMALL", 0)
+    mask = random_mask(SHAPE, "random", torch.Generator().manual_seed(1))
+    for value, eps in itertools.product((1e6, 1e6 / 3, -12345.678), (1e-5, 1e-12)):
+        x = mt.masked_tensor(torch.full(SHAPE, value), mask)
+        assert F.layer_norm(x, (50,), eps=eps).filled(0).abs().max() < 1e-2
+        assert x.std(-1).filled(0).abs().max() < 1e-6
+
+
+# ------------------------------------------------------------------------------------------------------ half precision
+
+SHAPE8 = (6, 4, 8)
+# Each norm of a tensor of that shape: its parameters' shape, and the dims along which groups are masked as a whole.
+NORMS: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = {
+    "layer_norm": (lambda x, w, b, eps: F.layer_norm(x, (8,), w, b, eps), (8,), (0, 1)),
+    "layer_norm of two": (lambda x, w, b, eps: F.layer_norm(x, (4, 8), w, b, eps), (4, 8), (0,)),
+    "rms_norm": (lambda x, w, b, eps: F.rms_norm(x, (8,), w, eps), (8,), (0, 1)),
+    "rms_norm, its own eps": (lambda x, w, b, eps: F.rms_norm(x, (8,), w), (8,), (0, 1)),
+    "group_norm": (lambda x, w, b, eps: F.group_norm(x, 2, w, b, eps), (4,), (0,)),
+    "instance_norm": (lambda x, w, b, eps: F.instance_norm(x, None, None, w, b, eps=eps), (4,), (0, 1)),
+    "batch_norm": (lambda x, w, b, eps: F.batch_norm(x, None, None, w, b, True, 0.1, eps or 1e-30), (4,), (1,)),
+    "normalize": (lambda x, w, b, eps: F.normalize(x, dim=-1, eps=eps) * w + b, (8,), (0, 1)),
+    "local_response_norm": (lambda x, w, b, eps: F.local_response_norm(x, 2, k=1.0) * w + b, (8,), (0, 2)),
+    "cosine_similarity": (lambda x, w, b, eps: F.cosine_similarity(x, w.expand(6, 4, 8), -1, eps), (8,), (0, 1)),
+    "weight_norm": (lambda x, w, b, eps: torch._weight_norm(x, w, 0) + b, (6, 1, 1), (0,)),
+}
+
+
+@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("eps", [0.0, 1e-12, 1e-5])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("name", NORMS)
+def test_groups_of_holes_spoil_no_norm(
+    name: str, dtype: torch.dtype, eps: float, dense: bool, record_property: Any
+) -> None:
+    """Values, and the gradients of parameters and input, are finite, and those of float64 with the usual eps."""
+    norm, shape, outside = NORMS[name]
+    generator = torch.Generator().manual_seed(0)
+    rows = torch.rand([SHAPE8[d] if d in outside else 1 for d in range(3)], generator=generator) < 0.6
+    rows.view(-1)[0], rows.view(-1)[-1] = False, True
+    mask = rows.expand(SHAPE8).clone() if dense else rows.expand(SHAPE8)
+    data, seed = (torch.randn(SHAPE8, generator=generator) for _ in range(2))
+    found = []
+    for kind, payload in ((torch.float64, 0.0), (dtype, 0.0), (dtype, float("nan")), (dtype, 1e4)):
+        x = mt.as_masked_tensor(data.to(kind).masked_fill(~mask, payload), mask).requires_grad_()
+        parameters = [torch.linspace(0.5, 1.5, mask.new_empty(shape).numel()).reshape(shape).to(kind) for _ in range(2)]
+        leaves = [p.requires_grad_() for p in parameters]
+        out = norm(x, *leaves, eps if kind is dtype else 1e-5)
+        wanted = seed if out.shape == seed.shape else seed[..., 0]
+        (out * wanted.to(kind)).sum().backward()
+        found.append([out.detach().filled(0), x.grad.filled(0), *(p.grad for p in leaves)])
+    exact, *lower = found
+    for results in lower:
+        for a, e in zip(results, exact, strict=True):
+            assert (a is None) is (e is None)
+            if a is not None:
+                scale = float(e.abs().max().clamp_min(1))
+                tolerance = 30 * torch.finfo(dtype).eps * scale if dtype is not torch.float32 else 1e-4 * scale
+                torch.testing.assert_close(a.double(), e, atol=tolerance, rtol=0)
+    record_property("law", ("half precision", name, len(lower)))

@@ -1,0 +1,178 @@
+"""No value depends on how a tensor lies in memory, nor on which side of a threshold its size is.
+
+Entries of the operator database run twice: on contiguous data, below every tuning number, and on the same values with
+odd strides, above every one of them: the numbers are patched down, so that the paths for large tensors run on tiny
+ones.  ``MASKED_TENSOR_STRIDES=1`` runs every sample of every entry in every layout.
+"""
+
+import importlib
+import itertools
+import os
+import pkgutil
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+import masked_tensor as mt
+
+from .helpers import database, harness
+from .helpers.harness import Masked, is_record
+from .laws import plain_runs
+from .oracles import FAMILY, ORACLES
+
+EVERYTHING = bool(os.environ.get("MASKED_TENSOR_STRIDES"))
+# Sizes from which on another path is taken, each with a value that tiny tensors exceed.
+THRESHOLDS = {
+    "counting.SMALLEST": 1,
+    "fill.SMALL_ZERO": 1,
+    "fill.SMALL_OTHER": 1,
+    "fill.CHUNK": 7,
+    "rules.choose.SMALL_OTHER": 1,
+    "rules.order.CHUNK": 7,
+    "rules.softmax.CHUNK": 7,
+    "rules.softmax.FUSED": 1,
+    "rules.topk.LARGE": 1,
+    "shared.chunks.CHUNK": 7,
+    "shared.chunks.LARGE": 2,
+    "shared.chunks.PIECE": 5,
+    "shared.chunks.STRETCH": 1,
+    "shared.standardize.SMALL": 1,
+}
+NO_THRESHOLDS = {"counting._EIGHT_ONES", "counting._FOUR_ONES", "counting._LOW_BYTES", "sparse.ranks._EXACT"}
+
+
+def numbers() -> set[str]:
+    """The names of all numbers in capitals that a module of the package holds, private ones included."""
+    found = set()
+    for module in pkgutil.walk_packages(mt.__path__, "masked_tensor."):
+        if module.name.endswith("__main__"):
+            continue
+        for name, value in vars(importlib.import_module(module.name)).items():
+            if type(value) is int and value > 64 and re.fullmatch("[A-Z_]+", name):
+                found.add(f"{module.name.removeprefix('masked_tensor.')}.{name}")
+    return found
+
+
+def test_every_tuning_number_is_known() -> None:
+    assert numbers() == set(THRESHOLDS) | NO_THRESHOLDS
+
+
+def patched_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in THRESHOLDS.items():
+        module, _, number = name.rpartition(".")
+        monkeypatch.setattr(importlib.import_module(f"masked_tensor.{module}"), number, value)
+
+
+def stepped(t: Tensor) -> Tensor:
+    """Every second element of a memory twice as large, which begins one element late."""
+    memory = t.new_empty(2 * t.numel() + 1)
+    strides, step = [], 2
+    for size in reversed(t.shape):
+        strides.insert(0, step)
+        step *= max(size, 1)
+    return memory.as_strided(t.shape, strides, 1).copy_(t)
+
+
+def turned(t: Tensor) -> Tensor:
+    """The dimensions lie in memory in the reverse order."""
+    dims = tuple(reversed(range(t.dim())))
+    return t.permute(dims).contiguous().permute(dims)
+
+
+def odd_ones(t: Tensor) -> Tensor:
+    """Contiguous, but dimensions of size 1 have strides that mean nothing; one element late."""
+    strides = [3 if size == 1 else stride for size, stride in zip(t.shape, t.stride(), strict=True)]
+    return t.new_empty(t.numel() + 1).as_strided(t.shape, strides, 1).copy_(t) if t.numel() else t
+
+
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {"stepped": stepped, "turned": turned, "odd ones": odd_ones}
+
+
+def laid_out(case: database.Sample, layout: Callable[[Tensor], Tensor]) -> database.Sample:
+    def lay(value: Any) -> Any:
+        return Masked(layout(value.data.contiguous()), layout(value.mask.contiguous())) if is_record(value) else value
+
+    args, kwargs = tree_map(lay, (case.args, case.kwargs), is_leaf=is_record)
+    return database.Sample(case.op, args, kwargs)
+
+
+def run(case: database.Sample, requires_grad: bool) -> list[Any]:
+    """Results, and gradients; the tensors are wrapped as they lie, with a payload that must not be seen."""
+
+    def make(value: Any) -> Any:
+        if isinstance(value, Masked):
+            if value.data.is_floating_point():
+                value.data.masked_fill_(~value.mask, 1e30)
+            x = mt.as_masked_tensor(value.data, value.mask)
+            return x.requires_grad_() if requires_grad and harness.differentiable(value.data) else x
+        if isinstance(value, Tensor):
+            value = value.detach().clone()
+            return value.requires_grad_() if requires_grad and harness.differentiable(value) else value
+        return value
+
+    args, kwargs = tree_map(make, (case.args, case.kwargs), is_leaf=is_record)
+    torch.manual_seed(1)
+    out = torch.utils._pytree.tree_leaves(case.op(*args, **kwargs))
+    inputs = [v for v in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
+    return [*out, *harness._gradients(out, inputs)]
+
+
+def cases(name: str) -> Iterator[tuple[str, database.Sample]]:
+    """One sample in one of the layouts, or all in all."""
+    found = [s for s in database.samples(name, limit=12 if EVERYTHING else 2) if plain_runs(s)]
+    for k, sample in enumerate(found if EVERYTHING else found[-1:]):
+        case = harness.masked_case(sample, "random", "all", seed=k)
+        if list(harness.masked_leaves((case.args, case.kwargs))):
+            kinds = list(LAYOUTS) if EVERYTHING else [list(LAYOUTS)[NAMES.index(name) % 3]]
+            yield from ((kind, case) for kind in kinds)
+
+
+# Random numbers are drawn in the order of memory; these read memory as it lies, or say whether it is contiguous; and
+# torch's own derivative of nll_loss takes contiguous rows only.
+OTHERWISE = {name for name in ORACLES if FAMILY[name] == "random"}
+OTHERWISE |= {"as_strided", "as_strided.partial_views", "as_strided_copy", "as_strided_scatter"}
+OTHERWISE |= {"contiguous", "view_as_complex"}
+OF_FAMILY = 5  # entries of a family that run unless all do, evenly spread
+
+
+def _names() -> list[str]:
+    known = sorted((FAMILY[name], name) for name in set(ORACLES) & set(database.ENTRIES) - OTHERWISE)
+    result: list[str] = []
+    for _, members in itertools.groupby(known, key=lambda pair: pair[0]):
+        names = [name for _, name in members]
+        result += names if EVERYTHING else names[:: max(1, len(names) // OF_FAMILY)]
+    return result
+
+
+NAMES = _names()
+
+
+@pytest.mark.filterwarnings("ignore")  # the database's samples make torch itself warn
+@pytest.mark.parametrize("start", range(0, len(NAMES), 20))
+def test_large_and_oddly_laid_out(start: int, monkeypatch: pytest.MonkeyPatch, record_property: Any) -> None:
+    wrong = []
+    for name in NAMES[start : start + 20]:
+        checked = 0
+        for kind, case in cases(name):
+            try:
+                tracked = harness.plain_has_gradient(case)
+                expected = run(laid_out(case, torch.clone), tracked)
+            except (mt.errors.MaskedValueError, mt.errors.UnsupportedOpError):
+                continue
+            try:
+                with monkeypatch.context() as patch:
+                    patched_down(patch)
+                    actual = run(laid_out(case, LAYOUTS[kind]), tracked)
+                for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+                    if e is not None or a is not None:
+                        harness.assert_same(a, e, f"result {i}")
+            except Exception as error:
+                wrong.append(f"{name}, {kind}: {type(error).__name__}: {str(error)[:200]}")
+            checked += 1
+        record_property("law", ("strides", name, checked))
+    assert not wrong, "\n".join(wrong)
