@@ -151,7 +151,10 @@ def divided(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
     if isinstance(values[1], Tensor) and not any(
         isinstance(v, float | complex) or (isinstance(v, Tensor) and fractional(v)) for v in values
     ):
-        other = _harmless(x, other, joined((x, other))[0])
+        if type(other) is Pair and (type(x) is not Pair or x.mask is other.mask):
+            other = Pair(select(other.data, other.mask, 1), other.mask)
+        else:
+            other = _harmless(x, other, joined((x, other))[0])
     return plainly(op, x, other, **keywords)
 
 
