@@ -200,14 +200,6 @@ def no_mean() -> RuntimeError:
     )
 
 
-def foreign_formula(node: str) -> RuntimeError:
-    """A masked tensor whose gradient torch would make by a formula of its own, which knows nothing of masks."""
-    return RuntimeError(
-        f"a masked tensor was computed by {node}, whose derivative knows nothing of masks; TorchScript differentiates "
-        "by formulas of its own: call the function without torch.jit, or compile it with torch.compile"
-    )
-
-
 def wrapped_by_another(op: str) -> UnsupportedOpError:
     """Another tensor subclass holds a masked tensor, and autograd differentiates the outer one."""
     return UnsupportedOpError(

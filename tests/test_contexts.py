@@ -5,7 +5,7 @@ Every choice x compiled code (entered outside of it, and inside) x both forms of
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import pytest
@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
+from masked_tensor.engine import digest
 from masked_tensor.settings import DEFAULT, current
 
 DATA = torch.linspace(-2, 2, 32).view(2, 2, 8)
@@ -218,3 +219,33 @@ def test_plain_tensors_and_torch_function_modes_are_not_concerned() -> None:
         assert torch.ones(2).is_meta
     with mt.meaning(convolution="any"), torch.device("meta"):
         assert (torch.ones(2) + 1).is_meta
+
+
+# ------------------------------------------------------------------------------------------------- caches of compilers
+
+
+def test_the_meanings_in_force_are_part_of_what_caches_are_keyed_by() -> None:
+    x, keys = batch(), set()
+    for context in (nullcontext, *(context for context, _ in CASES.values()), *REFUSING.values()):
+        with context():
+            keys.add(x._stable_hash_for_caching())
+    assert len(keys) == 8  # pooling is convolution any, border is padding, mask_mismatch is mismatch
+    assert x._stable_hash_for_caching() in keys
+
+
+def test_the_code_of_registered_rules_is_part_of_what_caches_are_keyed_by() -> None:
+    lib = torch.library.Library("cache_keys", "DEF")
+    rules = {
+        "one": lambda x: mt.Pair(x.data * 2, x.mask),
+        "two": lambda x: mt.Pair(x.data * 3, x.mask),
+    }
+    digests = []
+    for name, rule in rules.items():
+        before = batch()._stable_hash_for_caching()
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, lambda x: x.clone(), "CompositeExplicitAutograd")
+        mt.register_rule(f"cache_keys::{name}")(rule)
+        assert batch()._stable_hash_for_caching() != before
+        digests.append(list(digest._parts(rule)))
+    assert digests[0] != digests[1]
+    assert digests[0] == list(digest._parts(rules["one"]))

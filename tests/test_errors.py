@@ -1096,3 +1096,42 @@ def test_code_that_is_not_ours() -> None:
         lambda: Wrapper(mt.masked_tensor([1.0, None])).exp(),
         """aten::exp was called on a masked tensor from inside another tensor subclass (such as a DTensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside (as_masked_tensor(outer_data, outer_mask)), or work under torch.no_grad()""",
     )
+
+
+def test_rules_of_users() -> None:
+    lib = torch.library.Library("bad_rules", "DEF")
+    rules = {
+        "tensor": lambda x: x.data,
+        "shape": lambda x: mt.Pair(x.data, x.mask[0]),
+        "dtype": lambda x: mt.Pair(x.data, x.data),
+    }
+    for name, rule in rules.items():
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, lambda x: x.clone(), "CompositeExplicitAutograd")
+        mt.register_rule(f"bad_rules::{name}")(rule)
+    x = mt.masked_tensor([[1.0, None]])
+    refused(
+        TypeError,
+        lambda: torch.ops.bad_rules.tensor(x),
+        """the rule of bad_rules::tensor must return a Pair (or a tuple of them) whose mask is bool and has the data's shape, it returned a plain tensor""",
+    )
+    refused(
+        TypeError,
+        lambda: torch.ops.bad_rules.shape(x),
+        """the rule of bad_rules::shape must return a Pair (or a tuple of them) whose mask is bool and has the data's shape, it returned data (1, 2) with the mask bool (2,)""",
+    )
+    refused(
+        TypeError,
+        lambda: torch.ops.bad_rules.dtype(x),
+        """the rule of bad_rules::dtype must return a Pair (or a tuple of them) whose mask is bool and has the data's shape, it returned data (1, 2) with the mask float32 (1, 2)""",
+    )
+
+
+def test_lengths_with_holes() -> None:
+    x, pack = mt.from_lengths(ones(2, 3, 1), [3, 2]), torch.nn.utils.rnn.pack_padded_sequence
+    refused(
+        mt.MaskedValueError,
+        lambda: pack(x, mt.masked_tensor([3, None]), batch_first=True),
+        """pack_padded_sequence() of a masked-out value; use x.filled(value) to say what a hole should count as""",
+    )
+    assert pack(x, mt.masked_tensor([3, 2]), batch_first=True).data.count() == 5

@@ -16,7 +16,8 @@ from ..compat import OpOverload, schema, tree_leaves
 from ..op import Form, Lift, NoForm, Op
 from ..rows import Packed
 from ..rules.foreach import LOOPS
-from . import packing, report, settling, table, viewing, writing
+from . import digest, packing, report, settling, table, viewing, writing
+from .checking import checked
 from .dispatcher import DOOR, below_autograd, composite, looped, makes
 from .members import stay_hard
 from .ports import enter, known, leave
@@ -184,8 +185,10 @@ def register_rule(
     """
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-        for entry in table.add(Op(name, rule, params, sparse=sparse, rows=rows, batched=batched)):
+        op = Op(name, checked(name, rule), params, sparse=sparse, rows=rows, batched=batched)
+        for entry in table.add(op):
             hang(entry)
+        digest.register(op)
         return rule
 
     return register

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
-from .. import errors, layouts, masks, settings
+from .. import layouts, masks, settings
 from ..compat import current_node
 from ..pair import Pair, Payload
 from ..select import zeroed
@@ -40,7 +40,11 @@ class Gates:
     def meet(self, node: Any) -> None:
         """Hangs the hooks on ``node`` and on the foreign nodes behind it, if they are not there yet."""
         if scripted(node):
-            raise errors.foreign_formula(node.name())
+            raise RuntimeError(
+                f"a masked tensor was computed by {node.name()}, whose derivative knows nothing of masks; TorchScript "
+                "differentiates by formulas of its own: call the function without torch.jit, or compile it with "
+                "torch.compile"
+            )
         todo: list[Any] = [node]
         while todo:
             node = todo.pop()

@@ -1,8 +1,5 @@
 """``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
 
-import hashlib
-from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import torch
@@ -13,7 +10,7 @@ from ..compat import bypassed, has_tangent, without_modes
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
-from . import aliasing, cells
+from . import aliasing, cells, digest
 from .dispatcher import KEYS, has_no_pointer, make, no_torch_function
 
 
@@ -103,7 +100,7 @@ class MaskedTensor(Methods):
             f"{t.dtype} {t.device} {t.layout} {tuple(t.shape)} {t.stride() if t.layout is torch.strided else None}"
             for t in (pair.data, pair.mask)
         ]
-        return f"MaskedTensor({pair.payload}, {self.requires_grad}, {parts}, {_code()})"
+        return f"MaskedTensor({pair.payload}, {self.requires_grad}, {parts}, {digest.state()})"
 
     @property
     def _data(self) -> Tensor:
@@ -147,15 +144,6 @@ ENGINE = tuple(MaskedTensor.__annotations__)  #: the attributes that are the eng
 
 
 MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
-
-
-@cache
-def _code() -> str:
-    """A digest of this package's code: a compiled graph that was cached before the code changed is not reused."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.parent.rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
 
 
 def wrap(pair: Pair) -> MaskedTensor:

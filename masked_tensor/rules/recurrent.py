@@ -16,7 +16,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload
-from ..errors import hole_in_state
+from ..errors import hole, hole_in_state
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zeroed
@@ -130,8 +130,12 @@ def _packed_index(batch_sizes: Tensor, device: torch.device) -> Tensor:
     return present.flatten().nonzero().squeeze(1).to(device)
 
 
-def pack_padded(op: OpOverload, x: Operand, lengths: Tensor, batch_first: bool) -> tuple[Pair, Tensor]:
+def pack_padded(op: OpOverload, x: Operand, lengths: Operand, batch_first: bool) -> tuple[Pair, Tensor]:
     """``pack_padded_sequence``: the steps within ``lengths``, with their validity."""
+    if type(lengths) is Pair:
+        if not lengths.mask.all():
+            raise hole("pack_padded_sequence()")
+        lengths = lengths.data
     x = pair.of(x)
     data, batch_sizes = op(x.data, lengths, batch_first)
     mask = x.mask.transpose(0, 1) if batch_first else x.mask
