@@ -34,7 +34,8 @@ def masked_tensor(
     and short lists end in holes, or a container of another library: numpy, numpy.ma, pandas, polars, pyarrow, xarray,
     astropy's Masked, a PackedSequence.  What it calls missing is a hole; NaN is a value.  ``mask``, True = valid, is
     bool, or holds the integers 0 and 1, and broadcasts to the data's shape; left out, all that ``data`` does not itself
-    call missing is valid.  What is masked out is set to 0.
+    call missing is valid.  What is masked out is set to 0.  A tensor that is part of a graph is detached:
+    use :func:`as_masked_tensor` to stay in it.
 
     Raises TypeError if ``data`` or ``mask`` cannot be one, ValueError if the mask does not fit, RuntimeError for a
     sparse tensor that breaks the rules of its layout.
