@@ -121,7 +121,7 @@ def _title(family: ModuleType) -> str:
 
 
 SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
-    "Making masked tensors": ["create", "batch", "collate", "files"],
+    "Making masked tensors": ["create", "batch", "align", "collate", "files"],
     "The class": ["masked_tensor"],
     "Leaving": ["convert", "unbatch"],
     "Packed rows": ["packing"],

@@ -6,6 +6,7 @@ from typing import Any as _Any
 
 from . import functional
 from .api import comparison, hard, html, protocol, size  # noqa: F401 (they register methods)
+from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence
 from .api.collate import collate
@@ -95,9 +96,11 @@ __all__ = [
     "save_file",
     "specified_mask",
     "strict",
+    "to_left",
     "to_nested",
     "to_numpy_ma",
     "to_packed_sequence",
+    "to_right",
     "to_tensor",
     "unpacked",
     "unpad",

@@ -1,0 +1,61 @@
+"""Rows turned so that they begin, or end, where the batch does."""
+
+from typing import Any
+
+import torch
+
+from .. import masks, shapes
+from ..engine.tensor import MaskedTensor
+from ..pair import Pair
+from ..shared import extents
+from . import given
+from .create import out
+
+
+def to_left(x: Any, dim: int = 1) -> MaskedTensor:
+    """Each row of a batch ``(B, ..., T, ...)`` turned along ``dim`` so that it begins at 0: padding comes last.
+
+    For code that walks through time from the first step, such as a state-space model, and would carry the state of the
+    padding into the row.  What is turned out at one end comes in at the other, holes included; nothing is lost, and
+    gradients flow back.  A row begins at its first step with a valid entry.  :func:`to_right` is the inverse for rows
+    that end where the batch does.
+
+    Raises ValueError if ``x`` has no ``dim`` besides that of the batch.
+
+        >>> x = masked_tensor([[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]])
+        >>> to_left(x).tolist()
+        [[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]]
+    """
+    return _turned(x, dim, "to_left")
+
+
+def to_right(x: Any, dim: int = 1) -> MaskedTensor:
+    """Each row of a batch turned along ``dim`` so that it ends where the batch does: padding comes first.
+
+    The inverse of :func:`to_left` for rows that end where the batch does, and the other way round.
+
+        >>> to_right(masked_tensor([[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]])).tolist()
+        [[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]]
+    """
+    return _turned(x, dim, "to_right")
+
+
+def _turned(x: Any, dim: int, name: str) -> MaskedTensor:
+    pair = given.pair(x)
+    if pair.data.dim() < 2 or shapes.canonical_dims(dim, pair.data.dim()) == (0,):
+        raise ValueError(
+            f"{name} turns the rows of a batch along a dimension of its own: x has shape {tuple(pair.data.shape)}, "
+            f"dim is {dim}; give a batch (B, T, ...), x.unsqueeze(0) for a single row"
+        )
+    (dim,) = shapes.canonical_dims(dim, pair.data.dim())
+    if masks.constant(pair.mask, dim) or pair.data.numel() == 0:
+        return out(pair)
+    size = pair.data.shape[dim]
+    small = masks.compact(pair.mask)
+    others = [d for d in range(1, small.dim()) if d != dim]
+    steps = masks.any(small, others, keepdim=True) if others else small
+    first, last = extents.ends(steps, dim)
+    place = extents.along(torch.arange(size, device=first.device), dim, small.dim())
+    index = (place + (first if name == "to_left" else last + 1)) % size
+    data, mask = (extents.take(v, dim, index) for v in (pair.data, small))
+    return out(Pair(data, masks.fit(mask, data.shape), pair.payload))
