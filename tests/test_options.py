@@ -25,6 +25,7 @@ REDUCTIONS = ("none", "mean", "sum", "batchmean")
 TENSORS = ("weight", "pos_weight")
 # Deprecated spellings, caches and debugging; nothing that means something for a mask.
 IGNORED = {"size_average", "reduce", "inplace", "out", "_stacklevel", "return_indices", "generator", "training"}
+# Random draws; tables whose rows are no batch; keys, which do not go with the queries.
 OTHERS = (
     "dropout",
     "rrelu",
@@ -32,7 +33,9 @@ OTHERS = (
     "fractional",
     "embedding",
     "linear_cross",
-)  # random; the rows of a table are no batch
+    "multi_head",
+    "scaled_dot",
+)
 # What Python divides by before any op sees it: listed in docs/limits.md, each with its way out.
 KNOWN = {
     "mse_loss(weight=a tensor)": "the sum of all weights",
