@@ -40,7 +40,7 @@ CALLED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("typed", "op"), CALLED, ids=[str(t)[:40] for t, _ in CALLED])
+@pytest.mark.parametrize(("typed", "op"), CALLED, ids=[getattr(t, "__name__", str(t)) for t, _ in CALLED])
 def test_explain_takes_what_a_user_types(typed: object, op: str) -> None:
     assert op in operators(typed)
     assert f"aten::{op}" in explain(typed) or f"{op}," in explain(typed).splitlines()[0] + ","
