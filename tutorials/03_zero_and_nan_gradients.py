@@ -6,17 +6,13 @@ Why is my gradient NaN although the loss is fine?
 times infinity is NaN.  With holes there is nothing to multiply.  The cases are issues people filed against PyTorch.
 """
 
-import sys
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import torch
 from torch import tensor
 
 import masked_tensor as mt
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 ROWS: list[tuple[str, str, str]] = []
 
@@ -117,6 +113,7 @@ axes.plot(line, plain.grad + 0.02, color="C0", label="plain (drawn a little high
 axes.axvspan(lost[0], 120, color="C0", alpha=0.2, label="plain: NaN")
 axes.set(title="gradient of where(x < 0, exp(x), 1)", xlabel="x")
 axes.legend()
-picture = Path(sys.argv[0]).with_suffix(".png")
-figure.savefig(picture)
-print(f"saved {picture.name} beside this script")
+if "__file__" in globals():  # a script; a notebook shows the picture itself
+    picture = Path(__file__).with_suffix(".png")
+    figure.savefig(picture)
+    print(f"saved {picture.name} beside this script")

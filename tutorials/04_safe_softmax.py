@@ -6,16 +6,12 @@ The usual recipe fills padding with ``-inf`` and takes the softmax.  A row with 
 padding is a *mask*, the row simply has no softmax: it is a hole, its gradient is zero, and a real NaN stays visible.
 """
 
-import sys
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import torch
 
 import masked_tensor as mt
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 torch.manual_seed(0)
 scores = torch.randn(3, 3)
@@ -89,6 +85,7 @@ for panel, title, result in zip(panels, ("filled with -inf", "masked"), (recipe,
             shown = "--" if value == -1 else f"{value:.2f}"
             panel.text(j, i, shown, ha="center", va="center", color="C3" if shown == "nan" else "black")
     panel.set(title=title, xticks=[], yticks=[])
-picture = Path(sys.argv[0]).with_suffix(".png")
-figure.savefig(picture)
-print(f"saved {picture.name} beside this script")
+if "__file__" in globals():  # a script; a notebook shows the picture itself
+    picture = Path(__file__).with_suffix(".png")
+    figure.savefig(picture)
+    print(f"saved {picture.name} beside this script")

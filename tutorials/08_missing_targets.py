@@ -7,18 +7,14 @@ The usual ways have traps: a NaN target makes every gradient NaN even if ``torch
 target filled with 0 teaches the model zeros.
 """
 
-import sys
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import torch
 import torch.nn.functional as F
 from torch import nn
 
 import masked_tensor as mt
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 torch.manual_seed(0)
 NAN = float("nan")
@@ -112,6 +108,7 @@ for name, error in results.items():
 axes.set(yscale="log", title="error of each output", xlabel="share of rows in which it was measured")
 axes.set_xticks(range(4), [f"{s:.0%}" for s in share.tolist()])
 axes.legend(loc="center right")
-picture = Path(sys.argv[0]).with_suffix(".png")
-figure.savefig(picture)
-print(f"saved {picture.name} beside this script")
+if "__file__" in globals():  # a script; a notebook shows the picture itself
+    picture = Path(__file__).with_suffix(".png")
+    figure.savefig(picture)
+    print(f"saved {picture.name} beside this script")

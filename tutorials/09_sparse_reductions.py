@@ -6,19 +6,15 @@ Decide first whether an element that is not stored is a zero or nothing at all: 
 answers.  A mask says it, and both are one call, for every layout, with gradients, without a dense copy.
 """
 
-import sys
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot as plt
 import torch
 
 import masked_tensor as mt
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
 
 warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
@@ -101,6 +97,7 @@ axes.plot(SIZES[: len(dense_sum)], dense_sum, marker="o", linestyle="--", color=
 axes.set(xscale="log", yscale="log", xlabel="rows and columns", ylabel="milliseconds")
 axes.set(title="reduction of each row, 200,000 stored entries")
 axes.legend()
-picture = Path(sys.argv[0]).with_suffix(".png")
-figure.savefig(picture)
-print(f"saved {picture.name} beside this script")
+if "__file__" in globals():  # a script; a notebook shows the picture itself
+    picture = Path(__file__).with_suffix(".png")
+    figure.savefig(picture)
+    print(f"saved {picture.name} beside this script")
