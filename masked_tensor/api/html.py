@@ -27,7 +27,7 @@ def as_html(x: MaskedTensor) -> str:
     """Of any shape: one table for every index of the dimensions before the last two; what is long is cut."""
     pair = pair_of(x)
     readable = show.can_read(pair)
-    if not readable or layouts.is_sparse(pair.data) or not x.numel():
+    if not readable or layouts.is_sparse(pair.data) or not x.shape.numel():
         return f"<pre>{html.escape(show.text(x))}</pre>"
     facts = [f"shape={tuple(x.shape)}", *show.facts(x, pair, True)]
     if not any(fact.startswith("dtype") for fact in facts):

@@ -42,7 +42,7 @@ def missing(
     ax = plt.gca() if ax is None else ax
     ax.imshow(1 - there.numpy(), cmap="gray", vmin=-0.25, vmax=1, aspect="auto", interpolation="nearest")
     valid = int(there.sum()) if x.dim() == 2 else int(x.count())
-    ax.set_xlabel(f"valid: {valid} of {x.numel()}")
+    ax.set_xlabel(f"valid: {valid} of {x.shape.numel()}")
     if names is not None:
         ax.set_xticks(range(len(names)), names, rotation=45, ha="left")
         ax.xaxis.tick_top()
