@@ -6,7 +6,6 @@ Up to 255 words are added before any byte of them can overflow.
 import torch
 from torch import Tensor
 
-SMALLEST = 1 << 12  # bytes from which on this pays
 _LOW_BYTES = 0x00FF00FF00FF00FF
 _FOUR_ONES = 0x0001000100010001
 _EIGHT_ONES = 0x0101010101010101

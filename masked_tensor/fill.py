@@ -10,13 +10,8 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from . import masks
+from . import masks, settings
 from .compat import real
-
-# Below these sizes the fewer calls of ``where`` win (a static fact: the number of elements).
-SMALL_ZERO = 512
-SMALL_OTHER = 2048
-CHUNK = 1 << 17  # elements per step: the working set of a step stays in cache
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -52,7 +47,7 @@ def bitwise(data: Tensor) -> bool:
 
 def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``where(mask, data, fill)``; ``mask`` broadcasts to ``data``'s shape."""
-    if data.numel() < (SMALL_ZERO if fill == 0 else SMALL_OTHER) or not bitwise(data):
+    if data.numel() < (settings.SMALL_ZERO if fill == 0 else settings.SMALL_OTHER) or not bitwise(data):
         return where(data, mask, fill)
     out = torch.empty_like(data)
     fill_into(out, data, masks.fit(mask, data.shape), fill)
@@ -91,16 +86,17 @@ def _bits_of(fill: complex | str, dtype: torch.dtype) -> int:
 def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
     """``out = where(mask, bits, fill)`` for integers, without a branch; in chunks when mask and data are large."""
     small = masks.compact(mask).view(torch.uint8)
-    if small.numel() <= CHUNK:
+    if small.numel() <= settings.CHUNK:
         _select_chunk(bits, small.to(bits.dtype), fill, out)
         return
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
         bits, small, out = bits.view(-1), small.view(-1), out.view(-1)
-        buffer = torch.empty(CHUNK, dtype=bits.dtype)
-        for b, m, o in zip(bits.split(CHUNK), small.split(CHUNK), out.split(CHUNK), strict=True):
+        step = settings.CHUNK
+        buffer = torch.empty(step, dtype=bits.dtype)
+        for b, m, o in zip(bits.split(step), small.split(step), out.split(step), strict=True):
             _select_chunk(b, buffer[: m.numel()].copy_(m), fill, o)
         return
-    rows = max(1, CHUNK * bits.shape[0] // max(1, bits.numel()))
+    rows = max(1, settings.CHUNK * bits.shape[0] // max(1, bits.numel()))
     parts = zip(
         bits.split(rows), small.expand(bits.shape[0], *small.shape[1:]).split(rows), out.split(rows), strict=True
     )

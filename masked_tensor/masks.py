@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import counting, shapes
+from . import counting, settings, shapes
 from .compat import real, shares_memory
 
 
@@ -141,7 +141,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
     if not dims:
         total = small.view(torch.uint8).to(torch.int64)
-    elif small.numel() >= counting.SMALLEST and real(small):
+    elif small.numel() >= settings.COUNTED and real(small):
         total = counting.count(small.view(torch.uint8), dims, keepdim)
     elif type(small) is Tensor:
         total = small.view(torch.uint8).sum(dims, keepdim=keepdim, dtype=torch.int64)
@@ -175,7 +175,7 @@ def reduced(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
 
 def few(mask: Tensor) -> bool:
     """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
-    return type(mask) is Tensor and 0 < mask.numel() < counting.SMALLEST and mask.dim() > 0 and 0 not in mask.stride()
+    return type(mask) is Tensor and 0 < mask.numel() < settings.COUNTED and mask.dim() > 0 and 0 not in mask.stride()
 
 
 def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:

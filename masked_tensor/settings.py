@@ -1,6 +1,8 @@
-"""What the context managers of modes.py set and the rules read: the meanings in force, one immutable record.
+"""What the context managers of modes.py set and the rules read, and the numbers that decide between two ways.
 
-Every thread has its own, as with ``torch.no_grad()``.
+The meanings in force are one immutable record; every thread has its own, as with ``torch.no_grad()``.  A number decides
+by a static fact (how many elements there are) and never what comes out, only how fast.  It is read when it is needed,
+as ``settings.CHUNK``, so that a test or a benchmark changes it in one place.
 """
 
 from collections.abc import Callable
@@ -83,3 +85,40 @@ def gradient_of(node: Any) -> Meaning:
 #: What takes the place of ``total / number`` in the mean of a loss: (total, number, any valid) to (mean, any valid).
 Over = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 OVER: ContextVar[Over | None] = ContextVar("masked_tensor.over", default=None)
+
+# --------------------------------------------------------------------------------------------- numbers that decide how
+# Elements, unless said.  Where two ways cross was measured by benchmarks/thresholds.py: CPU time of one thread,
+# float32, random masks with 70 % valid, torch 2.13 on a busy AMD EPYC (2 MiB of L2, 32 MiB of L3), forward without
+# gradients.  A number may lie to one side of where they cross, since other ops, dtypes or gradients cross elsewhere.
+
+#: From here on a fill with 0 works on bits, in more calls than ``where``.  On ``fill_outside``: crosses at 2000.
+SMALL_ZERO = 512
+#: The same for other fills, one call more.  On ``fill_outside``: crosses between 2000 and 8000.
+SMALL_OTHER = 2048
+#: Per step of a fill, a sort or a reduction: what a step uses stays in cache.  On a fill of 4 million: a quarter of it
+#: costs 1.4 times as much, four times of it 0.8.
+CHUNK = 1 << 17
+#: From here on a reduction fills and reduces in steps: smaller copies stay in cache by themselves.  On ``sum(1)`` in
+#: rows of 64: even at 2 million; it saves the memory of the copy, which this does not show.
+LARGE = 1 << 19
+#: Per step of a loop with several buffers.  On softmax of 4 million in rows of 64: a quarter of it costs 1.25 times as
+#: much, four times of it 0.9.
+PIECE = 1 << 16
+#: The pieces of such a loop are made of stretches of memory at least so long.  On ``layer_norm``, contiguous: no
+#: difference between 32 and 512; it is for strided data.
+STRETCH = 128
+#: Norms of fewer follow the formula step by step: fewer calls.  On ``layer_norm`` of rows of 64, forward only: the
+#: formula is 1.2 times as fast here; the closed form is for the backward.
+FORMULA = 8192
+#: From here on softmax fills, normalizes and clears in one loop.  On rows of 64, forward only: crosses above 8000.
+FUSED = 2048
+#: Bytes of a mask from which on they are counted eight at a time.  On whole masks: crosses above 16 thousand.
+COUNTED = 1 << 12
+#: From here on ``topk`` looks at blocks of a row.  On 8 of rows of 4096: crosses between 130 and 520 thousand.
+BLOCKS = 1 << 17
+#: Sparse forms make a table of all positions for n stored keys if there are at most ``TABLE_OF * n + TABLE``.  On 16384
+#: keys a table is 20 times as fast as a sort at 4 to one, 6 times at 64 to one: the limit is for its memory.
+TABLE_OF = 4
+TABLE = 1024
+#: Not measured: float32 holds no greater ranks exactly, and ``torch.quantile`` takes no longer slices.
+EXACT = 1 << 24

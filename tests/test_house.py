@@ -240,6 +240,50 @@ def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
             assert node.end_lineno - body[0].lineno < 35, node.name
 
 
+NUMBERS = {  # of no size that was measured
+    "api/arrow/abi.py": "NULLABLE",
+    "api/html.py": "MOST EDGE",
+    "api/inspect.py": "MOST",
+    "counting.py": "_LOW_BYTES _FOUR_ONES _EIGHT_ONES 2040",  # bytes of a word; 255 words
+    "masks.py": "2**31",  # what int32 holds
+    "rows/order.py": "GRID",
+    "rules/cross_entropy.py": "IGNORED",
+    "rules/order.py": "1 << 15",  # what int16 holds
+}
+
+
+def is_number(node: ast.AST | None) -> bool:
+    """Whether the node is an integer: written down, or computed from such."""
+    if isinstance(node, ast.BinOp):
+        return is_number(node.left) and is_number(node.right)
+    if isinstance(node, ast.UnaryOp):
+        return is_number(node.operand)
+    return isinstance(node, ast.Constant) and type(node.value) is int
+
+
+def numbers(tree: ast.Module) -> set[str]:
+    """Constants of the file that are integers, and the integers from 64 on that something is compared with."""
+    named = [n for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign) and is_number(n.value)]
+    targets = [getattr(n, "target", None) or n.targets[0] for n in named]
+    compared = [part for n in ast.walk(tree) if isinstance(n, ast.Compare) for part in ast.walk(n) if is_number(part)]
+    large = {ast.unparse(part) for part in compared if abs(eval(ast.unparse(part))) >= 64}
+    return {ast.unparse(target) for target in targets} | large
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_numbers_that_decide_how_stand_in_one_file(path: Path) -> None:
+    room = str(path.relative_to(ROOT / "masked_tensor"))
+    found = numbers(ast.parse(path.read_text()))
+    if room == "settings.py":
+        text = path.read_text()
+        assert len(found) >= 10
+        for name in found - {"TABLE"}:  # which stands with TABLE_OF
+            assert re.search(rf"^#: .*\n{name} = ", text, re.MULTILINE), f"what was {name} measured on?"
+    else:
+        allowed = NUMBERS.get(room, "").replace(" << ", "<<").split()
+        assert {n.replace(" ", "") for n in found} == set(allowed), "it belongs in settings.py"
+
+
 # ------------------------------------------------------------------------------------------------------------ floors
 
 

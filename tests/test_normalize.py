@@ -8,11 +8,11 @@ from torch import nn
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor import masks
+from masked_tensor import masks, settings
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import select
-from masked_tensor.shared import chunks, standardize
+from masked_tensor.shared import standardize
 
 from .helpers.harness import Masked, assert_same
 from .laws import laws
@@ -248,7 +248,7 @@ def compared(monkeypatch, shape, dims, parameters, payload, mask, dtype, centred
     weight, bias = (torch.randn(parameters, dtype=dtype) for _ in range(2))
     seeds, found = None, []
     for small in (0, 1 << 40):
-        monkeypatch.setattr(standardize, "SMALL", small)
+        monkeypatch.setattr(settings, "FORMULA", small)
         leaves = [t.detach().requires_grad_() for t in (data, weight, bias)]
         x = Pair(leaves[0], mask, payload)
         result, s = standardize.standardize(x, dims, 1e-3, *leaves[1:], centred=centred)
@@ -269,8 +269,8 @@ def compared(monkeypatch, shape, dims, parameters, payload, mask, dtype, centred
 @pytest.mark.parametrize("payload", Payload)
 @pytest.mark.parametrize("groups", GROUPS)
 def test_the_closed_form_is_the_formula(groups, payload, centred, monkeypatch):
-    monkeypatch.setattr(chunks, "PIECE", 30)
-    monkeypatch.setattr(chunks, "STRETCH", 2)
+    monkeypatch.setattr(settings, "PIECE", 30)
+    monkeypatch.setattr(settings, "STRETCH", 2)
     shape, dims, parameters = GROUPS[groups]
     torch.manual_seed(1)
     mask = torch.rand(shape) < 0.6
@@ -283,7 +283,7 @@ def test_the_closed_form_is_the_formula(groups, payload, centred, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_the_closed_form_in_other_dtypes_and_layouts(dtype, monkeypatch):
-    monkeypatch.setattr(chunks, "PIECE", 300)
+    monkeypatch.setattr(settings, "PIECE", 300)
     shape, dims, parameters = (4, 6, 5, 7), (0, 2, 3), (1, 6, 1, 1)
     mask = torch.rand(shape) < 0.6
     layouts = [
@@ -301,7 +301,7 @@ def test_the_closed_form_in_other_dtypes_and_layouts(dtype, monkeypatch):
 
 @pytest.mark.parametrize("groups", ["rows", "channels of a batch", "groups of channels"])
 def test_derivatives_of_the_closed_form(groups, monkeypatch):
-    monkeypatch.setattr(standardize, "SMALL", 0)
+    monkeypatch.setattr(settings, "FORMULA", 0)
     shape, dims, parameters = GROUPS[groups]
     torch.manual_seed(0)
     data, mask = torch.randn(shape, dtype=torch.float64), torch.rand(shape) < 0.6
@@ -318,7 +318,7 @@ def test_derivatives_of_the_closed_form(groups, monkeypatch):
 
 
 def test_a_valid_nan_stays_in_its_group_in_the_closed_form(monkeypatch):
-    monkeypatch.setattr(standardize, "SMALL", 0)
+    monkeypatch.setattr(settings, "FORMULA", 0)
     test_a_valid_nan_stays_in_its_group()
 
 

@@ -92,7 +92,7 @@ def test_topk_of_long_rows_looks_at_few_blocks(dtype, largest, monkeypatch) -> N
     x = mt.as_masked_tensor(rows, mask)
     for k in (1, 3):
         expected, _ = torch.topk(x, k, largest=largest)
-        monkeypatch.setattr("masked_tensor.rules.topk.LARGE", 0)
+        monkeypatch.setattr("masked_tensor.settings.BLOCKS", 0)
         found, index = torch.topk(x, k, largest=largest)
         monkeypatch.undo()
         assert torch.equal(found.get_mask(), expected.get_mask())

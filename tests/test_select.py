@@ -7,9 +7,10 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor import masks
-from masked_tensor.fill import CHUNK, fill_bits
+from masked_tensor.fill import fill_bits
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import cleared, filled, guard, select, zeroed
+from masked_tensor.settings import CHUNK
 
 NAN, INF = float("nan"), float("inf")
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from .. import settings
+
 Coordinate = Callable[[int], Tensor]
 
 
@@ -39,7 +41,7 @@ def ordered(keys: Tensor) -> Tensor:
 
 def tabled(size: int, number: int) -> bool:
     """Whether a table of all ``size`` positions is made for ``number`` keys: it costs less than to sort them."""
-    return size <= 4 * number + 1024
+    return size <= settings.TABLE_OF * number + settings.TABLE
 
 
 def find(keys: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:

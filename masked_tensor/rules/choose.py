@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair
-from ..fill import SMALL_OTHER
+from .. import masks, pair, settings
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..rows import lifts as packed
@@ -68,7 +67,7 @@ def masked_fill(x: Pair | Tensor, mask: Pair | Tensor, value: Operand | Tensor) 
 
 def with_value(data: Tensor, chosen: Tensor, value: Any) -> Tensor:
     """``torch.masked_fill`` on plain tensors; large data is selected on its bits."""
-    if data.numel() >= SMALL_OTHER and data.is_floating_point() and _fits(value, data.dtype):
+    if data.numel() >= settings.SMALL_OTHER and data.is_floating_point() and _fits(value, data.dtype):
         shape = torch.broadcast_shapes(data.shape, chosen.shape)
         return select(data.expand(shape), ~chosen, value)
     return torch.masked_fill(data, chosen, value)

@@ -9,9 +9,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, settings
 from ..compat import real
-from ..fill import CHUNK, fill_into
+from ..fill import fill_into
 from ..op import Op
 from ..pair import Pair, Payload
 from ..rows import features as packed
@@ -60,9 +60,10 @@ def keys(x: Pair, highest: bool) -> Tensor:
 def in_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
     """``choose(x)``, indices along ``dim``, a few rows at a time: the working set of a step stays in cache."""
     data, last = x.data.detach(), dim % x.data.dim() == x.data.dim() - 1
-    if type(data) is not Tensor or data.numel() <= CHUNK or data.dim() < 2 or not last or data.device.type != "cpu":
+    rows_of_memory = type(data) is Tensor and data.dim() >= 2 and last and data.device.type == "cpu"
+    if not rows_of_memory or data.numel() <= settings.CHUNK:
         return choose(x)
-    rows = max(1, CHUNK * data.shape[0] // data.numel())
+    rows = max(1, settings.CHUNK * data.shape[0] // data.numel())
     parts = zip(data.split(rows), x.mask.split(rows), strict=True)
     return torch.cat([choose(Pair(part, mask)) for part, mask in parts])
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, shapes
+from .. import masks, settings, shapes
 from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair, Payload
@@ -61,7 +61,7 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
-    if x.data.numel() >= chunks.LARGE and tracked(x.data) and not transforming():
+    if x.data.numel() >= settings.LARGE and tracked(x.data) and not transforming():
         result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
         return result
     if type(x.data) is not Tensor:  # traced: the loop that looks for valid entries reads the data as well, in one

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import masks, pair, settings
 from ..compat import tracked, transforming
 from ..fill import fill_bits
 from ..op import Op
@@ -22,9 +22,6 @@ from ..sparse.lifts import instead
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 INFINITY = float("inf")
-# Elements per step of the fused loop: fill, softmax and clearing run in cache.  Below FUSED the plain calls are fewer.
-CHUNK = 1 << 16
-FUSED = 2048
 INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 CONSTANTS = {
     dtype: (torch.tensor(0.0, dtype=dtype, device="cpu"), torch.tensor(-INFINITY, dtype=dtype, device="cpu"))
@@ -90,7 +87,7 @@ def _inf_as_zero(data: Tensor, dim: int, log: bool) -> Tensor:
 
 def _fused(data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
     """Filled with -inf, normalized and cleared, step by step.  The fills work on bits: ``(bits - f) * flag + f``."""
-    if data.numel() < FUSED or data.dtype not in CONSTANTS or data.is_neg():
+    if data.numel() < settings.FUSED or data.dtype not in CONSTANTS or data.is_neg():
         zero, infinity = CONSTANTS.get(data.dtype, (0, -INFINITY))
         result = _plain(torch.where(mask, data, infinity), dim, log)
         return result if log else torch.where(mask, result, zero)
@@ -99,7 +96,7 @@ def _fused(data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
     if dim > 1 and data.is_contiguous() and mask.is_contiguous():
         data, mask, out = (t.flatten(0, dim - 1) for t in (data, mask, out))
         dim = 1
-    rows = data.shape[0] if dim == 0 else max(1, CHUNK * data.shape[0] // data.numel())
+    rows = data.shape[0] if dim == 0 else max(1, settings.PIECE * data.shape[0] // data.numel())
     mask = masks.compact(mask).view(torch.uint8).expand(data.shape[0], *(-1 for _ in data.shape[1:]))
     integer = INTEGERS[data.dtype.itemsize]
     infinity = torch.tensor(fill_bits(-INFINITY, data.dtype), dtype=integer)

@@ -6,7 +6,7 @@ In long rows few are looked at: an entry among the k greatest lies in one of the
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, settings
 from ..compat import real
 from ..op import Op
 from ..pair import Pair
@@ -15,8 +15,6 @@ from ..sparse import sorting
 from ..sparse.lifts import instead
 from .extremes import greatest
 from .order import constant, has_keys, in_pieces, keys, order
-
-LARGE = 1 << 17  # elements: below this the blocks cost more calls than they save
 
 
 def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
@@ -58,7 +56,7 @@ def _block(data: Tensor, k: int, dim: int, largest: bool) -> int | None:
     NaN is the greatest, so that it hides the least number of its block: then every entry is looked at.
     """
     n, hidden = data.shape[dim], data.is_floating_point() and not largest
-    if data.numel() < LARGE or hidden or not real(data) or dim % data.dim() != data.dim() - 1:
+    if data.numel() < settings.BLOCKS or hidden or not real(data) or dim % data.dim() != data.dim() - 1:
         return None
     return next((size for size in (32, *range(48, 15, -1)) if n % size == 0 and 0 < 4 * k * size <= n), None)
 

@@ -12,14 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import settings
 from ..compat import tracked
-from ..fill import CHUNK, bitwise, fill_into
+from ..fill import bitwise, fill_into
 from ..pair import Pair, Payload
 from ..select import filled
-
-LARGE = 1 << 19  # elements: below this the filled copy stays in cache by itself
-PIECE = 1 << 16  # elements per step of a loop that keeps several buffers
-STRETCH = 128  # elements: a piece of a tensor is made of stretches of memory at least so long
 
 Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
 InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
@@ -43,7 +40,7 @@ def reduce(
 
     A kernel that is not ``associative`` is never given a part of a slice.
     """
-    if x.data.numel() < LARGE or (identity == 0 and x.payload is Payload.ZERO):
+    if x.data.numel() < settings.LARGE or (identity == 0 and x.payload is Payload.ZERO):
         return kernel(filled(x, identity), dims, keepdim)
     along = walk_dim(x.data, dims)
     if along is None or (along in dims and not associative):
@@ -60,10 +57,10 @@ def reduce(
 
 def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
     """The dimension to walk along: the outermost that is long enough.  None: do not walk."""
-    if data.numel() < LARGE or tracked(data) or not bitwise(data):
+    if data.numel() < settings.LARGE or tracked(data) or not bitwise(data):
         return None
     outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
-    enough = [d for d in outermost_first if data.shape[d] * CHUNK >= data.numel()]
+    enough = [d for d in outermost_first if data.shape[d] * settings.CHUNK >= data.numel()]
     along = enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
     return None if along in dims and rounds(data.dtype) else along
 
@@ -74,7 +71,7 @@ def pieces(x: Pair, along: int, fill: float) -> Iterator[tuple[Tensor, Tensor, i
     All pieces share one buffer: a piece is valid, and may be written to, until the next is asked for.
     """
     size = x.data.shape[along]
-    step = max(1, size * CHUNK // x.data.numel())
+    step = max(1, size * settings.CHUNK // x.data.numel())
     buffer: Tensor | None = None
     for start in range(0, size, step):
         length = min(step, size - start)
@@ -109,11 +106,12 @@ class Split:
 def split(data: Tensor, dims: tuple[int, ...]) -> Split:
     """Cuts ``data`` outside ``dims``; it stays whole where the pieces would be made of short stretches of memory."""
     size = max(1, data.numel())
-    steps = {d: min(n, max(1, n * PIECE // size)) for d, n in enumerate(data.shape) if d not in dims}
-    good = sorted((d for d, n in steps.items() if n * data.stride(d) >= STRETCH), key=data.stride, reverse=True)
-    if size <= PIECE or not good:
+    steps = {d: min(n, max(1, n * settings.PIECE // size)) for d, n in enumerate(data.shape) if d not in dims}
+    good = [d for d, n in steps.items() if n * data.stride(d) >= settings.STRETCH]
+    good.sort(key=data.stride, reverse=True)
+    if size <= settings.PIECE or not good:
         return Split(0, [data.shape[0]])
-    long = [d for d in good if data.shape[d] * PIECE >= size]
+    long = [d for d in good if data.shape[d] * settings.PIECE >= size]
     dim = long[0] if long else max(good, key=lambda d: data.shape[d])
     whole, rest = divmod(data.shape[dim], steps[dim])
     return Split(dim, [steps[dim]] * whole + [rest] * (rest > 0))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, settings
 from ..compat import real, tracked, transforming
 from ..fill import bitwise
 from ..pair import Pair, Payload
@@ -28,7 +28,6 @@ from . import fused
 from .chunks import rounds
 
 Parameter = Pair | Tensor | None
-SMALL = 8192  # elements: below, the fewer calls of the formula win
 
 
 class Statistics(NamedTuple):
@@ -54,7 +53,7 @@ def standardize(
     scaled.  ``centred=False`` leaves the mean out: the root mean square.
     """
     parameters: list[Any] = [zeroed(p) if type(p) is Pair else p for p in (weight, bias)]
-    large = x.data.numel() >= SMALL
+    large = x.data.numel() >= settings.FORMULA
     count = masks.count(x.mask, dims, True).to(_precision(x.data, centred and not large))
     run: Any = _formula
     if large and bitwise(x.data) and x.data.is_floating_point():

@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import settings
 from ..shared.interpolation import interpolated
 from .reduction import finished, outputs, taken
 from .slices import Slices, arranged, total
-
-_EXACT = 1 << 24  #: torch.quantile takes no longer slices: float32 holds no greater ranks
 
 
 @dataclass(eq=False)
@@ -93,7 +92,7 @@ def quantile(
     s = o.slices
     nans = total(t.values.isnan(), s)
     highest = (s.count - 1).clamp_min(0)
-    wide = share.double() if prod(x.shape[d] for d in dims) > _EXACT else share
+    wide = share.double() if prod(x.shape[d] for d in dims) > settings.EXACT else share
     per_slice = (-1, *[1] * share.dim())
     if skip_nan:
         rank = wide * (highest - nans).clamp_min(0).view(per_slice)
