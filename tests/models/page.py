@@ -8,7 +8,7 @@ from typing import Any
 # Why a padded batch is not what its rows are; and what to do.
 REASONS = {
     "fnet": "mixes a whole row by a Fourier transform: with padding it is a hole",
-    "longformer": "writes through overlapping views; without gradients it is off: its own mask, on plain data, is exact",
+    "longformer": "writes through overlapping views; without gradients it is off: use its own mask, on plain data",
     "led": "writes through overlapping views; run it under `no_grad`",
     "glm5_next_text": "writes into what `torch.zeros` made: use `mt.masked_factories()`",
     "canine": "its plain padded batch gives NaN with these weights, too: values were not compared",
