@@ -77,6 +77,7 @@ def test_every_family_with_an_oracle_is_under_the_laws(family: str) -> None:
 
 PRIVATE = {
     "compat.py": """
+        ._cdata ._use_count torch._C._storage_Use_Count
         torch._C._autograd._top_saved_tensors_default_hooks
         torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
         torch._C._current_autograd_node torch._guards.TracingContext torch.utils.checkpoint._CheckpointFrame.__init__

@@ -551,3 +551,18 @@ def test_gradients_of_a_loop_that_fills_rows(order: int) -> None:
         grads = torch.autograd.grad(filled(a, written), a, create_graph=order == 2)[0]
         results.append(torch.autograd.grad(grads.square().sum(), a)[0] if order == 2 else grads)
     torch.testing.assert_close(*results)
+
+
+def test_gradients_of_two_leaves_share_no_memory() -> None:
+    weight = torch.rand(3)
+    for loss in (
+        lambda a, b: (a + b).sum(),
+        lambda a, b: ((a + b) * weight).sum(),
+        lambda a, b: (a - b + a).exp().sum(),
+    ):
+        a, b = (mt.masked_tensor([1.0, None, 3.0], requires_grad=True) for _ in range(2))
+        loss(a, b).backward()
+        before = b.grad.tolist()  # type: ignore[union-attr]
+        a.grad.mul_(2), a.grad.__setitem__(1, 7.0)  # type: ignore[union-attr]
+        assert b.grad.tolist() == before  # type: ignore[union-attr]
+        assert b.grad.sum().item() == pytest.approx(before[0] + before[2])  # type: ignore[union-attr]

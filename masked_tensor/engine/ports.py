@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks
-from ..compat import transforming
+from ..compat import held_elsewhere, transforming
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
@@ -164,12 +164,15 @@ class _Enter(torch.autograd.Function):
     def forward(ctx: Any, x: MaskedTensor, settled: bool) -> Tensor:
         pair = pair_of(x) if settled else x._pair
         ctx.mask = pair.mask if settled else None
+        ctx.leaf = x.is_leaf
         return pair.data.detach()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         if ctx.mask is None:  # cleared where it arrives: somebody may have given it to a view as plain data
             return leave(Pair(grad, masks.full(grad.shape, grad.device))), None
+        if ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
+            grad = grad.clone()
         return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
 
 
