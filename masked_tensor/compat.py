@@ -23,9 +23,6 @@ try:
     from torch._C import _current_autograd_node as current_node
     from torch._C import _is_alias_of as shares_memory  # type: ignore[attr-defined]  # not in the stub
 
-    # How many tensors share a storage.  Without it the gradients of two leaves that were added would be one memory.
-    from torch._C import _storage_Use_Count as storage_count
-
     # Whether saved tensors may be hooked, which torch.func's reverse mode forbids: what makes ``bypassed`` cheap.
     from torch._C._autograd import _saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]  # not in the stub
 
@@ -137,14 +134,6 @@ def real(x: Tensor) -> bool:
     return plain and x.device.type == "cpu" and not transforming() and not _legacy_batched(x)
 
 
-def held_elsewhere(x: Tensor) -> bool:
-    """Whether something else than the caller holds a gradient that autograd has just handed over, or its memory."""
-    if type(x) is not Tensor or x.layout is not torch.strided:
-        return False
-    uses: int = x._use_count()  # type: ignore[attr-defined]  # not in the stub
-    return uses > 1 or storage_count(x.untyped_storage()._cdata) > 2
-
-
 def eager(x: Tensor) -> bool:
     """Whether ``x`` is a tensor of real memory, not one that is traced."""
     return type(x) is Tensor and not torch.compiler.is_compiling()
@@ -224,7 +213,6 @@ __all__ = [
     "default_device",
     "eager",
     "has_tangent",
-    "held_elsewhere",
     "is_wrapped",
     "operators",
     "real",

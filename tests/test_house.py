@@ -77,7 +77,6 @@ def test_every_family_with_an_oracle_is_under_the_laws(family: str) -> None:
 
 PRIVATE = {
     "compat.py": """
-        ._cdata ._use_count torch._C._storage_Use_Count
         torch._C._autograd._top_saved_tensors_default_hooks
         torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
         torch._C._current_autograd_node torch._guards.TracingContext torch.utils.checkpoint._CheckpointFrame.__init__
@@ -95,6 +94,7 @@ PRIVATE = {
         torch.testing._comparison.TensorLikePair._compare_values ._fail ._schema
         """,
     "engine/dispatcher.py": """
+        ._cdata ._use_count torch._C._storage_Use_Count
         torch.Tensor._make_wrapper_subclass torch._C._set_throw_on_mutable_data_ptr
         torch._C.DispatchKey torch._C.DispatchKeySet
         torch._C._ExcludeDispatchKeyGuard torch._C._disabled_torch_function_impl torch._C._dispatch_has_kernel

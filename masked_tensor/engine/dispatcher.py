@@ -84,6 +84,14 @@ def scripted(node: Any) -> bool:
     return type(node).__name__ == "CppFunction"
 
 
+def held_elsewhere(x: Tensor) -> bool:
+    """Whether something else than the caller holds a gradient that autograd has just handed over, or its memory."""
+    if type(x) is not Tensor or x.layout is not torch.strided:
+        return False
+    uses: int = x._use_count()  # type: ignore[attr-defined]  # not in the stub
+    return uses > 1 or torch._C._storage_Use_Count(x.untyped_storage()._cdata) > 2
+
+
 # -------------------------------------------------------------------------------------------------------------- vmap
 
 

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks
-from ..compat import held_elsewhere, transforming
+from ..compat import transforming
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
 from . import packing
-from .dispatcher import nodes_of
+from .dispatcher import held_elsewhere, nodes_of
 from .foreign import Gates
 from .tensor import MaskedTensor, pair_of, wrap
 
