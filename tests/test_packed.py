@@ -235,3 +235,13 @@ def test_masked_sequences_are_packed_with_their_holes() -> None:
     sequences = [mt.masked_tensor([[1.0, None], [2.0, 3.0]]), mt.masked_tensor([[None, 4.0]])]
     assert_same(mt.pad_sequence(sequences, packed=True), mt.pad_sequence(sequences), "packed")
     assert mt.pad_sequence(sequences, packed=True).is_packed
+
+
+def test_a_write_through_a_view_that_was_spread_reaches_a_full_grid() -> None:
+    mask = torch.tensor([[[True, False]]] * 3)
+    for view in (lambda x: x.split(1, 0)[2], lambda x: x[1:], lambda x: x.transpose(0, 1)):
+        x, y = (mt.masked_tensor(torch.ones(3, 1, 2), mask) for _ in range(2))
+        p = x.packed()
+        for base in (p, y):
+            view(base)[-1] = -3.0
+        assert_same(p, y, "the base")

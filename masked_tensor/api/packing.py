@@ -44,7 +44,7 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
         )
     if x._packed is not None and like is None:
         return x
-    if x.numel() == 0:
+    if x.shape.numel() == 0:
         return x
     grid = [d % n for d in dims]
     rest = iter(range(orders.GRID, n))

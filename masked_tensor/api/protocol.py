@@ -14,6 +14,7 @@ from .. import errors, masks
 from ..engine.cells import asked_from_outside
 from ..engine.placing import place
 from ..engine.ports import leave
+from ..engine.settling import settle
 from ..engine.tensor import MaskedTensor, equip, lend, pair_of, wrap
 from ..pair import Pair, plain
 from . import convert, copies
@@ -95,6 +96,7 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     positions = all(type(k) in POSITIONS for k in (key if type(key) is tuple else (key,)))
     if not positions and not isinstance(value, Tensor):
         value = pair_of(x).data.new_tensor(value)  # of a number under a condition torch 2.15 makes masked_fill_
+    settle(x)  # a packed tensor, and a view of one, become strided
     if not (positions and place(x, key, value)):
         Tensor.__setitem__(x, key, value)
 

@@ -70,7 +70,7 @@ def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording
     """What the entry's form makes of the call.  Raises NoForm where there is none."""
     if entry.rows is None or transforming() or current() is not DEFAULT:  # forms know the default meanings only
         raise NoForm
-    if any(v.numel() == 0 for v in args if is_packed(v)):
+    if any(v.shape.numel() == 0 for v in args if is_packed(v)):
         raise NoForm
 
     def inside(value: Any) -> Any:

@@ -31,4 +31,4 @@ def _bytes(value: Any) -> int:
     if type(value) is list or type(value) is tuple:
         return sum(_bytes(v) for v in value)
     packed = type(value) is MaskedTensor and value._packed is not None
-    return value.numel() * value.element_size() if packed else 0
+    return value.shape.numel() * value.element_size() if packed else 0
