@@ -125,7 +125,7 @@ class Shadow:
             self.busy = True
             try:
                 twins = self.twins(args, kwargs)
-                had_holes = holes(args) or holes(tuple(kwargs.values()))
+                had_holes = twins is not None and (holes(args) or holes(tuple(kwargs.values())))
                 result = theirs(*args, **kwargs)
                 if twins is not None:
                     self.compare(name, ours, twins, result, args, had_holes)
@@ -171,6 +171,9 @@ class Shadow:
             monkeypatch.setattr(ma.MaskedArray, name, self.wrapped(name, getattr(ma.MaskedArray, name), ours))
         for name, ours in (FUNCTIONS | UNARY | BINARY).items():
             call = self.wrapped(name, getattr(ma, name), ours)
+            for attribute in ("reduce", "outer", "accumulate"):
+                if hasattr(getattr(ma, name), attribute):
+                    setattr(call, attribute, getattr(getattr(ma, name), attribute))
             for module in (ma, ma.core, ma.extras):
                 if hasattr(module, name):
                     monkeypatch.setattr(module, name, call)
