@@ -168,6 +168,11 @@ def test_hard_masks_stay_hard() -> None:
     p = batch(5)[0].packed().harden_mask()
     p[:] = 5.0
     assert p.count().item() == 30
+    q = batch(5)[0].packed()
+    early = q.transpose(0, 1)
+    q[2:].harden_mask()
+    early[:] = 5.0
+    assert q.count().item() == 30
 
 
 def test_new_data() -> None:

@@ -1,6 +1,7 @@
 """Hard masks, as in numpy.ma: padding that can never become data."""
 
 from ..engine import aliasing
+from ..engine.settling import settle
 from ..engine.tensor import MaskedTensor, equip, pair_of
 
 
@@ -29,6 +30,7 @@ def soften_mask(x: MaskedTensor) -> MaskedTensor:
 
 
 def _set(x: MaskedTensor, hard: bool) -> MaskedTensor:
+    settle(x)  # of a packed tensor and its views, the memory is hard, not the record
     if x._family is None:
         x._family = aliasing.Family(pair_of(x))
     x._family.hard = hard
