@@ -137,6 +137,8 @@ def infinite(x: Any) -> bool:
 
 def declared(name: str, detail: str, args: tuple[Any, ...]) -> str:
     """Why a difference is meant, or nothing."""
+    if name in ("all", "any") and args[0].numel() == 0:
+        return "numpy masks all and any of nothing; here they are torch's own"
     if "div" in name and detail.startswith("valid"):
         return "numpy masks a quotient by a number next to 0; here it is the number it is"
     if name == "__getitem__" and isinstance(args[1], mt.MaskedTensor) and detail.startswith("shape"):
