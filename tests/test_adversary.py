@@ -75,7 +75,7 @@ def test_gradients_of_random_programs_are_difference_quotients(seed: int) -> Non
     def total(x: Tensor) -> Tensor:
         for step in steps:
             x = SMOOTH[step](x)
-        return (x * torch.arange(1.0, x.numel() + 1).view(x.shape)).sum()
+        return (x * torch.arange(1.0, x.shape.numel() + 1).view(x.shape)).sum()
 
     x = mt.as_masked_tensor(garbage, mask).requires_grad_()
     (gradient,) = torch.autograd.grad(total(x), x, allow_unused=True)

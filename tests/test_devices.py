@@ -40,9 +40,10 @@ BY_NATURE = {
             "nn.functional.embedding",
             "nn.functional.rrelu",
         ),
-        *("cov", "corrcoef", "multinomial", "nn.functional.fractional_max_pool2d"),
+        *("cov", "corrcoef", "multinomial", "nn.functional.fractional_max_pool2d", "istft"),
     },
 }
+NO_META = ("geqrf", "linalg.lstsq")  # torch has no meta kernel for them
 LOOKS = {name for names in BY_NATURE.values() for name in names}
 ENTRIES = sorted(name for name in ORACLES if name in database.ENTRIES)
 
@@ -91,7 +92,7 @@ def test_no_value_is_read(name: str) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in LOOKS])
+@pytest.mark.parametrize("name", [name for name in ENTRIES if name not in LOOKS and name not in NO_META])
 def test_nothing_is_made_on_another_device(name: str) -> None:
     for case in cases(name):
         args, kwargs = tree_map(

@@ -402,8 +402,13 @@ def test_ops_without_a_masked_meaning() -> None:
     x = mt.masked_tensor(ones(2, 2), [True, False])
     refused(
         mt.UnsupportedOpError,
-        lambda: torch.linalg.eigh(x),
-        """aten::_linalg_eigh has no masked meaning here (masked: A). Ways out: give it plain data with x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.register_rule('aten::_linalg_eigh')""",
+        lambda: torch.hash_tensor(x),
+        """aten::hash_tensor has no masked meaning here (masked: self). Ways out: give it plain data with x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.register_rule('aten::hash_tensor')""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.to_left(x[0]),
+        """to_left turns the rows of a batch along a dimension of its own: x has shape (2,), dim is 1; give a batch (B, T, ...), x.unsqueeze(0) for a single row""",
     )
 
 

@@ -25,7 +25,7 @@ def _asked(name: str) -> Callable[[MaskedTensor], int]:
             if current().strict:
                 raise MaskedSizeError(counts_holes(name))
             warnings.warn(counts_holes(name), MaskedSizeWarning, stacklevel=2)
-        return x.shape.numel()
+        return torch.Tensor.numel(x)  # may be symbolic, of which a Size would make an int
 
     size.__name__ = name
     size.__doc__ = "The number of places, holes included: it warns.  ``count()`` is the number of valid entries."
