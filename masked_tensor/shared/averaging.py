@@ -41,7 +41,7 @@ def settled(
     if reduction != SUM:
         if exact:
             raise errors.not_inexact("mean", dtype)
-        over = OVER.get()
+        over = None if torch.compiler.is_dynamo_compiling() else OVER.get()  # Dynamo cannot read it; mean_over notices
         if over is not None:
             data, valid = over(total, number(), some)
             return Pair(data.to(dtype), valid, Payload.ZERO)
