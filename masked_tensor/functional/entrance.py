@@ -106,7 +106,7 @@ def enough(
 ) -> Tensor | None:
     """Where at least ``min_count`` entries of a slice are valid; None if the mask of the result says it all."""
     if min_count is None:
-        if fill_value is None or x.mask is not None or 0 not in [x.data.shape[d] for d in dims]:
+        if fill_value is None or 0 not in [x.data.shape[d] for d in dims]:
             return None
         min_count = 1
     mask = x.mask if x.mask is not None else masks.full(x.data.shape, x.data.device)
