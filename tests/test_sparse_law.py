@@ -68,7 +68,7 @@ SERVED = [  # what has a functional form for sparse tensors has one for the clas
     "nn.functional.rms_norm",
 ]
 XFAIL = dict.fromkeys(
-    ("combinations", "linalg.matrix_power", "linalg.matrix_rank.hermitian")[: 2 + (SAMPLES > 2)],
+    ("combinations", "linalg.matrix_power", "linalg.matrix_rank", "linalg.matrix_rank.hermitian", "pinverse"),
     "torch makes a range, an identity matrix or a constant in the layout of the argument before a row is asked",
 )
 

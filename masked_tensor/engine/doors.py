@@ -126,6 +126,10 @@ def safety_net(
             return looped(func)(*args, **kwargs)
         if composite(func):
             return func.decompose(*args, **kwargs)
+    layouts_met = [x.layout for x in tree_leaves((args, kwargs)) if type(x) is MaskedTensor]
+    sparse = next((layout for layout in layouts_met if layout is not torch.strided), None)
+    if sparse is not None:
+        raise errors.no_lifted_form(func.name(), sparse)
     raise errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
 
 

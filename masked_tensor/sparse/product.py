@@ -41,7 +41,7 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     shape = (x.data.shape[0], *dense.shape[1:])
     data = products.new_zeros(shape).index_add(0, rows, products)
     hits = torch.zeros(shape, dtype=torch.int64, device=data.device).index_add(0, rows, pairs.to(torch.int64))
-    return Pair(data, hits >= (max(x.data.shape[1], 1) if terms.every() else 1))
+    return Pair(data, hits >= (x.data.shape[1] if terms.every() else min(x.data.shape[1], 1)))
 
 
 def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: float = 1) -> Pair:

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from masked_tensor import layouts
 
 from ..helpers.harness import Masked
-from . import loss
+from . import cross_entropy, loss, margin, similarity
 
 KNOWN = 3  # every third target is masked out
 
@@ -90,19 +90,22 @@ def given(name: str, x: Tensor) -> Tensor:
     )
 
 
+OF_THE_CLASS = loss.ORACLES | cross_entropy.ORACLES | margin.ORACLES | similarity.ORACLES
+
+
 def expected(name: str, x: Tensor, shown: Tensor, rest: tuple[Tensor, ...], target_mask: Any, kind: str) -> Tensor:
     """The loss of the strided ``x`` over what is shown; what a plain result holds where nothing is."""
     *middle, target = rest
     target = target if target_mask is None else Masked(target, target_mask)
     arguments = Masked(x, shown), *middle, target
     if name == "multilabel_soft_margin_loss":  # over the valid classes, where torch's own divides by all of them
-        out = loss.ORACLES["nn.functional.binary_cross_entropy_with_logits"](
+        out = OF_THE_CLASS["nn.functional.binary_cross_entropy_with_logits"](
             F.binary_cross_entropy_with_logits, *arguments, reduction="none"
         )
         number = out.mask.sum(-1)
         out = loss.reduced(torch.where(out.mask, out.data, 0).sum(-1) / number.clamp(min=1), number > 0, kind)
     elif name == "gaussian_nll_loss":
-        out = loss.ORACLES[f"nn.functional.{name}"](None, *arguments, torch.full_like(x, 0.5), reduction=kind)
+        out = OF_THE_CLASS[f"nn.functional.{name}"](None, *arguments, torch.full_like(x, 0.5), reduction=kind)
     else:
-        out = loss.ORACLES[f"nn.functional.{name}"](getattr(F, name), *arguments, reduction=kind)
+        out = OF_THE_CLASS[f"nn.functional.{name}"](getattr(F, name), *arguments, reduction=kind)
     return torch.where(out.mask, out.data, float("nan") if kind == "mean" else 0.0)
