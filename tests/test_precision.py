@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 import masked_tensor as mt
-from masked_tensor.shared import chunks, standardize
+from masked_tensor import settings
 
 from .helpers.harness import random_mask
 
@@ -52,7 +52,7 @@ def result(function: Callable[[Any], Any], data: Tensor, mask: Tensor) -> tuple[
     """The value, and the gradient of its squares."""
     x = mt.masked_tensor(data, mask).requires_grad_()
     out = function(x)
-    weights = torch.linspace(0.5, 1.5, out.numel(), dtype=out.dtype).reshape(out.shape)
+    weights = torch.linspace(0.5, 1.5, out.shape.numel(), dtype=out.dtype).reshape(out.shape)
     (out * weights).sum().backward()
     return out.detach().filled(0), x.grad.filled(0)
 
@@ -68,10 +68,8 @@ def differs(actual: Tensor, exact: Tensor) -> float:
 def test_moments_far_from_zero(name: str, large: bool, pattern: str, monkeypatch: Any, record_property: Any) -> None:
     """``large``: in the pieces and by the closed form of large tensors; with a gradient and without one."""
     if large:
-        for module, threshold, value in ((chunks, "LARGE", 100), (chunks, "PIECE", 300), (chunks, "STRETCH", 1)):
-            monkeypatch.setattr(module, threshold, value)
-        monkeypatch.setattr(chunks, "CHUNK", 200)
-        monkeypatch.setattr(standardize, "SMALL", 0)
+        for number, value in (("LARGE", 100), ("PIECE", 300), ("STRETCH", 1), ("CHUNK", 200), ("FORMULA", 0)):
+            monkeypatch.setattr(settings, number, value)
     mask = random_mask(SHAPE, pattern, torch.Generator().manual_seed(1))
     for offset in OFFSETS:
         data = numbers(offset)
@@ -105,7 +103,7 @@ def test_functional_moments_far_from_zero(name: str, layout: str) -> None:
 @pytest.mark.parametrize("large", [False, True])
 def test_a_constant_has_no_deviation(large: bool, monkeypatch: Any) -> None:
     if large:
-        monkeypatch.setattr(standardize, "SMALL", 0)
+        monkeypatch.setattr(settings, "FORMULA", 0)
     mask = random_mask(SHAPE, "random", torch.Generator().manual_seed(1))
     for value, eps in itertools.product((1e6, 1e6 / 3, -12345.678), (1e-5, 1e-12)):
         x = mt.masked_tensor(torch.full(SHAPE, value), mask)
@@ -149,7 +147,9 @@ def test_groups_of_holes_spoil_no_norm(
     found = []
     for kind, payload in ((torch.float64, 0.0), (dtype, 0.0), (dtype, float("nan")), (dtype, 1e4)):
         x = mt.as_masked_tensor(data.to(kind).masked_fill(~mask, payload), mask).requires_grad_()
-        parameters = [torch.linspace(0.5, 1.5, mask.new_empty(shape).numel()).reshape(shape).to(kind) for _ in range(2)]
+        parameters = [
+            torch.linspace(0.5, 1.5, mask.new_empty(shape).shape.numel()).reshape(shape).to(kind) for _ in range(2)
+        ]
         leaves = [p.requires_grad_() for p in parameters]
         out = norm(x, *leaves, eps if kind is dtype else 1e-5)
         wanted = seed if out.shape == seed.shape else seed[..., 0]

@@ -5,11 +5,8 @@ odd strides, above every one of them: the numbers are patched down, so that the 
 ones.  ``MASKED_TENSOR_STRIDES=1`` runs every sample of every entry in every layout.
 """
 
-import importlib
 import itertools
 import os
-import pkgutil
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -19,6 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 import masked_tensor as mt
+from masked_tensor import settings
 
 from .helpers import database, harness
 from .helpers.harness import Masked, is_record
@@ -28,44 +26,28 @@ from .oracles import FAMILY, ORACLES
 EVERYTHING = bool(os.environ.get("MASKED_TENSOR_STRIDES"))
 # Sizes from which on another path is taken, each with a value that tiny tensors exceed.
 THRESHOLDS = {
-    "counting.SMALLEST": 1,
-    "fill.SMALL_ZERO": 1,
-    "fill.SMALL_OTHER": 1,
-    "fill.CHUNK": 7,
-    "rules.choose.SMALL_OTHER": 1,
-    "rules.order.CHUNK": 7,
-    "rules.softmax.CHUNK": 7,
-    "rules.softmax.FUSED": 1,
-    "rules.topk.LARGE": 1,
-    "shared.chunks.CHUNK": 7,
-    "shared.chunks.LARGE": 2,
-    "shared.chunks.PIECE": 5,
-    "shared.chunks.STRETCH": 1,
-    "shared.standardize.SMALL": 1,
+    "COUNTED": 1,
+    "SMALL_ZERO": 1,
+    "SMALL_OTHER": 1,
+    "CHUNK": 7,
+    "LARGE": 2,
+    "PIECE": 5,
+    "STRETCH": 1,
+    "FORMULA": 1,
+    "FUSED": 1,
+    "BLOCKS": 1,
 }
-NO_THRESHOLDS = {"counting._EIGHT_ONES", "counting._FOUR_ONES", "counting._LOW_BYTES", "sparse.ranks._EXACT"}
-
-
-def numbers() -> set[str]:
-    """The names of all numbers in capitals that a module of the package holds, private ones included."""
-    found = set()
-    for module in pkgutil.walk_packages(mt.__path__, "masked_tensor."):
-        if module.name.endswith("__main__"):
-            continue
-        for name, value in vars(importlib.import_module(module.name)).items():
-            if type(value) is int and value > 64 and re.fullmatch("[A-Z_]+", name):
-                found.add(f"{module.name.removeprefix('masked_tensor.')}.{name}")
-    return found
+OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT"}  # strided tensors never ask
 
 
 def test_every_tuning_number_is_known() -> None:
-    assert numbers() == set(THRESHOLDS) | NO_THRESHOLDS
+    numbers = {name for name, value in vars(settings).items() if type(value) is int and name.isupper()}
+    assert numbers == set(THRESHOLDS) | OF_SPARSE_DATA
 
 
 def patched_down(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in THRESHOLDS.items():
-        module, _, number = name.rpartition(".")
-        monkeypatch.setattr(importlib.import_module(f"masked_tensor.{module}"), number, value)
+        monkeypatch.setattr(settings, name, value)
 
 
 def stepped(t: Tensor) -> Tensor:

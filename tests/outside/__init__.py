@@ -1,1 +1,1 @@
-"""Suites of other projects, run on demand: ``python -m tests.outside array_api``, ``numpy_ma`` or ``upstream``."""
+"""Suites of other projects, run on demand: ``python -m tests.outside numpy_ma`` or ``upstream``."""
