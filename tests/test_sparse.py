@@ -319,7 +319,7 @@ def test_no_silent_densification() -> None:
             call()
     for convert in CONVERT.values():
         x = convert(dense())
-        for call in (lambda: x.expand(3, 2, 4), lambda: x.roll(1, 0), lambda: x.diagonal(), lambda: x.tril()):  # noqa: B023
+        for call in (lambda: x.expand(999, 2, 4), lambda: x.roll(1, 0), lambda: x.diagonal(), lambda: x.tril()):  # noqa: B023
             with pytest.raises(
                 UnsupportedOpError, match=rf"has no form for masked tensors of layout {x.layout}; convert first: x.to_d"
             ):
