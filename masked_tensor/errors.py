@@ -77,9 +77,9 @@ class MaskedSizeError(RuntimeError):
 class UnsupportedOpError(NotImplementedError):
     """The op has no row in the table: no masked meaning is known for it.
 
-    >>> torch.fft.fft(masked_tensor([1.0, None]))
+    >>> torch.hash_tensor(masked_tensor([1.0, None]))
     Traceback (most recent call last):
-    masked_tensor.errors.UnsupportedOpError: aten::_fft_r2c has no masked meaning here (masked: ...
+    masked_tensor.errors.UnsupportedOpError: aten::hash_tensor has no masked meaning here (masked: ...
     """
 
 
