@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..compat import real
+from ..shared.sequences import Packing, packing_of
 
 
 class Rows:
@@ -85,6 +86,12 @@ class Rows:
         """The number of the row at each place, -1 where none is stored: (B, T)."""
         flat = torch.full((self.places,), -1, dtype=torch.int64, device=self.device)
         return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.grid)
+
+    @cached_property
+    def turns(self) -> tuple[Packing, Tensor]:
+        """The rows as a recurrent layer takes them, step by step, the longest sequence first; and the way back."""
+        way = packing_of(self.sizes, self.offsets[:-1])
+        return way, way.steps.argsort()
 
     def cut(self, first: int, last: int) -> tuple["Rows", Tensor]:
         """The places ``first`` to ``last`` of every sequence as a grid of their own, and which rows lie there; once."""

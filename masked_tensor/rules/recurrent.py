@@ -19,9 +19,11 @@ from ..compat import OpOverload
 from ..errors import hole, hole_in_state
 from ..op import Op
 from ..pair import Pair, Payload
+from ..rows import recurrent as packed
 from ..select import zeroed
 from ..settings import current
 from ..shared import sequences, terms
+from ..shared.recurrence import cast, states_of
 from ..shared.sequences import Net, Packing
 
 Operand = Pair | Tensor
@@ -40,7 +42,7 @@ def recurrent(
     batch_first: bool,
 ) -> tuple[Pair, ...]:
     """lstm, gru, rnn_tanh, rnn_relu over a padded batch (``hx``: a list for lstm)."""
-    x, states = pair.of(x), _states(hx)
+    x, states = pair.of(x), states_of(hx)
     if x.data.dim() != 3:
         raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
     net = Net(has_biases, num_layers, dropout, train, bidirectional)
@@ -74,37 +76,9 @@ def _packed(
 ) -> list[Tensor]:
     """The outputs ``(T, B, D)`` and the last states, without a padded step."""
     steps = data.flatten(0, 1).index_select(0, way.steps)
-    begin = [h.index_select(1, way.rows) for h in initial]
-    out, *last = sequences.run(op.overloadpacket, steps, way, begin, weights, net)
+    out, *ends = sequences.carried(op.overloadpacket, steps, way, initial, weights, net)
     spread = out.new_zeros(data.shape[0] * data.shape[1], out.shape[1]).index_copy(0, way.steps, out)
-    ends = [h0.to(h.dtype).index_copy(1, way.rows, h) for h, h0 in zip(last, initial, strict=True)]
     return [spread.view(*data.shape[:2], out.shape[1]), *ends]
-
-
-def cast(x: Pair, states: list[Pair], weights: list[Any]) -> tuple[Pair, list[Pair], list[Any]]:
-    """Operands of several dtypes in autocast's, if there is one around; elsewhere that is the kernel's to judge.
-
-    In inference mode torch ends autocast before a rule is called, and does not say whether it was on: but without it
-    such operands would be refused.
-    """
-    given = [x.data, *(h.data for h in states), *(w for w in weights if w is not None)]
-    device = x.data.device.type
-    if len({t.dtype for t in given}) == 1 or not _within_autocast() or torch.is_autocast_enabled(device):
-        return x, states, weights
-    dtype = torch.get_autocast_dtype(device)
-    first, *rest = (Pair(p.data.to(dtype), p.mask, p.payload) for p in (x, *states))
-    return first, rest, [w if w is None else w.to(dtype) for w in weights]
-
-
-def _within_autocast() -> bool:
-    """Whether a ``torch.autocast`` block is open, enabled or not: all that can be seen of it from below."""
-    depth = torch.autocast_increment_nesting()
-    torch.autocast_decrement_nesting()
-    return depth > 1
-
-
-def _states(hx: Any) -> list[Pair]:
-    return [pair.of(h) for h in (hx if isinstance(hx, list | tuple) else [hx])]
 
 
 def _given(hx: Any, states: list[Tensor]) -> Any:
@@ -169,7 +143,7 @@ def pad_packed(
 def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
     """lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell: one step."""
     given = [zeroed(pair.of(p)) if p is not None else None for p in params]
-    x, states, weights = cast(pair.of(x), _states(hx), given)
+    x, states, weights = cast(pair.of(x), states_of(hx), given)
     initial = [zeroed(h) for h in states]
     new = op(zeroed(x), _given(hx, initial), *weights)
     present = terms.present(x.mask, -1, True)
@@ -185,7 +159,7 @@ def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
 _NETS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
 ROWS = [
-    *(Op(f"{name}.input", recurrent, generic=True) for name in _NETS),
+    *(Op(f"{name}.input", recurrent, generic=True, rows=packed.recurrent) for name in _NETS),
     *(Op(f"{name}.data", recurrent_data, generic=True) for name in _NETS),
     *(Op(f"{name}_cell", cell, generic=True) for name in _NETS),
     Op("_pack_padded_sequence", pack_padded, generic=True),

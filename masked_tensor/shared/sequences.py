@@ -42,16 +42,40 @@ class Net:
 
 def packing(valid: Tensor) -> Packing:
     """The packing of the valid steps of ``valid``, ``(T, B)``.  Reads B numbers."""
-    lengths = masks.count(valid, 0).cpu()
+    rows, sizes, lengths = _longest_first(masks.count(valid, 0).cpu())
+    rows = rows.to(valid.device)
+    first = (~valid).to(torch.uint8).argsort(dim=0, stable=True)  # the valid steps of a row come first
+    steps = first[: len(sizes), rows] * valid.shape[1] + rows
+    return Packing(steps[_within(lengths, len(sizes), valid.device)], sizes, rows, lengths)
+
+
+def packing_of(lengths: list[int], starts: Tensor) -> Packing:
+    """The packing of sequences that lie one after the other, of those lengths, each from its place in ``starts``."""
+    rows, sizes, counts = _longest_first(torch.tensor(lengths))
+    rows = rows.to(starts.device)
+    steps = torch.arange(len(sizes), device=starts.device).unsqueeze(1) + starts[rows]
+    return Packing(steps[_within(counts, len(sizes), starts.device)], sizes, rows, counts)
+
+
+def _longest_first(lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The rows that have a step, longest first; how many of them have a step ``t``; how many steps each has."""
     order = lengths.argsort(descending=True, stable=True)
     rows = order[: int((lengths > 0).sum())]
     lengths = lengths[rows]
     longest = int(lengths[0]) if len(rows) else 0
-    sizes = (lengths > torch.arange(longest).unsqueeze(1)).sum(1)
-    rows = rows.to(valid.device)
-    first = (~valid).to(torch.uint8).argsort(dim=0, stable=True)[:longest, rows]  # the valid steps of a row come first
-    keep = torch.arange(longest, device=valid.device).unsqueeze(1) < lengths.to(valid.device)
-    return Packing((first * valid.shape[1] + rows)[keep], sizes, rows, lengths)
+    return rows, (lengths > torch.arange(longest).unsqueeze(1)).sum(1), lengths
+
+
+def _within(lengths: Tensor, longest: int, device: torch.device) -> Tensor:
+    return torch.arange(longest, device=device).unsqueeze(1) < lengths.to(device)
+
+
+def carried(
+    op: OpOverloadPacket, x: Tensor, way: Packing, initial: list[Tensor], weights: list[Tensor], net: Net
+) -> list[Tensor]:
+    """As :func:`run`, for all rows: the last state of one without a step is its initial one."""
+    out, *last = run(op, x, way, [h.index_select(1, way.rows) for h in initial], weights, net)
+    return [out, *(h0.to(h.dtype).index_copy(1, way.rows, h) for h, h0 in zip(last, initial, strict=True))]
 
 
 def run(
