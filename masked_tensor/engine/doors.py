@@ -21,7 +21,7 @@ from .checking import checked
 from .dispatcher import DOOR, below_autograd, composite, looped, makes
 from .members import stay_hard
 from .ports import enter, known, leave
-from .sparsely import on_sparse
+from .sparsely import on_sparse, refusal
 from .table import Entry
 from .tensor import MaskedTensor, equip
 
@@ -126,11 +126,7 @@ def safety_net(
             return looped(func)(*args, **kwargs)
         if composite(func):
             return func.decompose(*args, **kwargs)
-    layouts_met = [x.layout for x in tree_leaves((args, kwargs)) if type(x) is MaskedTensor]
-    sparse = next((layout for layout in layouts_met if layout is not torch.strided), None)
-    if sparse is not None:
-        raise errors.no_lifted_form(func.name(), sparse)
-    raise errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+    raise refusal(func, args, kwargs) or errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
 
 
 def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:

@@ -100,23 +100,22 @@ def _write_sparse(
 def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """``op(..., out=x)``."""
     arguments = schema(entry.overload).arguments
-    given = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
-    targets = [given.pop(name) for name in entry.outs]
+    named = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
+    targets = [named.pop(name) for name in entry.outs]
     if any(type(t) is not MaskedTensor for t in targets):
         raise errors.plain_target(entry.overload.name())
-    tensors = [t for t in tree_leaves(given) if isinstance(t, Tensor)]
+    tensors = [t for t in tree_leaves(named) if isinstance(t, Tensor)]
     if recording and any(t.requires_grad for t in [*targets, *tensors]):
         name = schema(entry.overload).name.rpartition("::")[2]
         raise RuntimeError(
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
-    positional = [enter(given.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in given]
-    rest = {k: enter(v, False) for k, v in given.items()}
-    if layouts.involved([*positional, *rest.values(), *(t._pair for t in targets)]):
-        raise refusal(
-            entry, positional, rest | {"out": [t._pair for t in targets]}, "out= would have to be stored anew"
-        )
+    sparse = refusal(entry.overload, (named, targets), {}, "out= would have to be stored anew")
+    if sparse is not None:
+        raise sparse
+    positional = [enter(named.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in named]
+    rest = {k: enter(v, False) for k, v in named.items()}
     result = entry.rule(*positional, **rest)
     results = result if isinstance(result, (list, tuple)) else (result,)
     for target, new in zip(targets, results, strict=True):

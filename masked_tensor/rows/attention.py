@@ -15,10 +15,10 @@ from torch import Tensor
 from .. import masks
 from ..compat import real
 from ..op import NoForm
-from ..pair import Pair, Payload
+from ..pair import Payload
 from ..select import select
 from .order import GRID, Order
-from .packed import Packed, made
+from .packed import Packed, made, noticed
 from .pattern import Rows, same
 from .views import faced
 
@@ -164,8 +164,8 @@ def _in_place_of(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:
     order: Order = tuple(tuple(a if a < GRID else next(new) for a in dim) for dim in query.order[:-1])
     values = out.unflatten(1, sizes) if len(sizes) > 1 else out if sizes else out.squeeze(1)
     order = (*order, (GRID + len(heads),))
-    whole = Packed(values, query.rows, order)
-    if seen is None or bool(seen.all()):
-        return made(values, whole)
+    if seen is None:
+        return made(values, Packed(values, query.rows, order))
     inner = (seen.unflatten(1, sizes) if len(sizes) > 1 else seen if sizes else seen.squeeze(1)).unsqueeze(-1)
-    return made(Pair(values, masks.fit(inner, values.shape), Payload.ANY), whole)
+    whole = noticed(Packed(values, query.rows, order, masks.fit(inner, values.shape), Payload.ANY))
+    return made(whole.operand(), whole)

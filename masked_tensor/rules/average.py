@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import OpOverload, tracked
+from ..compat import OpOverload
 from ..op import Op
-from ..pair import Pair, Payload
-from ..select import cleared, zeroed
+from ..pair import Pair
+from ..select import finished, zeroed
 from ..settings import current
 from ..shared import extents, windows
 from ..shared.windows import Window, each
@@ -81,11 +81,6 @@ def adaptive_avg_pool(op: OpOverload, x: Pair, output_size: Sequence[int], *, di
     mask = fraction > 0
     mean = data.to(exact) / torch.where(mask, fraction, 1)
     return finished(mean.to(data.dtype), masks.fit(mask, data.shape))
-
-
-def finished(data: Tensor, mask: Tensor) -> Pair:
-    """The pair of a fresh result; with a gradient to come the next op needs zeros."""
-    return Pair(cleared(data, mask), mask, Payload.ZERO) if tracked(data) else Pair(data, mask)
 
 
 ROWS = [

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import OpOverload, tracked
+from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair
 from ..rows import convolution as packed
 from ..rows.lifts import instead
-from ..select import cleared, zeroed
+from ..select import finished, zeroed
 from ..settings import current
 from ..shared import terms, windows
 from ..shared.windows import Window, each
@@ -163,7 +163,7 @@ def _convolved(
         mask = mask.repeat_interleave(data.shape[-dims - 1] // groups, 1)
     mask = mask if data.dim() == dims + 2 else mask.squeeze(0)
     mask = _with_parameters(masks.fit(mask, data.shape), *parameters, dims, groups, transposed)
-    return Pair(cleared(data, mask), mask, pair.Payload.ZERO) if tracked(data) else Pair(data, mask)
+    return finished(data, mask)
 
 
 def _batched(mask: Tensor, dims: int) -> Tensor:

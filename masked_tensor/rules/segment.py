@@ -12,8 +12,7 @@ from .. import errors, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import select
-
-IDENTITIES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -float("inf"), "min": float("inf")}
+from ..shared.identity import identity
 
 
 def segment_reduce(
@@ -34,7 +33,7 @@ def segment_reduce(
         where[name] = _known(extent, name)
     n = torch.segment_reduce(x.mask.to(torch.float64), "sum", **where)
     data = torch.segment_reduce(
-        select(x.data, x.mask, IDENTITIES.get(reduce, 0)),
+        select(x.data, x.mask, identity(reduce, x.data.dtype)),
         "sum" if reduce == "mean" else reduce,
         initial=initial,
         **where,

@@ -55,10 +55,8 @@ def scores(x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, lo
     if mask is not None:
         valid = valid & validity.looked_up(mask, x.shape, lambda d: place[d], index.shape[0])
     t = taken(x, mask)  # once: torch's engine cannot add up two gradients of most layouts
-    here = ravel(t.coordinate, x.shape, range(x.dim()))
     assert key is not None
-    assert here is not None
-    stored, order = here.sort()
+    stored, order = t.position(range(x.dim())).sort()
     score = _read(t.values[order], stored, key)
     if logits:
         o = outputs(t, (dim,), True, False)

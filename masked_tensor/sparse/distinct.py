@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from ..layouts import validity
-from ..layouts.keys import ravel
 from .places import Places, vacant
 from .reduction import finished, outputs, taken
 from .slices import arranged
@@ -56,9 +55,7 @@ def mode(
     t = taken(x, mask)
     o = outputs(t, dims, True, False)  # the last position of a slice of zeros is not 0
     s, v, ids = o.slices, t.values, o.slices.ids
-    along = ravel(t.coordinate, x.shape, dims)
-    along = torch.zeros_like(ids) if along is None else along
-    weight = torch.ones_like(ids)
+    weight, position = torch.ones_like(ids), t.position(dims)
     if s.zeros is not None:  # one more entry, which stands for all the zeros of its slice
         some = (s.zeros > 0).nonzero().view(-1)
         v, ids, weight = (
@@ -66,13 +63,13 @@ def mode(
             torch.cat((ids, some)),
             torch.cat((weight, s.zeros[some])),
         )
-        along = torch.cat((along, vacant(t, o, dims, last=True)[some]))
-    order = arranged(ids, v.detach(), along)
+        position = torch.cat((position, vacant(t, o, dims, last=True)[some]))
+    order = arranged(ids, v.detach(), position)
     if order.numel() == 0:
-        value, where = v.new_zeros(s.number), along.new_zeros(s.number)
+        value, where = v.new_zeros(s.number), position.new_zeros(s.number)
     else:
         place = order[_last_of_longest(v.detach()[order], ids[order], weight[order], s.number)]
-        value, where = v[place], along[place]
+        value, where = v[place], position[place]
     return finished(value, o, x, dims, keepdim, None, None), finished(where, o, x, dims, keepdim, None, None)
 
 

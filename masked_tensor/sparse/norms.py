@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import expect_shape
-from ..layouts.keys import find, ravel
+from ..layouts.keys import find
 from ..shared.chunks import rounds
 from .along import grouped, returned
 from .reduction import Taken, taken
@@ -74,11 +74,11 @@ def normalized_by(
 
 
 def _scaled(t: Taken, v: Tensor, along: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    place = ravel(t.coordinate, t.x.shape, along)
+    place = t.position(along)
     for name, parameter, apply in (("weight", weight, torch.mul), ("bias", bias, torch.add)):
         if parameter is not None:
             expect_shape(name, parameter, [t.x.shape[d] for d in along])
-            v = apply(v, parameter.reshape(-1) if place is None else parameter.reshape(-1)[place])
+            v = apply(v, parameter.reshape(-1)[place])
     return returned(t, v.to(t.values.dtype), 0)
 
 
@@ -88,8 +88,7 @@ def local_response_norm(x: Tensor, mask: Tensor | None, size: int, alpha: float,
     The neighbours are looked up in the sorted positions of the stored values.
     """
     t = taken(x, mask)
-    place, channel = ravel(t.coordinate, x.shape, range(x.dim())), t.coordinate(1)
-    assert place is not None
+    place, channel = t.position(range(x.dim())), t.coordinate(1)
     table, order = place.sort()
     squares = (t.values * t.values)[order]
     near = torch.zeros_like(t.values)

@@ -6,7 +6,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..layouts.keys import ravel
 from . import slices
 from .places import vacant
 from .reduction import Outputs, Taken, check_nonempty, finished, outputs, taken
@@ -45,15 +44,13 @@ def extreme(
 def _extreme(t: Taken, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[Tensor, Tensor]:
     s = o.slices
     v = t.values if largest else mirrored(t.values)
-    along = ravel(t.coordinate, t.x.shape, dims)
-    if along is None:
-        along = torch.zeros_like(v, dtype=torch.int64)
+    position = t.position(dims)
     best = slices.stored_maximum(v.detach(), s)
     hit = v == s.to_values(best)
     if v.is_floating_point():
         hit |= v.isnan()
     none = torch.iinfo(torch.int64).max
-    first = along.new_full((s.number,), none).scatter_reduce(0, s.ids[hit], along[hit], "amin")
+    first = position.new_full((s.number,), none).scatter_reduce(0, s.ids[hit], position[hit], "amin")
     mirror = 0 if largest else slices.mirrored_zero(v.dtype)
     value = slices.maximum(v, s, mirror)
     if s.zeros is not None:

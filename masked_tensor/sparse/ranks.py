@@ -5,7 +5,6 @@ values.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -14,37 +13,58 @@ from torch import Tensor
 
 from .. import settings
 from ..shared.interpolation import interpolated
-from .reduction import finished, outputs, taken
-from .slices import Slices, arranged, total
+from .reduction import Outputs, Taken, finished, outputs, taken
+from .slices import arranged, total
 
 
-@dataclass(eq=False)
 class Ordered:
-    """The valid elements of every slice in order: the zeros that nobody stores lie behind its negative values."""
+    """The valid elements of every slice in order, NaN last: the zeros that nobody stores lie behind the negative ones.
 
-    values: Tensor  #: the stored ones, slice by slice (NaN last)
-    slices: Slices
-    negative: Tensor  #: how many of each slice are negative
+    A sort is stable.  From the greatest down (``descending``) only what is stored can be asked for.
+    """
+
+    def __init__(self, t: Taken, o: Outputs, descending: bool = False) -> None:
+        if t.values.is_complex():
+            raise RuntimeError(f"complex numbers have no order, got {t.values.dtype}")
+        self.slices = s = o.slices
+        self.order = arranged(s.ids, t.values.detach(), descending=descending)
+        self.values = t.values[self.order]  #: the stored ones, slice by slice
+        self.start = s.stored.cumsum(0) - s.stored  #: where each slice begins among them
+        self.negative = None if s.zeros is None else total(t.values.detach() < 0, s)  #: how many of each slice are
+        self.nans = total(t.values.detach() != t.values.detach(), s)
 
     def at(self, rank: Tensor) -> Tensor:
         """The element of every slice at ``rank`` (one or more per slice)."""
         if self.values.shape[0] == 0:
             return self.values.new_zeros(rank.shape)
-        s = self.slices
-        per_slice = (-1, *[1] * (rank.dim() - 1))
-        start, negative = (s.stored.cumsum(0) - s.stored).view(per_slice), self.negative.view(per_slice)
-        rank = rank.minimum((s.count - 1).clamp_min(0).view(per_slice))
-        if s.zeros is None:
-            return self.values[(start + rank).clamp_max(self.values.shape[0] - 1)]
-        zeros = s.zeros.view(per_slice)
-        place = start + torch.where(rank < negative, rank, rank - zeros)
-        picked = self.values[place.clamp(0, self.values.shape[0] - 1)]
+        picked = self.values[self.place(rank)]
+        if self.slices.zeros is None or self.negative is None:
+            return picked
+        negative, zeros = (per_slice(n, rank.dim()) for n in (self.negative, self.slices.zeros))
+        rank = self._within(rank)
         return torch.where((rank >= negative) & (rank < negative + zeros), 0, picked)
 
+    def place(self, rank: Tensor) -> Tensor:
+        """Where it is among the values (anywhere, if it is a zero that nobody stores)."""
+        rank = self._within(rank)
+        if self.slices.zeros is not None and self.negative is not None:
+            negative, zeros = (per_slice(n, rank.dim()) for n in (self.negative, self.slices.zeros))
+            rank = torch.where(rank < negative, rank, rank - zeros)
+        return (per_slice(self.start, rank.dim()) + rank).clamp(0, max(self.values.shape[0] - 1, 0))
 
-def ordered(v: Tensor, s: Slices) -> Ordered:
-    """The stored values sorted inside their slices."""
-    return Ordered(v[arranged(s.ids, v.detach())], s, total(v.detach() < 0, s))
+    def _within(self, rank: Tensor) -> Tensor:
+        return rank.minimum(per_slice((self.slices.count - 1).clamp_min(0), rank.dim()))
+
+    def middle(self, skip_nan: bool) -> Tensor:
+        """The rank of the lower median: that of the first NaN, if there is one and ``skip_nan`` is not asked for."""
+        number = self.slices.count - self.nans
+        lower = (number - 1).clamp_min(0) // 2
+        return lower if skip_nan else torch.where(self.nans > 0, number, lower)
+
+
+def per_slice(number: Tensor, dim: int) -> Tensor:
+    """One number per slice, shaped to broadcast with ``dim`` dimensions, the first of them the slices."""
+    return number.view(-1, *[1] * (dim - 1))
 
 
 def median(
@@ -60,14 +80,9 @@ def median(
     """The lower median; NaN (integers: 0) where nothing is valid, or nothing but NaN."""
     t = taken(x, mask)
     o = outputs(t, dims, False, fill_value is not None or min_count == 0)
-    s = o.slices
-    nans = total(t.values != t.values, s)
-    number = s.count - nans if skip_nan else s.count
-    result = ordered(t.values, s).at((number - 1).clamp_min(0) // 2)
-    if t.values.is_floating_point():
-        result = torch.where((number <= 0) | (nans > 0) & (not skip_nan), torch.nan, result)
-    else:
-        result = torch.where(number <= 0, 0, result)
+    s = Ordered(t, o)
+    empty = s.slices.count == (s.nans if skip_nan else 0)
+    result = torch.where(empty, torch.nan if t.values.is_floating_point() else 0, s.at(s.middle(skip_nan)))
     return finished(result, o, x, dims, keepdim, fill_value, min_count)
 
 
@@ -89,15 +104,11 @@ def quantile(
     share = q if isinstance(q, Tensor) else t.values.new_tensor(q)
     torch.quantile(t.values.new_zeros(1), share.detach(), interpolation=interpolation)  # for its checks of arguments
     o = outputs(t, dims, False, fill_value is not None)
-    s = o.slices
-    nans = total(t.values.isnan(), s)
-    highest = (s.count - 1).clamp_min(0)
+    s = Ordered(t, o)
     wide = share.double() if prod(x.shape[d] for d in dims) > settings.EXACT else share
-    per_slice = (-1, *[1] * share.dim())
-    if skip_nan:
-        rank = wide * (highest - nans).clamp_min(0).view(per_slice)
-    else:
-        rank = torch.where((nans > 0).view(per_slice), highest.view(per_slice), wide * highest.view(per_slice))
-    result = interpolated(ordered(t.values, s).at, rank, interpolation)
-    result = torch.where((s.count == 0).view(per_slice), torch.nan, result)
+    count, highest, nans = (
+        per_slice(n, share.dim() + 1) for n in (s.slices.count, (s.slices.count - 1).clamp_min(0), s.nans)
+    )
+    rank = wide * (highest - nans).clamp_min(0) if skip_nan else torch.where(nans > 0, highest, wide * highest)
+    result = torch.where(count == 0, torch.nan, interpolated(s.at, rank, interpolation))
     return finished(result, o, x, dims, keepdim, fill_value, None)

@@ -38,6 +38,11 @@ class Taken:
         position: Tensor = of(self.x).coordinate(self.x, dim)
         return position if self.kept is None else position[self.kept]
 
+    def position(self, dims: Sequence[int]) -> Tensor:
+        """The row-major position of every value along ``dims``; 0 if these are none."""
+        key = ravel(self.coordinate, self.x.shape, dims)
+        return torch.zeros_like(self.values, dtype=torch.int64) if key is None else key
+
 
 def taken(x: Tensor, mask: Tensor | None) -> Taken:
     """The values of ``x`` that the mask (None: all) shows."""
@@ -72,9 +77,7 @@ def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) 
     if offsets is not None and tabled(full, t.values.shape[0]):
         slices = Slices(full, None, offsets, None)
         return _counted(Outputs(slices, torch.arange(full, device=offsets.device), sizes), t, dims)
-    key = ravel(t.coordinate, shape, kept)
-    if key is None:
-        key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
+    key = t.position(kept)
     if all_of_them or (everywhere and t.mask is None) or tabled(full, key.shape[0]):
         return _counted(numbered(key, sizes), t, dims)
     more = validity.outputs(t.mask, shape, dims, key.device) if everywhere and not t.inside else key[:0]
