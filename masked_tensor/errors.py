@@ -162,10 +162,10 @@ def _first(shape: Sequence[int], whole: Sequence[int]) -> bool:
     return all(size in (1, wanted) for size, wanted in zip(shape, whole, strict=False))
 
 
-def expect_shape(name: str, given: Tensor, *shapes: Sequence[int]) -> None:
+def expect_shape(name: str, x: Tensor, *shapes: Sequence[int]) -> None:
     """Raises unless ``given`` has one of ``shapes``, as torch's kernels do; a rule of several ops would broadcast."""
-    if not any(tuple(given.shape) == tuple(shape) for shape in shapes):
-        raise RuntimeError(f"{name} must have shape {tuple(shapes[0])}, got {tuple(given.shape)}")
+    if not any(tuple(x.shape) == tuple(shape) for shape in shapes):
+        raise RuntimeError(f"{name} must have shape {tuple(shapes[0])}, got {tuple(x.shape)}")
 
 
 FUNCTIONAL_FORMS = (

@@ -55,7 +55,7 @@ def _turned(x: Any, dim: int, name: str) -> MaskedTensor:
     others = [d for d in range(1, small.dim()) if d != dim]
     steps = masks.any(small, others, keepdim=True) if others else small
     first, last = extents.ends(steps, dim)
-    place = extents.along(torch.arange(size, device=first.device), dim, small.dim())
+    place = extents.on_axis(torch.arange(size, device=first.device), dim, small.dim())
     index = (place + (first if name == "to_left" else last + 1)) % size
     data, mask = (extents.take(v, dim, index) for v in (pair.data, small))
     return out(Pair(data, masks.fit(mask, data.shape), pair.payload))

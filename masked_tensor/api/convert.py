@@ -47,7 +47,7 @@ def get_data(x: MaskedTensor) -> Tensor:
     if layouts.is_sparse(pair.data):
         values, valid = layouts.values(pair.data), layouts.values(pair.mask)
         return layouts.with_values(pair.data, select.guard(values, valid).clone())
-    if x._given:  # what a compiled function knows of its inputs it knows for good
+    if x._graph_input:  # what a compiled function knows of its inputs it knows for good
         return select.guard(pair.data, pair.mask).clone()
     if x._packed is not None:
         return select.guard(pair.data, pair.mask).clone()

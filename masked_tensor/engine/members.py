@@ -23,7 +23,7 @@ def family_of(x: MaskedTensor) -> aliasing.Family:
         with aliasing.LOCK:
             if x._family is None:
                 family = aliasing.Family(x._pair)
-                family.given = x._given
+                family.graph_input = x._graph_input
                 x._family = family
         _attend(x)
     founded: aliasing.Family = x._family
@@ -67,7 +67,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
         new = Pair(new.data, new.mask.clone(), new.payload)
     if x._lent and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
-    if x._given or (x._family is not None and x._family.given):
+    if x._graph_input or (x._family is not None and x._family.graph_input):
         new = _written_to_input(pair, new)
     if new.data is not pair.data:
         pair.data.copy_(new.data)

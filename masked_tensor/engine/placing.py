@@ -17,7 +17,7 @@ from .tensor import MaskedTensor, pair_of
 
 def place(x: MaskedTensor, key: Any, value: Any) -> bool:
     """Writes ``value`` at ``key``, which is of positions alone; False if it is no simple case: nothing was written."""
-    if x._packed is not None or x._given or type(x._pair.data) is not Tensor or not _simple(x, value):
+    if x._packed is not None or x._graph_input or type(x._pair.data) is not Tensor or not _simple(x, value):
         return False
     data = x._pair.data
     part = data[key]
@@ -42,7 +42,7 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
 
 def _simple(x: MaskedTensor, value: Any) -> bool:
     """Whether autograd has no part in it, no mask is hard, and the value is of the kind of ``x``."""
-    if x._family is not None and (x._family.hard or x._family.given):
+    if x._family is not None and (x._family.hard or x._family.graph_input):
         return False
     if x._pair.data.layout is not torch.strided or transforming() or torch.is_inference_mode_enabled():
         return False

@@ -56,7 +56,7 @@ class MaskedTensor(Methods):
     _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
     _born: int = 0  # the number of tracked writes that this member's own history reflects
     _entered: Any = None  # (pair, version, what all tracked uses share)
-    _given: bool = False  # while compiling: an input of the graph
+    _graph_input: bool = False  # while compiling: an input of the graph
     _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
@@ -83,7 +83,7 @@ class MaskedTensor(Methods):
             mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
         result = wrap(Pair(inner["_data"], mask, payload))
         result._view = mask, inner["_bytes"]
-        result._given = type(mask) is not Tensor
+        result._graph_input = type(mask) is not Tensor
         cells.look_up(result)
         return result
 

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from .. import errors, layouts, sparse
 from ..engine.tensor import MaskedTensor
-from .entrance import Given, Number, entered, finished
+from .entrance import Given, Number, entered, handed_out
 from .form import aten
 from .loss import NAN, reduction_number, run_loss, sides
 
@@ -104,4 +104,4 @@ def _sparse(
         scores.data, scores.mask, target.data, target.mask, weight, number, ignore_index, logits=logits
     )
     masked = scores.masked or target.masked
-    return finished(result, masked, NAN if reduction == "mean" else 0.0, fill_value)
+    return handed_out(result, masked, NAN if reduction == "mean" else 0.0, fill_value)

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from .. import errors, layouts, sparse
-from .entrance import Given, entered, finished, run
+from .entrance import Given, entered, handed_out, run
 from .form import aten
 
 
@@ -55,14 +55,14 @@ def _sparse_unique(name: str, x: Given, verb: Callable[..., Any], return_inverse
         raise errors.UnsupportedOpError(
             f"masked_tensor.{name} of a {x.data.layout} input has no inverse; give it input.to_dense()"
         )
-    values, counts = (finished(r, x.masked, 0) for r in verb(x.data, x.mask))
+    values, counts = (handed_out(r, x.masked, 0) for r in verb(x.data, x.mask))
     return (values, counts) if return_counts else values
 
 
 def _unique_results(given: Given, results: Any, return_inverse: bool, return_counts: bool) -> Any:
-    wanted = [finished(results[0], given.masked, 0)]
+    wanted = [handed_out(results[0], given.masked, 0)]
     if return_inverse:
-        wanted.append(finished(results[1], given.masked, 0))
+        wanted.append(handed_out(results[1], given.masked, 0))
     if return_counts:
-        wanted.append(finished(results[2], given.masked, 0))
+        wanted.append(handed_out(results[2], given.masked, 0))
     return wanted[0] if len(wanted) == 1 else tuple(wanted)

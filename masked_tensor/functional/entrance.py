@@ -113,7 +113,7 @@ def enough(
     return masks.count(mask, dims, keepdim) >= min_count
 
 
-def finished(
+def handed_out(
     result: Pair | Tensor, masked: bool, empty: Number, fill_value: Number | None = None, valid: Tensor | None = None
 ) -> Tensor:
     """What the caller gets: a MaskedTensor, or plain data, ``fill_value`` (else ``empty``) where nothing is valid."""

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, enough, entered, finished, ordered, run
+from .entrance import Number, enough, entered, handed_out, ordered, run
 from .form import aten, sparse_result
 
 
@@ -97,7 +97,7 @@ def _position(
         )
         return sparse_result(data, valid, given.masked, 0, fill_value)
     result = run(op, given.x, dim, keepdim)
-    return finished(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count, fill_value))
+    return handed_out(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count, fill_value))
 
 
 def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:
@@ -112,6 +112,6 @@ def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any,
         values, indices = (sparse_result(*r, given.masked, e) for r, e in zip(results, (empty, 0), strict=True))
         return values if dim is None else kind((values, indices))
     if dim is None:
-        return finished(run(op.default, given.x), given.masked, empty)
+        return handed_out(run(op.default, given.x), given.masked, empty)
     values, indices = run(op.dim, given.x, dim, keepdim)
-    return kind((finished(values, given.masked, empty), finished(indices, given.masked, 0)))
+    return kind((handed_out(values, given.masked, empty), handed_out(indices, given.masked, 0)))

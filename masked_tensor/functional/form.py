@@ -11,7 +11,7 @@ from .. import layouts, shapes, sparse
 from ..compat import OpOverload
 from ..engine.ports import leave
 from ..pair import Pair
-from .entrance import Dim, Given, Number, check_fill, enough, entered, finished, run
+from .entrance import Dim, Given, Number, check_fill, enough, entered, handed_out, run
 
 aten = torch.ops.aten
 
@@ -61,7 +61,7 @@ def reduced(
         return _sparse(form, given, dims, keepdim, fill_value, min_count, **params)
     result = form.call(given.x, dims, keepdim, **params)
     valid = enough(given, dims, keepdim, min_count, fill_value)
-    return finished(result, given.masked, form.empty, fill_value, valid)
+    return handed_out(result, given.masked, form.empty, fill_value, valid)
 
 
 def _sparse(
@@ -94,4 +94,4 @@ def sparse_result(
     check_fill(fill_value, data.dtype)
     if masked:
         return leave(layouts.valid_outputs(data, valid))
-    return data if valid is None else finished(Pair(data, valid), False, empty)
+    return data if valid is None else handed_out(Pair(data, valid), False, empty)

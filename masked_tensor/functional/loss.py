@@ -18,7 +18,7 @@ from ..pair import Pair
 from ..select import select
 from ..shared.averaging import NONE, reduced
 from ..sparse.lifts import on_values
-from .entrance import Given, Number, entered, finished, refuse, run
+from .entrance import Given, Number, entered, handed_out, refuse, run
 from .form import aten
 
 NAN = float("nan")
@@ -139,25 +139,25 @@ def loss(
 ) -> Tensor:
     """``op(input, target, *before, reduction, *after)`` on pairs."""
     first, second, fill_value = sides(input, target, masking)
-    given = [first, second, *(entered(b, None, "weight") if isinstance(b, Tensor) else b for b in before)]
-    return run_loss(op, given, reduction, fill_value, after, **keywords)
+    arguments = [first, second, *(entered(b, None, "weight") if isinstance(b, Tensor) else b for b in before)]
+    return run_loss(op, arguments, reduction, fill_value, after, **keywords)
 
 
 def run_loss(
     op: Any,
-    given: Sequence[Any],
+    arguments: Sequence[Any],
     reduction: str,
     fill_value: Number | None,
     after: tuple[Any, ...] = (),
     name: str = "",
     **keywords: Any,
 ) -> Tensor:
-    """``op(*given, reduction, *after)``; of sparse operands by the element, if the op is such a loss.
+    """``op(*arguments, reduction, *after)``; of sparse operands by the element, if the op is such a loss.
 
     ``name`` is what the caller is called, if not as the op.
     """
     number = reduction_number(reduction)
-    operands = [g for g in given if type(g) is Given]
+    operands = [g for g in arguments if type(g) is Given]
     if any(layouts.is_sparse(x.data) for x in operands):
         if table.ENTRIES[op].op.sparse is not on_values:
             for x in operands:
@@ -165,12 +165,12 @@ def run_loss(
 
         def entries(*tensors: Tensor) -> Tensor:
             found = iter(tensors)
-            result: Tensor = op(*(next(found) if type(g) is Given else g for g in given), NONE, *after, **keywords)
+            result: Tensor = op(*(next(found) if type(g) is Given else g for g in arguments), NONE, *after, **keywords)
             return result
 
         return sparse_loss(entries, operands, reduction, fill_value)
-    result = run(op, *(g.x if type(g) is Given else g for g in given), number, *after, **keywords)
-    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
+    result = run(op, *(g.x if type(g) is Given else g for g in arguments), number, *after, **keywords)
+    return handed_out(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
 
 
 def sparse_loss(
@@ -184,7 +184,7 @@ def sparse_loss(
     masked = any(x.masked for x in operands)
     if valid is None:
         return leave(layouts.valid_outputs(data, valid)) if masked else data
-    return finished(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)
+    return handed_out(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)
 
 
 def in_python(
@@ -201,4 +201,4 @@ def in_python(
         mask = mask if x.mask is None else masks.both(mask, x.mask)
     entries = function(mask, *(select(x.data.expand(shape), mask, 1) for x in operands))
     result = reduced(entries.data, entries.mask, number)
-    return finished(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
+    return handed_out(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)

@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import layouts, shapes, sparse
 from ..pair import Pair
 from ..sparse import laws
-from .entrance import Dim, Given, Number, entered, finished, run
+from .entrance import Dim, Given, Number, entered, handed_out, run
 from .form import Form, aten, over, reduced
 
 _NAN = float("nan")
@@ -157,9 +157,9 @@ def dist(
             shapes_of = f"{tuple(first.data.shape)} and {tuple(second.data.shape)}"
             raise ValueError(f"dist with a sparse input does not broadcast: both must have one shape, got {shapes_of}")
         data, valid = sparse.dist(first.data, second.data, sparse.both(first.mask, second.mask), float(p))
-        return finished(Pair(data, valid), masked, 0.0, fill_value)
+        return handed_out(Pair(data, valid), masked, 0.0, fill_value)
     result = run(aten.dist.default, first.x, second.x, p)
-    return finished(result, masked, 0.0, fill_value)
+    return handed_out(result, masked, 0.0, fill_value)
 
 
 def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:

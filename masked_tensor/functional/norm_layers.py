@@ -11,7 +11,7 @@ from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..select import select
 from ..sparse import layers
-from .entrance import Given, entered, finished, in_pattern, run
+from .entrance import Given, entered, handed_out, in_pattern, run
 from .form import aten
 
 
@@ -94,14 +94,14 @@ def local_response_norm(
         return in_pattern(given, sparse.local_response_norm(given.data, given.mask, size, alpha, beta, k))
     x = Given(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
     data = F.local_response_norm(x.data, size, alpha, beta, k)
-    return finished(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
+    return handed_out(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
 
 
 def normed(op: Any, form: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
     """The op on strided data, or its sparse form, which takes the same arguments."""
     given = entered(input, mask)
     if not layouts.is_sparse(given.data):
-        return finished(run(op, given.x, *arguments), given.masked, 0)
+        return handed_out(run(op, given.x, *arguments), given.masked, 0)
     for parameter in arguments:
         if isinstance(parameter, Tensor) and (type(parameter) is MaskedTensor or layouts.is_sparse(parameter)):
             raise TypeError(

@@ -6,7 +6,7 @@ from torch import Tensor
 from .. import layouts, shapes, sparse
 from ..pair import Pair
 from ..select import select
-from .entrance import entered, finished, in_pattern, run
+from .entrance import entered, handed_out, in_pattern, run
 from .form import aten
 
 
@@ -41,4 +41,4 @@ def normalize(
     if type(given.x) is not Pair:
         return given.data / divisor
     data, mask = given.x.data, given.x.mask
-    return finished(Pair(select(data, mask, 0) / divisor, mask), given.masked, 0)
+    return handed_out(Pair(select(data, mask, 0) / divisor, mask), given.masked, 0)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, enough, entered, finished, ordered, restored, run
+from .entrance import Number, enough, entered, handed_out, ordered, restored, run
 from .extremes import one_dim
 from .form import aten, sparse_result
 
@@ -72,7 +72,7 @@ def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | 
         results = sparse_result(*values, given.masked, _NAN), sparse_result(*indices, given.masked, 0)
         return torch.return_types.mode(results)
     values, indices = run(aten.mode.default, given.x, dim, keepdim)
-    return torch.return_types.mode((finished(values, given.masked, _NAN), finished(indices, given.masked, 0)))
+    return torch.return_types.mode((handed_out(values, given.masked, _NAN), handed_out(indices, given.masked, 0)))
 
 
 def quantile(
@@ -146,7 +146,7 @@ def _median(
             result = restored(result, shape)
     else:
         result = run(op.dim, given.x, dim, keepdim)[0]
-    return finished(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count, fill_value))
+    return handed_out(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count, fill_value))
 
 
 def _quantile(
@@ -169,4 +169,4 @@ def _quantile(
         return sparse_result(data, valid, given.masked, _NAN)
     overload = op.default if isinstance(q, Tensor) else op.scalar
     result = run(overload, given.x, q, dim, keepdim, interpolation=interpolation)
-    return finished(result, given.masked, _NAN, fill_value)
+    return handed_out(result, given.masked, _NAN, fill_value)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import layouts, shapes, sparse
 from ..sparse import laws
-from .entrance import Given, entered, finished, in_pattern, run
+from .entrance import Given, entered, handed_out, in_pattern, run
 from .form import aten
 
 
@@ -76,7 +76,7 @@ def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = input if type(input) is Given else entered(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
         return _sparse(sparse.scan, lambda row, _: [run(op, row, 1)], given, dim)[0]
-    return finished(run(op, given.x, dim), given.masked, 0)
+    return handed_out(run(op, given.x, dim), given.masked, 0)
 
 
 def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
@@ -85,7 +85,7 @@ def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
     if layouts.is_sparse(given.data):
         return kind(_sparse(sparse.scan_extreme, partial(run, op), given, dim))
     values, indices = run(op, given.x, dim)
-    return kind((finished(values, given.masked, 0), finished(indices, given.masked, 0)))
+    return kind((handed_out(values, given.masked, 0), handed_out(indices, given.masked, 0)))
 
 
 def _sparse(scan: Callable[..., Any], rule: Callable[..., Any], x: Given, dim: int) -> list[Tensor]:

@@ -10,7 +10,7 @@ from ..engine.ports import leave
 from ..pair import Pair
 from ..rules import softmax as rules
 from ..sparse import laws
-from .entrance import Given, entered, finished, in_pattern, refuse, whole
+from .entrance import Given, entered, handed_out, in_pattern, refuse, whole
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 
@@ -122,4 +122,4 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: Mode, log: bo
     result = rules.softmax(whole(given), dim, log=log, mode=mode)
     if mode == "none" and not given.masked:
         return result.data  # NaN where nothing is valid
-    return finished(result, given.masked, empty)
+    return handed_out(result, given.masked, empty)

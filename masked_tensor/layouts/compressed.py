@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .keys import unravel
+from .positions import unravel
 
 _BY_ROWS = (torch.sparse_csr, torch.sparse_bsr)
 
@@ -69,8 +69,8 @@ def _stored(x: Tensor, offsets: Tensor, plain: Tensor, row: bool) -> Tensor:
 
 def runs(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     """Offsets of the slices along ``dims`` if each is one run of the stored values, else None."""
-    along = {torch.sparse_csr: (1,), torch.sparse_csc: (0,)}.get(x.layout)
-    return _rising(*indices(x)) if tuple(dims) == along and x.dim() == 2 else None
+    within = {torch.sparse_csr: (1,), torch.sparse_csc: (0,)}.get(x.layout)
+    return _rising(*indices(x)) if tuple(dims) == within and x.dim() == 2 else None
 
 
 def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:

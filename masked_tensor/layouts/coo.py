@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .keys import unravel
+from .positions import unravel
 
 
 def canonical(x: Tensor) -> Tensor:

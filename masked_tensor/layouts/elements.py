@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from . import compressed, coo, strided
-from .keys import find, ravel
+from .positions import find, ravel
 
 
 class Verbs(Protocol):

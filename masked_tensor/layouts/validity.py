@@ -15,7 +15,7 @@ from ..pair import Pair
 from . import strided
 from .elements import at as values_at
 from .elements import canonical, is_sparse, keys, of, same_pattern, values, with_values
-from .keys import Coordinate, find, ordered, ravel, tabled, unravel
+from .positions import Coordinate, find, ordered, ravel, tabled, unravel
 
 
 def specified_mask(x: Tensor) -> Tensor:

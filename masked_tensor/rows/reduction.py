@@ -47,8 +47,8 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
                     raise NoForm
                 flat = _flat(x)
                 chosen = rule if counted else run(x, rule, op)
-                given = {} if dim is None else {"dim": 0 if isinstance(dim, int) else [0]}
-                result = chosen(pair.of(flat) if counted else flat, *lead, **given, **rest)
+                over = {} if dim is None else {"dim": 0 if isinstance(dim, int) else [0]}
+                result = chosen(pair.of(flat) if counted else flat, *lead, **over, **rest)
                 return _scalars(result, (1,) * len(x.order) if keepdim else ())
             if segments is None or x.inner is not None or rest.get("dtype") is not None:
                 raise NoForm

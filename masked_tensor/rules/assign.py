@@ -15,7 +15,7 @@ from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import guard
 from .choose import masked_fill
-from .index import Key, narrowed, negated, plain_keys, safe, within
+from .index import Index, bare_indices, narrowed, negated, safe, within
 from .scatter import accumulate_at, extended, redirected
 
 
@@ -41,42 +41,42 @@ def zero(x: Pair) -> Pair:
 
 
 def index_put(
-    x: Pair | Tensor, indices: Sequence[Key], values: Pair | Tensor, accumulate: bool = False, unsafe: bool = False
+    x: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Pair:
     """``x[indices] = values``, or ``+=`` where every occurrence of an index counts."""
     x, values = pair.of(x), pair.of(values)
-    keys, valid = plain_keys(indices)
+    bare, valid = bare_indices(indices)
     if accumulate:
-        return accumulate_at(x, keys, valid, values)
+        return accumulate_at(x, bare, valid, values)
     # Where a valid entry overwrites a masked one, torch sends the slot's gradient to both.
     values = Pair(guard(values.data, values.mask), values.mask, values.payload)
     if valid is None:
-        data = torch.ops.aten.index_put(x.data, keys, values.data)
-        return Pair(data, _mask_put(x.mask, keys, values.mask, data.shape), both_zero(x, values))
-    first = next(i for i, k in enumerate(keys) if k is not None)
+        data = torch.ops.aten.index_put(x.data, bare, values.data)
+        return Pair(data, _mask_put(x.mask, bare, values.mask, data.shape), both_zero(x, values))
+    first = next(i for i, k in enumerate(bare) if k is not None)
     size = x.data.shape[first]
-    keys[first] = redirected(keys[first], valid, size)  # type: ignore[arg-type]  # the first that is not None
-    data = torch.ops.aten.index_put(extended(x.data, first), keys, values.data).narrow(first, 0, size)
-    mask = torch.ops.aten.index_put(extended(x.mask, first), keys, values.mask).narrow(first, 0, size)
+    bare[first] = redirected(bare[first], valid, size)  # type: ignore[arg-type]  # the first that is not None
+    data = torch.ops.aten.index_put(extended(x.data, first), bare, values.data).narrow(first, 0, size)
+    mask = torch.ops.aten.index_put(extended(x.mask, first), bare, values.mask).narrow(first, 0, size)
     return Pair(data, mask, both_zero(x, values))
 
 
-def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Key], values: Pair | Tensor) -> Pair:
+def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor) -> Pair:
     """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values``, with 0 for values where ``mask`` is False."""
     x = pair.of(x)
-    keys, valid = plain_keys(within(x.data, indices))
-    return accumulate_at(x, keys, valid, masked_fill(values, negated(mask), 0))
+    bare, valid = bare_indices(within(x.data, indices))
+    return accumulate_at(x, bare, valid, masked_fill(values, negated(mask), 0))
 
 
-def _mask_put(mask: Tensor, keys: Sequence[Tensor | None], value: Tensor, shape: Sequence[int]) -> Tensor:
+def _mask_put(mask: Tensor, indices: Sequence[Tensor | None], value: Tensor, shape: Sequence[int]) -> Tensor:
     small = masks.compact(value)
     if small.numel() == 1:  # one validity for all that is written: constant dimensions stay so
-        valid, rest, key = small.reshape(()), narrowed(mask, keys), keys[0]
-        if len(keys) == 1 and key is not None and key.dtype is torch.bool:  # bit by bit, without positions
+        valid, rest, key = small.reshape(()), narrowed(mask, indices), indices[0]
+        if len(indices) == 1 and key is not None and key.dtype is torch.bool:  # bit by bit, without positions
             chosen = key.reshape(key.shape + (1,) * (mask.dim() - key.dim()))
             return masks.fit(rest ^ (chosen & (rest ^ valid)), shape)
-        return masks.fit(torch.ops.aten.index_put(rest, keys, valid), shape)
-    result: Tensor = torch.ops.aten.index_put(mask, keys, value)
+        return masks.fit(torch.ops.aten.index_put(rest, indices, valid), shape)
+    result: Tensor = torch.ops.aten.index_put(mask, indices, value)
     return result
 
 

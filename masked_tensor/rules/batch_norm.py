@@ -20,7 +20,7 @@ from ..pair import Pair
 from ..rows import features as packed
 from ..select import guard, zeroed
 from ..shared.running import track
-from ..shared.standardize import Parameter, along, standardize
+from ..shared.standardize import Parameter, shaped, standardize
 from ..sparse import layers
 from ..sparse.lifts import instead
 
@@ -65,7 +65,7 @@ def native_batch_norm(
         return _evaluated(x, weight, bias, running_mean, running_var, eps), nothing, nothing
     dims = tuple(d for d in range(x.data.dim()) if d != 1)
     channels = _channels(x)
-    result, s = standardize(x, dims, eps, along(weight, channels), along(bias, channels))
+    result, s = standardize(x, dims, eps, shaped(weight, channels), shaped(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     some = masks.any(x.mask, dims)
     mean, rstd = (Pair(t.reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))
@@ -93,7 +93,7 @@ def instance_norm(
         return Pair(result.data.squeeze(-1), result.mask.squeeze(-1), result.payload)
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     channels, dims = _channels(x), tuple(range(2, x.data.dim()))
-    result, s = standardize(x, dims, eps, along(weight, channels), along(bias, channels))
+    result, s = standardize(x, dims, eps, shaped(weight, channels), shaped(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     return result
 
@@ -105,7 +105,7 @@ def _evaluated(
     mask = x.mask
     for parameter in parameters:
         if type(parameter) is Pair:
-            wide: Any = along(parameter, _channels(x))
+            wide: Any = shaped(parameter, _channels(x))
             mask = masks.both(mask, wide.mask)
     gradients = transforming() or any(p is not None and tracked(pair.of(p).data) for p in parameters)
     if mask is not x.mask:

@@ -33,9 +33,9 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     x = pair.of(x)
     data, mask = _table(x)
     weights = [pair.of(w) for w in (fweights, aweights) if w is not None]
-    for given in weights:
-        mask = masks.both(mask, given.mask)
-    factors = [select(given.data, given.mask, 0).to(data.real.dtype) for given in weights]
+    for weight in weights:
+        mask = masks.both(mask, weight.mask)
+    factors = [select(weight.data, weight.mask, 0).to(data.real.dtype) for weight in weights]
     w = factors[0] * factors[-1] if len(factors) == 2 else factors[0] if factors else None
     moments = _moments(data, mask, w)
     freedom = moments.weight - correction

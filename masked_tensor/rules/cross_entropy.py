@@ -163,8 +163,8 @@ def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tens
         expect_shape("weight", pair.of(weight).data, (mask.shape[dim],))
     if type(weight) is not Pair:
         return weight, mask
-    along = [-1 if d == dim else 1 for d in range(mask.dim())]
-    return zeroed(weight), masks.both(mask, weight.mask.reshape(along).expand(mask.shape))
+    shape = [-1 if d == dim else 1 for d in range(mask.dim())]
+    return zeroed(weight), masks.both(mask, weight.mask.reshape(shape).expand(mask.shape))
 
 
 ROWS = [

@@ -55,8 +55,8 @@ def stft(
         taper = torch.where(known, window.data, 1)
     op = torch.ops.aten.stft.default
     data = op(zeroed(x), n_fft, hop_length, win_length, taper, *how, **named)
-    given = dict(zip(("normalized", "onesided", "return_complex", "align_to_window"), how, strict=False)) | named
-    core = Window(length if given.get("align_to_window") else n_fft, hop)
+    options = dict(zip(("normalized", "onesided", "return_complex", "align_to_window"), how, strict=False)) | named
+    core = Window(length if options.get("align_to_window") else n_fft, hop)
     frames = data.shape[-1 if data.is_complex() else -2]
     mask = windows.core(windows.leading(x.mask, 1), x.data.dim() - 1, core, frames)
     mask = masks.both(mask.expand(*mask.shape[:-1], frames), known).unsqueeze(-2)

@@ -18,26 +18,26 @@ from ..rows.lifts import instead
 from ..select import select
 from .choose import masked_fill
 
-Key = Pair | Tensor | None
+Index = Pair | Tensor | None
 
 
 def safe(index: Pair | Tensor) -> Tensor:
-    """An index or boolean key without payload: 0 or False where it is masked out."""
+    """An integer or boolean index without payload: 0 or False where it is masked out."""
     return select(index.data, index.mask, 0) if type(index) is Pair else index
 
 
-def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Key]) -> Pair:
+def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Index]) -> Pair:
     """``x[indices]``, advanced indexing."""
     x = pair.of(x)
-    keys, valid = plain_keys(indices)
-    data = op(x.data, keys)
-    mask = _mask_at(op, x.mask, keys, data)
+    bare, valid = bare_indices(indices)
+    data = op(x.data, bare)
+    mask = _mask_at(op, x.mask, bare, data)
     if valid is None:
         return Pair(data, mask, x.payload)
-    return Pair(data, masks.both(mask, masks.fit(aligned(valid, x.data, keys), data.shape)))
+    return Pair(data, masks.both(mask, masks.fit(aligned(valid, x.data, bare), data.shape)))
 
 
-def index_or(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Key], fill: float) -> Pair:
+def index_or(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], fill: float) -> Pair:
     """``_unsafe_masked_index``: ``x[indices]``, then ``masked_fill`` where ``mask`` is False."""
     x = pair.of(x)
     return masked_fill(index(torch.ops.aten.index.Tensor, x, within(x.data, indices)), negated(mask), fill)
@@ -48,8 +48,8 @@ def negated(mask: Pair | Tensor) -> Pair | Tensor:
     return Pair(~mask.data, mask.mask) if type(mask) is Pair else ~mask
 
 
-def within(data: Tensor, indices: Sequence[Key]) -> list[Key]:
-    """Integer keys, one for each leading dimension of ``data``, cut off to its range."""
+def within(data: Tensor, indices: Sequence[Index]) -> list[Index]:
+    """Integer indices, one for each leading dimension of ``data``, cut off to its range."""
     result = list(indices)
     for d, k in enumerate(indices):
         if k is not None:
@@ -58,39 +58,39 @@ def within(data: Tensor, indices: Sequence[Key]) -> list[Key]:
     return result
 
 
-def _mask_at(op: OpOverload, mask: Tensor, keys: Sequence[Tensor | None], data: Tensor) -> Tensor:
+def _mask_at(op: OpOverload, mask: Tensor, indices: Sequence[Tensor | None], data: Tensor) -> Tensor:
     """The mask of ``data``, the result: nothing is looked up where the mask is constant in all dimensions indexed."""
-    where = [d for d, covered in enumerate(_covered(keys)) if covered]
+    where = [d for d, covered in enumerate(_covered(indices)) if covered]
     if not all(mask.stride(d) == 0 and mask.shape[d] > 0 for d in where):
-        return masks.fit(op(narrowed(mask, keys), keys), data.shape)
+        return masks.fit(op(narrowed(mask, indices), indices), data.shape)
     rest = mask
     for d in reversed(where):
         rest = rest.select(d, 0)
-    place = rest.dim() - _trailing(mask, keys)
+    place = rest.dim() - _trailing(mask, indices)
     for _ in range(data.dim() - rest.dim()):
         rest = rest.unsqueeze(place)
     return masks.fit(rest, data.shape)
 
 
-def aligned(valid: Tensor, data: Tensor, keys: Sequence[Tensor | None]) -> Tensor:
-    """The validity of the keys, broadcastable to the shape of ``data[keys]``."""
-    return valid.reshape(valid.shape + (1,) * _trailing(data, keys))
+def aligned(valid: Tensor, data: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
+    """The validity of the indices, broadcastable to the shape of ``data[indices]``."""
+    return valid.reshape(valid.shape + (1,) * _trailing(data, indices))
 
 
-def plain_keys(indices: Sequence[Key]) -> tuple[list[Tensor | None], Tensor | None]:
-    """Keys without payload, and the validity of their broadcast shape (None: no integer key is masked)."""
-    keys = [None if k is None else safe(k) for k in indices]
+def bare_indices(indices: Sequence[Index]) -> tuple[list[Tensor | None], Tensor | None]:
+    """Indices without payload, and the validity of their broadcast shape (None: no integer index is masked)."""
+    bare = [None if k is None else safe(k) for k in indices]
     if not any(type(k) is Pair and k.data.dtype is not torch.bool for k in indices):
-        return keys, None
+        return bare, None
     spelled: list[Tensor | None] = []
     valid: list[Tensor] = []
-    for k, given in zip(keys, indices, strict=True):
+    for k, index in zip(bare, indices, strict=True):
         if k is not None and k.dtype in (torch.bool, torch.uint8):
             spelled += k.nonzero(as_tuple=True)
         else:
             spelled.append(k)
-            if type(given) is Pair:
-                valid.append(given.mask)
+            if type(index) is Pair:
+                valid.append(index.mask)
     shape = torch.broadcast_shapes(*(k.shape for k in spelled if k is not None))
     result = valid[0]
     for other in valid[1:]:
@@ -98,27 +98,27 @@ def plain_keys(indices: Sequence[Key]) -> tuple[list[Tensor | None], Tensor | No
     return spelled, masks.fit(result, shape)
 
 
-def _covered(keys: Sequence[Tensor | None]) -> list[bool]:
-    """For each leading dimension whether a key indexes it (a boolean key of k dimensions indexes k)."""
+def _covered(indices: Sequence[Tensor | None]) -> list[bool]:
+    """For each leading dimension whether something indexes it (a boolean index of k dimensions indexes k)."""
     result: list[bool] = []
-    for k in keys:
+    for k in indices:
         result += [False] if k is None else [True] * (k.dim() if k.dtype in (torch.bool, torch.uint8) else 1)
     return result
 
 
-def narrowed(mask: Tensor, keys: Sequence[Tensor | None]) -> Tensor:
+def narrowed(mask: Tensor, indices: Sequence[Tensor | None]) -> Tensor:
     """The mask with its constant dimensions that are not indexed at size 1."""
     if 0 in mask.stride():
-        covered = _covered(keys)
+        covered = _covered(indices)
         for d in range(mask.dim()):
             if mask.stride(d) == 0 and mask.shape[d] > 1 and not (d < len(covered) and covered[d]):
                 mask = mask.narrow(d, 0, 1)
     return mask
 
 
-def _trailing(data: Tensor, keys: Sequence[Tensor | None]) -> int:
-    """How many dimensions of the result follow the keys' own: torch moves the keys' to the front if they are apart."""
-    where = [d for d, covered in enumerate(_covered(keys)) if covered]
+def _trailing(data: Tensor, indices: Sequence[Tensor | None]) -> int:
+    """How many dimensions of the result follow the indices' own: torch moves these to the front if they are apart."""
+    where = [d for d, covered in enumerate(_covered(indices)) if covered]
     adjacent = where[-1] - where[0] + 1 == len(where)
     return data.dim() - len(where) - (where[0] if adjacent else 0)
 

@@ -21,9 +21,9 @@ Operand = Pair | Tensor
 
 def of_set(op: OpOverload, x: Pair, *args: Any, gives: str = "M", fill: float = 1, **kwargs: Any) -> Any:
     """One matrix in; ``gives`` says of each result what it has a value for: E(ach matrix), M(atrix), V(ector)."""
-    given = matrices.sets(x, fill)
-    masks_of = {"E": given.entry, "M": given.matrix, "V": given.vector}
-    results = op(given.data, *args, **kwargs)
+    m = matrices.sets(x, fill)
+    masks_of = {"E": m.entry, "M": m.matrix, "V": m.vector}
+    results = op(m.data, *args, **kwargs)
     if isinstance(results, Tensor):
         return Pair(results, masks_of[gives](results.shape))
     return tuple(Pair(r, masks_of[kind](r.shape)) for r, kind in zip(results, gives, strict=True))
@@ -82,20 +82,20 @@ def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, driver: str | N
 
 def lu_unpack(lu: Operand, pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """The factors P, L and U of what ``lu_factor`` gave."""
-    given, exchanged = pivoted(lu, pivots)
-    results = torch.lu_unpack(given.data, exchanged, unpack_data, unpack_pivots)
-    return tuple(Pair(r, given.matrix(r.shape) if r.dim() > 1 else given.entry(r.shape)) for r in results)
+    m, exchanged = pivoted(lu, pivots)
+    results = torch.lu_unpack(m.data, exchanged, unpack_data, unpack_pivots)
+    return tuple(Pair(r, m.matrix(r.shape) if r.dim() > 1 else m.entry(r.shape)) for r in results)
 
 
 def pivoted(lu: Operand, pivots: Operand) -> tuple[matrices.Matrices, Tensor]:
     """Factors with their pivots, which must be valid for every member."""
-    given, p = matrices.sets(pair.of(lu)), pair.of(pivots)
-    needed = given.rows[..., : p.data.shape[-1]]
+    m, p = matrices.sets(pair.of(lu)), pair.of(pivots)
+    needed = m.rows[..., : p.data.shape[-1]]
     lost = masks.any(masks.both(needed, matrices.negated(p.mask)), -1)
-    members = masks.both(given.rows, matrices.negated(lost).unsqueeze(-1))
-    usable = masks.both(given.usable, matrices.negated(lost))
+    members = masks.both(m.rows, matrices.negated(lost).unsqueeze(-1))
+    usable = masks.both(m.usable, matrices.negated(lost))
     exchanged = torch.where(members[..., : p.data.shape[-1]], p.data, matrices.unmoved(p.data))
-    return matrices.Matrices(given.data, members, usable), exchanged
+    return matrices.Matrices(m.data, members, usable), exchanged
 
 
 def check_errors(op: OpOverload, info: Pair, api_name: str, *, is_matrix: bool) -> None:

@@ -28,16 +28,16 @@ def elementwise(
     range of its operands, so nothing but 0 may reach it from under the mask.  ``vanishing``: the loss of zeros is 0
     and so is its derivative, so the op may add up zeroed operands by itself.
     """
-    given = dict(zip(PARAMETERS[op], arguments, strict=False)) | keywords
-    reduction = given.pop("reduction", MEAN)
-    operands = {name: pair.of(value) for name, value in given.items() if isinstance(value, Pair | Tensor)}
+    named = dict(zip(PARAMETERS[op], arguments, strict=False)) | keywords
+    reduction = named.pop("reduction", MEAN)
+    operands = {name: pair.of(value) for name, value in named.items() if isinstance(value, Pair | Tensor)}
     mask = common([x.mask for x in operands.values()])
     if vanishing and reduction != NONE and not any(rounds(x.data.dtype) for x in operands.values()):
         data = {name: within(x, mask) for name, x in operands.items()}
-        total = op(**{**given, **data}, reduction=SUM)
+        total = op(**{**named, **data}, reduction=SUM)
         return averaged(total, mask, reduction, None, total.dtype)
     data = {name: within(x, mask) if ranged else guard(x.data, mask) for name, x in operands.items()}
-    entries = op(**{**given, **data}, reduction=NONE)
+    entries = op(**{**named, **data}, reduction=NONE)
     return reduced(entries, masks.fit(mask, entries.shape), reduction)
 
 

@@ -52,9 +52,9 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
     """The sum of the squared distances of the valid entries from their mean; reduced dimensions are kept."""
     if chunks.rounds(x.data.dtype):
         x = Pair(x.data.float(), x.mask, x.payload)
-    along = chunks.walk_dim(x.data, dims)
+    walk = chunks.walk_dim(x.data, dims)
     number = count.clamp(min=1)
-    if along is None:
+    if walk is None:
         if masks.constant(x.mask, dims):
             x = Pair(guard(x.data, x.mask), x.mask, x.payload)  # a slice holds either data or payload: nothing mixes
         else:
@@ -62,16 +62,16 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
         average = total(x, dims, True) / number
         distance = select(x.data - average, x.mask, 0)
         return _about_zero(squared(distance).sum(dims, True), distance, dims, number)
-    whole = total(x, dims, True) / number if along in dims else None
+    whole = total(x, dims, True) / number if walk in dims else None
     sums, rests = [], []
-    for part, mask, start in chunks.pieces(x, along, 0):
-        own = part.sum(dims, True) / number.narrow(along, start, part.shape[along]) if whole is None else whole
+    for part, mask, start in chunks.pieces(x, walk, 0):
+        own = part.sum(dims, True) / number.narrow(walk, start, part.shape[walk]) if whole is None else whole
         cleared(part.sub_(own), mask)
         rests.append(part.sum(dims, True))
         sums.append((squared(part) if part.is_complex() else part.square_()).sum(dims, True))
-    result, rest = torch.cat(sums, along), torch.cat(rests, along)
-    if along in dims:
-        result, rest = result.sum(along, True), rest.sum(along, True)
+    result, rest = torch.cat(sums, walk), torch.cat(rests, walk)
+    if walk in dims:
+        result, rest = result.sum(walk, True), rest.sum(walk, True)
     return _about_zero(result, rest, (), number)
 
 

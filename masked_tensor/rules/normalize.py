@@ -17,7 +17,7 @@ from ..pair import Pair
 from ..rows import features as packed
 from ..select import finished, guard, zeroed
 from ..shared.chunks import rounds
-from ..shared.standardize import Parameter, along, smallest_eps, standardize
+from ..shared.standardize import Parameter, shaped, smallest_eps, standardize
 from ..sparse import layers
 from ..sparse.lifts import instead
 
@@ -112,7 +112,7 @@ def _grouped(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: floa
     parts = Pair(x.data.reshape(split), masks.reshape(x.mask, split), x.payload)
     dims = tuple(range(2, len(split)))
     channels = (1, *split[1:3], *(1 for _ in shape[2:]))
-    wide, s = standardize(parts, dims, eps, along(weight, channels), along(bias, channels))
+    wide, s = standardize(parts, dims, eps, shaped(weight, channels), shaped(bias, channels))
     valid = x.mask if masks.same(wide.mask, parts.mask) else masks.reshape(wide.mask, shape)
     result = Pair(wide.data.reshape(shape), valid, wide.payload)
     some = masks.any(parts.mask, dims)
@@ -153,7 +153,7 @@ def _wide(parameter: Parameter, x: Pair) -> Parameter:
     if parameter is None:
         return None
     shape = pair.of(parameter).data.shape
-    return along(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
+    return shaped(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
 
 
 def _plain(*parameters: Parameter) -> bool:

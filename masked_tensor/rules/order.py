@@ -32,12 +32,12 @@ def constant(x: Pair, dim: int) -> bool:
     return x.data.dim() == 0 or x.mask.stride(dim) == 0 or x.data.shape[dim] <= 1
 
 
-def has_keys(dtype: torch.dtype) -> bool:
+def has_integers(dtype: torch.dtype) -> bool:
     """Whether integers of at most 64 bits can hold the values and two more."""
     return dtype in _WIDER or dtype in _INFINITY
 
 
-def keys(x: Pair, highest: bool) -> Tensor:
+def integers(x: Pair, highest: bool) -> Tensor:
     """Integers in the order of the values; what is masked out gets the highest of all, or the lowest."""
     data = x.data.detach()
     if data.dtype in _WIDER:
@@ -51,8 +51,8 @@ def keys(x: Pair, highest: bool) -> Tensor:
     # is the second lowest; then every NaN is above +inf, and all become one, too.
     magnitude, sign, turn = bits.abs(), bits & info.min, _INFINITY[data.dtype] + 1 + info.min
     if not real(data):
-        return select((magnitude + sign + turn).clamp(max=nan_key(data.dtype)), x.mask, hidden)
-    result = magnitude.add_(sign).add_(turn).clamp_(max=nan_key(data.dtype))  # in place: fresh memory costs more
+        return select((magnitude + sign + turn).clamp(max=nan_integer(data.dtype)), x.mask, hidden)
+    result = magnitude.add_(sign).add_(turn).clamp_(max=nan_integer(data.dtype))  # in place: fresh memory costs more
     fill_into(result, result, x.mask, hidden)
     return result
 
@@ -68,15 +68,15 @@ def in_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
     return torch.cat([choose(Pair(part, mask)) for part, mask in parts])
 
 
-def nan_key(dtype: torch.dtype) -> int:
-    """The key of every NaN."""
+def nan_integer(dtype: torch.dtype) -> int:
+    """The integer of every NaN."""
     return torch.iinfo(_BITS[dtype.itemsize]).min + 2 * _INFINITY[dtype] + 2
 
 
 def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = True) -> Tensor:
     """The indices that sort ``x`` along ``dim``, masked entries last."""
-    if has_keys(x.data.dtype):
-        return in_pieces(lambda part: _argsort(keys(part, not descending), dim, descending, stable), x, dim)
+    if has_integers(x.data.dtype):
+        return in_pieces(lambda part: _argsort(integers(part, not descending), dim, descending, stable), x, dim)
     if x.data.dtype.is_complex:
         return _argsort(x.data, dim, descending, stable)  # torch's own error: there is no order
     front = _argsort(masks.to_bytes(~x.mask), dim, False, True)
@@ -123,8 +123,8 @@ def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pai
         return _reduced(x, dim, keepdim, *torch.kthvalue(x.data, k, dim, keepdim))
     if not 1 <= k <= x.data.shape[dim]:
         raise RuntimeError(f"selected number k out of range for dimension {dim}")
-    if has_keys(x.data.dtype):
-        indices = in_pieces(lambda part: torch.kthvalue(keys(part, True), k, dim, True)[1], x, dim)
+    if has_integers(x.data.dtype):
+        indices = in_pieces(lambda part: torch.kthvalue(integers(part, True), k, dim, True)[1], x, dim)
     else:
         indices = order(x, dim).narrow(dim, k - 1, 1)
     return chosen(x, dim, indices, masks.count(x.mask, dim, keepdim=True) >= k, keepdim)
@@ -165,9 +165,9 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
     if constant(x, dim):
         return _reduced(x, dim, keepdim, *plain(x.data, dim, keepdim))
     n = masks.count(x.mask, dim, keepdim=True)
-    if not has_keys(x.data.dtype):
+    if not has_integers(x.data.dtype):
         return chosen(x, dim, order(x, dim).gather(dim, middle(n)), n > 0, keepdim)
-    indices = in_pieces(lambda part: _central(part, keys(part, True), dim, skip_nan), x, dim)
+    indices = in_pieces(lambda part: _central(part, integers(part, True), dim, skip_nan), x, dim)
     return chosen(x, dim, indices, n > 0, keepdim)
 
 
@@ -184,7 +184,7 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
     """
     floating, valid = x.data.is_floating_point(), x.mask
     if floating and skip_nan:
-        number = key != nan_key(x.data.dtype)
+        number = key != nan_integer(x.data.dtype)
         valid = valid & number
     size = key.shape[dim]
     gone = masks.to_bytes(~valid).cumsum(dim, dtype=torch.int16 if size < 1 << 15 else torch.int32)
@@ -198,7 +198,7 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
         return indices
     if skip_nan:
         return torch.where(total == size, masks.to_bytes(x.mask).argmax(dim, True), indices)
-    spoiled, nan = masks.to_bytes(key == nan_key(x.data.dtype)).max(dim, True)
+    spoiled, nan = masks.to_bytes(key == nan_integer(x.data.dtype)).max(dim, True)
     return torch.where(spoiled != 0, nan, indices)
 
 

@@ -57,7 +57,7 @@ def _lengthened(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
     first, last = _ends(mask, dim)
     place = torch.arange(-left, mask.shape[dim] + right, device=mask.device)
     moved = mask.index_select(dim, place.clamp(0, mask.shape[dim] - 1))
-    place = extents.along(place, dim, mask.dim())
+    place = extents.on_axis(place, dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right) & (first <= last)
     return belongs & (moved | (place < first) | (place > last))
 
@@ -82,7 +82,7 @@ def _sources(mask: Tensor, dim: int, left: int, right: int, mode: str) -> tuple[
     """For each padded position, where its value lies, and whether it belongs to the row at all."""
     first, last = _ends(mask, dim)
     size = mask.shape[dim]
-    place = extents.along(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
+    place = extents.on_axis(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right)
     if mode == "reflect":
         source = torch.where(place < first, 2 * first - place, torch.where(place > last, 2 * last - place, place))

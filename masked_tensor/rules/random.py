@@ -45,11 +45,11 @@ def refill(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 def drawn(op: OpOverload, *parameters: Any, fill: float = 0, **kwargs: Any) -> Any:
     """One draw per entry from a distribution whose parameters are tensors; valid where all parameters are."""
-    given = [x for x in parameters if type(x) is Pair]
+    masked = [x for x in parameters if type(x) is Pair]
     data = [select(x.data, x.mask, fill) if type(x) is Pair else x for x in parameters]
     result = op(*data, **kwargs)
-    mask = given[0].mask
-    for x in given[1:]:
+    mask = masked[0].mask
+    for x in masked[1:]:
         mask = masks.both(mask, x.mask)
     return Pair(result, masks.fit(mask, result.shape))
 

@@ -142,8 +142,8 @@ def pad_packed(
 
 def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
     """lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell: one step."""
-    given = [zeroed(pair.of(p)) if p is not None else None for p in params]
-    x, states, weights = cast(pair.of(x), states_of(hx), given)
+    parameters = [zeroed(pair.of(p)) if p is not None else None for p in params]
+    x, states, weights = cast(pair.of(x), states_of(hx), parameters)
     initial = [zeroed(h) for h in states]
     new = op(zeroed(x), _given(hx, initial), *weights)
     present = terms.present(x.mask, -1, True)

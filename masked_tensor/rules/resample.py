@@ -44,7 +44,7 @@ def _within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:
     """Which outputs a row enlarged on its own has: ``floor(n * scale)``, n up to its last valid entry."""
     _, last = extents.ends(mask, dim)
     number = torch.arange(1, size + 1, device=mask.device)
-    return extents.along(number, dim, mask.dim()) <= ((last + 1) * scale).floor()
+    return extents.on_axis(number, dim, mask.dim()) <= ((last + 1) * scale).floor()
 
 
 def _positions(x: Pair, dim: int) -> Tensor:
@@ -93,7 +93,7 @@ def interpolate(
 def _continued(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Each row's first and last valid entry repeated beyond its ends."""
     first, last = extents.ends(mask, dim)
-    place = extents.along(torch.arange(x.shape[dim], device=x.device), dim, x.dim())
+    place = extents.on_axis(torch.arange(x.shape[dim], device=x.device), dim, x.dim())
     source = torch.minimum(torch.maximum(place, first), last).clamp(0, x.shape[dim] - 1)
     return extents.take(x, dim, source), extents.take(mask, dim, source)
 

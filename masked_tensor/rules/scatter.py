@@ -101,15 +101,15 @@ def index_reduce(
     return _reduced(pair.of(x), dim, spelled, pair.of(source), reduce, include_self)
 
 
-def accumulate_at(x: Pair, keys: Sequence[Tensor | None], valid: Tensor | None, values: Pair) -> Pair:
-    """``index_put(..., accumulate=True)``; ``valid``: the validity of the keys' broadcast shape."""
-    shape = torch.ops.aten.index(x.mask, keys).shape
+def accumulate_at(x: Pair, indices: Sequence[Tensor | None], valid: Tensor | None, values: Pair) -> Pair:
+    """``index_put(..., accumulate=True)``; ``valid``: the validity of the indices' broadcast shape."""
+    shape = torch.ops.aten.index(x.mask, indices).shape
     mask = masks.fit(values.mask, shape)
     if valid is not None:
-        mask = masks.both(mask, masks.fit(aligned(valid, x.data, keys), shape))
+        mask = masks.both(mask, masks.fit(aligned(valid, x.data, indices), shape))
     added = select(values.data.expand(shape), mask, 0)
-    data = torch.ops.aten.index_put(zeroed(x), keys, added, True)
-    hits = torch.ops.aten.index_put(x.mask.to(torch.int32), keys, mask.to(torch.int32), True)
+    data = torch.ops.aten.index_put(zeroed(x), indices, added, True)
+    hits = torch.ops.aten.index_put(x.mask.to(torch.int32), indices, mask.to(torch.int32), True)
     return Pair(data, hits != 0, Payload.ZERO)
 
 

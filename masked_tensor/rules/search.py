@@ -13,7 +13,7 @@ from .. import pair
 from ..op import Op
 from ..pair import Pair
 from ..select import select
-from .order import has_keys, keys
+from .order import has_integers, integers
 
 
 def searchsorted(
@@ -38,8 +38,8 @@ def searchsorted(
         sequence = Pair(sequence.data.gather(-1, order), sequence.mask.gather(-1, order))
     if data.dtype != sequence.data.dtype:
         torch.searchsorted(sequence.data, data, **options)  # raises
-    if has_keys(data.dtype):
-        ladder, data = keys(sequence, True), keys(pair.plain(data), True)
+    if has_integers(data.dtype):
+        ladder, data = integers(sequence, True), integers(pair.plain(data), True)
     else:
         ladder = select(sequence.data, sequence.mask, torch.iinfo(data.dtype).max)
     # A hole takes the next valid value, so that the sequence stays sorted.

@@ -30,7 +30,7 @@ def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
     return Pair(data, mask, x.payload)
 
 
-def along(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+def turned(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """flip, rot90: nothing changes along dimensions in which the mask is constant."""
     data = op(x.data, *args, **kwargs)
     return Pair(data, masks.fit(op(masks.compact(x.mask), *args, **kwargs), data.shape), x.payload)
@@ -38,7 +38,7 @@ def along(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 def roll(op: OpOverload, x: Pair, shifts: Sequence[int], dims: Sequence[int] = ()) -> Pair:
     """Without ``dims`` the flattened tensor is rolled, so that the mask is no longer constant along any dimension."""
-    return along(op, x, shifts, dims) if dims else move(op, x, shifts, dims)
+    return turned(op, x, shifts, dims) if dims else move(op, x, shifts, dims)
 
 
 def repeat(op: OpOverload, x: Pair, repeats: Sequence[int]) -> Pair:
@@ -154,8 +154,8 @@ ROWS = [
     *moving("expand_copy", move, instead(views.expand)),
     *moving("diagonal_copy narrow_copy unfold_copy alias_copy", move),
     *moving("pixel_shuffle pixel_unshuffle channel_shuffle", move),
-    *moving("flip", along, instead(views.flip)),
-    *moving("rot90", along),
+    *moving("flip", turned, instead(views.flip)),
+    *moving("rot90", turned),
     *moving("roll", roll),
     *moving("repeat", repeat),
     *moving("repeat_interleave.self_int", move),

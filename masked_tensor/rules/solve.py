@@ -44,43 +44,43 @@ def right_hand_side(b: Pair, a: Matrices, left: bool = True, vector: bool = Fals
 
 def solve_ex(op: OpOverload, a: Operand, b: Operand, *, left: bool = True, check_errors: bool = False) -> Any:
     """``A X = B``, or ``X A = B``; also the factors and what LAPACK says of each matrix."""
-    given, known = sets(pair.of(a)), pair.of(b)
-    vector = known.data.dim() == 1 or known.data.shape == given.data.shape[:-1]
-    side = right_hand_side(known, given, left, vector)
-    x, lu, pivots, info = op(given.data, side.data, left=left, check_errors=check_errors)
-    factors = Pair(lu, given.matrix(lu.shape)), Pair(pivots, given.vector(pivots.shape))
-    return Pair(x, masks.fit(side.mask, x.shape)), *factors, Pair(info, given.entry(info.shape))
+    m, known = sets(pair.of(a)), pair.of(b)
+    vector = known.data.dim() == 1 or known.data.shape == m.data.shape[:-1]
+    side = right_hand_side(known, m, left, vector)
+    x, lu, pivots, info = op(m.data, side.data, left=left, check_errors=check_errors)
+    factors = Pair(lu, m.matrix(lu.shape)), Pair(pivots, m.vector(pivots.shape))
+    return Pair(x, masks.fit(side.mask, x.shape)), *factors, Pair(info, m.entry(info.shape))
 
 
 def solve_triangular(a: Operand, b: Operand, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Pair:
     """``torch.linalg.solve_triangular``."""
-    given = sets(pair.of(a))
-    side = right_hand_side(pair.of(b), given, left)
-    x = torch.linalg.solve_triangular(given.data, side.data, upper=upper, left=left, unitriangular=unitriangular)
+    m = sets(pair.of(a))
+    side = right_hand_side(pair.of(b), m, left)
+    x = torch.linalg.solve_triangular(m.data, side.data, upper=upper, left=left, unitriangular=unitriangular)
     return Pair(x, masks.fit(side.mask, x.shape))
 
 
 def triangular_solve(b: Operand, a: Operand, *how: bool, **kwargs: bool) -> tuple[Pair, Pair]:
     """The older form; it also gives a copy of the matrix."""
-    given = sets(pair.of(a))
-    side = right_hand_side(pair.of(b), given)
-    x, copy = torch.ops.aten.triangular_solve.default(side.data, given.data, *how, **kwargs)
-    return Pair(x, masks.fit(side.mask, x.shape)), Pair(copy, given.matrix(copy.shape))
+    m = sets(pair.of(a))
+    side = right_hand_side(pair.of(b), m)
+    x, copy = torch.ops.aten.triangular_solve.default(side.data, m.data, *how, **kwargs)
+    return Pair(x, masks.fit(side.mask, x.shape)), Pair(copy, m.matrix(copy.shape))
 
 
 def cholesky_solve(op: OpOverload, b: Operand, factor: Operand, upper: bool = False) -> Pair:
     """Of the factor that ``cholesky`` gave."""
-    given = sets(pair.of(factor))
-    side = right_hand_side(pair.of(b), given)
-    x = op(side.data, given.data, upper)
+    m = sets(pair.of(factor))
+    side = right_hand_side(pair.of(b), m)
+    x = op(side.data, m.data, upper)
     return Pair(x, masks.fit(side.mask, x.shape))
 
 
 def lu_solve(lu: Operand, pivots: Operand, b: Operand, *, left: bool = True, adjoint: bool = False) -> Pair:
     """Of the factors and pivots that ``lu_factor`` gave."""
-    given, exchanged = pivoted(lu, pivots)
-    side = right_hand_side(pair.of(b), given, left)
-    x = torch.linalg.lu_solve(given.data, exchanged, side.data, left=left, adjoint=adjoint)
+    m, exchanged = pivoted(lu, pivots)
+    side = right_hand_side(pair.of(b), m, left)
+    x = torch.linalg.lu_solve(m.data, exchanged, side.data, left=left, adjoint=adjoint)
     return Pair(x, masks.fit(side.mask, x.shape))
 
 

@@ -14,7 +14,7 @@ from ..rows import features as packed
 from ..sparse import sorting
 from ..sparse.lifts import instead
 from .extremes import greatest
-from .order import constant, has_keys, in_pieces, keys, order
+from .order import constant, has_integers, in_pieces, integers, order
 
 
 def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
@@ -23,7 +23,7 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
         values, indices = torch.topk(x.data, k, dim, largest, sorted)
         mask = masks.fit(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask
         return Pair(values, masks.fit(mask, values.shape), x.payload), Pair(indices, masks.fit(mask, values.shape))
-    if has_keys(x.data.dtype):
+    if has_integers(x.data.dtype):
         indices = _places(Pair(x.data.detach(), x.mask, x.payload), k, dim, largest, sorted)
     else:
         if not 0 <= k <= x.data.shape[dim]:
@@ -36,17 +36,17 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
 def _places(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Tensor:
     size = _block(x.data, k, dim, largest)
     if size is None:
-        return in_pieces(lambda part: torch.topk(keys(part, not largest), k, dim, largest, sorted)[1], x, dim)
+        return in_pieces(lambda part: torch.topk(integers(part, not largest), k, dim, largest, sorted)[1], x, dim)
     blocks = Pair(x.data.unflatten(-1, (-1, size)), x.mask.unflatten(-1, (-1, size)), x.payload)
     last = (blocks.data.dim() - 1,)
     bound = Pair(greatest(blocks, last, False, "max" if largest else "min"), masks.any(blocks.mask, last))
-    best = torch.topk(keys(bound, not largest), k, -1, largest, False)[1]
+    best = torch.topk(integers(bound, not largest), k, -1, largest, False)[1]
     rows = torch.arange(best.numel() // k).reshape(*best.shape[:-1], 1) * blocks.data.shape[-2] + best
     data, mask = (
         t.reshape(-1, size).index_select(0, rows.view(-1)).view(*best.shape[:-1], -1)
         for t in (blocks.data, blocks.mask)
     )
-    place = torch.topk(keys(Pair(data, mask), not largest), k, -1, largest, sorted)[1]
+    place = torch.topk(integers(Pair(data, mask), not largest), k, -1, largest, sorted)[1]
     return best.gather(-1, place // size) * size + place % size
 
 

@@ -42,16 +42,16 @@ def reduce(
     """
     if x.data.numel() < settings.LARGE or (identity == 0 and x.payload is Payload.ZERO):
         return kernel(filled(x, identity), dims, keepdim)
-    along = walk_dim(x.data, dims)
-    if along is None or (along in dims and not associative):
+    walk = walk_dim(x.data, dims)
+    if walk is None or (walk in dims and not associative):
         return kernel(filled(x, identity), dims, keepdim)
-    parts = pieces(x, along, identity)
+    parts = pieces(x, walk, identity)
     if inplace is None:
-        result = torch.cat([kernel(part, dims, True) for part, _, _ in parts], along)
+        result = torch.cat([kernel(part, dims, True) for part, _, _ in parts], walk)
     else:
-        result = torch.cat([inplace(part, mask, dims) for part, mask, _ in parts], along)
-    if along in dims:
-        result = kernel(result, [along], True)
+        result = torch.cat([inplace(part, mask, dims) for part, mask, _ in parts], walk)
+    if walk in dims:
+        result = kernel(result, [walk], True)
     return result if keepdim else result.squeeze(dims)
 
 
@@ -61,24 +61,24 @@ def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
         return None
     outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
     enough = [d for d in outermost_first if data.shape[d] * settings.CHUNK >= data.numel()]
-    along = enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
-    return None if along in dims and rounds(data.dtype) else along
+    walk = enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
+    return None if walk in dims and rounds(data.dtype) else walk
 
 
-def pieces(x: Pair, along: int, fill: float) -> Iterator[tuple[Tensor, Tensor, int]]:
+def pieces(x: Pair, walk: int, fill: float) -> Iterator[tuple[Tensor, Tensor, int]]:
     """``filled(x, fill)`` in pieces along one dimension, with their masks and where they start.
 
     All pieces share one buffer: a piece is valid, and may be written to, until the next is asked for.
     """
-    size = x.data.shape[along]
+    size = x.data.shape[walk]
     step = max(1, size * settings.CHUNK // x.data.numel())
     buffer: Tensor | None = None
     for start in range(0, size, step):
         length = min(step, size - start)
-        data, mask = x.data.narrow(along, start, length), x.mask.narrow(along, start, length)
+        data, mask = x.data.narrow(walk, start, length), x.mask.narrow(walk, start, length)
         if buffer is None:
             buffer = torch.empty_like(data)
-        out = buffer.narrow(along, 0, length)
+        out = buffer.narrow(walk, 0, length)
         fill_into(out, data, mask, fill)
         yield out, mask, start
 

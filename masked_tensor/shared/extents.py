@@ -16,7 +16,7 @@ def ends(mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return first, last
 
 
-def along(values: Tensor, dim: int, ndim: int) -> Tensor:
+def on_axis(values: Tensor, dim: int, ndim: int) -> Tensor:
     """A vector shaped to broadcast along ``dim`` of ``ndim`` dims."""
     shape = [1] * ndim
     shape[dim] = -1

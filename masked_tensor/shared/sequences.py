@@ -93,8 +93,8 @@ def run(
         outs = []
         for direction in range(directions):
             k = layer * directions + direction
-            given, part = [h[k : k + 1] for h in states], weights[k * each : (k + 1) * each]
-            out, last = _sequence(op, x.index_select(0, turn) if direction else x, way, given, part, net)
+            begin, part = [h[k : k + 1] for h in states], weights[k * each : (k + 1) * each]
+            out, last = _sequence(op, x.index_select(0, turn) if direction else x, way, begin, part, net)
             outs.append(out.index_select(0, turn) if direction else out)
             lasts.append(last)
         x = torch.cat(outs, 1) if directions > 1 else outs[0]

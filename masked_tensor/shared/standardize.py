@@ -49,7 +49,7 @@ def standardize(
 ) -> tuple[Pair, Statistics]:
     """The data standardized over ``dims``, scaled and shifted, with the statistics of the groups.
 
-    ``weight`` and ``bias`` broadcast to the data's shape, see :func:`along`; a masked one masks what it would have
+    ``weight`` and ``bias`` broadcast to the data's shape, see :func:`shaped`; a masked one masks what it would have
     scaled.  ``centred=False`` leaves the mean out: the root mean square.
     """
     parameters: list[Any] = [zeroed(p) if type(p) is Pair else p for p in (weight, bias)]
@@ -80,7 +80,7 @@ def smallest_eps(dtype: torch.dtype) -> float:
     return torch.finfo(torch.float32 if rounds(dtype) else dtype).eps
 
 
-def along(parameter: Parameter, shape: Sequence[int]) -> Parameter:
+def shaped(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     """A parameter reshaped to broadcast against the data."""
     if type(parameter) is Pair:
         return Pair(parameter.data.reshape(shape), parameter.mask.reshape(shape), parameter.payload)
@@ -143,6 +143,6 @@ def _differentiated(ctx: Any, grads: tuple[Tensor, ...]) -> tuple[Tensor | None,
     with torch.enable_grad():
         results = [(r, g) for r, g in zip(_formula(*tensors, *ctx.settings), grads, strict=True) if r.requires_grad]
     inputs = [t for t, needed in zip(tensors, ctx.needs_input_grad, strict=False) if needed]
-    outputs, given = zip(*results, strict=True)
-    found = iter(torch.autograd.grad(outputs, inputs, given, create_graph=again, allow_unused=True))
+    outputs, slopes = zip(*results, strict=True)
+    found = iter(torch.autograd.grad(outputs, inputs, slopes, create_graph=again, allow_unused=True))
     return tuple(next(found) if needed else None for needed in ctx.needs_input_grad[:3])

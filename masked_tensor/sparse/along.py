@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..layouts.elements import of, values, with_values
-from ..layouts.keys import tabled
+from ..layouts.positions import tabled
 from ..pair import Pair
 from ..shared.chunks import rounds
 from . import laws, slices
@@ -54,11 +54,11 @@ def scan(
 ) -> tuple[Tensor, ...]:
     """A family's scan along ``dim``, run on rows of stored values (and their positions) of similar length."""
     t = taken(x, mask)
-    along = t.coordinate(dim) if x.dim() else torch.zeros_like(t.values, dtype=torch.int64)
+    position = t.coordinate(dim) if x.dim() else torch.zeros_like(t.values, dtype=torch.int64)
     results: list[list[Tensor]] = []
     places = []
-    for place, present in _rows(t, _slices(t, dim), along):
-        pairs = rule(Pair(t.values[place], present), along[place])
+    for place, present in _rows(t, _slices(t, dim), position):
+        pairs = rule(Pair(t.values[place], present), position[place])
         results.append([pair.data[present] for pair in pairs])
         places.append(place[present])
     where = torch.cat(places)
@@ -79,15 +79,15 @@ def scan_extreme(
     return values, indices
 
 
-def _rows(t: Taken, s: Slices, along: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _rows(t: Taken, s: Slices, position: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Where the values of each slice lie, in order, one row per slice; a row is at most half empty."""
-    order = slices.arranged(s.ids, along)
+    order = slices.arranged(s.ids, position)
     start = s.stored.cumsum(0) - s.stored
     longest = int(s.stored.max()) if s.number else 0
     length = 1
     while length < 2 * max(longest, 1):  # once at least: a result has a dtype even if nothing is stored
         rows = ((s.stored > length // 2) & (s.stored <= length)).nonzero().view(-1)
-        inner = torch.arange(length, device=along.device)
+        inner = torch.arange(length, device=position.device)
         present = inner < s.stored[rows].unsqueeze(1)
         yield order[(start[rows].unsqueeze(1) + inner).clamp_max(max(order.numel() - 1, 0))], present
         length *= 2

@@ -6,7 +6,7 @@ from torch import Tensor
 from .. import masks
 from ..layouts import validity
 from ..layouts.elements import is_sparse
-from ..layouts.keys import find, ravel, unravel
+from ..layouts.positions import find, ravel, unravel
 from ..pair import Pair
 from ..shared.averaging import reduced
 from ..shared.chunks import rounds

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..layouts import validity
 from .places import Places, vacant
-from .reduction import finished, outputs, taken
+from .reduction import assembled, outputs, taken
 from .slices import arranged
 
 
@@ -70,7 +70,7 @@ def mode(
     else:
         place = order[_last_of_longest(v.detach()[order], ids[order], weight[order], s.number)]
         value, where = v[place], position[place]
-    return finished(value, o, x, dims, keepdim, None, None), finished(where, o, x, dims, keepdim, None, None)
+    return assembled(value, o, x, dims, keepdim, None, None), assembled(where, o, x, dims, keepdim, None, None)
 
 
 def _last_of_longest(v: Tensor, ids: Tensor, weight: Tensor, number: int) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from .. import errors, masks, shapes
 from ..layouts import coo, validity
 from ..layouts.elements import at, built, canonical, is_sparse, keys, same_pattern, values
-from ..layouts.keys import ravel, unravel
+from ..layouts.positions import ravel, unravel
 from ..shared.averaging import NONE, settled
 from ..shared.chunks import rounds
 from . import laws

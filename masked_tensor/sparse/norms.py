@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..errors import expect_shape
-from ..layouts.keys import find
+from ..layouts.positions import find
 from ..shared.chunks import rounds
 from .along import grouped, returned
 from .reduction import Taken, taken
@@ -32,7 +32,7 @@ def standardize(
     x: Tensor,
     mask: Tensor | None,
     kept: Mapping[int, int],
-    along: Sequence[int],
+    extent: Sequence[int],
     weight: Tensor | None,
     bias: Tensor | None,
     eps: float,
@@ -41,7 +41,7 @@ def standardize(
     """``(v - mean) / sqrt(variance + eps) * weight + bias``, the statistics being those of the group of each value.
 
     A group is a position along the ``kept`` dimensions, of which ``kept[d]`` neighbours are one.  ``weight`` and
-    ``bias`` extend over the dimensions ``along``.  ``centred=False`` leaves the mean out: the root mean square.
+    ``bias`` extend over the dimensions ``extent``.  ``centred=False`` leaves the mean out: the root mean square.
     """
     t = taken(x, mask)
     o = grouped(t, kept)
@@ -54,7 +54,7 @@ def standardize(
         centre = centre - o.slices.to_values(total(centre.detach(), o.slices) / divisor)
     variance = total(centre * centre, o.slices) / divisor
     rstd = torch.where(number == 0, 1, variance + eps).rsqrt()
-    result = _scaled(t, centre * o.slices.to_values(rstd), along, weight, bias)
+    result = _scaled(t, centre * o.slices.to_values(rstd), extent, weight, bias)
     return result, Statistics(mean.detach(), variance.detach(), number, o.keys)
 
 
@@ -73,11 +73,11 @@ def normalized_by(
     return _scaled(t, (t.values - mean[channel]) * (variance + eps).rsqrt()[channel], (1,), weight, bias)
 
 
-def _scaled(t: Taken, v: Tensor, along: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    place = t.position(along)
+def _scaled(t: Taken, v: Tensor, extent: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    place = t.position(extent)
     for name, parameter, apply in (("weight", weight, torch.mul), ("bias", bias, torch.add)):
         if parameter is not None:
-            expect_shape(name, parameter, [t.x.shape[d] for d in along])
+            expect_shape(name, parameter, [t.x.shape[d] for d in extent])
             v = apply(v, parameter.reshape(-1)[place])
     return returned(t, v.to(t.values.dtype), 0)
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from . import slices
 from .places import vacant
-from .reduction import Outputs, Taken, check_nonempty, finished, outputs, taken
+from .reduction import Outputs, Taken, assembled, check_nonempty, outputs, taken
 from .slices import mirrored
 
 
@@ -27,7 +27,7 @@ def position(
     t = taken(x, mask)
     o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
     where, _ = _extreme(t, o, dims, largest)
-    return finished(where, o, x, dims, keepdim, fill_value, min_count)
+    return assembled(where, o, x, dims, keepdim, fill_value, min_count)
 
 
 def extreme(
@@ -38,7 +38,7 @@ def extreme(
     t = taken(x, mask)
     o = outputs(t, dims, mask is not None, False)
     where, best = _extreme(t, o, dims, largest)
-    return finished(best, o, x, dims, keepdim, None, None), finished(where, o, x, dims, keepdim, None, None)
+    return assembled(best, o, x, dims, keepdim, None, None), assembled(where, o, x, dims, keepdim, None, None)
 
 
 def _extreme(t: Taken, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[Tensor, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..layouts import validity
 from ..layouts.elements import at, built, is_sparse, keys, of, same_pattern, values, with_values
-from ..layouts.keys import ravel
+from ..layouts.positions import ravel
 from ..op import NoForm, Rule
 from ..pair import Pair
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import masks
 from ..layouts.elements import is_sparse
-from ..layouts.keys import Coordinate, ravel, unravel
+from ..layouts.positions import Coordinate, ravel, unravel
 from ..layouts.validity import truths
 from .reduction import Outputs, Taken
 from .slices import arranged

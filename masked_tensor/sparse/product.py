@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..layouts.elements import built, is_sparse, keys, of, values
-from ..layouts.keys import unravel
+from ..layouts.positions import unravel
 from ..op import NoForm
 from ..pair import Pair
 from ..select import guard

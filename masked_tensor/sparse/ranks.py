@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .. import settings
 from ..shared.interpolation import interpolated
-from .reduction import Outputs, Taken, finished, outputs, taken
+from .reduction import Outputs, Taken, assembled, outputs, taken
 from .slices import arranged, total
 
 
@@ -83,7 +83,7 @@ def median(
     s = Ordered(t, o)
     empty = s.slices.count == (s.nans if skip_nan else 0)
     result = torch.where(empty, torch.nan if t.values.is_floating_point() else 0, s.at(s.middle(skip_nan)))
-    return finished(result, o, x, dims, keepdim, fill_value, min_count)
+    return assembled(result, o, x, dims, keepdim, fill_value, min_count)
 
 
 def quantile(
@@ -111,4 +111,4 @@ def quantile(
     )
     rank = wide * (highest - nans).clamp_min(0) if skip_nan else torch.where(nans > 0, highest, wide * highest)
     result = torch.where(count == 0, torch.nan, interpolated(s.at, rank, interpolation))
-    return finished(result, o, x, dims, keepdim, fill_value, None)
+    return assembled(result, o, x, dims, keepdim, fill_value, None)

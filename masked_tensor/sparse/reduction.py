@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..layouts import validity
 from ..layouts.elements import built, canonical, of, same_pattern, values
-from ..layouts.keys import ravel, tabled
+from ..layouts.positions import ravel, tabled
 from ..select import select
 from ..shared.chunks import rounds
 from . import slices
@@ -123,7 +123,7 @@ def reduce(
     half = rounds(t.values.dtype)
     result = law(t.values.float() if half else t.values, o.slices, **params)
     result = result.to(t.values.dtype) if half and result.dtype is torch.float32 else result
-    return finished(result, o, x, dims, keepdim, fill_value, min_count)
+    return assembled(result, o, x, dims, keepdim, fill_value, min_count)
 
 
 def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None:
@@ -133,7 +133,7 @@ def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
 
 
-def finished(
+def assembled(
     result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, fill_value: Any, min_count: int | None
 ) -> tuple[Tensor, Tensor | None]:
     """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled.

@@ -18,14 +18,14 @@ class Slices:
     """``number`` slices; value ``i`` belongs to slice ``ids[i]``, or to the run that ``offsets`` says."""
 
     number: int
-    given: Tensor | None  #: ids, or None if there are offsets
+    numbers: Tensor | None  #: ids, or None if there are offsets
     offsets: Tensor | None
     valid: Tensor | int | None  #: valid elements per slice; None: those stored
 
     @cached_property
     def ids(self) -> Tensor:
-        if self.given is not None:
-            return self.given
+        if self.numbers is not None:
+            return self.numbers
         assert self.offsets is not None
         return torch.repeat_interleave(self.stored)
 
@@ -68,7 +68,7 @@ def total(v: Tensor, s: Slices) -> Tensor:
     """The sum of each slice; integers and bool add up in int64."""
     if not (v.is_floating_point() or v.is_complex()):
         v = v.to(torch.int64)
-    if s.given is None and v.is_floating_point() and not v.requires_grad:
+    if s.numbers is None and v.is_floating_point() and not v.requires_grad:
         return torch.segment_reduce(v, "sum", offsets=s.offsets, unsafe=True)
     return v.new_zeros(s.number).scatter_add(0, s.ids, v)
 
@@ -89,7 +89,7 @@ def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
         raise RuntimeError(f"complex numbers have no order, got {v.dtype}")
     if least is None:
         least = identity("max", v.dtype)
-    if s.given is None and v.is_floating_point() and not v.requires_grad:
+    if s.numbers is None and v.is_floating_point() and not v.requires_grad:
         return torch.segment_reduce(v, "max", offsets=s.offsets, unsafe=True, initial=least)
     return v.new_full((s.number,), least).scatter_reduce(0, s.ids, v, "amax")
 

@@ -10,7 +10,7 @@ from ..layouts.elements import built
 from ..layouts.validity import valid_outputs
 from ..pair import Pair
 from .ranks import Ordered
-from .reduction import check_nonempty, finished, outputs, taken
+from .reduction import assembled, check_nonempty, outputs, taken
 
 
 class Entries:
@@ -47,7 +47,7 @@ class Entries:
         parts = []
         for column in (self.sorted.values, self.positions):
             new = column[place] if column.numel() else column.new_zeros(place.shape)
-            parts.append(valid_outputs(*finished(new, self.outputs, self.x.data, self.dims, keepdim, None, least)))
+            parts.append(valid_outputs(*assembled(new, self.outputs, self.x.data, self.dims, keepdim, None, least)))
         return parts[0], parts[1]
 
 

@@ -11,15 +11,15 @@ from torch import Tensor
 
 from .. import shapes
 from ..layouts.elements import built, keys, values
-from ..layouts.keys import ravel, tabled, unravel
 from ..layouts.pairs import dense
+from ..layouts.positions import ravel, tabled, unravel
 from ..op import NoForm
 from ..pair import Pair
 
-Places = list[Tensor]
+Coordinates = list[Tensor]
 
 
-def moved(x: Pair, shape: Sequence[int], places: Places, kept: Tensor | None = None) -> Pair:
+def moved(x: Pair, shape: Sequence[int], places: Coordinates, kept: Tensor | None = None) -> Pair:
     """The stored entries (those ``kept``) at their new coordinates in ``shape``."""
     key = ravel(lambda d: places[d], shape, range(len(shape)))
     data, mask = values(x.data), values(x.mask)
@@ -31,7 +31,7 @@ def moved(x: Pair, shape: Sequence[int], places: Places, kept: Tensor | None = N
     return Pair(built(key, data[order], shape, x.data), built(key, mask[order], shape, x.mask))
 
 
-def _places(x: Pair) -> Places:
+def _coordinates(x: Pair) -> Coordinates:
     return unravel(keys(x.mask), x.mask.shape)
 
 
@@ -47,7 +47,7 @@ def flatten(x: Pair, start_dim: int = 0, end_dim: int = -1) -> Pair:
 
 def permute(x: Pair, dims: Sequence[int]) -> Pair:
     shape = torch.empty(x.data.shape, device="meta").permute(tuple(dims)).shape
-    places = _places(x)
+    places = _coordinates(x)
     return moved(x, shape, [places[d] for d in dims])
 
 
@@ -61,7 +61,7 @@ def transpose(x: Pair, dim0: int = 0, dim1: int = -1) -> Pair:
 
 def flip(x: Pair, dims: Sequence[int]) -> Pair:
     turned = shapes.canonical_dims(list(dims), x.data.dim()) if dims else ()
-    places = [x.data.shape[d] - 1 - p if d in turned else p for d, p in enumerate(_places(x))]
+    places = [x.data.shape[d] - 1 - p if d in turned else p for d, p in enumerate(_coordinates(x))]
     return moved(x, x.data.shape, places)
 
 
@@ -108,8 +108,8 @@ def unbind(x: Pair, dim: int = 0) -> list[Pair]:
 def slice_(x: Pair, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Pair:
     (dim,) = shapes.canonical_dims(dim, x.data.dim())
     chosen = range(x.data.shape[dim])[start:end:step]
-    places = _places(x)
-    along = places[dim] - chosen.start
-    kept = (along >= 0) & (places[dim] < chosen.stop) & (along % step == 0)
-    places[dim] = along // step
+    places = _coordinates(x)
+    offset = places[dim] - chosen.start
+    kept = (offset >= 0) & (places[dim] < chosen.stop) & (offset % step == 0)
+    places[dim] = offset // step
     return moved(x, [len(chosen) if d == dim else n for d, n in enumerate(x.data.shape)], places, kept)
