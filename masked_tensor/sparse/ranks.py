@@ -30,8 +30,8 @@ class Ordered:
         self.order = arranged(s.ids, t.values.detach(), descending=descending)
         self.values = t.values[self.order]  #: the stored ones, slice by slice
         self.start = s.stored.cumsum(0) - s.stored  #: where each slice begins among them
-        self.negative = None if s.zeros is None else total(t.values.detach() < 0, s)  #: how many of each slice are
-        self.nans = total(t.values.detach() != t.values.detach(), s)
+        self.nans = total(t.values.detach() != t.values.detach(), s)  #: how many of each slice are NaN
+        self.negative = None if s.zeros is None else total(t.values.detach() < 0, s)  #: how many are negative
 
     def at(self, rank: Tensor) -> Tensor:
         """The element of every slice at ``rank`` (one or more per slice)."""
