@@ -46,16 +46,13 @@ try:
     # The type of an operator.  Rules are annotated with it; the table is keyed by it.
     from torch._ops import OpOverload, OpOverloadPacket
 
-    # What AOTAutograd puts around a tensor while it collects a graph's metadata.  Without it a compiled function would
-    # change the validity of its input, unseen by others who share the mask.
+    # What AOTAutograd puts around a tensor while it runs a function to make a graph of it.  Without it a compiled
+    # function would change the validity of its input, unseen by others who share the mask.
     from torch._subclasses.functional_tensor import FunctionalTensor
 
     # What ``torch.set_printoptions`` set, and torch's number format: a masked tensor prints like a plain one.
     from torch._tensor_str import PRINT_OPTS
     from torch._tensor_str import _Formatter as Formatter
-
-    # Whether AOTAutograd records the graph yet: see FunctionalTensor.
-    from torch.fx.experimental.proxy_tensor import get_proxy_mode
 
     # The comparison inside ``torch.testing.assert_close``, which has no hook: without it different masks would pass.
     from torch.testing._comparison import TensorLikePair
@@ -145,9 +142,9 @@ def recomputed_later() -> bool:
     return hooks is not None and hooks[0].__module__ == checkpoint.__name__
 
 
-def collecting(x: Tensor) -> bool:
-    """Whether ``x`` belongs to a graph whose metadata is being collected; it is not yet recorded."""
-    return type(x) is FunctionalTensor and get_proxy_mode() is None
+def functional(x: Tensor) -> bool:
+    """Whether ``x`` is written to by a function that AOTAutograd makes a graph of."""
+    return type(x) is FunctionalTensor
 
 
 # ----------------------------------------------------------------------------------------------- operators and hooks
@@ -207,11 +204,11 @@ __all__ = [
     "OpOverloadPacket",
     "bind_checkpoints",
     "bypassed",
-    "collecting",
     "compare_with",
     "current_node",
     "default_device",
     "eager",
+    "functional",
     "has_tangent",
     "is_wrapped",
     "operators",

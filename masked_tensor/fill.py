@@ -20,12 +20,25 @@ def where(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``torch.where(mask, data, fill)`` in the dtype of ``data``: small tensors, tracing, other devices."""
     if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
         bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
-        return torch.where(mask, data.view(torch.uint8), bits).view(data.dtype)
+        return where(data.view(torch.uint8), mask, bits).view(data.dtype)
+    constant = None
     if type(data) is Tensor and data.device.type == "cpu":
         constant = _READY.get((type(fill), fill, data.dtype))
-        if constant is not None:
-            return torch.where(mask, data, constant)
-    return torch.where(mask, data, _constant(fill, data.dtype, data.device))
+    result = torch.where(mask, data, _constant(fill, data.dtype, data.device) if constant is None else constant)
+    return result if result.stride() == data.stride() else _laid_out_as(result, data)
+
+
+def _laid_out_as(result: Tensor, data: Tensor) -> Tensor:
+    """``result`` with the strides of ``empty_like(data)``: torch.where takes those of the mask where it has a choice.
+
+    A tensor that is filled in another way keeps the order of its dimensions, and so what can be viewed of it.
+    """
+    wanted = torch.empty_like(data).stride()
+    if result.stride() == wanted or result.shape != data.shape:
+        return result
+    order = sorted(range(data.dim()), key=lambda d: -wanted[d])
+    back = sorted(range(data.dim()), key=lambda d: order[d])
+    return result.permute(order).contiguous().permute(back)
 
 
 # The usual fills, ready made; keyed by type, too, because -0.0 == 0.

@@ -214,3 +214,88 @@ def test_the_engine_runs_eagerly_after_a_graph_break(name: str) -> None:
         torch.testing.assert_close(found, expected)
     else:
         assert found == expected
+
+
+# ------------------------------------------------------------------------------------------------------ several outputs
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_outputs_of_which_some_are_used(backend: str) -> None:
+    def function(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.exp(), x.sum(-1), torch.stack([x, x * 2])
+
+    run = compiled(function, backend)
+    for used in ([0], [1], [2], [0, 2]):
+        grads = []
+        for f in (function, run):
+            x = mt.as_masked_tensor(HOLES, MASK).requires_grad_()
+            outputs = f(x)
+            sum(outputs[i].sum() for i in used).backward()
+            grads.append(x.grad)
+        torch.testing.assert_close(grads[1], grads[0])
+
+
+def test_attention_with_its_weights_trains() -> None:
+    torch.manual_seed(0)
+    x = mt.from_lengths(torch.randn(2, 3, 8), [3, 1])
+    layer = nn.MultiheadAttention(8, 2, batch_first=True)
+    grads = []
+    for run in (layer, compiled(layer)):
+        layer.zero_grad()
+        run(x, x, x)[0].square().mean().backward()
+        grads.append([p.grad.clone() for p in layer.parameters()])
+    torch.testing.assert_close(grads[1], grads[0])
+
+
+# -------------------------------------------------------------------------------------------------------------- strides
+
+
+def test_what_can_be_viewed_can_be_viewed_compiled() -> None:
+    layer = nn.Linear(4, 4)
+
+    def function(x: torch.Tensor) -> torch.Tensor:
+        return layer(x.transpose(0, 1)).view(3, 4, 2)
+
+    x = mt.from_lengths(torch.randn(2, 3, 4), [3, 1])
+    torch.testing.assert_close(compiled(function)(x), function(x))
+
+
+# -------------------------------------------------------------------------------------------------- writes into inputs
+
+OPTIMIZERS: dict[str, Callable[[list[nn.Parameter]], torch.optim.Optimizer]] = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "SGD foreach": lambda p: torch.optim.SGD(p, lr=0.1, foreach=True),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.1),
+    "AdamW foreach": lambda p: torch.optim.AdamW(p, lr=0.1, foreach=True),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+@pytest.mark.filterwarnings("ignore:.*torch.cuda:UserWarning")
+def test_optimizers_step_masked_parameters_compiled(name: str) -> None:
+    def train(compile: bool) -> list[torch.Tensor]:
+        parameters = [nn.Parameter(mt.masked_tensor([1.0, None, 3.0])), nn.Parameter(mt.masked_tensor([[2.0], [None]]))]
+        optimizer = OPTIMIZERS[name](parameters)
+        step = torch.compile(optimizer.step, backend="aot_eager") if compile else optimizer.step
+        for _ in range(3):
+            optimizer.zero_grad()
+            sum(p.pow(3).sum() for p in parameters).backward()
+            step()
+        return [p.detach() for p in parameters]
+
+    # torch's own compiled step of plain parameters differs from its eager one by as much
+    torch.testing.assert_close(train(True), train(False), rtol=1e-5, atol=1e-6)
+
+
+def test_an_input_keeps_its_validity() -> None:
+    def function(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return x.add_(y)
+
+    add = compiled(function)
+    x = mt.as_masked_tensor(HOLES.clone(), MASK)
+    before = (x + 1).tolist()
+    assert add(x, mt.as_masked_tensor(torch.ones(4, 6), MASK)).tolist() == before
+    assert add(x, mt.masked_tensor(torch.zeros(4, 6))).tolist() == before
+    with pytest.raises(RuntimeError, match="a compiled function cannot change the validity of its input in place"):
+        add(x, mt.as_masked_tensor(torch.ones(4, 6), MASK.flip(1)))
+    assert x.tolist() == before

@@ -104,6 +104,7 @@ PRIVATE = {
         """,
 }
 OPS = {  # a private op is an op: it may stand where ops are named
+    "engine/inputs.py": "_assert_async",
     "engine/packing.py": "_version",
     "api/mean_over.py": "_foreach_mul_",
     "engine/ports.py": "_version",

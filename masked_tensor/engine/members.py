@@ -8,11 +8,8 @@ import weakref
 import torch
 from torch import Tensor
 
-from .. import masks
-from ..compat import collecting
 from ..pair import Pair, Payload
-from ..select import select
-from . import aliasing
+from . import aliasing, inputs
 from .dispatcher import AUTOGRAD, BACKEND
 from .tensor import MaskedTensor, hold, pair_of
 
@@ -68,7 +65,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     if x._lent and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
     if x._graph_input or (x._family is not None and x._family.graph_input):
-        new = _written_to_input(pair, new)
+        new = inputs.write(pair, new)
     if new.data is not pair.data:
         pair.data.copy_(new.data)
     hold(x, aliasing.write_validity(pair, x._family, new.mask, new.payload))
@@ -78,19 +75,6 @@ def _write(x: MaskedTensor, new: Pair) -> None:
             seen = member()
             if seen is not None:
                 pair_of(seen)
-
-
-def _written_to_input(pair: Pair, new: Pair) -> Pair:
-    """While compiling: a graph may change the data of its input, but not its mask (others share it) or its payload."""
-    # Judged while the graph's metadata is collected: later, when it is recorded, the tracer itself copies the result
-    # into the input, and the mask of the result was computed anew from its bytes.
-    if collecting(pair.mask) and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
-        raise RuntimeError(
-            "a compiled function cannot change the validity of its input in place: assign to a clone (x = x.clone()) "
-            "and return that"
-        )
-    zero = pair.payload is Payload.ZERO and new.payload is not Payload.ZERO
-    return Pair(select(new.data, pair.mask, 0) if zero else new.data, pair.mask, pair.payload)
 
 
 def stay_hard(x: MaskedTensor, copy: MaskedTensor) -> None:

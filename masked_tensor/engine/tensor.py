@@ -87,6 +87,12 @@ class MaskedTensor(Methods):
         cells.look_up(result)
         return result
 
+    def __coerce_tangent_metadata__(self) -> Tensor:
+        """What a compiled graph expects of the gradient: plain data, as are the zeros of an output that is not used."""
+        data = pair_of(self).data.detach()
+        data.__tensor_flatten__ = _no_parts  # type: ignore[attr-defined]  # torch asks what it took for a subclass
+        return data
+
     def __coerce_same_metadata_as_tangent__(self, expected: Payload, expected_type: type | None = None) -> Tensor:
         pair = pair_of(self)
         data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
@@ -132,6 +138,10 @@ class MaskedTensor(Methods):
         pair = pair_of(self)
         self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
         self._view = self._pair.mask, mask
+
+
+def _no_parts() -> tuple[list[str], None]:
+    return [], None
 
 
 def equip(**members: Any) -> None:

@@ -1,0 +1,45 @@
+"""Writes into the inputs of a graph that is being compiled.
+
+A graph may change the data of its input, but not its mask, which others share, nor what is promised of its payload.
+Whether a write leaves the mask as it is cannot be told while compiling, where two masks are two inputs: an optimizer
+writes gradients into parameters that have the same holes.  So the graph asks when it runs, in an op of its own, on
+whose result the write depends: nothing that depends on a result is left out of a graph.
+"""
+
+import torch
+from torch import Tensor
+
+from .. import masks
+from ..compat import functional
+from ..pair import Pair, Payload
+from ..select import select
+
+_LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
+_LIBRARY.define("unchanged(Tensor old, Tensor new) -> Tensor")
+
+
+def _unchanged(old: Tensor, new: Tensor) -> Tensor:
+    """The bytes of a mask, ``old``, which those of the mask that it would become, ``new``, must equal."""
+    torch._assert_async(  # a GPU raises when it gets there: the host does not wait
+        (old == new).all(),
+        "a compiled function cannot change the validity of its input in place: assign to a clone (x = x.clone()) and "
+        "return that",
+    )
+    return old.clone()
+
+
+_LIBRARY.impl("unchanged", _unchanged, "CompositeExplicitAutograd")
+torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.empty_like(old), lib=_LIBRARY)
+
+
+def write(pair: Pair, new: Pair) -> Pair:
+    """What is written into the input that is ``pair`` in order to write ``new``."""
+    # The graph's own code is asked.  What it wrote is copied into the input once more by the tracer, whose masks are
+    # computed anew from their bytes.
+    if functional(pair.data) and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
+        old, wanted = torch.broadcast_tensors(masks.compact(pair.mask), masks.compact(new.mask))
+        small = torch.ops.masked_tensor.unchanged(old.to(torch.uint8), wanted.to(torch.uint8))
+        mask = masks.fit(masks.from_bytes(small), pair.data.shape)
+        return Pair(torch.where(mask, new.data, pair.data), pair.mask, pair.payload)
+    zero = pair.payload is Payload.ZERO and new.payload is not Payload.ZERO
+    return Pair(select(new.data, pair.mask, 0) if zero else new.data, pair.mask, pair.payload)
