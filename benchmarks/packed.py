@@ -110,6 +110,43 @@ def conformer(padding: float, small: bool) -> Case:
     return model, {"plain": plain} | ragged(lambda x: run(x).square().mean(), padded, valid[..., None])
 
 
+class ByHand(nn.Module):
+    """A block of a Transformer that writes its attention as two products and a softmax."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.project, self.mix = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.feed = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x: Any, hidden: Tensor | None = None) -> Any:
+        q, k, v = (y.unflatten(-1, (8, -1)).transpose(1, 2) for y in self.project(self.first(x)).chunk(3, -1))
+        scores = q @ k.transpose(-2, -1) / q.shape[-1] ** 0.5
+        if hidden is not None:
+            scores = scores.masked_fill(hidden[:, None, None], -torch.inf)
+        x = x + self.mix((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        return x + self.feed(self.second(x))
+
+
+def by_hand(padding: float, small: bool) -> Case:
+    """Two blocks of width 256 with attention written by hand."""
+    size, length, width = (8, 64, 64) if small else (32, 256, 256)
+    valid, data = batch((size, length), padding), torch.randn(size, length, width)
+    model = nn.ModuleList(ByHand(width) for _ in range(2))
+
+    def run(x: Any, hidden: Tensor | None = None) -> Any:
+        for block in model:
+            x = block(x, hidden)
+        return x
+
+    padded, weight = data * valid[..., None], valid[..., None] / (valid.sum() * width)
+
+    def plain() -> Tensor:
+        return (run(padded, ~valid).square() * weight).sum()
+
+    return model, {"plain": plain} | ragged(lambda x: run(x).square().mean(), padded, valid[..., None])
+
+
 def stack(padding: float, small: bool) -> Case:
     """Four convolutions over time, same length."""
     size, length, width = (8, 64, 32) if small else (32, 256, 128)
@@ -183,6 +220,7 @@ CASES: dict[str, tuple[Any, tuple[float, ...]]] = {
     "encoder": (encoder, (0.5, 0.75, 0.0)),
     "tagger": (tagger, (0.5, 0.75)),
     "conformer": (conformer, (0.5,)),
+    "by hand": (by_hand, (0.5,)),
     "stack": (stack, (0.5,)),
     "recurrent": (recurrent, (0.5,)),
     **{name: (lambda p, s, n=name: language(n, p, s), (0.5,)) for name in ("Bert", "Llama", "GPT2", "Qwen3")},

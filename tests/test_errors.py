@@ -959,6 +959,12 @@ def test_packing() -> None:
         lambda: x.packed(like=mt.from_lengths(ones(2, 3), [1, 1]).packed()),
         """packed(like=other) needs an other that stores every place where the tensor is valid; pack it by itself""",
     )
+    scores = mt.from_lengths(ones(2, 3, 1), [1, 1]).packed()
+    refused(
+        ValueError,
+        lambda: x.packed(like=scores @ scores.mT),
+        """packed(like=other) needs an other that is a batch of sequences, not their products over time; pack the tensor by itself""",
+    )
     refused(TypeError, lambda: mt.packed(ones(2)), """packed() takes a masked tensor, got Tensor""")
     refused(TypeError, lambda: mt.unpacked(ones(2)), """unpacked() takes a masked tensor, got Tensor""")
 

@@ -35,7 +35,7 @@ def rebuild(
 
 
 def rebuild_packed(
-    parts: dict[str, Any], grid: tuple[int, int], order: Any, requires_grad: bool, attributes: dict[str, Any]
+    parts: dict[str, Any], grid: tuple[int, ...], order: Any, requires_grad: bool, attributes: dict[str, Any]
 ) -> MaskedTensor:
     """A packed tensor from what ``__reduce_ex__`` took apart; ``inner`` is compact."""
     values, inner = parts["values"], parts["inner"]

@@ -57,6 +57,11 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
 def _rows_of(like: MaskedTensor) -> rows.Rows:
     if type(like) is not MaskedTensor or like._packed is None:
         raise ValueError("packed(like=other) needs a packed masked tensor; pack other first")
+    if len(like._packed.rows.grid) != orders.GRID:
+        raise ValueError(
+            "packed(like=other) needs an other that is a batch of sequences, not their products over time; "
+            "pack the tensor by itself"
+        )
     return like._packed.rows
 
 

@@ -5,8 +5,7 @@ and one that is not takes no part.  Masks of the user and learned biases are cut
 masked, as in the strided rule.
 """
 
-from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,24 +16,11 @@ from ..compat import real
 from ..op import NoForm
 from ..pair import Payload
 from ..select import select
+from .blocks import Run, along, places, runs_of
 from .order import GRID, Order
 from .packed import Packed, made, noticed
 from .pattern import Rows, same
 from .views import faced
-
-
-class Run(NamedTuple):
-    """Sequences that lie side by side, with one number of queries and one number of keys each."""
-
-    first: int
-    number: int
-    queries: int
-    keys: int
-
-    @property
-    def sequences(self) -> slice:
-        """Which sequences of the batch."""
-        return slice(self.first, self.first + self.number)
 
 
 def scaled_dot_product_attention(
@@ -60,7 +46,9 @@ def scaled_dot_product_attention(
     if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
         raise NoForm
     parts, sight = [], []
-    for run, a, b, c in zip(runs, _cut(q, runs, True), _cut(k, runs, False), _cut(v, runs, False), strict=True):
+    for run, a, b, c in zip(
+        runs, cut_runs(q, runs, True), cut_runs(k, runs, False), cut_runs(v, runs, False), strict=True
+    ):
         visible, some = (None, None) if attn_mask is None else _visible(attn_mask, run, query, key.rows, is_causal)
         causal = is_causal and visible is None
         out = F.scaled_dot_product_attention(a, b, c, visible, dropout_p, causal, scale=scale, enable_gqa=enable_gqa)
@@ -70,29 +58,17 @@ def scaled_dot_product_attention(
     return _in_place_of(query, torch.cat(parts), torch.cat(sight) if sight else None)
 
 
-def runs_of(queries: Rows, keys: Rows) -> list[Run]:
-    """The calls to make, in the order of the rows.  Raises NoForm for queries of a sequence that has no key."""
-    runs = []
-    at = 0
-    for (q, k), several in groupby(zip(queries.sizes, keys.sizes, strict=True)):
-        number = len(list(several))
-        if q and not k:
-            raise NoForm
-        if q:
-            runs.append(Run(at, number, q, k))
-        elif k:
-            raise NoForm  # keys that nobody asks for: their rows would have to be skipped
-        at += number
-    if not runs:
-        raise NoForm
-    return runs
-
-
 def headed(x: Packed) -> Tensor:
     """The values as ``(N, H, D)``; raises NoForm unless ``x`` is seen as ``(B, .., T, D)``, heads in between."""
     order = x.order
     lead = [atom for dim in order[:-2] for atom in dim]
-    if len(order) < 3 or order[-2] != (1,) or lead[:1] != [0] or any(a < GRID for a in (*lead[1:], *order[-1])):
+    if (
+        x.first != GRID
+        or len(order) < 3
+        or order[-2] != (1,)
+        or lead[:1] != [0]
+        or any(a < GRID for a in (*lead[1:], *order[-1]))
+    ):
         raise NoForm
     y, at = faced(x, -1)
     rest = [a - GRID + 1 for a in (atom for dim in y.order[:-2] for atom in dim) if a >= GRID]
@@ -101,7 +77,7 @@ def headed(x: Packed) -> Tensor:
     return y.values.permute(0, *rest, *last).reshape(y.values.shape[0], -1, size)
 
 
-def _cut(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
+def cut_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
     """Each run's part of ``(N, H, D)``, as ``(sequences, H, T, D)``: one split, whose gradient is one cat."""
     lengths = [run.queries if queries else run.keys for run in runs]
     parts = x.split([run.number * n for run, n in zip(runs, lengths, strict=True)])
@@ -116,8 +92,8 @@ def _visible(mask: Tensor, run: Run, query: Packed, keys: Rows, is_causal: bool)
     wide = _heads(wide, query)
     if wide.shape[0] > 1:
         wide = wide[run.sequences]
-    rows, columns = (_places(r, run) for r in (query.rows, keys))
-    part = _along(_along(wide, -2, rows), -1, columns)
+    rows, columns = (places(r, run) for r in (query.rows, keys))
+    part = along(along(wide, -2, rows), -1, columns)
     seen = part if part.dtype is torch.bool else part.detach() != -torch.inf
     if is_causal:
         earlier = torch.ones(run.queries, run.keys, dtype=torch.bool, device=part.device).tril()
@@ -134,26 +110,6 @@ def _heads(mask: Tensor, query: Packed) -> Tensor:
         return mask
     split: Tensor = mask[0].unflatten(0, (query.rows.grid[0], -1))
     return split
-
-
-def _places(rows: Rows, run: Run) -> Tensor | int:
-    """The places in the grid of a run's rows: a length, if they are the first ones; else ``(sequences, T)``."""
-    size = rows.sizes[run.first]
-    if rows.prefix:
-        return size
-    start = sum(rows.sizes[: run.first])
-    return rows.time[start : start + run.number * size].view(run.number, size)
-
-
-def _along(mask: Tensor, dim: int, places: Tensor | int) -> Tensor:
-    if mask.shape[dim] == 1:
-        return mask
-    if isinstance(places, int):
-        return mask.narrow(dim, 0, places)
-    shape = [places.shape[0], *mask.shape[1:]]
-    index = places.view(places.shape[0], 1, *((-1, 1) if dim == -2 else (1, -1)))
-    shape[dim] = places.shape[1]
-    return mask.expand(places.shape[0], *mask.shape[1:]).gather(dim, index.expand(shape))
 
 
 def _in_place_of(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:

@@ -9,7 +9,6 @@ from torch import Tensor
 from ..op import Form, NoForm, Rule
 from ..pair import Pair
 from . import order as orders
-from .order import GRID
 from .packed import Packed, canonical, made
 from .pattern import same
 from .views import arranged, faced, position
@@ -48,7 +47,7 @@ def each(result: Any, y: Packed, dim: int, at: int) -> Any:
     data = result.data if isinstance(result, Pair) else result
     if data.dim() == y.values.dim():
         return made(result, y)
-    order = orders.dropped(y.order, [at + GRID - 1])
+    order = orders.dropped(y.order, [at + y.first - 1])
     return made(result, y, (*order[:dim], *order[dim + 1 :]))
 
 
@@ -101,7 +100,7 @@ def _appended(rule: Rule, op: Rule) -> Rule:
         if sum(type(a) in (Packed, Pair) for a in args) > 1:
             raise NoForm
         result = run(x, rule, op)(*(a.operand() if a is x else a for a in args), **kwargs)
-        return made(result, x, (*x.order, (GRID + x.values.dim() - 1,)))
+        return made(result, x, (*x.order, (x.first + x.values.dim() - 1,)))
 
     return form
 

@@ -22,6 +22,25 @@ def instead(form: Rule) -> Form:
     return Form("form", lambda rule, op: form)
 
 
+def either(*forms: Form) -> Form:
+    """The first of several forms that serves the arguments."""
+
+    def make(rule: Rule, op: Rule) -> Rule:
+        chain = [f.make(rule, op) for f in forms]
+
+        def first(*args: Any, **kwargs: Any) -> Any:
+            for form in chain[:-1]:
+                try:
+                    return form(*args, **kwargs)
+                except NoForm:
+                    continue
+            return chain[-1](*args, **kwargs)
+
+        return first
+
+    return Form(", or ".join(f.name for f in forms), make)
+
+
 def _elementwise(rule: Rule, op: Rule) -> Rule:
     """The plain op on the stored values; the family's own rule, if some of them have holes within the rows."""
 

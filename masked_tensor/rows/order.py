@@ -4,6 +4,8 @@ An *atom* is a dimension of the spread tensor ``(B, T, F1 .. Fk)``: 0 and 1 are 
 of a size other than 1.  An *order* names, for each dimension that the world sees, the atoms whose product it is:
 ``((0,), (1,), (2,))`` is ``(B, T, F)``, ``((1,), (0, 2), (3,))`` is ``(T, B * H, D)``, and ``()`` is a dimension of
 size 1.  Every atom stands in an order exactly once.  Nothing here touches a tensor.
+
+A grid has two dimensions but for products over time (``blocks``): ``grid`` is how many, and so the first feature.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,7 +14,7 @@ from math import prod
 from ..op import NoForm
 
 Order = tuple[tuple[int, ...], ...]
-GRID = 2  #: the number of grid atoms
+GRID = 2  #: the number of grid atoms of a batch of sequences
 
 
 def natural(dims: int) -> Order:
@@ -30,9 +32,9 @@ def shape(order: Order, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(prod(sizes[a] for a in dim) for dim in order)
 
 
-def featured(dim: tuple[int, ...]) -> bool:
+def featured(dim: tuple[int, ...], grid: int) -> bool:
     """Whether a dimension is made of features alone."""
-    return all(a >= GRID for a in dim)
+    return all(a >= grid for a in dim)
 
 
 def dropped(order: Order, gone: Iterable[int]) -> Order:
@@ -42,7 +44,7 @@ def dropped(order: Order, gone: Iterable[int]) -> Order:
     return tuple(tuple(new[a] for a in dim if a not in gone) for dim in order)
 
 
-def canonical(order: Order) -> tuple[Order, list[list[int]]]:
+def canonical(order: Order, grid: int) -> tuple[Order, list[list[int]]]:
     """Features as they are read, those that stand side by side in one dimension joined; and which were joined."""
     joined: list[list[int]] = []
     result = []
@@ -50,19 +52,19 @@ def canonical(order: Order) -> tuple[Order, list[list[int]]]:
         new: list[int] = []
         open_ = False
         for atom in dim:
-            if atom < GRID:
+            if atom < grid:
                 new.append(atom)
             elif open_:
                 joined[-1].append(atom)
             else:
                 joined.append([atom])
-                new.append(GRID + len(joined) - 1)
-            open_ = atom >= GRID
+                new.append(grid + len(joined) - 1)
+            open_ = atom >= grid
         result.append(tuple(new))
     return tuple(result), joined
 
 
-def viewed(order: Order, sizes: Sequence[int], shape: Sequence[int]) -> tuple[Order, tuple[int, ...]]:
+def viewed(order: Order, sizes: Sequence[int], shape: Sequence[int], grid: int) -> tuple[Order, tuple[int, ...]]:
     """The order of a view of another shape, and the sizes into which it cuts the features, in the order of storage.
 
     Raises NoForm if a dimension of the grid would be cut.
@@ -82,7 +84,7 @@ def viewed(order: Order, sizes: Sequence[int], shape: Sequence[int]) -> tuple[Or
             used = rest
             if size % (product * rest):
                 used = size // product
-                if atom < GRID or size % product or rest % used:
+                if atom < grid or size % product or rest % used:
                     raise NoForm
                 left.insert(0, (atom, rest // used))
             dim.append(_part(parts, atom, used))
@@ -94,11 +96,11 @@ def viewed(order: Order, sizes: Sequence[int], shape: Sequence[int]) -> tuple[Or
         dims[-1].append(_part(parts, *left.pop(0)))
     if left:
         raise NoForm
-    new = {(a, 0): a for a in range(GRID)}
+    new = {(a, 0): a for a in range(grid)}
     cut: list[int] = []
-    for atom in range(GRID, len(sizes)):
+    for atom in range(grid, len(sizes)):
         for k, size in enumerate(parts[atom]):
-            new[atom, k] = GRID + len(cut)
+            new[atom, k] = grid + len(cut)
             cut.append(size)
     return tuple(tuple(new[key] for key in dim) for dim in dims), tuple(cut)
 

@@ -26,6 +26,11 @@ class Frame:
     inner: Tensor | None
 
     @property
+    def first(self) -> int:
+        """The atom of the first feature."""
+        return len(self.rows.grid)
+
+    @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the atoms: (B, T, F1 .. Fk)."""
         return (*self.rows.grid, *self.stored[1:])
@@ -51,6 +56,11 @@ class Packed:
     inner: Tensor | None = None
     payload: Payload = Payload.ZERO
     parts: dict[int, tuple[Tensor, ...]] | None = None  #: the values unbound along a dimension: all selects share one
+
+    @property
+    def first(self) -> int:
+        """The atom of the first feature."""
+        return len(self.rows.grid)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -101,7 +111,7 @@ def made(values: Pair | Tensor, like: Packed, order: Order | None = None) -> Pac
     order = like.order if order is None else order
     if 1 in data.shape[1:]:
         gone = [d for d in range(1, data.dim()) if data.shape[d] == 1]
-        order = orders.dropped(order, [d + GRID - 1 for d in gone])
+        order = orders.dropped(order, [d + like.first - 1 for d in gone])
         data = data.squeeze(gone)
         inner = inner if inner is None else inner.squeeze(gone)
     return Packed(data, like.rows.on(data.device), order, inner, payload)
@@ -109,10 +119,10 @@ def made(values: Pair | Tensor, like: Packed, order: Order | None = None) -> Pac
 
 def canonical(x: Packed) -> Packed:
     """``x`` with its features stored as they are read: two tensors of one shape and grid then agree."""
-    order, joined = orders.canonical(x.order)
+    order, joined = orders.canonical(x.order, x.first)
     if order == x.order and all(len(j) == 1 for j in joined):
         return x
-    perm = [0, *(a - GRID + 1 for j in joined for a in j)]
+    perm = [0, *(a - x.first + 1 for j in joined for a in j)]
     shape = [x.values.shape[0], *(prod(x.sizes[a] for a in j) for j in joined)]
     values = x.values.permute(perm).reshape(shape)
     inner = None if x.inner is None else masks.reshape(x.inner.permute(perm), shape)
@@ -151,6 +161,8 @@ def laid_out(x: Tensor, like: Packed | Frame) -> Tensor:
 def at_rows(x: Tensor, like: Packed | Frame) -> Tensor:
     """A tensor that broadcasts to the shape of ``like``, read at its rows: ``(N or 1, F1 or 1, ..)``."""
     wide = laid_out(x, like)
+    if like.first != GRID:
+        return like.rows.read(wide)
     batch, time = (n > 1 for n in wide.shape[:GRID])
     if batch and time:
         return take(wide.flatten(0, 1), like.rows)

@@ -6,29 +6,48 @@ Facts are worked out when they are first asked for, once.
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import groupby
+from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..compat import real
+from ..op import NoForm
 from ..shared.sequences import Packing, packing_of
 
 
 class Rows:
-    """The stored places of a grid: ``index`` (N,), their rising flat positions (int64), and the ``grid`` (B, T)."""
+    """The stored places of a grid: ``index`` (N,), their rising flat positions (int64), and the ``grid`` (B, T).
 
-    def __init__(self, index: Tensor, grid: tuple[int, int]) -> None:
+    What speaks of sequences, their lengths and times, is asked of a grid ``(B, T)`` only; ``Blocks`` has more.
+    """
+
+    index: Tensor
+    grid: tuple[int, ...]
+
+    def __init__(self, index: Tensor, grid: tuple[int, ...]) -> None:
         self.index = index
         self.grid = grid
+        self.known: dict[Any, Any] = {}  #: what follows from these rows, for those who work it out
         self._tapes: dict[tuple[int, bool], Rows] = {}
         self._cuts: dict[tuple[int, int], tuple[Rows, Tensor]] = {}
 
     @property
     def places(self) -> int:
         """How many places the grid has."""
-        return self.grid[0] * self.grid[1]
+        return prod(self.grid)
 
-    @property
+    @cached_property
+    def runs(self) -> list[tuple[int, ...]]:
+        """What lies side by side and is of one length, one dimension for each of the grid: ``(sequences, length)``."""
+        if len(self.grid) != 2:
+            raise NoForm
+        counted = [(len(list(several)), n) for n, several in groupby(self.sizes)]
+        return [run for run in counted if run[1]]
+
+    @cached_property
     def full(self) -> bool:
         """Whether every place is stored: a fact of the sizes alone."""
         return self.index.shape[0] == self.places
@@ -93,6 +112,13 @@ class Rows:
         way = packing_of(self.sizes, self.offsets[:-1])
         return way, way.steps.argsort()
 
+    def read(self, wide: Tensor) -> Tensor:
+        """A tensor over the grid, its dimensions of size n or 1, and over features, at the stored places."""
+        if all(n == 1 for n in wide.shape[: len(self.grid)]):
+            return wide.flatten(0, len(self.grid) - 1)
+        flat = wide.expand(*self.grid, *wide.shape[len(self.grid) :]).flatten(0, len(self.grid) - 1)
+        return flat.index_select(0, self.index)
+
     def cut(self, first: int, last: int) -> tuple["Rows", Tensor]:
         """The places ``first`` to ``last`` of every sequence as a grid of their own, and which rows lie there; once."""
         if (first, last) not in self._cuts:
@@ -112,6 +138,12 @@ class Rows:
             self._tapes[gap, read] = Rows(own, (1, size - 2 * gap)) if read else Rows(own + gap, (1, size))
         return self._tapes[gap, read]
 
+    def agrees(self, other: "Rows") -> bool:
+        """Whether rows of the same kind, over the same grid, store the same places: where looking is free."""
+        if self.index.shape != other.index.shape:
+            return False
+        return self.full or (real(self.index) and real(other.index) and torch.equal(self.index, other.index))
+
     def on(self, device: torch.device) -> "Rows":
         """The same places, known on another device."""
         return self if device == self.device else Rows(self.index.to(device), self.grid)
@@ -121,11 +153,9 @@ def same(a: Rows, b: Rows) -> bool:
     """Whether two patterns store the same places.  Compared by value only where looking is free: on the CPU."""
     if a is b:
         return True
-    if a.grid != b.grid or a.index.shape != b.index.shape or a.device != b.device:
-        return False
-    if a.full:
-        return True
-    return real(a.index) and real(b.index) and torch.equal(a.index, b.index)
+    return (
+        a.grid == b.grid and a.device == b.device and (a if type(b) is Rows else b).agrees(b if type(b) is Rows else a)
+    )
 
 
 def of_lengths(lengths: Sequence[int], side: str, device: torch.device) -> Rows:

@@ -17,7 +17,7 @@ from .packed import Packed
 def select(x: Packed, dim: int, index: int) -> Packed | Pair:
     """``x.select(dim, index)``: of a feature, or of one place of every sequence."""
     d = views.position(dim, x)
-    if x.order[d] != (1,) or (0,) not in x.order or not x.values.shape[0]:
+    if x.order[d] != (1,) or (0,) not in x.order or x.first != GRID or not x.values.shape[0]:
         return views.select(x, dim, index)
     time = x.rows.grid[1]
     if not -time <= index < time:
@@ -36,7 +36,7 @@ def select(x: Packed, dim: int, index: int) -> Packed | Pair:
 def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
     """``x[..., start:end]``: of a feature, or of time."""
     d = views.position(dim, x)
-    if x.order[d] != (1,):
+    if x.order[d] != (1,) or x.first != GRID:
         return views.slice_(x, dim, start, end, step)
     time = x.rows.grid[1]
     first, last, step = slice(start, end, step).indices(time)

@@ -40,7 +40,7 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
                 chosen, operand = (rule, y.pair()) if counted else (run(y, rule, op), y.operand())
                 return chosen(operand, *lead, d, keepdim=True, **rest)
 
-            if all(orders.featured(x.order[d]) for d in dims):
+            if all(orders.featured(x.order[d], x.first) for d in dims):
                 return _within(x, dims, keepdim, kernel)
             if len(dims) == len(x.order):
                 if not x.values.numel():
@@ -95,9 +95,9 @@ def _scalars(result: Any, shape: Sequence[int]) -> Any:
 
 
 def _over_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segments, kernel: Any) -> Pair:
-    inside = [d for d in dims if orders.featured(x.order[d])]
+    inside = [d for d in dims if orders.featured(x.order[d], x.first)]
     grid = [x.order[d] for d in dims if d not in inside]
-    if grid != [(1,)] or (0,) not in x.order:
+    if grid != [(1,)] or (0,) not in x.order or x.first != GRID:
         raise NoForm
     y = _within(x, inside, True, kernel) if inside else x
     data = segments(y.values, y)

@@ -8,7 +8,6 @@ from .. import masks, shapes
 from ..op import NoForm
 from ..pair import Pair
 from . import order as orders
-from .order import GRID
 from .packed import Packed, made
 
 
@@ -73,7 +72,7 @@ def view(x: Packed, size: Sequence[int]) -> Packed:
         raise NoForm  # torch says what is wrong with it
     if shape == x.shape:
         return x
-    order, cut = orders.viewed(x.order, x.sizes, shape)
+    order, cut = orders.viewed(x.order, x.sizes, shape, x.first)
     new = (x.values.shape[0], *cut)
     inner = None if x.inner is None else masks.reshape(x.inner, new)
     return Packed(x.values.view(new), x.rows, order, inner, x.payload)  # dimensions are cut, never joined
@@ -106,7 +105,7 @@ def expand(x: Packed, size: Sequence[int], *, implicit: bool = False) -> Packed:
             continue
         if o != 1 or n < 1 or order[d]:
             raise NoForm
-        order[d] = (GRID + x.values.dim() - 1 + len(added),)
+        order[d] = (x.first + x.values.dim() - 1 + len(added),)
         added.append(n)
     values = x.values[(..., *(None,) * len(added))].expand(*x.values.shape, *added)
     inner = None if x.inner is None else x.inner[(..., *(None,) * len(added))].expand(values.shape)
@@ -121,8 +120,8 @@ def alias(x: Packed) -> Packed:
 def faced(x: Packed, dim: int) -> tuple[Packed, int]:
     """``x`` with the given dimension, of features alone, as one dimension of the values; and which one that is."""
     atoms = x.order[position(dim, x)]
-    if len(atoms) == 1 and atoms[0] >= GRID:
-        return x, atoms[0] - GRID + 1
+    if len(atoms) == 1 and atoms[0] >= x.first:
+        return x, atoms[0] - x.first + 1
     y = arranged(x, [dim])
     return y, y.values.dim() - 1
 
@@ -134,19 +133,20 @@ def arranged(x: Packed, dims: Sequence[int]) -> Packed:
     """
     dims = [position(d, x) for d in dims]
     chosen = [x.order[d] for d in dims]
-    if not all(map(orders.featured, chosen)):
+    first = x.first
+    if not all(orders.featured(c, first) for c in chosen):
         raise NoForm
-    end = GRID + x.values.dim() - 1
+    end = first + x.values.dim() - 1
     if chosen == [(end - len(dims) + k,) for k in range(len(dims))]:
         return x
     atoms = [a for c in chosen for a in c]
-    rest = [a for a in range(GRID, end) if a not in atoms]
-    perm = [0, *(a - GRID + 1 for a in (*rest, *atoms))]
+    rest = [a for a in range(first, end) if a not in atoms]
+    perm = [0, *(a - first + 1 for a in (*rest, *atoms))]
     shape = (x.values.shape[0], *(x.sizes[a] for a in rest), *(prod(x.sizes[a] for a in c) for c in chosen))
-    new = {a: GRID + k for k, a in enumerate(rest)} | {a: a for a in range(GRID)}
+    new = {a: first + k for k, a in enumerate(rest)} | {a: a for a in range(first)}
     order = [tuple(new.get(a, -1) for a in o) for o in x.order]
     for k, d in enumerate(dims):
-        order[d] = (GRID + len(rest) + k,)
+        order[d] = (first + len(rest) + k,)
     values = x.values.permute(perm).reshape(shape)
     inner = None if x.inner is None else masks.reshape(x.inner.permute(perm), shape)
     return Packed(values, x.rows, tuple(order), inner, x.payload)
@@ -198,7 +198,7 @@ def unbind(x: Packed, dim: int = 0) -> list[Packed]:
 
 def without(x: Packed, dim: int, at: int, values: Any) -> Packed:
     """Values that lost their dimension ``at``, which was all of the dimension ``dim`` that the world sees."""
-    order = orders.dropped(x.order, [at + GRID - 1])
+    order = orders.dropped(x.order, [at + x.first - 1])
     return made(values, x, (*order[:dim], *order[dim + 1 :]))
 
 

@@ -18,6 +18,8 @@ from ..compat import OpOverload, tracked, transforming
 from ..op import Op, rows
 from ..pair import Pair
 from ..rows import features as packed
+from ..rows import products
+from ..rows.lifts import either
 from ..select import finished, guard, select, zeroed
 from ..shared import terms
 from ..sparse import product as sparse_product
@@ -174,14 +176,17 @@ def multilinear(op: OpOverload, *arguments: Any) -> Pair:
     return finished(data, present >= needed)
 
 
+_PRODUCT = either(packed.product, products.product)  #: with a matrix, or of queries and keys
+
 ROWS = [
-    *rows("mm matmul", product, generic=True, sparse=instead(sparse_product.matmul), rows=packed.product),
+    *rows("mm matmul", product, generic=True, sparse=instead(sparse_product.matmul), rows=_PRODUCT),
     Op("mv", product, generic=True, sparse=instead(sparse_product.matmul)),
-    *rows("bmm dot vdot", product, generic=True),
+    Op("bmm", product, generic=True, rows=products.product),
+    *rows("dot vdot", product, generic=True),
     Op("addmm", affine, generic=True, sparse=instead(sparse_product.affine), rows=packed.affine),
     Op("addmv", affine, generic=True, sparse=instead(sparse_product.affine)),
     Op("addbmm", affine, {"over_batch": True}, generic=True),
-    Op("baddbmm", affine, {"scores": True}, generic=True),
+    Op("baddbmm", affine, {"scores": True}, generic=True, rows=products.added),
     Op("linear", linear, sparse=instead(sparse_product.linear), rows=packed.linear),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),

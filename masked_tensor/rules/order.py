@@ -14,7 +14,7 @@ from ..compat import real
 from ..fill import fill_into
 from ..op import Op
 from ..pair import Pair, Payload
-from ..rows import features as packed
+from ..rows import runs as packed
 from ..select import select
 from ..sparse import sorting
 from ..sparse.lifts import instead
@@ -203,7 +203,7 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
 
 
 ROWS = [
-    Op("sort", sort, sparse=instead(sorting.sort), rows=packed.along()),
+    Op("sort", sort, sparse=instead(sorting.sort), rows=packed.along(ranked=True)),
     Op("kthvalue", kthvalue, sparse=instead(sorting.kthvalue)),
     Op("median", median, sparse=instead(sorting.median)),
     Op("nanmedian", nanmedian, sparse=instead(sorting.nanmedian)),

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..op import Op
 from ..pair import Pair
-from ..rows import features as packed
+from ..rows import runs as packed
 from ..select import filled
 from ..shared.identity import identity
 from ..sparse.lifts import scan, scan_extreme
@@ -35,8 +35,8 @@ def logcumsumexp(x: Pair, dim: int) -> Pair:
 ROWS = [
     Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan, rows=packed.along()),
     Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan, rows=packed.along()),
-    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme, rows=packed.along()),
-    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme, rows=packed.along()),
+    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme, rows=packed.along(ranked=True)),
+    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme, rows=packed.along(ranked=True)),
     Op("logcumsumexp", logcumsumexp, sparse=scan, rows=packed.along()),
     Op("_logcumsumexp", logcumsumexp),
 ]

@@ -15,7 +15,7 @@ from ..compat import tracked, transforming
 from ..fill import fill_bits
 from ..op import Op
 from ..pair import Pair, Payload
-from ..rows import features as packed
+from ..rows import runs as packed
 from ..select import cleared, guard, select
 from ..sparse import forms
 from ..sparse.lifts import instead
