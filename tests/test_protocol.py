@@ -253,6 +253,11 @@ def test_datasets_and_loaders(workers: int) -> None:
     x = mt.masked_tensor(torch.arange(8.0).view(4, 2), [True, False])
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), batch_size=2, num_workers=workers)
     assert [batch[0].tolist() for batch in loader] == [[[0.0, None], [2.0, None]], [[4.0, None], [6.0, None]]]
+    for mixed in ([torch.ones(2), x[0]], [x[0], torch.ones(2)]):
+        (batch,) = torch.utils.data.DataLoader(mixed, batch_size=2, num_workers=workers)  # type: ignore[arg-type]
+        assert sorted(batch.tolist(), key=str) == [[0.0, None], [1.0, 1.0]]
+    (batch,) = torch.utils.data.DataLoader(torch.ones(2, 2), batch_size=2, num_workers=workers)  # type: ignore[arg-type]
+    assert type(batch) is torch.Tensor
 
 
 def test_inference_mode() -> None:

@@ -3,15 +3,17 @@
 import copy
 import inspect
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
+from masked_tensor.testing import assert_close
 
 OPTIMIZERS = sorted(
     name
@@ -109,6 +111,26 @@ def test_checkpoint(use_reentrant: bool) -> None:
     for a, b in zip(gradients(net), expected, strict=True):
         torch.testing.assert_close(a, b)
     assert type(x.grad) is MaskedTensor
+
+
+@pytest.mark.parametrize("layer", [nn.Linear(4, 4), nn.LayerNorm(4), nn.GRU(4, 4, batch_first=True)], ids=str)
+@pytest.mark.parametrize("policy", [CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_RECOMPUTE])
+def test_selective_checkpoint(layer: nn.Module, policy: CheckpointPolicy) -> None:
+    """Rules write into results of their own, so that what is saved of every op may be written once more."""
+
+    def loss(x: torch.Tensor) -> torch.Tensor:
+        y = layer(x)
+        return ((y[0] if isinstance(y, tuple) else y) * x).square().sum()
+
+    def contexts() -> Any:
+        return create_selective_checkpoint_contexts(lambda *_, **__: policy, allow_cache_entry_mutation=True)
+
+    found = []
+    for run in (loss, lambda x: checkpoint(loss, x, use_reentrant=False, context_fn=contexts)):
+        x = mt.from_lengths(torch.linspace(-1, 1, 40).view(2, 5, 4), [5, 3]).requires_grad_()
+        found.append(torch.autograd.grad(run(x), [x, *layer.parameters()]))
+    for got, expected in zip(*found, strict=True):
+        assert_close(got, expected)
 
 
 @pytest.mark.parametrize("use_reentrant", [False, True])

@@ -161,6 +161,13 @@ def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> Mask
     return cast(MaskedTensor, torch.stack(list[Tensor](batch)))
 
 
+def collate_mixed(batch: list[Any], *, collate_fn_map: Any = None) -> Any:
+    """A DataLoader's batch that begins with a plain tensor: masked if any of them is."""
+    if any(type(sample) is MaskedTensor for sample in batch):
+        return collate(batch)
+    return _COLLATE_PLAIN(batch, collate_fn_map=collate_fn_map)
+
+
 def set_data(x: MaskedTensor, new: Tensor) -> None:
     """``x.data = new``: shares the memory of ``new``, outside of autograd; same shape, dtype and device only.
 
@@ -187,3 +194,5 @@ for _function in (rebuild, rebuild_packed):
     torch.serialization.add_safe_globals([_function])
 ForkingPickler.register(MaskedTensor, reduce_shared)
 COLLATE[MaskedTensor] = collate
+_COLLATE_PLAIN = COLLATE[Tensor]
+COLLATE[Tensor] = collate_mixed

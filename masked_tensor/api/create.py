@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import errors, layouts, masks
 from ..compat import transforming
+from ..engine.aliasing import Wrapping
 from ..engine.dynamo import opaque
 from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor
@@ -136,6 +137,8 @@ def _wrapped(pair: Pair) -> MaskedTensor:
     """Around memory that somebody outside holds."""
     made = out(pair)
     made._lent = True
+    if not transforming():
+        made._history, made._born = Wrapping(pair.data), pair.data.grad_fn
     return made
 
 

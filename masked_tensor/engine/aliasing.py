@@ -9,7 +9,8 @@ The buffer is the family's own and is written in place; who reads a member gets 
 write.  So a write costs what it writes, a read what it reads, and threads that write disjoint parts lose nothing.
 
 Under autograd a base and its views (not its detached aliases) share a *history*: a tracked write through any of them
-gives the base a new history at once, and the other views theirs when they are next read.
+gives the base a new history at once, and the other views theirs when they are next read.  A plain tensor and what was
+wrapped around it share one in the same way.
 """
 
 import threading
@@ -148,6 +149,25 @@ class History:
     def __init__(self, base: Any) -> None:
         self.base = weakref.ref(base)
         self.writes = 0  #: counts writes that autograd recorded
+
+
+class Wrapping:
+    """A history whose base is the plain tensor that a masked one was put around: torch itself records its writes.
+
+    A member's number of writes is the plain tensor's node of the graph, which every recorded write replaces.
+    """
+
+    __slots__ = ("plain",)
+
+    def __init__(self, plain: Tensor) -> None:
+        self.plain = plain
+
+    def base(self) -> Tensor:
+        return self.plain
+
+    @property
+    def writes(self) -> Any:
+        return self.plain.grad_fn
 
 
 def refreshed(pair: Pair, family: Family) -> Pair:

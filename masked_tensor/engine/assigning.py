@@ -14,8 +14,9 @@ from ..pair import Pair, Payload
 from ..select import select
 from . import aliasing
 from .dispatcher import nodes_of
+from .foreign import disconnected, inside_function
 from .members import restride, write
-from .ports import MASKED, leave, plain_gradient, seen_through, unconnected
+from .ports import MASKED, leave, plain_gradient, renew, seen, seen_through, unconnected
 from .tensor import MaskedTensor, pair_of
 
 
@@ -27,12 +28,15 @@ def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
     check_writable(target, new.data.shape, new.data.dtype, base)
     tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
     if not (tracked and torch.is_grad_enabled()):
+        seen_by_function(history)
         write(target, new)
         return target
+    if base is not None and type(base) is not MaskedTensor:
+        return _into_plain(target, new, base)
     through = None if base is None or base is target else _geometry(target, base)
     before = pair_of(target).mask
     result: MaskedTensor = _Assign.apply(target, new.data, new.mask, new.payload)
-    if history is not None:
+    if type(history) is aliasing.History:
         history.writes += 1
         target._born = history.writes
         if through is not None and base is not None:
@@ -41,7 +45,36 @@ def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
     return result
 
 
-def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: MaskedTensor | None) -> None:
+def _into_plain(target: MaskedTensor, new: Pair, base: Tensor) -> MaskedTensor:
+    """A write into memory that a plain tensor holds: torch records it there, and ``target`` has it from there.
+
+    What lies under a hole stays as it is, and so does its gradient.
+    """
+    part = seen(base, seen_through(target, base, base.storage_offset()))
+    part.copy_(torch.where(new.mask, new.data, part))
+    write(target, Pair(pair_of(target).data, new.mask))
+    renew(target)
+    return target
+
+
+def seen_by_function(history: aliasing.History | aliasing.Wrapping | None) -> None:
+    """Before an untracked write to a member: whether it is one that a user's Function will mark as dirty."""
+    if history is None:
+        return
+    base = history.base()
+    if base is not None and not base.requires_grad:
+        return
+    found = inside_function(history)
+    if found is None:
+        return
+    function, given = found
+    if type(history) is not aliasing.History or given is not base:
+        raise disconnected(function, "writes in place into a view of a masked tensor, or into what was wrapped")
+    history.writes += 1  # views will take the history that torch gives their base when the forward is over
+    given._born = history.writes
+
+
+def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: Tensor | None) -> None:
     """Raises, before anything is written, if it does not fit or a leaf that requires grad would change."""
     if shape != target.shape:
         raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")

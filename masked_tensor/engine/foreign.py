@@ -12,6 +12,7 @@ The hooks are the node's, behind those of its tensors: a tensor's own hooks, ``r
 see what they always see, a gradient with the tensor's own mask.
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +28,33 @@ from .dispatcher import foreign, scripted
 from .tensor import MaskedTensor, pair_of
 
 _MET = "masked_tensor"  # in a node's metadata: its hooks are in place
+
+
+_APPLY = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]  # of a class method
+
+
+def inside_function(history: Any) -> tuple[str, MaskedTensor] | None:
+    """The user's Function whose forward runs now and was given a tensor with this history; and that tensor.
+
+    torch takes the histories of the arguments before the forward runs, and theirs that it marks as dirty after; it
+    knows nothing of what a masked view shares with its base.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code is _APPLY:
+            for a in frame.f_locals["args"]:
+                if type(a) is MaskedTensor and a._history is history:
+                    return frame.f_locals["cls"].__name__, a
+        frame = frame.f_back
+    return None
+
+
+def disconnected(function: str, what: str) -> RuntimeError:
+    """What ``function`` did with a view has no place in the history that it shares."""
+    return RuntimeError(
+        f"the gradient of {function}, a torch.autograd.Function, would be wrong: it {what}; give it the base, take the "
+        "view again, or work on a clone"
+    )
 
 
 class Gates:

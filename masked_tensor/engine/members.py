@@ -67,7 +67,8 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     if x._graph_input or (x._family is not None and x._family.graph_input):
         new = inputs.write(pair, new)
     if new.data is not pair.data:
-        pair.data.copy_(new.data)
+        plain = type(x._history) is aliasing.Wrapping  # its holder reads what lies under holes: it stays
+        pair.data.copy_(torch.where(new.mask, new.data, pair.data) if plain else new.data)
     hold(x, aliasing.write_validity(pair, x._family, new.mask, new.payload))
     if x._family is not None:
         x._seen = x._family.version
@@ -86,7 +87,8 @@ def stay_hard(x: MaskedTensor, copy: MaskedTensor) -> None:
 
 def detach(x: MaskedTensor) -> MaskedTensor:
     """``x.detach_()``: ``x`` leaves the graph; a view cannot, as in torch."""
-    if x._history is not None and x._history.base() is not x:
+    base = x if x._history is None else x._history.base()
+    if base is not x and (type(base) is MaskedTensor or base is None or base.requires_grad):
         raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
     if x.requires_grad:
         torch.ops.aten.detach_.default.redispatch(AUTOGRAD, x)

@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import masks, shapes
 from ..compat import transforming
 from ..pair import Payload
+from .aliasing import Wrapping
 from .members import family_of
 from .tensor import MaskedTensor, pair_of
 
@@ -28,6 +29,8 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
         if not shapes.broadcasts(pair.mask.shape, part.shape):
             return False
         mask, payload, value = pair.mask.expand(part.shape), pair.payload, pair.data
+        if type(x._history) is Wrapping:  # the holder of the memory reads what lies under holes: it stays
+            value = torch.where(mask, value, part)
     family = family_of(x)
     as_before = family.buffer is None and mask is not True and masks.same(mask, pair_of(x).mask[key])  # x[key] += y
     with torch.no_grad():
@@ -46,8 +49,12 @@ def _simple(x: MaskedTensor, value: Any) -> bool:
         return False
     if x._pair.data.layout is not torch.strided or transforming() or torch.is_inference_mode_enabled():
         return False
+    history = x._history
+    base = None if history is None else history.base()
+    if base is not None and base.requires_grad:
+        return False
     if torch.is_grad_enabled():
-        stale = x._history is not None and x._born != x._history.writes
+        stale = history is not None and x._born != history.writes
         if x.requires_grad or stale or (isinstance(value, Tensor) and value.requires_grad):
             return False
     if isinstance(value, Tensor):

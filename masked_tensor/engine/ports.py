@@ -17,8 +17,8 @@ from ..rows import Packed
 from ..select import select
 from . import packing
 from .dispatcher import held_elsewhere, nodes_of
-from .foreign import Gates
-from .tensor import MaskedTensor, pair_of, wrap
+from .foreign import Gates, disconnected, inside_function
+from .tensor import MaskedTensor, equip, pair_of, wrap
 
 
 @overload
@@ -32,9 +32,9 @@ def enter(value: Any, recording: bool) -> Any:
         if value._packed is not None:
             return packing.spread(value, recording, enter)
         pair = pair_of(value)
+        if value._history is not None and value._born != value._history.writes:
+            renew(value, recording)
         if recording:
-            if value._history is not None and value._born != value._history.writes:
-                renew(value)
             if not value.requires_grad:
                 return pair
             return Pair(entered(value, pair), pair.mask, pair.payload)
@@ -80,8 +80,8 @@ def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
     if family.joins(x._pair.data) or (recording and x.requires_grad and x.is_leaf) or transforming():
         return enter(x, recording), False
     data = x._pair.data
-    if recording and x._history is not None and x._born != x._history.writes:
-        renew(x)
+    if x._history is not None and x._born != x._history.writes:
+        renew(x, recording)
     if recording and x.requires_grad:
         shared = x._entered
         if shared is None or shared[0] is not None or shared[1] != x._version:
@@ -109,21 +109,41 @@ def leave(value: Any, live: bool = False) -> Any:
     return value
 
 
-def renew(view: MaskedTensor) -> None:
+def renew(view: MaskedTensor, recording: bool = True) -> None:
     """Gives a view the history of its base, which was written since."""
     assert view._history is not None
     base = view._history.base()
+    if not recording:  # nobody asks for its history, unless torch took the old one into a user's Function
+        found = inside_function(view._history) if base is None or base.requires_grad else None
+        if found is not None and found[1] is view:
+            raise disconnected(found[0], "reads a view whose base was written since it was taken")
+        return
     if base is None:
         raise unconnected("memory that it shares was written by another view of a base that is gone")
     if base.requires_grad:
-        data = enter_to_view(base, True)[0].data
-        _Renew.apply(view, data.as_strided(*seen_through(view, base, data.storage_offset())), pair_of(view).mask)
+        data = enter_to_view(base, True)[0].data if type(base) is MaskedTensor else base
+        _Renew.apply(view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask)
     view._born = view._history.writes
 
 
-def seen_through(view: MaskedTensor, base: MaskedTensor, start: int) -> tuple[Any, ...]:
+def connect(view: MaskedTensor) -> None:
+    """Before a compiled function is given ``view``: nobody looks at its history after."""
+    writes = getattr(view._history, "writes", None)
+    if view._born != writes and torch.is_grad_enabled() and type(view._pair.data) is Tensor:
+        renew(view)
+
+
+def seen(data: Tensor, place: tuple[Any, ...]) -> Tensor:
+    """``data`` at a place of its memory: itself, where that is all of it."""
+    whole = place == (data.shape, data.stride(), data.storage_offset())
+    return data if whole else data.as_strided(*place)
+
+
+def seen_through(view: MaskedTensor, base: Tensor, start: Any) -> tuple[Any, ...]:
     """Size, strides and offset by which data with the geometry of ``base`` is seen as ``view`` sees it."""
-    inner, outer = view._pair.data, base._pair.data
+    inner, outer = view._pair.data, base._pair.data if type(base) is MaskedTensor else base
+    if layouts.is_sparse(outer):
+        raise unconnected("it was put around sparse data, which was written since")
     if inner.dtype is not outer.dtype or inner.is_conj() != outer.is_conj() or inner.is_neg() != outer.is_neg():
         raise unconnected("it reads its base as another dtype")
     return inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start
@@ -201,4 +221,5 @@ class _Renew(torch.autograd.Function):
 
 
 MASKED = set(nodes_of(_Leave, _Renew, *packing.MASKED))  #: nodes whose tensors are masked; assigning.py has more
+equip(_connect=connect)
 GATES = Gates(enter, leave, plain_gradient, MASKED)

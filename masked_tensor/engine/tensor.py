@@ -53,8 +53,8 @@ class MaskedTensor(Methods):
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects
-    _history: aliasing.History | None = None  # set once it has views that autograd would connect with it
-    _born: int = 0  # the number of tracked writes that this member's own history reflects
+    _history: aliasing.History | aliasing.Wrapping | None = None  # with whom autograd has to keep it connected
+    _born: Any = 0  # the number of tracked writes that this member's own history reflects
     _entered: Any = None  # (pair, version, what all tracked uses share)
     _graph_input: bool = False  # while compiling: an input of the graph
     _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
@@ -74,7 +74,12 @@ class MaskedTensor(Methods):
     def __tensor_flatten__(self) -> tuple[list[str], Payload]:
         if cells.asked_from_outside():
             lend(self)
+        if self._history is not None:
+            self._connect()
         return ["_data", "_bytes"], pair_of(self).payload
+
+    def _connect(self) -> None:
+        """Takes a new history from the base of a view, if that was written: ports.py gives it."""
 
     @staticmethod
     def __tensor_unflatten__(inner: dict[str, Tensor], payload: Payload, size: Any, stride: Any) -> "MaskedTensor":
