@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from . import settings
 from .compat import tracked, transforming
 from .fill import bitwise, fill_outside, where, zero_outside_
 from .pair import Pair, Payload
@@ -32,6 +33,8 @@ def select(data: Tensor, mask: Tensor, fill: complex = 0, *, owned: bool = False
     if transforming():
         return where(data, mask, fill)
     if tracked(data):
+        if _small(data):
+            return where(data, mask, fill)
         result: Tensor = _Select.apply(data, mask, fill, owned)
         return result
     return fill_outside(data, mask, fill)
@@ -46,6 +49,8 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False) -> Tensor:
     if transforming():
         return torch.where(mask, data, data.detach())
     if tracked(data):
+        if _small(mask) and _small(data):
+            return torch.where(mask, data, data.detach())
         wide = data if data.shape == mask.shape else data.expand(mask.shape)
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
@@ -83,6 +88,14 @@ def finished(data: Tensor, mask: Tensor) -> Pair:
     if tracked(data):
         return Pair(cleared(data, mask), mask, Payload.ZERO)
     return Pair(data, mask)
+
+
+def _small(x: Tensor) -> bool:
+    """Whether torch's own ``where``, which autograd records in C++, costs less than a Function; of memory only.
+
+    Its derivative is the same: ``where(mask, gradient, 0)``.
+    """
+    return (type(x) is Tensor or type(x) is torch.nn.Parameter) and x.numel() < settings.RECORDED
 
 
 class _Select(torch.autograd.Function):

@@ -29,6 +29,7 @@ THRESHOLDS = {
     "COUNTED": 1,
     "SMALL_ZERO": 1,
     "SMALL_OTHER": 1,
+    "RECORDED": 1,
     "CHUNK": 7,
     "LARGE": 2,
     "PIECE": 5,
