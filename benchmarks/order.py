@@ -1,29 +1,25 @@
-"""Order, gather and fill of a (4096, 4096) float32 tensor, half of it masked at random, as ratios to the unmasked op.
+"""Order, gather and fill: 4096 x 4096, float32, half of it valid, at random or by rows.
 
-``python -m benchmarks.order [rows]``: all candidates run in turn in one process; medians.  The target, printed beside
-each ratio, is 1.5 times the plain op plus one pass over the mask.  ``mt.masked_fill`` is compared with itself on plain
+The goal is 1.5 times the plain op plus one pass over the mask.  ``mt.masked_fill`` is compared with itself on plain
 data, which is faster than torch's.
 """
 
-import sys
 from collections.abc import Callable
 
 import torch
 
 import masked_tensor as mt
 
-from .timing import medians
-
-SIZE = 4096
+from .timing import row
 
 
-def main(rows: int = SIZE) -> None:
-    """Prints the table."""
-    torch.set_num_threads(1)
-    data, mask = torch.randn(rows, SIZE), torch.rand(rows, SIZE) < 0.5
+def run(small: bool) -> None:
+    size = 1024 if small else 4096
+    rows = 8 if small else size
+    data, mask = torch.randn(rows, size), torch.rand(rows, size) < 0.5
     x = mt.masked_tensor(data, mask)
     padded = mt.masked_tensor(data, torch.rand(rows, 1) < 0.5)
-    index, where = torch.randint(0, SIZE, (rows, SIZE)), torch.rand(rows, SIZE) < 0.5
+    index, where = torch.randint(0, size, (rows, size)), torch.rand(rows, size) < 0.5
     ops: dict[str, Callable[[torch.Tensor], object]] = {
         "sort": lambda t: torch.sort(t, -1),
         "topk 10": lambda t: torch.topk(t, 10),
@@ -40,21 +36,5 @@ def main(rows: int = SIZE) -> None:
         "assign columns": lambda t: t.clone().__setitem__((slice(None), slice(0, None, 2)), 1.0),
     }
     for name, op in ops.items():
-        times = medians(
-            {
-                "plain": lambda op=op: op(data),
-                "mask pass": lambda: mask.clone(),
-                "random": lambda op=op: op(x),
-                "rows": lambda op=op: op(padded),
-            }
-        )
-        plain, target = times["plain"], 1.5 + times["mask pass"] / times["plain"]
-        ratios = "   ".join(
-            f"{kind} mask {times[key] / plain:5.2f}x (target {target:.2f}x)"
-            for kind, key in (("random", "random"), ("row", "rows"))
-        )
-        print(f"{name:16}{plain * 1e3:8.1f} ms   {ratios}", flush=True)
-
-
-if __name__ == "__main__":
-    main(*(int(a) for a in sys.argv[1:]))
+        candidates = {"plain": data, "random mask": x, "mask of rows": padded}
+        row(name, {kind: lambda op=op, t=t: op(t) for kind, t in candidates.items()}, "1.5 and a pass", rounds=5)

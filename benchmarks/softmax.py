@@ -1,9 +1,8 @@
-"""Softmax, normalization and losses with a random or a padding mask, as ratios to the unmasked op.
+"""Softmax, normalization and losses: large, with a random mask or that of a padded batch.
 
-``python -m benchmarks.softmax [compiled]`` prints the table: the unmasked op is 1, ``torch.masked`` is the peer.
+The peer is ``torch.masked``.
 """
 
-import sys
 from collections.abc import Callable
 
 import torch
@@ -13,26 +12,23 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 
-from .timing import many, medians, row
-
-SIZE = 4096
+from .timing import row
 
 
-def eager() -> None:
-    torch.manual_seed(0)
-    data, mask = torch.randn(SIZE, SIZE), torch.rand(SIZE, SIZE) < 0.5
+def run(small: bool) -> None:
+    size = 64 if small else 4096
+    data, mask = torch.randn(size, size), torch.rand(size, size) < 0.5
     x = mt.masked_tensor(data, mask)
-    for op, masked_op in ((torch.softmax, peer.softmax), (torch.log_softmax, peer.log_softmax)):
-        for dim, target in ((-1, "1.35"), (0, "1.35")):
+    for op, theirs in ((torch.softmax, peer.softmax), (torch.log_softmax, peer.log_softmax)):
+        for dim in (-1, 0):
             candidates = {
                 "plain": lambda op=op, dim=dim: op(data, dim),
-                "masked_tensor": lambda op=op, dim=dim: op(x, dim),
-                "peer": lambda op=masked_op, dim=dim: op(data, dim, mask=mask),
+                "masked": lambda op=op, dim=dim: op(x, dim),
+                "torch.masked": lambda op=theirs, dim=dim: op(data, dim, mask=mask),
             }
-            row(f"{op.__name__} {dim}", candidates, target)
-    rows()
+            row(f"{op.__name__}({dim})", candidates, "1.35", rounds=5)
+    norms(8 if small else 256)
     losses(data, mask)
-    tiny()
 
 
 def trained(function: Callable[[Tensor], Tensor], x: Tensor, grad: Tensor) -> Callable[[], object]:
@@ -40,18 +36,18 @@ def trained(function: Callable[[Tensor], Tensor], x: Tensor, grad: Tensor) -> Ca
     return lambda: torch.autograd.grad(function(leaf), leaf, grad)
 
 
-def rows() -> None:
-    """Padding: masks constant along the normalized dimension."""
-    data = torch.randn(32, 256, 256)
+def norms(size: int) -> None:
+    """A batch of 32 sequences of ``size`` features: padded, and with holes at random."""
+    data = torch.randn(32, 256, size)
     mask = (torch.arange(256) < torch.randint(1, 257, (32, 1)))[..., None].expand(data.shape)
     x, random = mt.masked_tensor(data, mask), mt.masked_tensor(data, torch.rand(data.shape) < 0.5)
-    weight = torch.randn(256, requires_grad=True)
+    weight, channels = torch.randn(size, requires_grad=True), torch.randn(256, requires_grad=True)
     operations: dict[str, Callable[[Tensor], Tensor]] = {
-        "layer_norm": lambda x: F.layer_norm(x, [256], weight),
-        "rms_norm": lambda x: F.rms_norm(x, [256], weight),
-        "batch_norm": lambda x: F.batch_norm(x, None, None, weight, training=True),
-        "group_norm": lambda x: F.group_norm(x, 8, weight),
-        "instance_norm": lambda x: F.instance_norm(x, weight=weight),
+        "layer_norm": lambda x: F.layer_norm(x, [size], weight),
+        "rms_norm": lambda x: F.rms_norm(x, [size], weight),
+        "batch_norm": lambda x: F.batch_norm(x, None, None, channels, training=True),
+        "group_norm": lambda x: F.group_norm(x, 8, channels),
+        "instance_norm": lambda x: F.instance_norm(x, weight=channels),
         "softmax": lambda x: torch.softmax(x, -1),
     }
     for name, function in operations.items():
@@ -61,16 +57,16 @@ def rows() -> None:
                 "padded": lambda f=function: f(x),
                 "random": lambda f=function: f(random),
             }
-            row(name, candidates, "1.1 padded")
+            row(name, candidates, "1.1 padded", rounds=5)
         candidates = {
             n: trained(function, v, v.detach()) for n, v in (("plain", data), ("padded", x), ("random", random))
         }
-        row(f"{name} and backward", candidates)
+        row(f"{name}, forward and backward", candidates, "1.5 random", rounds=5)
 
 
 def losses(data: Tensor, mask: Tensor) -> None:
     """Scalar losses, forward and backward, targets with holes."""
-    target, classes = torch.randn(SIZE, SIZE), torch.randint(SIZE, (SIZE,))
+    target, classes = torch.randn_like(data), torch.randint(len(data), (len(data),))
     one = torch.ones(())
     pairs = {
         "mse_loss": (F.mse_loss, target, mt.masked_tensor(target, mask)),
@@ -80,39 +76,20 @@ def losses(data: Tensor, mask: Tensor) -> None:
     for name, (loss, plain, masked) in pairs.items():
         candidates = {
             "plain": trained(lambda x, f=loss, t=plain: f(x, t), data, one),
-            "masked_tensor": trained(lambda x, f=loss, t=masked: f(x, t), data, mt.masked_tensor(one, one > 0)),
+            "masked": trained(lambda x, f=loss, t=masked: f(x, t), data, mt.masked_tensor(one, one > 0)),
         }
-        row(f"{name} and backward", candidates)
+        row(f"{name}, forward and backward", candidates, rounds=5)
 
 
-def tiny() -> None:
-    data = torch.randn(4, 4)
-    x = mt.masked_tensor(data, torch.rand(4, 4) < 0.5)
-
-    row(
-        "softmax 4x4, 1000 times",
-        {
-            "plain": many(lambda: torch.softmax(data, -1), 1000),
-            "masked_tensor": many(lambda: torch.softmax(x, -1), 1000),
-        },
-        "8",
-    )
-
-
-def compiled() -> None:
-    torch.manual_seed(0)
-    data, mask = torch.randn(SIZE, SIZE), torch.rand(SIZE, SIZE) < 0.5
+def compiled(small: bool) -> None:
+    size = 64 if small else 4096
+    data, mask = torch.randn(size, size), torch.rand(size, size) < 0.5
     x = mt.masked_tensor(data, mask)
     for op in (torch.softmax, torch.log_softmax):
+        torch.compiler.reset()
         function = torch.compile(lambda x, op=op: op(x, -1), fullgraph=True)
-        plain = medians({"plain": lambda f=function: f(data), "eager": lambda op=op: op(data, -1)})
-        torch._dynamo.reset()
-        function = torch.compile(lambda x, op=op: op(x, -1), fullgraph=True)
-        ours = medians({"masked": lambda f=function: f(x)})["masked"]
-        best = min(plain.values())
-        print(f"{op.__name__} compiled: {ours / best:.2f}x of the faster plain one (1.2)", flush=True)
-
-
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    compiled() if "compiled" in sys.argv else eager()
+        row(
+            f"{op.__name__}(-1), compiled",
+            {"plain": lambda op=op: op(data, -1), "masked": lambda f=function: f(x)},
+            "1.2",
+        )

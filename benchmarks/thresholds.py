@@ -1,6 +1,6 @@
 """The numbers of settings.py: around each, what its two ways cost; and steps of half and of twice the size.
 
-CPU seconds of one thread: ``python benchmarks/thresholds.py``.
+CPU seconds of one thread: ``python -m benchmarks.thresholds``.
 """
 
 import itertools
@@ -9,12 +9,13 @@ from functools import partial
 from time import thread_time
 
 import torch
-from timing import many, medians
 from torch.nn import functional as F
 
 import masked_tensor as mt
 from masked_tensor import masks, settings
 from masked_tensor.fill import fill_outside
+
+from .timing import many, medians
 
 NEVER = 1 << 62
 Maker = Callable[[int], Callable[[], object]]

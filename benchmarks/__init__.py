@@ -1,0 +1,1 @@
+"""What masked tensors cost: ``python -m benchmarks`` runs everything here, or what is named."""
