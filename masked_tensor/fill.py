@@ -24,7 +24,12 @@ def where(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     constant = None
     if type(data) is Tensor and data.device.type == "cpu":
         constant = _READY.get((type(fill), fill, data.dtype))
-    result = torch.where(mask, data, _constant(fill, data.dtype, data.device) if constant is None else constant)
+    return either(mask, data, _constant(fill, data.dtype, data.device) if constant is None else constant)
+
+
+def either(mask: Tensor, data: Tensor, other: Tensor) -> Tensor:
+    """``torch.where(mask, data, other)``, laid out as ``data``."""
+    result = torch.where(mask, data, other)
     return result if result.stride() == data.stride() else _laid_out_as(result, data)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from . import settings
 from .compat import tracked, transforming
-from .fill import bitwise, fill_outside, where, zero_outside_
+from .fill import bitwise, either, fill_outside, where, zero_outside_
 from .pair import Pair, Payload
 
 
@@ -49,8 +49,8 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False) -> Tensor:
     if transforming():
         return torch.where(mask, data, data.detach())
     if tracked(data):
-        if _small(mask) and _small(data):
-            return torch.where(mask, data, data.detach())
+        if owned and _small(mask) and _small(data):  # a copy: without ``owned`` the memory of the data may be asked for
+            return either(mask, data, data.detach())
         wide = data if data.shape == mask.shape else data.expand(mask.shape)
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
