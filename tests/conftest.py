@@ -1,7 +1,7 @@
 """Leaves out what needs a GPU where there is none, and counts.
 
-After the law tests: how many entries and samples each family ran; after the sparse law: how many calls equal the
-strided ones and how many are refused; after the matrix: how many calls per layout.
+After the law tests: how many entries and samples each family ran; after the laws of sparse layouts and of packed
+tensors: how many calls equal the strided ones; after the matrix: how many calls per layout.
 """
 
 from collections import Counter, defaultdict
@@ -39,6 +39,7 @@ def table(outcomes: list[tuple[str, str, int]]) -> Iterator[str]:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     outcomes: list[tuple[str, str, int]] = []
     sparse: Counter[str] = Counter()
+    packed: Counter[str] = Counter()
     entries: dict[str, set[str]] = defaultdict(set)
     samples: dict[str, int] = defaultdict(int)
     for report in terminalreporter.stats.get("passed", []):
@@ -49,6 +50,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 samples[family] += checked
             elif key == "sparse law":
                 sparse.update(value)
+            elif key == "packed law":
+                packed.update(value)
             elif key == "matrix":
                 outcomes.append(value)
     if entries:
@@ -57,9 +60,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{family:12} {len(entries[family]):4} entries {samples[family]:7} samples")
         total = sum(map(len, entries.values())), sum(samples.values())
         terminalreporter.line(f"{'all':12} {total[0]:4} entries {total[1]:7} samples")
-    if sparse:
-        terminalreporter.section("rows and sparse layouts")
-        terminalreporter.line(", ".join(f"{number} {what}" for what, number in sparse.items()))
+    for title, counts in (("rows and sparse layouts", sparse), ("packed against strided", packed)):
+        if counts:
+            terminalreporter.section(title)
+            terminalreporter.line(", ".join(f"{number} {what}" for what, number in counts.items()))
     if outcomes:
         terminalreporter.section("functional forms by layout of the input")
         for line in table(outcomes):

@@ -39,6 +39,7 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
             return _packed_call(entry, args, kwargs, recording)
         except NoForm:
             report.spread(entry, args, kwargs)
+            settling.before_own_writes(entry, args)
     if entry.view and type(args[0]) is MaskedTensor:
         return viewing.view(entry, args, kwargs, recording)
     pairs = [enter(a, recording) for a in args]

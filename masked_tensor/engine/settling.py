@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from ..compat import schema
 from ..pair import Pair
 from ..rows import Packed, spread
 from .members import join
@@ -88,6 +89,15 @@ def settle(x: MaskedTensor) -> None:
             path = member._path
             _become(member, new)
             join(member, root, any(step.entry.op.detaches for step in path))
+
+
+def before_own_writes(entry: Entry, args: tuple[Any, ...]) -> None:
+    """Settles what a rule writes by itself, such as ``embedding_renorm_``: a spread copy would take the write."""
+    described = schema(entry.overload)
+    if described.is_mutable:
+        for argument, value in zip(described.arguments, args, strict=False):
+            if type(value) is MaskedTensor and argument.alias_info is not None and argument.alias_info.is_write:
+                settle(value)
 
 
 def _replayed(pair: Pair, path: tuple[Step, ...]) -> Pair:

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import pair
 from ..op import Form, NoForm, Rule
 from ..pair import Pair
 from . import order as orders
@@ -94,18 +95,21 @@ affine = _trailing(_added, 1)  #: ``bias + x @ matrix``
 normalized = _trailing(_normalized)  #: layer and rms norm
 
 
-def _appended(rule: Rule, op: Rule) -> Rule:
-    def form(*args: Any, **kwargs: Any) -> Any:
-        x = next(a for a in args if type(a) is Packed)
-        if sum(type(a) in (Packed, Pair) for a in args) > 1:
-            raise NoForm
-        result = run(x, rule, op)(*(a.operand() if a is x else a for a in args), **kwargs)
-        return made(result, x, (*x.order, (x.first + x.values.dim() - 1,)))
+def appended(at: int) -> Form:
+    """One more feature: what a row holds, argument ``at``, is looked up (embedding, one_hot)."""
 
-    return form
+    def make(rule: Rule, op: Rule) -> Rule:
+        def form(*args: Any, **kwargs: Any) -> Any:
+            x = args[at]
+            alone(x, (*args[:at], *args[at + 1 :]), kwargs)
+            if not x.values.numel():
+                raise NoForm  # how many classes there are is seen in what is stored
+            result = run(x, rule, op)(*args[:at], x.operand(), *args[at + 1 :], **kwargs)
+            return made(result, x, (*x.order, (x.first + x.values.dim() - 1,)))
 
+        return form
 
-appended = Form("one more feature", _appended)  #: embedding, one_hot: what a row holds is looked up
+    return Form("one more feature", make)
 
 
 def gather(x: Any, dim: int, index: Any, **kwargs: Any) -> Packed:
@@ -133,7 +137,7 @@ def batch_norm(rule: Rule, op: Rule) -> Rule:
         result = op(flat, *args, **kwargs)
         several = isinstance(result, (tuple, list))
         first = made((result[0] if several else result).view(y.stored), y)
-        return (first, *result[1:]) if several else first
+        return (first, *map(pair.of, result[1:])) if several else first
 
     return form
 

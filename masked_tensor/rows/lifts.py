@@ -76,7 +76,7 @@ def _kept(rule: Rule, op: Rule) -> Rule:
     """As elementwise, of one tensor alone: copies, likes, draws.  What comes back keeps its validity."""
 
     def kept(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is not Packed or any(type(a) in (Packed, Pair) for a in args):
+        if type(x) is not Packed or any(type(a) in (Packed, Pair) or _wide(a) for a in (*args, *kwargs.values())):
             raise NoForm
         kwargs.pop("memory_format", None)
         values = x.operand()
@@ -84,6 +84,22 @@ def _kept(rule: Rule, op: Rule) -> Rule:
         return x if result is values else like(result, x)
 
     return kept
+
+
+def _some(rule: Rule, op: Rule) -> Rule:
+    """As kept; torch answers otherwise (in dtypes, say) where there is nothing to draw."""
+    kept = _kept(rule, op)
+
+    def some(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(x) is not Packed or not x.values.numel():
+            raise NoForm
+        return kept(x, *args, **kwargs)
+
+    return some
+
+
+def _wide(a: Any) -> bool:
+    return isinstance(a, Tensor) and a.dim() > 0
 
 
 def _bare(rule: Rule, op: Rule) -> Rule:
@@ -114,6 +130,7 @@ def _as_shapes(rule: Rule, op: Rule) -> Rule:
 elementwise = Form("elementwise", _elementwise)  #: the values of all operands, brought to the same rows
 chosen = Form("elementwise, within the rows", _chosen)  #: ``where``
 kept = Form("as it is stored", _kept)  #: one tensor's values, whatever the other arguments are
+some = Form("as it is stored, if anything is", _some)  #: as ``kept``, of at least one entry
 bare = Form("new", _bare)  #: a tensor of its own, to which the packed one only gives dtype and device
 room = Form("plain, or room for itself", _room)  #: ``new_empty_strided``: of the own size it is packed
 as_shapes = Form("by shape", _as_shapes)  #: a question about two shapes

@@ -69,7 +69,7 @@ def matched(a: Packed, lead: Packed | Frame) -> Packed:
 def like(result: Any, lead: Packed) -> Any:
     """What an op made of aligned values, as packed tensors on the rows of ``lead``."""
     if isinstance(result, (tuple, list)):
-        return type(result)(like(r, lead) for r in result)
+        return tuple(like(r, lead) for r in result)
     if type(result) is Pair or isinstance(result, Tensor):
         data = result.data if isinstance(result, Pair) else result
         if data.shape != lead.values.shape:

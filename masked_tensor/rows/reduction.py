@@ -32,6 +32,9 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
         def form(x: Any, *args: Any, **kwargs: Any) -> Any:
             alone(x, args, kwargs)
             lead, (dim, keepdim) = args[: at - 1], _read(args[at - 1 :], kwargs)
+            said = len(args) >= at or "dim" in kwargs
+            if said and dim is not None and not isinstance(dim, int) and not len(dim):
+                raise NoForm  # no dimension: nothing for some ops, all for others
             dims = shapes.canonical_dims(dim, len(x.order))
             rest = {k: v for k, v in kwargs.items() if k not in ("dim", "keepdim")}
 
@@ -47,7 +50,7 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
                     raise NoForm
                 flat = _flat(x)
                 chosen = rule if counted else run(x, rule, op)
-                over = {} if dim is None else {"dim": 0 if isinstance(dim, int) else [0]}
+                over = {"dim": dim if dim is None else 0 if isinstance(dim, int) else [0]} if said else {}
                 result = chosen(pair.of(flat) if counted else flat, *lead, **over, **rest)
                 return _scalars(result, (1,) * len(x.order) if keepdim else ())
             if segments is None or x.inner is not None or rest.get("dtype") is not None:

@@ -68,7 +68,7 @@ def native_batch_norm(
     result, s = standardize(x, dims, eps, shaped(weight, channels), shaped(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     some = masks.any(x.mask, dims)
-    mean, rstd = (Pair(t.reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))
+    mean, rstd = (Pair(t.detach().reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))  # as torch's own
     return result, mean, rstd
 
 

@@ -187,10 +187,10 @@ def low_level_bag(*arguments: Any) -> tuple[Any, ...]:
 
 
 ROWS = [
-    Op("embedding", embedding, rows=packed.appended),
+    Op("embedding", embedding, rows=packed.appended(1)),
     Op("embedding_renorm_", renorm),
     Op("embedding_bag", embedding_bag),
     Op("_embedding_bag", low_level_bag),
     Op("_embedding_bag_forward_only", low_level_bag),
-    Op("one_hot", one_hot, rows=packed.appended),
+    Op("one_hot", one_hot, rows=packed.appended(0)),
 ]

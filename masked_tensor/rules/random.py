@@ -13,7 +13,7 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair, Payload
-from ..rows.lifts import kept
+from ..rows.lifts import elementwise, kept, some
 from ..select import select, zeroed
 from ..sparse.lifts import on_values
 
@@ -76,15 +76,16 @@ ROWS = [
     Op("feature_dropout", dropout, {"op": torch.feature_dropout}),
     Op("alpha_dropout", dropout, {"op": torch.alpha_dropout, "keeps_zero": False}, sparse=on_values, rows=kept),
     Op("feature_alpha_dropout", dropout, {"op": torch.feature_alpha_dropout, "keeps_zero": False}),
-    Op("native_dropout", native_dropout, sparse=on_values, rows=kept),
+    Op("native_dropout", native_dropout, sparse=on_values, rows=some),
     Op("rrelu", rrelu, sparse=on_values, rows=kept),
     *rows("uniform exponential cauchy log_normal geometric", refill, generic=True, sparse=on_values, rows=kept),
     *rows("random normal_functional", refill, generic=True, sparse=on_values, rows=kept),
-    *rows("bernoulli poisson binomial", drawn, generic=True, sparse=on_values, rows=kept),
+    *rows("bernoulli poisson", drawn, generic=True, sparse=on_values, rows=kept),
+    Op("binomial", drawn, generic=True, sparse=on_values, rows=elementwise),
     *rows("bernoulli.p bernoulli.Tensor", bernoulli_with, generic=True, sparse=on_values),
-    Op("normal.Tensor_float", drawn, generic=True, sparse=on_values),
-    Op("normal.float_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values),
-    Op("normal.Tensor_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values),
-    Op("_standard_gamma", drawn, {"fill": 1}, generic=True, sparse=on_values),
+    Op("normal.Tensor_float", drawn, generic=True, sparse=on_values, rows=elementwise),
+    Op("normal.float_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values, rows=elementwise),
+    Op("normal.Tensor_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values, rows=elementwise),
+    Op("_standard_gamma", drawn, {"fill": 1}, generic=True, sparse=on_values, rows=elementwise),
     Op("multinomial", multinomial),
 ]

@@ -18,6 +18,7 @@ REASONS = {
     "longt5": "blocks of time that the code makes itself; **its own mask, on plain data, is exact: use that**",
     "pegasus_x": "blocks of time that the code makes itself; **its own mask, on plain data, is exact: use that**",
     "roc_bert": "not looked into; **its own mask, on plain data, is exact: use that**",
+    "kimi_linear": "computes a part in float32; of a limit of 1e-06, its padded gradients use 9.5e-07",
     "jetmoe": "cuts its rows by counts that leave holes out",
 }
 
@@ -44,15 +45,35 @@ OUTCOMES = {
 }
 
 
-def write(found: dict[str, dict[str, Any]], path: Path) -> None:
-    """Writes the page for what was found."""
+READ = "aten::select.int"  # what the judge reads the rows by
+PACKED = """The same batches as packed tensors (`x.packed()`, `python -m tests.models --packed`): {eager} types exact as
+eager code, {default} by default; {alone} of these {all} without spreading at any op of the model.{other}"""
+
+
+def write(found: dict[str, dict[str, Any]], packed: dict[str, dict[str, Any]], path: Path) -> None:
+    """Writes the page for what was found, and what was found with packed batches."""
     versions = ", ".join(f"{name} {version(name).partition('+')[0]}" for name in ("transformers", "torch"))
     counts = {v: Counter(f[v][0] for f in found.values() if v in f) for v in ("eager", "default")}
     lines = [f"| {text} | {counts['eager'][o]} | {counts['default'][o]} |" for o, text in OUTCOMES.items()]
-    parts = [HEAD.format(versions=versions) + "\n".join(lines)]
+    parts = [HEAD.format(versions=versions) + "\n".join(lines), _packed(found, packed)]
     for outcome, title in OUTCOMES.items():
         parts += [f"## {title[0].upper()}{title[1:]}", _listed(found, outcome)]
     path.write_text("\n\n".join(parts) + "\n")
+
+
+def _packed(found: dict[str, dict[str, Any]], packed: dict[str, dict[str, Any]]) -> str:
+    """The paragraph on packed batches: how many are exact, and each type that is not what it is padded."""
+    exact = [(v, spread) for f in packed.values() for v, (outcome, _, spread) in f.items() if outcome == "exact"]
+    counts = Counter(v for v, _ in exact)
+    alone = sum(set(spread) <= {READ} for _, spread in exact)
+    differ = [
+        f"`{name}` ({v}: {got[0]}{', ' * bool(got[1])}{got[1]}; padded: {found[name][v][0]}) {REASONS.get(name, '')}"
+        for name, verdicts in packed.items()
+        for v, got in verdicts.items()
+        if v in found.get(name, {}) and got[0] != found[name][v][0]
+    ]
+    other = f" Other than padded: {'; '.join(differ)}." if differ else ""
+    return PACKED.format(**counts, alone=alone, all=len(exact), other=other)
 
 
 def _listed(found: dict[str, dict[str, Any]], outcome: str) -> str:

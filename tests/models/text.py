@@ -76,11 +76,13 @@ def _from_the_right(model: nn.Module, given: Inputs) -> Tensor:
     """The same with the padding first, for code that reads the last step of a block of time."""
     if not isinstance(given["input_ids"], mt.MaskedTensor):
         return call(model, given)
-    return mt.to_left(call(model, {"input_ids": mt.to_right(given["input_ids"])}))
+    ids = given["input_ids"]
+    turned = mt.to_right(ids)
+    return mt.to_left(call(model, {"input_ids": turned.packed() if ids.is_packed else turned}))
 
 
-def inputs(model: nn.Module, garbage: int) -> tuple[list[Inputs], Inputs]:
-    """Rows alone, and the batch of them with holes."""
+def inputs(model: nn.Module, garbage: int, packed: bool = False) -> tuple[list[Inputs], Inputs]:
+    """Rows alone, and the batch of them with holes, packed or not."""
     ids = rows_of_ids(99)
     rows: list[dict[str, Any]] = [{"input_ids": row} for row in ids]
     batch = {"input_ids": padded(ids, garbage)}
@@ -88,19 +90,19 @@ def inputs(model: nn.Module, garbage: int) -> tuple[list[Inputs], Inputs]:
         targets = rows_of_ids(99, seed=1, lengths=(6, 9, 4))
         rows = [row | {"decoder_input_ids": target} for row, target in zip(rows, targets, strict=True)]
         batch["decoder_input_ids"] = padded(targets, garbage)
-    return rows, batch
+    return rows, {k: x.packed() for k, x in batch.items()} if packed else batch
 
 
-def verdict(name: str, variant: str, garbage: int = -100) -> Verdict:
+def verdict(name: str, variant: str, garbage: int = -100, packed: bool = False) -> Verdict:
     """What becomes of one type; where its own code cannot do float64, in float32."""
     for dtype in (VARIANTS[variant][0], torch.float32):
         try:
             model = build(name, variant, dtype)
         except Exception as error:
             return Verdict("not built", short(error))
-        found = judge(model, call, *inputs(model, garbage))
+        found = judge(model, call, *inputs(model, garbage, packed))
         if found.outcome == "differs" and not takes(model, "decoder_input_ids"):
-            turned = judge(model, _from_the_right, *inputs(model, garbage))
+            turned = judge(model, _from_the_right, *inputs(model, garbage, packed))
             found = Verdict("turned") if turned.outcome == "exact" else found
         if found.outcome != "fails alone":
             break
