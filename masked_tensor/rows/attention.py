@@ -65,6 +65,7 @@ def headed(x: Packed) -> Tensor:
     if (
         x.first != GRID
         or len(order) < 3
+        or not x.values.numel()
         or order[-2] != (1,)
         or lead[:1] != [0]
         or any(a < GRID for a in (*lead[1:], *order[-1]))

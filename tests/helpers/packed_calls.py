@@ -147,5 +147,9 @@ _call("normal.Tensor_float", aten.normal.Tensor_float, X, 0.5)
 _call("normal.float_Tensor", aten.normal.float_Tensor, 0.5, X)
 _call("normal.Tensor_Tensor", aten.normal.Tensor_Tensor, X, Y)
 _call("_standard_gamma", aten._standard_gamma, X)
+_call("bmm", lambda q, k: q.bmm(k.mT), X, Y)
+_call("bmm", lambda q, k, v: q.bmm(k.mT).softmax(-1).bmm(v), X, Y, unit(B, T, 5))
+_call("baddbmm", lambda q, k, b: torch.baddbmm(b, q, k.mT, beta=0.5, alpha=2), X, Y, unit(T))
+_call("matmul", lambda q, k, v: (q @ k.mT).softmax(-1) @ v, Q, K, V)
 DRAWN = {"empty_like", "rand_like", "new_empty", "new_empty_strided", "native_dropout", "poisson", "binomial", "random"}
 DRAWN |= {"normal_functional", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "_standard_gamma"}
