@@ -1,4 +1,4 @@
-"""Every module of torch's module database compiles with masked input, forward and backward, and does what it does eagerly.
+"""Every module of torch's module database compiles with masked input, forward and backward, to what it does eagerly.
 
 A third of them in CI, by the order of their names; ``MASKED_TENSOR_COMPILED=all`` runs all.
 """
