@@ -1,5 +1,7 @@
 """Decompositions: whole matrices, and those of a set of which members are missing."""
 
+import functools
+
 import pytest
 import torch
 
@@ -60,6 +62,24 @@ def test_sets_with_members_missing(name: str) -> None:
     harness.check_value(case, oracle)
     harness.check_garbage(case)
     harness.check_gradient(Sample(symmetric(op), (padded(),)))
+
+
+def test_rank_of_a_set_with_members_missing() -> None:
+    for hermitian in (False, True):
+        case = Sample(lambda x, hermitian=hermitian: torch.linalg.matrix_rank(x, hermitian=hermitian), (padded(),))
+        harness.check_value(case, of_set("E"))
+        harness.check_garbage(case)
+
+
+@pytest.mark.parametrize("n", range(-2, 6))
+def test_a_power_is_the_product_of_its_factors(n: int) -> None:
+    """Also with holes anywhere, where the product has what its terms have."""
+    full = mt.masked_tensor(torch.eye(3) + torch.arange(9.0).view(3, 3) / 9, torch.ones(3, 3, dtype=torch.bool))
+    holed = mt.masked_tensor(full.get_data(), torch.tensor([[True, False, True], [True, True, False], [False] * 3]))
+    for x in (full, holed):
+        factor = torch.linalg.inv(x) if n < 0 else x
+        expected = functools.reduce(torch.matmul, [factor] * abs(n)) if n else mt.masked_tensor(torch.eye(3))
+        torch.testing.assert_close(torch.linalg.matrix_power(x, n), expected)
 
 
 def test_eigenvectors_of_a_set() -> None:

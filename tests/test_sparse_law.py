@@ -67,17 +67,10 @@ SERVED = [  # what has a functional form for sparse tensors has one for the clas
     "nn.functional.normalize",
     "nn.functional.rms_norm",
 ]
-XFAIL = dict.fromkeys(
-    ("combinations", "linalg.matrix_power", "linalg.matrix_rank", "linalg.matrix_rank.hermitian", "pinverse"),
-    "torch makes a range, an identity matrix or a constant in the layout of the argument before a row is asked",
-)
 
 
 @pytest.mark.filterwarnings("ignore")  # those of the samples; what a call gives is compared
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=pytest.mark.xfail(reason=XFAIL[n], strict=True) if n in XFAIL else ()) for n in NAMES],
-)
+@pytest.mark.parametrize("name", NAMES)
 def test_sparse_results_equal_strided_ones(name: str, record_property: Callable[[str, object], None]) -> None:
     counts: Counter[str] = Counter()
     for sample in _samples(name):

@@ -15,6 +15,7 @@ from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair
 from ..shared import matrices
+from .matmul import product
 
 Operand = Pair | Tensor
 
@@ -48,6 +49,30 @@ def of_whole(op: OpOverload, *operands: Any, cores: tuple[int, ...] = (2,), **kw
     if isinstance(results, Tensor):
         return Pair(results, matrices.per_entry(usable, results.shape))
     return tuple(Pair(r, matrices.per_entry(usable, r.shape)) for r in results)
+
+
+def power(op: OpOverload, x: Pair, n: int) -> Pair:
+    """``n`` products of the matrix, or of its inverse; the identity is valid everywhere."""
+    if n == 0 or x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:  # or torch's own error
+        return pair.plain(op(torch.where(x.mask, x.data, 0), n))
+    if n < 0:
+        x, n = of_set(torch.ops.aten.linalg_inv.default, x), -n
+    result, square = None, x
+    while True:
+        if n % 2:
+            result = square if result is None else product(torch.ops.aten.matmul.default, result, square)
+        n //= 2
+        if n == 0:
+            assert result is not None
+            return result
+        square = product(torch.ops.aten.matmul.default, square, square)
+
+
+def rank(op: OpOverload, x: Operand, *tolerance: Any, **named: Any) -> Pair:
+    """That of the valid block: a missing member is a row and a column of zeros."""
+    m = matrices.sets(pair.of(x), 0)
+    result: Pair = of_whole(op, pair.plain(m.data), *tolerance, **named)
+    return Pair(result.data, masks.both(result.mask, m.entry(result.data.shape)))
 
 
 def eigh(op: OpOverload, x: Pair, UPLO: str = "L", compute_v: bool = True) -> tuple[Pair, Pair]:
@@ -116,6 +141,10 @@ ROWS = [
     Op("_linalg_eigh", eigh, generic=True),
     *rows("_linalg_svd linalg_qr geqrf linalg_eig _linalg_eigvals linalg_ldl_factor_ex", of_whole, generic=True),
     Op("linalg_pinv.atol_rtol_tensor", of_whole, generic=True),
+    # Of these torch would make others itself, with numbers and identities of the layout of x.
+    Op("linalg_matrix_rank", rank, generic=True),
+    Op("pinverse", of_whole, generic=True),
+    *rows("matrix_power linalg_matrix_power", power, generic=True),
     Op("linalg_householder_product", of_whole, {"cores": (2, 1)}, generic=True),
     Op("ormqr", of_whole, {"cores": (2, 1, 2)}, generic=True),
     Op("linalg_ldl_solve", of_whole, {"cores": (2, 1, 2)}, generic=True),

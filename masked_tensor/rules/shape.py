@@ -174,5 +174,6 @@ ROWS = [
     *moving("tensor_split.tensor_indices_or_sections", tensor_split),
     *moving("repeat_interleave.Tensor", repeat_interleave),
     *moving("as_strided as_strided_copy", as_strided),
+    Op("combinations", move, generic=True),
     *moving("tril triu diag_embed select_backward slice_backward diagonal_backward trace_backward", with_zeros),
 ]
