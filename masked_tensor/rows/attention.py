@@ -5,6 +5,7 @@ and one that is not takes no part.  Masks of the user and learned biases are cut
 masked, as in the strided rule.
 """
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,11 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import masks
-from ..compat import real
+from ..compat import real, tracked
 from ..op import NoForm
 from ..pair import Payload
 from ..select import select
-from .blocks import Run, along, places, runs_of
+from . import fused
+from .blocks import Run, along, cut_runs, places, runs_of
 from .order import GRID, Order
 from .packed import Packed, made, noticed
 from .pattern import Rows, same
@@ -45,17 +47,25 @@ def scaled_dot_product_attention(
     q, k, v = (headed(x) for x in (query, key, value))
     if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
         raise NoForm
-    parts, sight = [], []
-    for run, a, b, c in zip(
-        runs, cut_runs(q, runs, True), cut_runs(k, runs, False), cut_runs(v, runs, False), strict=True
-    ):
-        visible, some = (None, None) if attn_mask is None else _visible(attn_mask, run, query, key.rows, is_causal)
-        causal = is_causal and visible is None
-        out = F.scaled_dot_product_attention(a, b, c, visible, dropout_p, causal, scale=scale, enable_gqa=enable_gqa)
-        parts.append(out.transpose(1, 2).flatten(0, 1))
-        if some is not None:
-            sight.append(some.expand(out.shape[:-1]).transpose(1, 2).flatten(0, 1))
-    return _in_place_of(query, torch.cat(parts), torch.cat(sight) if sight else None)
+    pieces = list(zip(cut_runs(q, runs, True), cut_runs(k, runs, False), cut_runs(v, runs, False), strict=True))
+    seen = [(None, None) if attn_mask is None else _visible(attn_mask, run, query, key.rows, is_causal) for run in runs]
+    shown = [visible for visible, _ in seen]
+    causal = is_causal and attn_mask is None
+    sight = [
+        s.expand(a.shape[:-1]).transpose(1, 2).flatten(0, 1)
+        for (_, s), (a, *_) in zip(seen, pieces, strict=True)
+        if s is not None
+    ]
+    if tracked(q) and fused.serves(*pieces[0], shown[0], dropout_p, causal):
+        biases = [fused.bias(m, q.dtype) for m in shown]
+        out = fused.Attend.apply(q, k, v, runs, biases, causal, scale)
+    else:
+        run = partial(
+            F.scaled_dot_product_attention, dropout_p=dropout_p, is_causal=causal, scale=scale, enable_gqa=enable_gqa
+        )
+        parts = [run(*piece, attn_mask=m) for piece, m in zip(pieces, shown, strict=True)]
+        out = torch.cat([p.transpose(1, 2).flatten(0, 1) for p in parts])
+    return _in_place_of(query, out, torch.cat(sight) if sight else None)
 
 
 def headed(x: Packed) -> Tensor:
@@ -76,13 +86,6 @@ def headed(x: Packed) -> Tensor:
     size = y.values.shape[at] if y.order[-1] else 1
     last = [at] if y.order[-1] else []
     return y.values.permute(0, *rest, *last).reshape(y.values.shape[0], -1, size)
-
-
-def cut_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
-    """Each run's part of ``(N, H, D)``, as ``(sequences, H, T, D)``: one split, whose gradient is one cat."""
-    lengths = [run.queries if queries else run.keys for run in runs]
-    parts = x.split([run.number * n for run, n in zip(runs, lengths, strict=True)])
-    return [p.unflatten(0, (run.number, n)).transpose(1, 2) for p, run, n in zip(parts, runs, lengths, strict=True)]
 
 
 def _visible(mask: Tensor, run: Run, query: Packed, keys: Rows, is_causal: bool) -> tuple[Tensor, Tensor]:

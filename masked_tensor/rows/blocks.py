@@ -137,3 +137,10 @@ def along(wide: Tensor, dim: int, places: Tensor | int) -> Tensor:
     index = places.view(places.shape[0], *(1,) * (wide.dim() - 3), *((-1, 1) if dim == -2 else (1, -1)))
     shape[dim] = places.shape[1]
     return wide.expand(places.shape[0], *wide.shape[1:]).gather(dim, index.expand(shape))
+
+
+def cut_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
+    """Each run's part of ``(N, H, D)``, as ``(sequences, H, T, D)``: one split, whose gradient is one cat."""
+    lengths = [run.queries if queries else run.keys for run in runs]
+    parts = x.split([run.number * n for run, n in zip(runs, lengths, strict=True)])
+    return [p.unflatten(0, (run.number, n)).transpose(1, 2) for p, run, n in zip(parts, runs, lengths, strict=True)]

@@ -13,8 +13,8 @@ from torch import Tensor
 from ..compat import real
 from ..op import Form, NoForm, Rule
 from ..pair import Payload
-from .attention import cut_runs, headed
-from .blocks import Blocks, blocks
+from .attention import headed
+from .blocks import Blocks, blocks, cut_runs
 from .order import GRID, Order
 from .packed import Packed, at_rows, made, noticed
 from .pattern import same

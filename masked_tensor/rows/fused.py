@@ -1,0 +1,70 @@
+"""The fused attention kernel of the CPU over runs: one node of the graph for all of them.
+
+Outputs and gradients are written into one memory each, so that nothing is held twice for the backward pass: the
+projection behind attention keeps the very tensor that attention keeps.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+from torch.nn.attention import SDPBackend
+
+from .blocks import Run, cut_runs
+
+_aten: Any = torch.ops.aten
+_forward = _aten._scaled_dot_product_flash_attention_for_cpu.default
+_backward = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+
+
+def serves(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> bool:
+    """Whether torch would choose the kernel for ``(B, H, T, D)``, and its gradient is all that is asked for."""
+    if q.device.type != "cpu" or q.shape[1] != k.shape[1] or (mask is not None and mask.requires_grad):
+        return False
+    choice: int = torch._fused_sdp_choice(q, k, v, mask, dropout, causal)
+    return choice == SDPBackend.FLASH_ATTENTION.value
+
+
+def bias(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+    """What the kernel adds for a mask: a bool one hides by -inf."""
+    if mask is None or mask.dtype is not torch.bool:
+        return mask
+    return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
+
+
+class Attend(torch.autograd.Function):
+    """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; ``masks``: for each run a bias, or None."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], causal: bool, scale: float | None
+    ) -> Tensor:
+        result = torch.empty_like(q, memory_format=torch.contiguous_format)
+        sums = []
+        given = [cut_runs(x, runs, asks) for x, asks in ((q, True), (k, False), (v, False), (result, True))]
+        for mask, a, b, c, out in zip(masks, *given, strict=True):
+            part, total = _forward(a, b, c, 0.0, causal, attn_mask=mask, scale=scale)
+            out.copy_(part)
+            sums.append(total)
+        ctx.save_for_backward(q, k, v, result, *sums)
+        ctx.settings = runs, masks, causal, scale
+        return result
+
+    @staticmethod
+    @once_differentiable  # as the kernel itself
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        q, k, v, result, *sums = ctx.saved_tensors
+        runs, masks, causal, scale = ctx.settings
+        grads = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
+        given = [
+            cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False), (result, True))
+        ]
+        wanted = [cut_runs(x, runs, asks) for x, asks in zip(grads, (True, False, False), strict=True)]
+        for args, targets, total, mask in zip(
+            zip(*given, strict=True), zip(*wanted, strict=True), sums, masks, strict=True
+        ):
+            parts = _backward(*args, total, 0.0, causal, attn_mask=mask, scale=scale)
+            for target, part in zip(targets, parts, strict=True):
+                target.copy_(part)
+        return *grads, None, None, None, None
