@@ -109,6 +109,8 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "api/mean_over.py": "_foreach_mul_",
     "engine/ports.py": "_version",
     "functional/distinct.py": "_unique2",
+    "rows/fused.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
+    "_scaled_dot_product_flash_attention_for_cpu_backward",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
     "layouts/coo.py": "_validate_sparse_coo_tensor_args _indices _values",
     "rules/attention.py": "_scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu",
