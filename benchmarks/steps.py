@@ -31,7 +31,7 @@ def perceptron(size: int) -> Losses:
     return model, {
         "plain": lambda: F.mse_loss(model(data), target),
         "where by hand": by_hand,
-        "masked": lambda: F.mse_loss(model(x), y).filled(),  # type: ignore[attr-defined]
+        "masked": lambda: F.mse_loss(model(x), y).filled(0),  # type: ignore[attr-defined]
     }
 
 
@@ -46,7 +46,7 @@ def pixels(size: int) -> Losses:
 
     def masked() -> Tensor:
         with mt.convolution_validity("any"):
-            return F.cross_entropy(model(x), target).filled()  # type: ignore[attr-defined, no-any-return]
+            return F.cross_entropy(model(x), target).filled(0)  # type: ignore[attr-defined, no-any-return]
 
     return model, {"plain": lambda: F.cross_entropy(model(data), target), "masked": masked}
 

@@ -105,27 +105,21 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
     """``out = where(mask, bits, fill)`` for integers, without a branch; in chunks when mask and data are large."""
     small = masks.compact(mask).view(torch.uint8)
     if small.numel() <= settings.CHUNK:
-        _select_chunk(bits, small.to(bits.dtype), fill, out)
+        _select_chunk(bits, small, fill, out)
         return
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
-        bits, small, out = bits.view(-1), small.view(-1), out.view(-1)
-        step = settings.CHUNK
-        buffer = torch.empty(step, dtype=bits.dtype)
-        for b, m, o in zip(bits.split(step), small.split(step), out.split(step), strict=True):
-            _select_chunk(b, buffer[: m.numel()].copy_(m), fill, o)
-        return
-    rows = max(1, settings.CHUNK * bits.shape[0] // max(1, bits.numel()))
-    parts = zip(
-        bits.split(rows), small.expand(bits.shape[0], *small.shape[1:]).split(rows), out.split(rows), strict=True
-    )
-    for b, m, o in parts:
-        _select_chunk(b, m.to(bits.dtype), fill, o)
+        bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), settings.CHUNK
+    else:
+        step = max(1, settings.CHUNK * bits.shape[0] // max(1, bits.numel()))
+        small = small.expand(bits.shape[0], *small.shape[1:])
+    for b, m, o in zip(bits.split(step), small.split(step), out.split(step), strict=True):
+        _select_chunk(b, m, fill, o)
 
 
 def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
-    """``mask`` is 0 or 1 in the dtype of ``bits``, and ours to overwrite."""
+    """``mask`` is 0 or 1, in bytes; in the ways that cost least."""
     if bits.dtype is torch.int64:
-        mask = mask.neg()
+        mask = mask.to(torch.int64).neg()
         if fill == 0:
             torch.bitwise_and(bits, mask, out=out)
         else:
@@ -133,6 +127,8 @@ def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
             out.bitwise_and_(mask).bitwise_xor_(fill)
     elif fill == 0:
         torch.mul(bits, mask, out=out)
+    elif mask.numel() < bits.numel():  # broadcast, addcmul is up to seven times slower
+        torch.sub(bits, fill, out=out).mul_(mask).add_(fill)
     else:
         torch.sub(bits, fill, out=out)
-        torch.addcmul(_constant(fill, bits.dtype, bits.device), mask, out, out=out)
+        torch.addcmul(_constant(fill, bits.dtype, bits.device), mask.to(bits.dtype), out, out=out)
