@@ -4,11 +4,24 @@ After the law tests: how many entries and samples each family ran; after the law
 tensors: how many calls equal the strided ones; after the matrix: how many calls per layout.
 """
 
+import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 import torch
+
+from .helpers.forced import packing
+
+if os.environ.get("MASKED_TENSOR_PACKED"):
+
+    @pytest.fixture(autouse=True)
+    def everything_is_packed() -> Iterator[None]:
+        """See ``helpers.forced``."""
+        with packing():
+            yield
+
 
 # Of every seed torch keeps, for each kind of device that is not there, a call with the whole stack it came from: 0.7 ms
 # as deep as a test lies, and seeds are set some ten thousand times.

@@ -79,10 +79,14 @@ def chosen(samples: list[Sample], limit: int) -> list[Sample]:
         found = [x for x in tree_leaves((sample.args, sample.kwargs)) if fits(x, (0, 1))]
         return -min(3, max((x.dim() for x in found), default=0)), -len(found)
 
+    def mixed(sample: Sample) -> bool:  # indices, which would no longer fit
+        leaves = [x for x in tree_leaves((sample.args, sample.kwargs)) if isinstance(x, Tensor)]
+        return len({differentiable(x) for x in leaves}) > 1
+
     good = sorted((s for s in samples if size(s) < (0, 0)), key=size)[: 4 * limit]
     good = [s for s in good if plain_runs(s)]
     if not any(size(s) <= (-3, 0) for s in good):
-        good = [*filter(plain_runs, map(widened, samples[: 2 * limit])), *good]
+        good = [*filter(plain_runs, map(widened, [s for s in samples if not mixed(s)][: 2 * limit])), *good]
     return good[:limit]
 
 

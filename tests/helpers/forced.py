@@ -1,0 +1,49 @@
+"""Packing forced on: every masked tensor that is created and can be packed is packed.
+
+``MASKED_TENSOR_PACKED=1 python -m pytest tests/test_pointwise.py`` runs any tests so.  Nothing in the package knows of
+it: the last step of all ways to create a masked tensor is replaced.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from masked_tensor import MaskedTensor
+from masked_tensor.api import align, batch, collate, create
+from masked_tensor.compat import real, transforming
+from masked_tensor.pair import Pair
+
+_MODULES = (align, batch, collate, create)
+
+
+def fits(x: MaskedTensor) -> bool:
+    """Whether a new tensor is one that ``packed()`` packs, now: outside graphs and transforms, of plain data."""
+    return (
+        x.layout is torch.strided
+        and x.dim() > 1
+        and x.shape.numel() > 0
+        and type(x._pair.data) is torch.Tensor
+        and real(x._pair.data)
+        and not x.is_meta
+        and not torch.compiler.is_compiling()
+        and not transforming()
+    )
+
+
+@contextmanager
+def packing() -> Iterator[None]:
+    """While it lasts, whatever is created is packed."""
+    usual = create.out
+
+    def out(pair: Pair) -> MaskedTensor:
+        made = usual(pair)
+        return made.packed() if fits(made) else made
+
+    for module in _MODULES:
+        module.out = out  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for module in _MODULES:
+            module.out = usual  # type: ignore[attr-defined]
