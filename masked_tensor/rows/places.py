@@ -1,9 +1,11 @@
 """Cuts through time: ``x[:, i]`` is one row of each sequence, ``x[:, a:b]`` the rows of a narrower grid."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import masks
 from ..op import NoForm
@@ -30,6 +32,28 @@ def select(x: Packed, dim: int, index: int) -> Packed | Pair:
     shape = [n for k, n in enumerate(x.shape) if k != d]
     wide = some.reshape(-1, *(1,) * (data.dim() - 1))
     mask = wide.expand(data.shape) if inner is None else wide & inner
+    return Pair(data.permute(read).reshape(shape), masks.reshape(mask.permute(read), shape))
+
+
+def index(x: Any, indices: Sequence[Any]) -> Pair:
+    """``x[mask]`` and ``x[sequences, times]``: rows picked out of the grid; a place that stores none gives a hole."""
+    if type(x) is not Packed or x.order[:2] != ((0,), (1,)) or x.first != GRID or not x.values.shape[0]:
+        raise NoForm
+    if (
+        not all(type(i) is Tensor for i in indices)
+        or sum(i.dim() if i.dtype is torch.bool else 1 for i in indices) != 2
+    ):
+        raise NoForm
+    try:
+        chosen = x.rows.numbers[tuple(indices)]
+    except (IndexError, RuntimeError) as reason:
+        raise NoForm from reason  # the strided rule says it in torch's own words
+    stored = chosen.reshape(-1).clamp_min(0)
+    data = x.values.index_select(0, stored)
+    some = (chosen >= 0).reshape(-1, *(1,) * (data.dim() - 1))
+    mask = some.expand(data.shape) if x.inner is None else some & x.inner.index_select(0, stored)
+    read = [0, *(a - GRID + 1 for a in orders.sequence(x.order[2:]))]
+    shape = (*chosen.shape, *x.shape[2:])
     return Pair(data.permute(read).reshape(shape), masks.reshape(mask.permute(read), shape))
 
 

@@ -55,7 +55,7 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
                 return _scalars(result, (1,) * len(x.order) if keepdim else ())
             if segments is None or x.inner is not None or rest.get("dtype") is not None:
                 raise NoForm
-            return _over_time(x, dims, keepdim, segments, kernel)
+            return over_time(x, dims, keepdim, segments, kernel)
 
         return form
 
@@ -97,7 +97,8 @@ def _scalars(result: Any, shape: Sequence[int]) -> Any:
     return Pair(p.data.reshape(shape), p.mask.reshape(shape), p.payload)
 
 
-def _over_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segments, kernel: Any) -> Pair:
+def over_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segments, kernel: Any) -> Pair:
+    """Over time, and the features in ``dims``: each sequence is a segment, reduced by ``segments``."""
     inside = [d for d in dims if orders.featured(x.order[d], x.first)]
     grid = [x.order[d] for d in dims if d not in inside]
     if grid != [(1,)] or (0,) not in x.order or x.first != GRID:

@@ -6,13 +6,15 @@ import torch
 from torch import Tensor
 
 from ..op import Form, NoForm, Rule
+from ..pair import Pair
 from . import features
 from .features import alone
 from .lifts import either
 from .order import GRID
 from .packed import Packed, made
 from .products import pieces
-from .views import position
+from .reduction import means, over_time
+from .views import arranged, position
 
 
 def along_time(at: int = 1, *, ranked: bool = False) -> Form:
@@ -26,9 +28,11 @@ def along_time(at: int = 1, *, ranked: bool = False) -> Form:
             alone(x, args, kwargs)
             dim = kwargs["dim"] if "dim" in kwargs else args[at - 1] if len(args) >= at else -1
             axis = _axis(x, dim, ranked)
-            rest = {k: v for k, v in kwargs.items() if k != "dim"}
-            before, after = args[: at - 1], args[at:]
-            results = [op(p, *before, axis, *after, **rest) for p in pieces(x)]
+            if len(args) >= at:
+                args = (*args[: at - 1], axis, *args[at:])
+            else:
+                kwargs = {**kwargs, "dim": axis}
+            results = [op(p, *args, **kwargs) for p in pieces(x)]
             if isinstance(results[0], Tensor):
                 return made(_joined(results, x), x)
             return tuple(made(_joined(parts, x), x) for parts in zip(*results, strict=True))
@@ -41,6 +45,38 @@ def along_time(at: int = 1, *, ranked: bool = False) -> Form:
 def along(at: int = 1, *, ranked: bool = False) -> Form:
     """An op of one tensor along one dimension, of features or of time."""
     return either(features.along(at), along_time(at, ranked=ranked))
+
+
+def _sequenced(rule: Rule, op: Rule) -> Rule:
+    """Group and instance norm of ``(B, C, T)``: each sequence by itself, over its own length."""
+
+    def form(x: Any, *args: Any, **kwargs: Any) -> Packed:
+        alone(x, args, kwargs)
+        if x.inner is not None or len(x.order) != 3 or (x.order[0], x.order[2]) != ((0,), (1,)) or not x.values.numel():
+            raise NoForm
+        if isinstance(args[0], int) and x.shape[1] % args[0]:
+            raise NoForm  # the strided rule says what is wrong
+        if len(args) > 4 and not (args[2] is args[3] is None and args[4]):
+            raise NoForm  # statistics that run along with it
+        y = arranged(x, [1])
+        parts = [op(p.transpose(1, 2), *args, **kwargs).transpose(1, 2) for p in pieces(y)]
+        return made(_joined(parts, y), y)
+
+    return form
+
+
+def _averaged(rule: Rule, op: Rule) -> Rule:
+    def form(x: Any, output_size: Any) -> Pair:
+        alone(x, (), {})
+        if x.inner is not None or len(x.order) != 3 or x.order[2] != (1,) or list(output_size) != [1]:
+            raise NoForm
+        return over_time(x, [2], True, means, None)
+
+    return form
+
+
+sequenced = Form("by sequence", _sequenced)  #: group and instance norm
+averaged = Form("mean over time", _averaged)  #: an average pool of all of it
 
 
 def _axis(x: Packed, dim: Any, ranked: bool) -> int:

@@ -14,6 +14,7 @@ from .. import masks
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair
+from ..rows.runs import averaged
 from ..select import finished, zeroed
 from ..settings import current
 from ..shared import extents, windows
@@ -85,6 +86,7 @@ def adaptive_avg_pool(op: OpOverload, x: Pair, output_size: Sequence[int], *, di
 
 ROWS = [
     *(Op(f"avg_pool{dims}d", avg_pool, {"dims": dims}, generic=True) for dims in (1, 2, 3)),
-    *(Op(f"adaptive_avg_pool{dims}d", adaptive_avg_pool, {"dims": dims}, generic=True) for dims in (1, 2, 3)),
+    Op("adaptive_avg_pool1d", adaptive_avg_pool, {"dims": 1}, generic=True, rows=averaged),
+    *(Op(f"adaptive_avg_pool{dims}d", adaptive_avg_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
     *(Op(f"_adaptive_avg_pool{dims}d", adaptive_avg_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
 ]

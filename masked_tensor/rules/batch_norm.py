@@ -18,6 +18,7 @@ from ..errors import expect_shape
 from ..op import Form, Op
 from ..pair import Pair
 from ..rows import features as packed
+from ..rows.runs import sequenced
 from ..select import guard, zeroed
 from ..shared.running import track
 from ..shared.standardize import Parameter, shaped, standardize
@@ -196,7 +197,7 @@ ROWS = [
         sparse=instead(layers.keeping(layers.batch_norm)),
         rows=Form("one batch", packed.batch_norm),
     ),
-    Op("instance_norm", instance_norm, sparse=instead(layers.keeping(layers.instance_norm))),
+    Op("instance_norm", instance_norm, sparse=instead(layers.keeping(layers.instance_norm)), rows=sequenced),
     Op("native_batch_norm", native_batch_norm, rows=Form("one batch", packed.batch_norm)),
     Op("_native_batch_norm_legit", native_batch_norm),
     Op("_native_batch_norm_legit.no_stats", without_buffers),

@@ -14,6 +14,7 @@ from ..compat import OpOverload, real
 from ..op import Op
 from ..pair import Pair, Payload
 from ..rows import features as packed
+from ..rows import places as packed_places
 from ..rows.lifts import instead
 from ..select import select
 from .choose import masked_fill
@@ -192,7 +193,7 @@ def positions(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 
 
 ROWS = [
-    Op("index", index, generic=True),
+    Op("index", index, generic=True, rows=instead(packed_places.index)),
     Op("_unsafe_index", index, generic=True),
     Op("_unsafe_masked_index", index_or),
     Op("gather", gather, rows=instead(packed.gather)),

@@ -15,6 +15,7 @@ from ..compat import tracked, transforming
 from ..op import Op
 from ..pair import Pair
 from ..rows import features as packed
+from ..rows.runs import sequenced
 from ..select import finished, guard, zeroed
 from ..shared.chunks import rounds
 from ..shared.standardize import Parameter, shaped, smallest_eps, standardize
@@ -212,7 +213,7 @@ ROWS = [
     Op("native_layer_norm", native_layer_norm, rows=packed.normalized),
     Op("rms_norm", rms_norm, sparse=instead(layers.keeping(layers.rms_norm)), rows=packed.normalized),
     Op("_fused_rms_norm", fused_rms_norm, rows=packed.normalized),
-    Op("group_norm", group_norm, sparse=instead(layers.keeping(layers.group_norm))),
+    Op("group_norm", group_norm, sparse=instead(layers.keeping(layers.group_norm)), rows=sequenced),
     Op("native_group_norm", native_group_norm),
     Op("_weight_norm", weight_norm),
     Op("_weight_norm_interface", weight_norm_interface),
