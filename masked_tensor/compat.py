@@ -95,6 +95,11 @@ def transforming() -> bool:
     return peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
+def ordinary() -> bool:
+    """Whether no transform can be at work: then nothing has a tangent, and nothing is bypassed."""
+    return _saved_tensors_hooks_is_enabled() and forward_ad._current_level < 0
+
+
 def has_tangent(data: Tensor) -> bool:
     """Whether forward-mode AD differentiates along ``data``."""
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None
@@ -107,7 +112,7 @@ def bypassed() -> bool:
     call looks like any other.  What stays is the Python function that pushed it: more of them run in this thread than
     there are levels on the stack.  A call from the user's own function finds every level in place.
     """
-    if _saved_tensors_hooks_is_enabled() and forward_ad._current_level < 0:
+    if ordinary():
         return False
     found = sum(t.key() in _DIFFERENTIATES for t in get_interpreter_stack() or ())
     frame = inspect.currentframe()

@@ -14,16 +14,17 @@ import torch
 from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
 from ..op import Form, Lift, NoForm, Op
+from ..pair import Pair
 from ..rows import Packed
 from ..rules.foreach import LOOPS
 from . import digest, packing, report, settling, table, viewing, writing
 from .checking import checked
 from .dispatcher import DOOR, below_autograd, composite, looped, makes
 from .members import stay_hard
-from .ports import enter, known, leave
+from .ports import enter, known, leave, opened
 from .sparsely import on_sparse, refusal
 from .table import Entry
-from .tensor import MaskedTensor, equip
+from .tensor import MaskedTensor, equip, wrap
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
 
@@ -89,7 +90,7 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
             if type(a) is MaskedTensor:
                 if a._packed is not None:
                     return call(entry, args, kwargs, recording)
-                a = enter(a, recording)
+                a = opened(a, recording)
                 sparse = sparse or a.data.layout is not torch.strided
             elif type(a) is list or type(a) is tuple:
                 if packing.involved(a):
@@ -100,6 +101,8 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
         result = on_sparse(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs)
+        if type(result) is Pair and result is not pairs[0] and not result.data.requires_grad:
+            return wrap(result)
         return args[0] if result is pairs[0] else leave(result)  # a rule's way to say: the tensor itself
 
     return functional

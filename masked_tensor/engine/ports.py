@@ -31,17 +31,20 @@ def enter(value: Any, recording: bool) -> Any:
     if kind is MaskedTensor:
         if value._packed is not None:
             return packing.spread(value, recording, enter)
-        pair = pair_of(value)
-        if value._history is not None and value._born != value._history.writes:
-            renew(value, recording)
-        if recording:
-            if not value.requires_grad:
-                return pair
-            return Pair(entered(value, pair), pair.mask, pair.payload)
-        return pair
+        return opened(value, recording)
     if kind is list or kind is tuple:
         return kind([enter(v, recording) for v in value])
     return value
+
+
+def opened(value: MaskedTensor, recording: bool) -> Pair:
+    """As ``enter``, for a masked tensor that is not packed: this is on every op's way."""
+    pair = pair_of(value)
+    if value._history is not None and value._born != value._history.writes:
+        renew(value, recording)
+    if recording and value.requires_grad:
+        return Pair(entered(value, pair), pair.mask, pair.payload)
+    return pair
 
 
 def entered(value: MaskedTensor, pair: Pair) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, rows
-from ..compat import bypassed, has_tangent, without_modes
+from ..compat import bypassed, has_tangent, ordinary, without_modes
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
@@ -164,10 +164,11 @@ MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
 def wrap(pair: Pair) -> MaskedTensor:
     """An untracked MaskedTensor around ``pair``."""
     data = pair.data.detach() if pair.data.requires_grad else pair.data
-    if bypassed():
-        raise errors.inside_transform()
-    if has_tangent(data):
-        raise errors.forward_mode()
+    if not ordinary():
+        if bypassed():
+            raise errors.inside_transform()
+        if has_tangent(data):
+            raise errors.forward_mode()
     if data is not pair.data:
         pair = Pair(data, pair.mask, pair.payload)
     if data.layout is not torch.strided:
@@ -181,7 +182,9 @@ def wrap(pair: Pair) -> MaskedTensor:
     )
     # fmt: on
     has_no_pointer(result)  # who asks torch itself for its memory gets an error, not address 0
-    hold(result, pair)
+    result._pair = pair
+    if type(pair.mask) is not Tensor:
+        hold(result, pair)
     return result
 
 
