@@ -8,19 +8,30 @@ import generate
 
 project = "masked_tensor"
 author = "the masked_tensor authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx_gallery.gen_gallery",
+    "sphinx_design",  # cards, and what can be folded
+    "sphinx_copybutton",
+]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "score.md"]  # the score is a part of another page
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 html_theme = "furo"
 html_title = "masked_tensor"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+autosummary_generate = False  # tables; the entries stand below them
 sphinx_gallery_conf = {
     "examples_dirs": "../tutorials",
     "gallery_dirs": "_generated/tutorials",
     "filename_pattern": r"/\d\d_",  # which of them are run: all
-    "within_subsection_order": "FileNameSortKey",
+    "within_subsection_order": "generate.AsNeeded",
     "default_thumb_file": str(Path(__file__).parent / "_generated/thumbnail.png"),
     "capture_repr": (),  # what they print, not the value of the last line
     "download_all_examples": False,

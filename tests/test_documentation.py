@@ -1,5 +1,6 @@
 """The code in the README and in the pages of the documentation runs, and says what is true."""
 
+import ast
 import doctest
 import re
 from pathlib import Path
@@ -65,10 +66,29 @@ def _error(namespace: dict[str, Any]) -> float:
     return (namespace["model"](namespace["x"])[0] - namespace["target"][0]).item()
 
 
-CODE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```\w*\n(.*?)^```$|^( {4}[^\n]*)$", re.MULTILINE | re.DOTALL)
+SHOWN = [*sorted((ROOT / "tutorials").rglob("*.py")), *sorted((ROOT / "masked_tensor").rglob("*.py"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_on_a_page_is_not_cut_off(page: Path) -> None:
-    wide = [line for code in CODE.findall(page.read_text()) for line in code.splitlines() if len(line) > WIDEST]
-    assert not wide
+    blocks = [fenced or indented for fenced, indented in CODE.findall(page.read_text())]
+    assert not [line for code in blocks for line in code.splitlines() if len(line) > WIDEST]
+
+
+def test_code_of_tutorials_and_examples_is_not_cut_off() -> None:
+    """Tutorials are shown whole; of the package, what doctest reads, with what it prints (messages are one line)."""
+    assert not [(path.name, line) for path in SHOWN for line in _shown(path) if len(line) > WIDEST]
+
+
+def _shown(path: Path) -> list[str]:
+    if path.is_relative_to(ROOT / "tutorials"):
+        return path.read_text().splitlines()
+    kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    docs = [ast.get_docstring(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, kinds)]
+    examples = [example for doc in docs if doc for example in doctest.DocTestParser().get_examples(doc)]
+    return [
+        line
+        for example in examples
+        for line in (example.source + ("" if example.exc_msg else example.want)).splitlines()
+    ]

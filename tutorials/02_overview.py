@@ -2,17 +2,25 @@
 What is a masked tensor, and what can I do with it?
 ===================================================
 
-A masked tensor is data with holes: values, and a mask that says which of them count (True = valid).  Everything below
-is ordinary PyTorch; the only new thing is the hole, printed ``--``.
+A masked tensor is data with holes: values, and a mask that says which of them count
+(True = valid).  Everything below is ordinary PyTorch; the only new thing is the hole,
+printed ``--``.
 """
+
+import textwrap
 
 import torch
 
 import masked_tensor as mt
 
+
+def rounded(x: torch.Tensor) -> list[float | None]:
+    return [None if v is None else round(v, 4) for v in x.tolist()]
+
+
 # %%
-# Make one from data and a mask, from a list with None at the holes, or from what is NaN.  What lies under the mask is
-# nobody's business: no result depends on it.
+# Make one from data and a mask, from a list with None at the holes, or from what is
+# NaN.  What lies under the mask is nobody's business: no result depends on it.
 
 nan = float("nan")
 data = torch.tensor([0.0, 1.0, nan, 3.0, nan])
@@ -20,7 +28,9 @@ m = mt.masked_invalid(data)
 print(m)
 assert m.tolist() == [0.0, 1.0, None, 3.0, None]
 assert torch.equal(m, mt.masked_tensor([0.0, 1.0, None, 3.0, None]))
-assert torch.equal(m, mt.masked_tensor(torch.arange(5.0), [True, True, False, True, False]))
+assert torch.equal(
+    m, mt.masked_tensor(torch.arange(5.0), [True, True, False, True, False])
+)
 
 # %%
 # Elementwise, a result is valid where all its operands are.
@@ -28,10 +38,11 @@ assert torch.equal(m, mt.masked_tensor(torch.arange(5.0), [True, True, False, Tr
 print(m + m)
 print(m.cos())
 assert (m + m).tolist() == [0.0, 2.0, None, 6.0, None]
-assert [None if v is None else round(v, 4) for v in m.cos().tolist()] == [1.0, 0.5403, None, -0.99, None]
+assert rounded(m.cos()) == [1.0, 0.5403, None, -0.99, None]
 
 # %%
-# Two masks are AND-ed, as in numpy.ma, arrow and SQL.  Who wants to be told gets an error instead.
+# Two masks are AND-ed, as in numpy.ma, arrow and SQL.  Who wants to be told gets an
+# error instead.
 
 other = mt.masked_tensor(torch.arange(5.0), ~m.get_mask())
 print(m + other)
@@ -40,14 +51,24 @@ try:
     with mt.mask_mismatch("raise"):
         m + other
 except ValueError as error:
-    print("refused:", error)
+    print("refused:", *textwrap.wrap(str(error), 76), sep="\n  ")
 else:
     raise AssertionError("different masks were accepted")
 
 # %%
-# Indexing gives masked tensors.  Views are views: writing through one makes a hole of the whole valid.
+# Indexing gives masked tensors.  Views are views: writing through one makes a hole of
+# the whole valid.
 
-table = mt.masked_tensor([[6.0, 10, None], [9, None, None], [7, -10, -2], [None] * 3, [0, 9, None], [None, -10, None]])
+table = mt.masked_tensor(
+    [
+        [6.0, 10, None],
+        [9, None, None],
+        [7, -10, -2],
+        [None] * 3,
+        [0, 9, None],
+        [None, -10, None],
+    ]
+)
 print(table[0], table[:, 1], table[table.get_mask()], sep="\n")
 copy = table.clone()
 copy[0][2] = 1.0
@@ -55,7 +76,8 @@ assert copy[0].tolist() == [6.0, 10.0, 1.0]
 assert table[table.get_mask()].get_mask().all()
 
 # %%
-# The gradient at a hole is zero, whatever lies there, and plain tensors get plain gradients.
+# The gradient at a hole is zero, whatever lies there, and plain tensors get plain
+# gradients.
 
 x = mt.masked_tensor([3.0, None], requires_grad=True)
 y = torch.tensor([2.0, nan], requires_grad=True)
@@ -72,16 +94,17 @@ assert m.filled(-1).tolist() == [0.0, 1.0, -1.0, 3.0, -1.0]
 assert m.compressed().tolist() == [0.0, 1.0, 3.0]
 
 # %%
-# Reductions run over what is valid.  A row without a valid entry has no sum, mean or maximum: its result is a hole.
+# Reductions run over what is valid.  A row without a valid entry has no sum, mean or
+# maximum: its result is a hole.
 
 NAMES = ["sum", "mean", "prod", "amin", "amax"]
-results = {name: getattr(table, name)(1).tolist() for name in NAMES}
+results = {name: rounded(getattr(table, name)(1)) for name in NAMES}
 print(f"{'row':24}" + "".join(f"{name:>9}" for name in NAMES))
 for i, row in enumerate(table.tolist()):
-    cells = ["--" if results[name][i] is None else round(results[name][i], 4) for name in NAMES]
+    cells = ["--" if results[n][i] is None else results[n][i] for n in NAMES]
     print(f"{row!s:24}" + "".join(f"{cell:>9}" for cell in cells))
 assert results["sum"] == [16, 9, -5, None, 9, -10]
-assert [None if v is None else round(v, 4) for v in results["mean"]] == [8, 9, -1.6667, None, 4.5, -10]
+assert rounded(table.mean(1)) == [8, 9, -1.6667, None, 4.5, -10]
 assert results["prod"] == [60, 9, 140, None, 0, -10]
 assert results["amin"] == [6, 9, -10, None, 0, -10]
 assert results["amax"] == [10, 9, 7, None, 9, -10]

@@ -2,8 +2,9 @@
 Why is my gradient NaN although the loss is fine?
 =================================================
 
-``torch.where`` chooses a value, but autograd still multiplies the gradient of the value *not* chosen by zero, and zero
-times infinity is NaN.  With holes there is nothing to multiply.  The cases are issues people filed against PyTorch.
+``torch.where`` chooses a value, but autograd still multiplies the gradient of the value
+*not* chosen by zero, and zero times infinity is NaN.  With holes there is nothing to
+multiply.  The cases are issues people filed against PyTorch.
 """
 
 from pathlib import Path
@@ -20,7 +21,8 @@ ROWS: list[tuple[str, str, str]] = []
 def row(case: str, plain: torch.Tensor, masked: mt.MaskedTensor | torch.Tensor) -> None:
     """One line of the table at the end."""
     shown = [None if v is None else round(v, 5) for v in masked.reshape(-1).tolist()]
-    ROWS.append((case, str([round(v, 5) for v in plain.reshape(-1).tolist()]), str(shown).replace("None", "--")))
+    wrong = str([round(v, 5) for v in plain.reshape(-1).tolist()])
+    ROWS.append((case, wrong, str(shown).replace("None", "--")))
 
 
 # %%
@@ -63,8 +65,8 @@ assert plain.grad.isnan()
 assert b.grad == 3.0
 
 # %%
-# Issue 4132: dividing by zero, then taking the valid results.  Here the *divisor* has the hole: the division's own
-# derivative is infinite, and it must not be formed at all.
+# Issue 4132: dividing by zero, then taking the valid results.  Here the *divisor* has
+# the hole: the division's own derivative is infinite, and it must not be formed at all.
 
 divisor = tensor([0.0, 1.0])
 plain = tensor([1.0, 1.0], requires_grad=True)
@@ -85,24 +87,27 @@ masked.load_state_dict(by_hand.state_dict())
 known = ~targets.isnan()
 error = (by_hand(inputs).squeeze(1) - targets).square()
 (torch.where(known, error, tensor(0.0)).sum() / known.sum()).backward()
-torch.nn.functional.mse_loss(masked(inputs).squeeze(1), mt.masked_invalid(targets)).backward()
+outputs = masked(inputs).squeeze(1)
+torch.nn.functional.mse_loss(outputs, mt.masked_invalid(targets)).backward()
 row("missing targets, gradient of the bias", by_hand.bias.grad, masked.bias.grad)
 assert by_hand.weight.grad.isnan().all()
 assert masked.weight.grad.isfinite().all()
 
-print(f"{'case':40} {'torch.where and friends':42} masked_tensor")
+print(f"{'case':36} torch.where and friends, above masked_tensor")
 for case, left, right in ROWS:
-    print(f"{case:40} {left:42} {right}")
+    print(f"{case:36} {left}\n{'':36} {right}")
 
 # %%
-# The first case once more, drawn: the function is flat on the right, so is its true gradient, and autograd loses it as
-# soon as ``exp`` overflows in the branch that nobody asked for.
+# The first case once more, drawn: the function is flat on the right, so is its true
+# gradient, and autograd loses it as soon as ``exp`` overflows in the branch that nobody
+# asked for.
 
 line = torch.linspace(-5, 120, 1001)
 plain = line.clone().requires_grad_()
 torch.where(plain < 0, plain.exp(), 1.0).sum().backward()
 x = line.clone().requires_grad_()
-torch.where(line < 0, mt.masked_where(line >= 0, x).exp(), tensor(1.0)).filled(0).sum().backward()
+result = torch.where(line < 0, mt.masked_where(line >= 0, x).exp(), tensor(1.0))
+result.filled(0).sum().backward()
 lost = line[plain.grad.isnan()]
 assert x.grad.isfinite().all()
 assert (x.grad[line >= 0] == 0).all()

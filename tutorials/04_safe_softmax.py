@@ -2,8 +2,9 @@
 Why does a fully padded row turn my softmax into NaN?
 =====================================================
 
-The usual recipe fills padding with ``-inf`` and takes the softmax.  A row with nothing but padding is then 0/0.  If the
-padding is a *mask*, the row simply has no softmax: it is a hole, its gradient is zero, and a real NaN stays visible.
+The usual recipe fills padding with ``-inf`` and takes the softmax.  A row with nothing
+but padding is then 0/0.  If the padding is a *mask*, the row simply has no softmax: it
+is a hole, its gradient is zero, and a real NaN stays visible.
 """
 
 from pathlib import Path
@@ -39,8 +40,9 @@ assert masked[1, 2].item() == 1.0
 assert x.grad.filled(0).isfinite().all()
 
 # %%
-# One such row is enough to lose a model, even if the loss leaves it out: its weights are NaN, and they multiply the
-# gradient 0 on its way to parameters that all rows share.
+# One such row is enough to lose a model, even if the loss leaves it out: its weights
+# are NaN, and they multiply the gradient 0 on its way to parameters that all rows
+# share.
 
 rows, score, value = torch.randn(4, 3, 8), torch.nn.Linear(8, 1), torch.nn.Linear(8, 2)
 seen = torch.ones(4, 3, 1, dtype=torch.bool)
@@ -49,7 +51,7 @@ seen[3] = False  # the last sequence of the batch is empty
 weights = score(rows).masked_fill(~seen, float("-inf")).softmax(1)
 loss = (weights.transpose(1, 2) @ value(rows))[:3].square().mean()
 loss.backward()
-print("filled with -inf: loss", round(loss.item(), 4), "gradient", value.bias.grad.tolist())
+print(f"filled with -inf: loss {loss.item():.4f}, gradient {value.bias.grad.tolist()}")
 assert loss.isfinite()
 assert value.bias.grad.isnan().all()
 
@@ -57,16 +59,21 @@ value.zero_grad()
 padded = mt.as_masked_tensor(rows, seen)
 loss = (score(padded).softmax(1).transpose(1, 2) @ value(padded)).square().mean()
 loss.backward()
-print("masked:           loss", round(loss.item(), 4), "gradient", [round(v, 4) for v in value.bias.grad.tolist()])
+rounded = [round(v, 4) for v in value.bias.grad.tolist()]
+print(f"masked:           loss {loss.item():.4f}, gradient {rounded}")
 assert value.bias.grad.isfinite().all()
 
 # %%
-# A -inf or NaN that was *computed* is a value, not a mask: it is not swept under the rug, unless asked for.
+# A -inf or NaN that was *computed* is a value, not a mask: it is not swept under the
+# rug, unless asked for.
 
 infinite = torch.tensor([[float("-inf"), float("-inf")]])
 print(f"{'mode':12} {'row of -inf, all valid':>24} {'row with nothing valid':>24}")
 for mode in ("safe", "inf_as_zero", "none"):
-    cells = [mt.softmax(infinite, 1, mask=torch.full((1, 2), known), mode=mode).tolist() for known in (True, False)]
+    cells = [
+        mt.softmax(infinite, 1, mask=torch.full((1, 2), known), mode=mode).tolist()
+        for known in (True, False)
+    ]
     print(f"{mode:12} {cells[0]!s:>24} {cells[1]!s:>24}")
 everything = torch.tensor([[True, True]])
 assert mt.softmax(infinite, 1, mask=everything).isnan().all()
@@ -76,14 +83,20 @@ assert (mt.softmax(infinite, 1, mask=everything, mode="inf_as_zero") == 0).all()
 # The two results side by side: what is not there, and what is wrong.
 
 figure, panels = plt.subplots(1, 2, figsize=(7, 3.5), constrained_layout=True)
-for panel, title, result in zip(panels, ("filled with -inf", "masked"), (recipe, masked.filled(-1)), strict=True):
+for panel, title, result in zip(
+    panels, ("filled with -inf", "masked"), (recipe, masked.filled(-1)), strict=True
+):
     panel.imshow(
-        result.detach(), cmap=plt.get_cmap("Greens").with_extremes(under="0.85", bad="#f8d0cd"), vmin=0, vmax=1.6
+        result.detach(),
+        cmap=plt.get_cmap("Greens").with_extremes(under="0.85", bad="#f8d0cd"),
+        vmin=0,
+        vmax=1.6,
     )
     for i, values in enumerate(result.tolist()):
         for j, value in enumerate(values):
             shown = "--" if value == -1 else f"{value:.2f}"
-            panel.text(j, i, shown, ha="center", va="center", color="C3" if shown == "nan" else "black")
+            color = "C3" if shown == "nan" else "black"
+            panel.text(j, i, shown, ha="center", va="center", color=color)
     panel.set(title=title, xticks=[], yticks=[])
 if "__file__" in globals():  # a script; a notebook shows the picture itself
     picture = Path(__file__).with_suffix(".png")

@@ -2,9 +2,10 @@
 Which function skips missing values, and what if all are missing?
 =================================================================
 
-PyTorch has ``nansum`` and ``nanmean``, and no ``nanvar``, ``nanmax``, ``nanprod`` or ``nanargmin``.  A mask needs no
-``nan`` twin of anything, tells "the mean is NaN" from "there is no mean", and does not confuse a NaN that your own code
-computed with a value that was never measured.
+PyTorch has ``nansum`` and ``nanmean``, and no ``nanvar``, ``nanmax``, ``nanprod`` or
+``nanargmin``.  A mask needs no ``nan`` twin of anything, tells "the mean is NaN" from
+"there is no mean", and does not confuse a NaN that your own code computed with a value
+that was never measured.
 """
 
 import torch
@@ -12,8 +13,9 @@ import torch
 import masked_tensor as mt
 
 # %%
-# Half of these were never measured.  Every reduction of PyTorch takes the holes as holes; the right column is checked
-# against the same reduction of the measured values alone.
+# Half of these were never measured.  Every reduction of PyTorch takes the holes as
+# holes; the right column is checked against the same reduction of the measured values
+# alone.
 
 y = torch.arange(32.0)
 x = y * y.fmod(4)
@@ -24,7 +26,8 @@ assert round(m.mean().item(), 4) == 32.6667
 torch.testing.assert_close(torch.nanmean(m).item(), x.nanmean().item())
 
 print(f"{'reduction':14} {'plain':>12} {'masked':>12}")
-for name in ("sum", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "prod", "median", "logsumexp"):
+NAMES = "sum mean var std amax amin argmax argmin prod median logsumexp"
+for name in NAMES.split():
     arguments = (0,) if name == "logsumexp" else ()
     plain, masked = getattr(x, name)(*arguments), getattr(m, name)(*arguments)
     print(f"{name:14} {plain.item():12.4g} {masked.item():12.4g}")
@@ -35,16 +38,19 @@ for name in ("sum", "mean", "var", "std", "amax", "amin", "argmax", "argmin", "p
     torch.testing.assert_close(masked.item(), expected.item(), rtol=1e-5, atol=1e-5)
 
 # %%
-# All missing: ``nanmean`` says NaN, exactly as it would for 0/0 in the data.  The mask says that there is no mean.
+# All missing: ``nanmean`` says NaN, exactly as it would for 0/0 in the data.  The mask
+# says that there is no mean.
 nothing = torch.full((4,), float("nan"))
 assert nothing.nanmean().isnan()
 mean = mt.masked_invalid(nothing).mean()
 print("mean of nothing:", mean)
 assert mean.tolist() is None
-assert mt.mean(nothing, mask=~nothing.isnan(), fill_value=0.0) == 0.0  # or say what it should be
+# Or say what it should be.
+assert mt.mean(nothing, mask=~nothing.isnan(), fill_value=0.0) == 0.0
 
 # %%
 # A NaN that was computed from valid values is a bug to see, not a value to skip.
-ratio = mt.masked_tensor([1.0, 0.0, 5.0], [True, True, False]) / mt.masked_tensor([2.0, 0.0, 1.0], [True, True, True])
-print("a computed NaN stays visible:", ratio, "-> mean", ratio.mean())
+ratio = mt.masked_tensor([1.0, 0.0, None]) / torch.tensor([2.0, 0.0, 1.0])
+print("a computed NaN stays visible:", ratio)
+print("and in the mean:", ratio.mean())
 assert ratio.mean().item() != ratio.mean().item()

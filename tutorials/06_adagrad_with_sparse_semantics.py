@@ -2,62 +2,71 @@
 How do I update only the rows that have a gradient?
 ===================================================
 
-Adagrad with a sparse gradient must touch only the entries the gradient names: elsewhere a gradient of "nothing" is not
-a gradient of zero.  With masked tensors the dense formula says so by itself, in four lines, and assignment writes
-exactly the valid entries.
+Adagrad with a sparse gradient must touch only the entries the gradient names: elsewhere
+a gradient of "nothing" is not a gradient of zero.  With masked tensors the dense
+formula says so by itself, in four lines, and assignment writes exactly the valid
+entries.
 """
 
 import warnings
+from functools import partial
 
 import torch
+from torch import Tensor
 
 import masked_tensor as mt
 
-warnings.filterwarnings("ignore", "Sparse invariant checks")  # torch.optim.Adagrad, which is asked for comparison below
+# torch.optim.Adagrad, which is asked for comparison below.
+warnings.filterwarnings("ignore", "Sparse invariant checks")
 
 # %%
-# The gradient names three entries of eight.  Everywhere else it is not zero: there is none.
+# The gradient names three entries of eight.  Everywhere else it is not zero: there is
+# none.
 
 rate, epsilon = 0.1, 1e-10
 parameter = torch.arange(8.0).reshape(2, 4)
 index, values = torch.tensor([[0, 1, 1], [2, 0, 2]]), torch.tensor([3.0, 4.0, 5.0])
-named = torch.zeros(2, 4, dtype=torch.bool).index_put((index[0], index[1]), torch.tensor(True))
-gradient = mt.masked_tensor(torch.zeros(2, 4).index_put((index[0], index[1]), values), named)
+places = (index[0], index[1])
+named = torch.zeros(2, 4, dtype=torch.bool).index_put(places, torch.tensor(True))
+gradient = mt.masked_tensor(torch.zeros(2, 4).index_put(places, values), named)
 print(gradient)
 
 # %%
-# One step is the formula of the paper, and nothing else; ``torch.where`` writes what is valid.
+# One step is the formula of the paper, and nothing else; ``torch.where`` writes what is
+# valid.
 
 
-def step(parameter: torch.Tensor, state: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """One Adagrad step; where the gradient has a hole, parameter and state stay what they were."""
+def step(parameter: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """One Adagrad step; where the gradient has a hole, nothing changes."""
     total = state + gradient * gradient
     update = rate * gradient / (total.sqrt() + epsilon)
-    return torch.where(named, (parameter - update).filled(0), parameter), torch.where(named, total.filled(0), state)
+    moved = torch.where(named, (parameter - update).filled(0), parameter)
+    return moved, torch.where(named, total.filled(0), state)
 
 
 state = torch.full((2, 4), 0.5)
 total = state + gradient * gradient
 assert total.compressed().tolist() == [9.5, 16.5, 25.5]
-torch.testing.assert_close(total.sqrt().compressed(), torch.tensor([3.0822, 4.0620, 5.0498]), atol=1e-4, rtol=0)
+close = partial(torch.testing.assert_close, atol=1e-4, rtol=0)
+close(total.sqrt().compressed(), torch.tensor([3.0822, 4.0620, 5.0498]))
 
 first, state = step(parameter, state)
 expected = torch.tensor([[0, 1, 1.9027, 3], [3.9015, 5, 5.9010, 7]])
-torch.testing.assert_close(first, expected, atol=1e-4, rtol=0)
+close(first, expected)
 
 second, state = step(first, state)
-torch.testing.assert_close(second[named], torch.tensor([1.8329, 3.8314, 5.8306]), atol=1e-4, rtol=0)
+close(second[named], torch.tensor([1.8329, 3.8314, 5.8306]))
 
 # %%
 # ``torch.optim.Adagrad``, given the sparse gradient, arrives at the same place.
 weight = torch.nn.Parameter(parameter.clone())
-optimizer = torch.optim.Adagrad([weight], lr=rate, initial_accumulator_value=0.5, eps=epsilon)
+optimizer = torch.optim.Adagrad(
+    [weight], lr=rate, initial_accumulator_value=0.5, eps=epsilon
+)
 for _ in range(2):
     weight.grad = torch.sparse_coo_tensor(index, values, (2, 4), check_invariants=True)
     optimizer.step()
 torch.testing.assert_close(weight.detach(), second)
 
-print(f"{'':10} {'before':>34} {'after one step':>34} {'after two':>34}")
-for i in range(2):
-    rows = (parameter[i], first[i], second[i])
-    print(f"row {i:<6}" + " ".join(f"{[round(v, 4) for v in r.tolist()]!s:>34}" for r in rows))
+for name, moment in {"before": parameter, "one step": first, "two": second}.items():
+    print(f"{name:10} {[[round(v, 4) for v in row] for row in moment.tolist()]}")

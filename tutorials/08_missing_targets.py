@@ -2,9 +2,10 @@
 Some of my labels are missing. How do I train on the rest?
 ==========================================================
 
-Give the loss a target with holes.  It averages over what is known, and the model learns from every label there is.
-The usual ways have traps: a NaN target makes every gradient NaN even if ``torch.where`` hides it from the loss, and a
-target filled with 0 teaches the model zeros.
+Give the loss a target with holes.  It averages over what is known, and the model learns
+from every label there is. The usual ways have traps: a NaN target makes every gradient
+NaN even if ``torch.where`` hides it from the loss, and a target filled with 0 teaches
+the model zeros.
 """
 
 from pathlib import Path
@@ -38,22 +39,26 @@ assert loss.isfinite()
 assert net.weight.grad.isnan().all()
 
 # %%
-# With holes in the target there is nothing to remember: the loss is the mean over what was measured.
+# With holes in the target there is nothing to remember: the loss is the mean over what
+# was measured.
 
 labels = mt.masked_invalid(target)
 net.zero_grad()
 masked_loss = F.mse_loss(net(x), labels)
 masked_loss.backward()
 assert net.weight.grad.isfinite().all()
-torch.testing.assert_close(masked_loss.item(), (net(x)[known] - target[known]).square().mean().item())
+by_hand = (net(x)[known] - target[known]).square().mean()
+torch.testing.assert_close(masked_loss.item(), by_hand.item())
 
 
 # %%
 # Trap 2: filled targets.  Trap 3: only the rows in which everything was measured.
 
 
-def fit(targets: torch.Tensor, rows: torch.Tensor | slice = slice(None)) -> torch.Tensor:
-    """Trains a linear model; returns its error in each of the four outputs, against the truth."""
+def fit(
+    targets: torch.Tensor, rows: torch.Tensor | slice = slice(None)
+) -> torch.Tensor:
+    """Trains a linear model; returns the error of each output, against the truth."""
     torch.manual_seed(1)
     model = nn.Linear(5, 4)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
@@ -69,11 +74,14 @@ complete = measured.all(1)
 results = {
     f"rows with all labels ({int(complete.sum())})": fit(target, complete),
     "holes filled with 0": fit(target.nan_to_num(0)),
-    "holes filled with the mean": fit(labels.filled(0) + (~measured) * labels.mean(0).filled(0)),
+    "holes filled with the mean": fit(
+        labels.filled(0) + (~measured) * labels.mean(0).filled(0)
+    ),
     f"masked ({int(measured.sum())} labels)": fit(labels),
 }
 share = measured.float().mean(0)
-print(f"{'error of each output; measured in':34}" + "".join(f"{s:>9.0%}" for s in share.tolist()))
+shares = "".join(f"{s:>9.0%}" for s in share.tolist())
+print(f"{'error of each output; measured in':34}{shares}")
 for name, error in results.items():
     print(f"{name:34}" + "".join(f"{e:9.3f}" for e in error.tolist()))
 *others, best = results.values()
@@ -86,13 +94,17 @@ assert best.max() < 0.1
 classes = mt.masked_equal(torch.tensor([2, -100, 0, 1]), -100)
 logits = torch.randn(4, 3)
 torch.testing.assert_close(
-    F.cross_entropy(logits, classes).item(), F.cross_entropy(logits, torch.tensor([2, -100, 0, 1])).item()
+    F.cross_entropy(logits, classes).item(),
+    F.cross_entropy(logits, torch.tensor([2, -100, 0, 1])).item(),
 )
 
 # %%
-# A batch without any label: the loss is a hole, its gradient is zero, and training goes on.
+# A batch without any label: the loss is a hole, its gradient is zero, and training goes
+# on.
 
-nothing = F.mse_loss(net(x[:2]), mt.masked_tensor(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.bool)))
+nothing = F.mse_loss(
+    net(x[:2]), mt.masked_tensor(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.bool))
+)
 net.zero_grad()
 nothing.backward()
 print("loss of a batch without labels:", f"{nothing:.3f}")
@@ -100,12 +112,17 @@ assert not nothing.get_mask()
 assert (net.weight.grad == 0).all()
 
 # %%
-# The rarer a label, the more is lost by the other ways; with a mask it is learnt from the few that there are.
+# The rarer a label, the more is lost by the other ways; with a mask it is learnt from
+# the few that there are.
 
 figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
 for name, error in results.items():
     axes.plot(range(4), error, marker="o", label=name)
-axes.set(yscale="log", title="error of each output", xlabel="share of rows in which it was measured")
+axes.set(
+    yscale="log",
+    title="error of each output",
+    xlabel="share of rows in which it was measured",
+)
 axes.set_xticks(range(4), [f"{s:.0%}" for s in share.tolist()])
 axes.legend(loc="center right")
 if "__file__" in globals():  # a script; a notebook shows the picture itself

@@ -2,8 +2,9 @@
 How do I take the maximum, mean or softmax of what a sparse matrix stores?
 ==========================================================================
 
-Decide first whether an element that is not stored is a zero or nothing at all: that is the only difference between the
-answers.  A mask says it, and both are one call, for every layout, with gradients, without a dense copy.
+Decide first whether an element that is not stored is a zero or nothing at all: that is
+the only difference between the answers.  A mask says it, and both are one call, for
+every layout, with gradients, without a dense copy.
 """
 
 import time
@@ -24,7 +25,8 @@ warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 dense = torch.tensor([[5.0, 0.0, 0.0, 3.0], [0.0, 0.0, 1.0, 0.0], [4.0, 2.0, 0.0, 0.0]])
 for ratings in (dense.to_sparse(), dense.to_sparse_csr()):
     rated = mt.specified_mask(ratings)
-    # Without a mask, what is not stored is a zero: the result is that of the dense matrix.
+    # Without a mask, what is not stored is a zero: the result is that of the dense
+    # matrix.
     assert mt.amin(ratings, 1).to_dense().tolist() == [0.0, 0.0, 0.0]
     torch.testing.assert_close(mt.mean(ratings, 1).to_dense(), dense.mean(1))
     # With the stored elements as the mask, only ratings count.
@@ -46,8 +48,12 @@ assert m.amin(0).tolist() == [4.0, 2.0, 1.0, 3.0]
 # %%
 # A stored zero is a value, and an element that is masked out is not even a zero.
 
-stored_zero = torch.sparse_coo_tensor([[0, 0], [0, 1]], [0.0, -2.0], (1, 3), check_invariants=True)
-assert mt.amax(stored_zero, 1, mask=mt.specified_mask(stored_zero)).to_dense().tolist() == [0.0]
+stored_zero = torch.sparse_coo_tensor(
+    [[0, 0], [0, 1]], [0.0, -2.0], (1, 3), check_invariants=True
+)
+assert mt.amax(
+    stored_zero, 1, mask=mt.specified_mask(stored_zero)
+).to_dense().tolist() == [0.0]
 assert mt.as_masked_tensor(stored_zero).tolist() == [[0.0, -2.0, None]]
 
 # %%
@@ -56,10 +62,15 @@ assert mt.as_masked_tensor(stored_zero).tolist() == [[0.0, -2.0, None]]
 leaf = dense.to_sparse().requires_grad_()
 mt.amax(leaf, 1, mask=mt.specified_mask(dense.to_sparse())).to_dense().sum().backward()
 assert leaf.grad.layout is torch.sparse_coo
-assert leaf.grad.to_dense().tolist() == [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]]
+assert leaf.grad.to_dense().tolist() == [
+    [1.0, 0.0, 0.0, 0.0],
+    [0.0, 0.0, 1.0, 0.0],
+    [1.0, 0.0, 0.0, 0.0],
+]
 
 # %%
-# The cost follows what is stored, not the size: the largest of these would take 40 GB if it were dense.
+# The cost follows what is stored, not the size: the largest of these would take 40 GB
+# if it were dense.
 
 
 def milliseconds(reduction: Callable[..., torch.Tensor], matrix: torch.Tensor) -> float:
@@ -73,27 +84,43 @@ def milliseconds(reduction: Callable[..., torch.Tensor], matrix: torch.Tensor) -
 
 
 torch.manual_seed(0)
-SIZES, NAMES = [1_000, 3_000, 10_000, 30_000, 100_000], ["sum", "mean", "amax", "prod", "var"]
+SIZES = [1_000, 3_000, 10_000, 30_000, 100_000]
+NAMES = ["sum", "mean", "amax", "prod", "var"]
 spent: dict[str, list[float]] = {name: [] for name in NAMES}
 dense_sum: list[float] = []
-print(f"{'milliseconds, 200,000 entries stored':40}" + "".join(f"{name:>9}" for name in NAMES))
+print(
+    f"{'milliseconds, 200,000 entries stored':40}"
+    + "".join(f"{name:>9}" for name in NAMES)
+)
 for size in SIZES:
     entries = torch.randint(size, (2, 200_000)), torch.randn(200_000)
-    large = torch.sparse_coo_tensor(*entries, (size, size), check_invariants=True).coalesce()
+    large = torch.sparse_coo_tensor(
+        *entries, (size, size), check_invariants=True
+    ).coalesce()
     for name in NAMES:
         spent[name].append(milliseconds(getattr(mt, name), large))
     if size <= 10_000:
-        dense_sum.append(milliseconds(lambda x, dim, mask: x.sum(dim), large.to_dense()))
+        dense_sum.append(
+            milliseconds(lambda x, dim, mask: x.sum(dim), large.to_dense())
+        )
     row = f"{size:,} x {size:,}"
     print(f"{row:40}" + "".join(f"{spent[name][-1]:9.1f}" for name in NAMES))
 
 # %%
-# Ten thousand times the elements, and about the same time; the sum of the dense matrix grows with them.
+# Ten thousand times the elements, and about the same time; the sum of the dense matrix
+# grows with them.
 
 figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
 for name in NAMES:
     axes.plot(SIZES, spent[name], marker="o", label=name)
-axes.plot(SIZES[: len(dense_sum)], dense_sum, marker="o", linestyle="--", color="0.5", label="torch.sum, dense")
+axes.plot(
+    SIZES[: len(dense_sum)],
+    dense_sum,
+    marker="o",
+    linestyle="--",
+    color="0.5",
+    label="torch.sum, dense",
+)
 axes.set(xscale="log", yscale="log", xlabel="rows and columns", ylabel="milliseconds")
 axes.set(title="reduction of each row, 200,000 stored entries")
 axes.legend()

@@ -2,12 +2,14 @@
 Why do I pay for padding?
 =========================
 
-Because the batch is a rectangle: a model multiplies what is padding like everything else, and then it is ignored.  A
-masked tensor knows what is padding, so it need not store it: ``x.packed()`` keeps the valid rows alone, and the model,
-which nobody changed, computes those.
+Because the batch is a rectangle: a model multiplies what is padding like everything
+else, and then it is ignored.  A masked tensor knows what is padding, so it need not
+store it: ``x.packed()`` keeps the valid rows alone, and the model, which nobody
+changed, computes those.
 
-Here one encoder trains on the same ragged batches in three ways: padded with a mask passed by hand, masked, and packed.
-The losses are the same.  The time and the memory are not.
+Here one encoder trains on the same ragged batches in three ways: padded with a mask
+passed by hand, masked, and packed. The losses are the same.  The time and the memory
+are not.
 """
 
 import statistics
@@ -37,7 +39,8 @@ data, target = torch.randn(2, BATCH, TIME, WIDTH)
 # %%
 # Three ways to train on a ragged batch
 # -------------------------------------
-# The first one is what people write today.  The other two say once, when the batch is made, where it ends.
+# The first one is what people write today.  The other two say once, when the batch is
+# made, where it ends.
 
 
 def by_hand(valid: Tensor) -> Tensor:
@@ -96,24 +99,34 @@ for share in shares:
     spread = min(mean - 1, TIME - mean)
     lengths = torch.linspace(mean - spread, mean + spread, BATCH).round().long()
     valid = mt.lengths_to_mask(lengths, TIME)
-    rounds = [{name: seconds(way, valid) for name, way in ways.items()} for _ in range(4)]
+    rounds = [
+        {name: seconds(way, valid) for name, way in ways.items()} for _ in range(4)
+    ]
     for name, way in ways.items():
         times[name].append(statistics.median(r[name] for r in rounds[1:]))
         memory[name].append(mebibytes(way, valid))
         losses[name].append(way(valid).item())
-    row = ", ".join(f"{name} {times[name][-1] * 1e3:.0f} ms, {memory[name][-1]:.0f} MiB" for name in ways)
+    row = ", ".join(
+        f"{name} {times[name][-1] * 1e3:.0f} ms, {memory[name][-1]:.0f} MiB"
+        for name in ways
+    )
     print(f"{share:4.0%} padding: {row}")
 
 # %%
 # The losses lie on top of each other, and packed costs what is valid.
 
 for name in ways:
-    assert torch.allclose(torch.tensor(losses[name]), torch.tensor(losses["padded, mask by hand"]), rtol=1e-4)
+    assert torch.allclose(
+        torch.tensor(losses[name]),
+        torch.tensor(losses["padded, mask by hand"]),
+        rtol=1e-4,
+    )
 assert times["packed"][-1] < 0.5 * times["padded, mask by hand"][-1]
 assert memory["packed"][-1] < 0.4 * memory["padded, mask by hand"][-1]
 
 # %%
-# A model whose ops all run on what is stored says so; what has no form is spread, gives the same, and is named.
+# A model whose ops all run on what is stored says so; what has no form is spread, gives
+# the same, and is named.
 
 with mt.packing_report() as report:
     packed(valid)
@@ -124,7 +137,11 @@ print(f"what was spread: {report}")
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.4))
-panels = {"seconds of a training step": times, "MiB kept for backward": memory, "loss": losses}
+panels = {
+    "seconds of a training step": times,
+    "MiB kept for backward": memory,
+    "loss": losses,
+}
 for axis, (title, values) in zip(axes, panels.items(), strict=True):
     for name in ways:
         style = {"linestyle": ":", "linewidth": 3} if name == "masked" else {}

@@ -133,7 +133,8 @@ def from_nested(nested: Tensor) -> MaskedTensor:
 
     Gradients flow back into ``nested``.  Raises TypeError for anything else.
 
-        >>> nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(1)], layout=torch.jagged)
+        >>> parts = [torch.ones(2), torch.ones(1)]
+        >>> nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
         >>> from_nested(nested)
         masked_tensor([[1.0000, 1.0000],
                        [1.0000,     --]], valid=3/4)
@@ -150,11 +151,13 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
     which every tensor with that batch and time has holes, without ``attention_mask``, as nobody needs it any more.
     ``dim`` is where the time lies, such as 2 for ``(B, C, T)``.
 
-        >>> ids, mask = torch.tensor([[5, 6, 7], [8, 0, 0]]), torch.tensor([[1, 1, 1], [1, 0, 0]])
+        >>> ids = torch.tensor([[5, 6, 7], [8, 0, 0]])
+        >>> mask = torch.tensor([[1, 1, 1], [1, 0, 0]])
         >>> from_attention_mask(ids, mask)
         masked_tensor([[ 5,  6,  7],
                        [ 8, --, --]], valid=4/6)
-        >>> from_attention_mask({"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([1, 0])})
+        >>> batch = {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([1, 0])}
+        >>> from_attention_mask(batch)
         {'input_ids': masked_tensor([[ 5,  6,  7],
                        [ 8, --, --]], valid=4/6), 'labels': tensor([1, 0])}
     """

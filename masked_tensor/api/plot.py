@@ -27,7 +27,8 @@ def missing(
     lies, and a step that is valid in part is grey.  Draws into ``ax`` and returns it.  Raises ValueError for fewer than
     two dimensions and for another ``sort``.
 
-        >>> mt.plot.missing(masked_tensor([[1.0, None], [3.0, 4.0]]), ["age", "weight"]).get_xlabel()
+        >>> table = masked_tensor([[1.0, None], [3.0, 4.0]])
+        >>> mt.plot.missing(table, ["age", "weight"]).get_xlabel()
         'valid: 3 of 4'
     """
     if type(x) is not MaskedTensor:

@@ -184,7 +184,7 @@ def register_rule(
         >>> @mt.register_rule("doc_example::scale")
         ... def scale(x, factor):
         ...     return mt.Pair(torch.ops.doc_example.scale(x.data, factor), x.mask)
-        >>> torch.ops.doc_example.scale(mt.masked_tensor([1.0, 2.0], [True, False]), 3.0).tolist()
+        >>> torch.ops.doc_example.scale(mt.masked_tensor([1.0, None]), 3.0).tolist()
         [3.0, None]
     """
 

@@ -80,7 +80,8 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     Example::
 
         >>> import torch, masked_tensor as mt
-        >>> mt.masked_scatter(torch.zeros(4), torch.tensor([True, False, True, False]), torch.tensor([1.0, 2.0]))
+        >>> where = torch.tensor([True, False, True, False])
+        >>> mt.masked_scatter(torch.zeros(4), where, torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2., 0.])
     """
     mask = _checked("masked_scatter", input, mask)

@@ -48,7 +48,8 @@ def batch_norm(
     ``input`` is ``(N, C, *)``.  While training, ``running_mean`` and ``running_var`` are updated in place, the variance
     with ``n / (n - 1)``, ``n`` the number of valid elements of a channel.  Masking and errors as :func:`layer_norm`.
 
-    >>> x, m, mean = torch.tensor([[1.0], [99.0], [3.0]]), torch.tensor([[True], [False], [True]]), torch.zeros(1)
+    >>> x, m = torch.tensor([[1.0], [99.0], [3.0]]), torch.tensor([[True], [False], [True]])
+    >>> mean = torch.zeros(1)
     >>> mt.batch_norm(x, mean, torch.ones(1), training=True, momentum=1.0, eps=0.0, mask=m)
     tensor([[-1.],
             [ 0.],

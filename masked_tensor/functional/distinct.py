@@ -40,7 +40,8 @@ def unique_consecutive(
     A sparse input gives a strided result, in which the unspecified valid elements between two stored ones are a run of
     zeros (no inverse for those: it would be dense).
 
-    >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=torch.tensor([True, True, False, True, True]))
+    >>> m = torch.tensor([True, True, False, True, True])
+    >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=m)
     tensor([1, 2])
     """
     given = entered(input, mask)

@@ -27,7 +27,8 @@ def argmax(
     Example::
 
         >>> import torch, masked_tensor as mt
-        >>> mt.argmax(torch.tensor([5.0, -float("inf")]), 0, mask=torch.tensor([False, True]))
+        >>> x = torch.tensor([5.0, -float("inf")])
+        >>> mt.argmax(x, 0, mask=torch.tensor([False, True]))
         tensor(1)
     """
     return _position("argmax", aten.argmax.default, input, dim, keepdim, dtype, mask, fill_value, min_count)

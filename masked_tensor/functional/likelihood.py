@@ -57,7 +57,8 @@ def kl_div(
     ``log_target``: the target is one too.  ``reduction="batchmean"`` divides by the number of rows that have a valid
     element.  Other arguments as :func:`mse_loss`.
 
-    >>> x, y = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log(), torch.tensor([[1.0, 0.0], [0.3, 0.7]])
+    >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
+    >>> y = torch.tensor([[1.0, 0.0], [0.3, 0.7]])
     >>> mt.kl_div(x, y, reduction="batchmean", target_mask=torch.tensor([[True], [False]]))
     tensor(0.6931)
     """

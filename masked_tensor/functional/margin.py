@@ -19,7 +19,8 @@ def margin_ranking_loss(
 
     Other arguments as :func:`mse_loss`.
 
-    >>> a, b, y = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0]), torch.tensor([1.0, 1.0])
+    >>> a, b = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0])
+    >>> y = torch.tensor([1.0, 1.0])
     >>> mt.margin_ranking_loss(a, b, y, mask=torch.tensor([True, False]))
     tensor(2.)
     """
@@ -35,7 +36,8 @@ def cosine_embedding_loss(
     as :func:`mse_loss`.
 
     >>> a, b = torch.tensor([[1.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]])
-    >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=torch.tensor([True, True, False]))
+    >>> m = torch.tensor([True, True, False])
+    >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=m)
     tensor(0.)
     """
     return _three(aten.cosine_embedding_loss.default, (input1, input2, target), reduction, masking, (margin,))
@@ -58,7 +60,8 @@ def triplet_margin_loss(
     The distances, ``p``-norms along the last dimension, run over the features valid in both; ``mask`` masks the anchor
     and ``target_mask`` the negative.  Other arguments as :func:`mse_loss` and torch's.
 
-    >>> a, p, n = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]]), torch.tensor([[3.0, 0.0]])
+    >>> a, p = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]])
+    >>> n = torch.tensor([[3.0, 0.0]])
     >>> mt.triplet_margin_loss(a, p, n, margin=4.0, mask=torch.tensor([True, False]))
     tensor(2.)
     """

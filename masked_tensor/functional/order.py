@@ -27,7 +27,8 @@ def median(
 
     Where none is valid: NaN, or 0 for integers.  Other arguments as :func:`sum`.
 
-    >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), mask=torch.tensor([True, True, False, True]))
+    >>> m = torch.tensor([True, True, False, True])
+    >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), mask=m)
     tensor(3.)
     """
     return _median("median", aten.median, input, dim, keepdim, dtype, mask, fill_value, min_count)
@@ -45,7 +46,8 @@ def nanmedian(
 ) -> Tensor:
     """The lower median of the valid elements that are not NaN.  Arguments as :func:`median`.
 
-    >>> mt.nanmedian(torch.tensor([5.0, float("nan"), 9.0]), mask=torch.tensor([True, True, False]))
+    >>> x = torch.tensor([5.0, float("nan"), 9.0])
+    >>> mt.nanmedian(x, mask=torch.tensor([True, True, False]))
     tensor(5.)
     """
     return _median("nanmedian", aten.nanmedian, input, dim, keepdim, dtype, mask, fill_value, min_count)
@@ -113,7 +115,8 @@ def nanquantile(
 ) -> Tensor:
     """The ``q``-quantile of the valid elements that are not NaN.  Arguments as :func:`quantile`.
 
-    >>> x, m = torch.tensor([1.0, float("nan"), 3.0, 99.0]), torch.tensor([True, True, True, False])
+    >>> x = torch.tensor([1.0, float("nan"), 3.0, 99.0])
+    >>> m = torch.tensor([True, True, True, False])
     >>> mt.nanquantile(x, 0.5, mask=m)
     tensor(2.)
     """

@@ -28,7 +28,8 @@ def average(
     a weight does not take part.  Without weights it is the mean.  Where nothing is valid: a hole, or ``fill_value``
     (NaN) for a plain ``input``; weights that add up to 0 give what the division gives.  Gradients flow to both.
 
-    >>> mt.average(mt.masked_tensor([1.0, None, 4.0]), weights=torch.tensor([1.0, 5.0, 2.0]))
+    >>> x = mt.masked_tensor([1.0, None, 4.0])
+    >>> mt.average(x, weights=torch.tensor([1.0, 5.0, 2.0]))
     masked_tensor(3.0000, valid=1/1)
     """
     if weights is None:

@@ -44,7 +44,8 @@ def check_padding_invariance(
     together.  Put modules that draw random numbers or mix the rows of a batch (BatchNorm) into ``eval`` mode first.
 
         >>> import torch
-        >>> model = torch.nn.Sequential(torch.nn.Conv1d(4, 8, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv1d(8, 2, 3))
+        >>> first, second = torch.nn.Conv1d(4, 8, 3, padding=1), torch.nn.Conv1d(8, 2, 3)
+        >>> model = torch.nn.Sequential(first, torch.nn.ReLU(), second)
         >>> check_padding_invariance(model, torch.randn(2, 4, 10), [10, 6], dim=2)
     """
     sizes = [int(n) for n in lengths]

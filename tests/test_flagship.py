@@ -1,0 +1,32 @@
+"""The claim at the top of the README: padding leaks through a speech model by its own mask, and not with ours."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers")
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_picture_shows_what_is_measured() -> None:
+    place = importlib.util.spec_from_file_location("flagship", ROOT / "docs/flagship.py")
+    flagship = importlib.util.module_from_spec(place)
+    place.loader.exec_module(flagship)
+    padded, own, ours = flagship.differences().values()
+    assert max(ours) < 1e-5, "alone or in company: the same"
+    assert max(padded[0], own[0]) < 1e-5, "nothing is padded where a recording is as long as the longest"
+    assert min(padded[1:] + own[1:]) > 0.1
+    shown = [float(n) / 100 for n in re.findall(r">(\d+)%</text>", flagship.PICTURE.read_text())]
+    assert shown == pytest.approx(padded[1:] + own[1:], abs=0.02)
+    low, high = re.search(r"by (\d+) to (\d+) %", (ROOT / "README.md").read_text()).groups()
+    assert (int(low), int(high)) == pytest.approx((100 * min(own[1:]), 100 * max(own[1:])), abs=2)
+
+
+def test_the_lines_of_the_readme_are_those_of_the_script() -> None:
+    shown = re.search(r"^```py\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL).group(1)
+    script = (ROOT / "docs/flagship.py").read_text()
+    calls = [line.partition("#")[0].strip() for line in shown.splitlines()]
+    assert len(calls) == 2
+    assert all(call in script for call in calls)
