@@ -39,6 +39,12 @@ OPS: dict[str, Callable[[Any], Any]] = {
     "last places": lambda x: x[torch.arange(B), LAST],
     "places of features": lambda x: x.unflatten(2, (2, 2)).transpose(2, 3)[OTHER],
 }
+OPS |= {
+    "class token": lambda x: torch.cat([WEIGHT.expand(B, 1, C), x], 1),
+    "cache": lambda x: torch.cat([x.transpose(1, 2).sin(), x.transpose(1, 2)[..., 1:]], -1),
+    "masked part": lambda x: torch.cat([x, mt.masked_tensor(torch.ones(B, 2, C).double(), OTHER[:, :2, None])], 1),
+    "after a class token": lambda x: torch.cat([WEIGHT.expand(B, 1, C), x], 1).softmax(-1)[:, 0],
+}
 PREFIX = {
     "sort": lambda x: x.sort(1, descending=True),
     "sort, stable": lambda x: torch.sort(x, stable=True, dim=1),
@@ -48,6 +54,8 @@ SPREAD = {
     "running statistics": lambda x: nn.InstanceNorm1d(C, track_running_stats=True).double()(x.transpose(1, 2)),
     "one sequence": lambda x: x[torch.tensor([1, 0])],
     "every second": lambda x: x[:, torch.tensor([0, 2])],
+    "part of another dtype": lambda x: torch.cat([torch.ones(B, 1, C), x, x[:, :0]], 1),
+    "batches": lambda x: torch.cat([x, x], 0),
     "along the batch": lambda x: x.cumsum(0),
     "another size": lambda x: F.adaptive_avg_pool1d(x.transpose(1, 2), 2),
 }
