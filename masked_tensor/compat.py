@@ -75,7 +75,7 @@ except ImportError as missing:
 default_device: Callable[[], str] = getattr(torch._C, "_get_default_device", lambda: "cpu")
 
 #: What ``torch.autograd.grad(is_grads_batched=True)`` makes; a torch without the old vmap makes none.
-_legacy_batched: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
+batched_gradient: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_legacy_batchedtensor", lambda x: False)
 
 _EAGER = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)  # the frame itself, and what is called from there
 _LEVELS = frozenset(inspect.unwrap(f).__code__ for f in (grad_and_value_impl, _vjp_with_argnums, _jvp_with_argnums))
@@ -133,7 +133,7 @@ def _code(frame: FrameType) -> CodeType:
 def real(x: Tensor) -> bool:
     """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
     plain = type(x) is Tensor or type(x) is torch.nn.Parameter
-    return plain and x.device.type == "cpu" and not transforming() and not _legacy_batched(x)
+    return plain and x.device.type == "cpu" and not transforming() and not batched_gradient(x)
 
 
 def eager(x: Tensor) -> bool:
@@ -207,6 +207,7 @@ __all__ = [
     "Formatter",
     "OpOverload",
     "OpOverloadPacket",
+    "batched_gradient",
     "bind_checkpoints",
     "bypassed",
     "compare_with",

@@ -203,9 +203,17 @@ def no_mean() -> RuntimeError:
 def wrapped_by_another(op: str) -> UnsupportedOpError:
     """Another tensor subclass holds a masked tensor, and autograd differentiates the outer one."""
     return UnsupportedOpError(
-        f"{op} was called on a masked tensor from inside another tensor subclass (such as a DTensor), whose gradient "
-        "would be made by formulas that know nothing of masks; put the masked tensor outside "
-        "(as_masked_tensor(outer_data, outer_mask)), or work under torch.no_grad()"
+        f"{op} was called on a masked tensor from inside another tensor subclass (such as a DTensor or a nested "
+        "tensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside "
+        "(as_masked_tensor(outer_data, outer_mask), masked_tensor(nested)), or work under torch.no_grad()"
+    )
+
+
+def not_made() -> RuntimeError:
+    """A plain tensor was given the class alone."""
+    return RuntimeError(
+        "this MaskedTensor has neither data nor mask: plain.as_subclass(MaskedTensor) changes the class alone; use "
+        "as_masked_tensor(plain, mask)"
     )
 
 

@@ -356,3 +356,20 @@ def test_compiled_writes_into_an_input() -> None:
     assert x.sum().item() == (example() + 1).sum().item(), "what is known of the payload still holds"
     with pytest.raises(RuntimeError, match="a compiled function cannot change the validity of its input in place"):
         torch.compile(lambda x: x[0].fill_(1), fullgraph=True, backend="aot_eager")(x)
+
+
+def test_tensors_whose_views_are_gone_may_be_swapped() -> None:
+    """Converting a module swaps its parameters, of which its forward may have taken views."""
+    x, y = mt.masked_tensor([1.0, None]), mt.masked_tensor([3.0, 4.0])
+    view = x[:1]
+    with pytest.raises(RuntimeError, match="weakref"):  # torch's own: a view knows its base by the object
+        torch.utils.swap_tensors(x, y)
+    del view
+    torch.utils.swap_tensors(x, y)
+    assert (x.tolist(), y.tolist()) == ([3.0, 4.0], [1.0, None])
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(mt.masked_tensor([1.0, None]))  # type: ignore[arg-type]
+    (module.weight[:1] * 2).sum().backward()  # type: ignore[index, union-attr]
+    module.double()
+    assert module.weight.dtype is torch.float64
+    assert module.weight.tolist() == [1.0, None]  # type: ignore[operator]

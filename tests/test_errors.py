@@ -338,6 +338,45 @@ def test_values_of_holes() -> None:
     )
 
 
+class Zeroed(torch.autograd.Function):
+    """Writes its argument."""
+
+    @staticmethod
+    def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+        ctx.mark_dirty(x)
+        return x.zero_()
+
+
+def test_functions_that_write_views() -> None:
+    x = mt.masked_tensor([1.0, None], requires_grad=True) * 1
+    refused(
+        RuntimeError,
+        lambda: Zeroed.apply(x[:1]),
+        """the gradient of Zeroed, a torch.autograd.Function, would be wrong: it writes in place into a view of a masked tensor, or into what was wrapped; give it the base, take the view again, or work on a clone""",
+    )
+    assert x.tolist() == [1.0, None]
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize")  # torch gives them up
+def test_data_of_other_kinds() -> None:
+    quantized = torch.quantize_per_tensor(ones(2), 0.1, 0, torch.quint8)
+    for make in (mt.masked_tensor, mt.as_masked_tensor):
+        refused(
+            TypeError,
+            lambda make=make: make(quantized, [True, False]),
+            """masked tensors of quantized data (torch.quint8) have no ops; give data.dequantize()""",
+        )
+    jagged = torch.nested.nested_tensor([ones(2), ones(3)], layout=torch.jagged)
+    refused(
+        mt.UnsupportedOpError,
+        lambda: mt.masked_tensor(ones(2, 3), True) * jagged,
+        """aten::mul.Tensor was called on a masked tensor from inside another tensor subclass (such as a DTensor or a nested tensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside (as_masked_tensor(outer_data, outer_mask), masked_tensor(nested)), or work under torch.no_grad()""",
+    )
+    assert (mt.masked_tensor(ones(2, 3), True) * mt.masked_tensor(jagged)).tolist() == [[1, 1, None], [1, 1, 1]]
+    assert mt.masked_tensor([[], None]).shape == (2, 0)
+    assert mt.masked_tensor([None, [1.0]]).tolist() == [[None], [1.0]]
+
+
 def test_assigning_a_mask() -> None:
     x = masked(2)
     refused(
@@ -346,6 +385,10 @@ def test_assigning_a_mask() -> None:
         """the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) gives x more holes, x[key] = value makes entries valid""",
     )
     assert x.mask().tolist() == [False, True]
+
+
+class Named(torch.Tensor):
+    """A subclass as users write them, which takes every result for its own."""
 
 
 def test_leaving_with_holes() -> None:
@@ -381,9 +424,14 @@ def test_leaving_with_holes() -> None:
         """__cuda_array_interface__ runs past the mask: use that of x.filled(value) or x.get_data()""",
     )
     refused(
-        TypeError,
-        lambda: x.as_subclass(torch.Tensor),
-        """as_subclass(Tensor) would drop the mask: use x.filled(value).as_subclass or x.get_data()""",
+        mt.UnsupportedOpError,
+        lambda: ones(2).as_subclass(Named) * x,
+        """as_subclass(Named) would drop the mask: use x.filled(value).as_subclass or x.get_data(), and y.as_subclass(torch.Tensor) of a Named y that meets a masked tensor in an op""",
+    )
+    refused(
+        RuntimeError,
+        lambda: ones(2).as_subclass(mt.MaskedTensor) + 1,
+        """this MaskedTensor has neither data nor mask: plain.as_subclass(MaskedTensor) changes the class alone; use as_masked_tensor(plain, mask)""",
     )
     refused(TypeError, lambda: mt.filled(ones(2), 0), """filled() takes a masked tensor, got Tensor""")
     refused(
@@ -435,6 +483,16 @@ def test_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
             lambda: mt.as_masked_tensor(dual, mask),
             """forward-mode AD does not pass through a masked tensor; give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)""",
         )
+        for primal, tangent in ((masked(2), ones(2)), (ones(2), masked(2))):
+            assert "forward-mode AD does not pass" in message(
+                RuntimeError, lambda p=primal, t=tangent: forward_ad.make_dual(p, t)
+            )
+    tracked = mt.masked_tensor([1.0, None], requires_grad=True)
+    refused(
+        RuntimeError,
+        lambda: torch.autograd.grad(tracked * 2, tracked, torch.eye(2), is_grads_batched=True),
+        """is_grads_batched (and vectorize=True) cannot batch the gradient of a masked tensor; ask for one row of gradients at a time, or: give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)""",
+    )
     with monkeypatch.context() as context:
         context.setattr(torch.compiler, "is_exporting", lambda: True)
         refused(
@@ -1105,7 +1163,7 @@ def test_code_that_is_not_ours() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: Wrapper(mt.masked_tensor([1.0, None])).exp(),
-        """aten::exp was called on a masked tensor from inside another tensor subclass (such as a DTensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside (as_masked_tensor(outer_data, outer_mask)), or work under torch.no_grad()""",
+        """aten::exp was called on a masked tensor from inside another tensor subclass (such as a DTensor or a nested tensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside (as_masked_tensor(outer_data, outer_mask), masked_tensor(nested)), or work under torch.no_grad()""",
     )
 
 

@@ -42,6 +42,8 @@ def _of_tensor(data: Tensor) -> Pair:
         return containers.torch_masked(data)
     if data.is_nested:
         return containers.nested(data)
+    if data.is_quantized:
+        raise TypeError(f"masked tensors of quantized data ({data.dtype}) have no ops; give data.dequantize()")
     entered = enter(data, torch.is_grad_enabled())
     if type(entered) is Pair:
         return entered

@@ -16,6 +16,7 @@ from ..engine.placing import place
 from ..engine.ports import leave
 from ..engine.settling import settle
 from ..engine.tensor import MaskedTensor, equip, lend, pair_of, wrap
+from ..errors import UnsupportedOpError
 from ..pair import Pair, plain
 from . import convert, copies
 from .show import HOLE
@@ -142,10 +143,14 @@ def dlpack_device(x: MaskedTensor) -> Any:
 
 
 def as_subclass(x: MaskedTensor, cls: type) -> MaskedTensor:
-    """``x`` as the class that it has; as another it would lose its mask: TypeError."""
+    """``x`` as the class that it has; as another it would lose its mask: UnsupportedOpError.
+
+    Not TypeError, of which Python's operators make "unsupported operand": a tensor subclass asks for every result.
+    """
     if cls is not MaskedTensor:
-        raise TypeError(
-            f"as_subclass({cls.__name__}) would drop the mask: use x.filled(value).as_subclass or x.get_data()"
+        raise UnsupportedOpError(
+            f"as_subclass({cls.__name__}) would drop the mask: use x.filled(value).as_subclass or x.get_data(), and "
+            f"y.as_subclass(torch.Tensor) of a {cls.__name__} y that meets a masked tensor in an op"
         )
     return x.view_as(x)
 

@@ -142,13 +142,20 @@ class Family:
 
 
 class History:
-    """What a base and its views share under autograd."""
+    """What a base and its views share under autograd: the views hold it, the base does so weakly."""
 
-    __slots__ = ("base", "writes")
+    __slots__ = ("__weakref__", "base", "writes")
 
     def __init__(self, base: Any) -> None:
         self.base = weakref.ref(base)
         self.writes = 0  #: counts writes that autograd recorded
+
+
+def history_of(x: Any) -> "History | Wrapping | None":
+    """The history that ``x`` shares with others: its own as a view, or that of its views, while there are any."""
+    if x._history is None and x._views is not None:
+        return x._views()  # type: ignore[no-any-return]  # a weak reference to one
+    return x._history  # type: ignore[no-any-return]
 
 
 class Wrapping:

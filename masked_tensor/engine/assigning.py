@@ -23,7 +23,7 @@ from .tensor import MaskedTensor, pair_of
 def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
     """``target`` with ``new`` written into it, in place; recorded if autograd tracks either, or the base of a view."""
     new = aliasing.hardened(pair_of(target), target._family, new)
-    history = target._history
+    history = aliasing.history_of(target)
     base = history.base() if history is not None else None
     check_writable(target, new.data.shape, new.data.dtype, base)
     tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)

@@ -24,6 +24,7 @@ from .. import layouts, masks, settings
 from ..compat import current_node
 from ..pair import Pair, Payload
 from ..select import zeroed
+from .aliasing import history_of
 from .dispatcher import foreign, scripted
 from .tensor import MaskedTensor, pair_of
 
@@ -43,7 +44,7 @@ def inside_function(history: Any) -> tuple[str, MaskedTensor] | None:
     while frame is not None:
         if frame.f_code is _APPLY:
             for a in frame.f_locals["args"]:
-                if type(a) is MaskedTensor and a._history is history:
+                if type(a) is MaskedTensor and history_of(a) is history:
                     return frame.f_locals["cls"].__name__, a
         frame = frame.f_back
     return None

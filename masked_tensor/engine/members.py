@@ -38,9 +38,11 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
     if type(view._pair.data) is not Tensor:
         pair_of(view)  # read now: a tracer may ask for it outside its modes
     if not detached:
-        if base._history is None:
-            base._history = aliasing.History(base)
-        view._history = base._history
+        history = aliasing.history_of(base)
+        if history is None:
+            history = aliasing.History(base)
+            base._views, base._born = weakref.ref(history), 0
+        view._history = history
         view._born = base._born
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import masks, shapes
 from ..compat import transforming
 from ..pair import Payload
-from .aliasing import Wrapping
+from .aliasing import Wrapping, history_of
 from .members import family_of
 from .tensor import MaskedTensor, pair_of
 
@@ -49,7 +49,7 @@ def _simple(x: MaskedTensor, value: Any) -> bool:
         return False
     if x._pair.data.layout is not torch.strided or transforming() or torch.is_inference_mode_enabled():
         return False
-    history = x._history
+    history = history_of(x)
     base = None if history is None else history.base()
     if base is not None and base.requires_grad:
         return False

@@ -10,8 +10,8 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
-from ..compat import transforming
+from .. import errors, layouts, masks
+from ..compat import batched_gradient, transforming
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
@@ -194,6 +194,11 @@ class _Enter(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         if ctx.mask is None:  # cleared where it arrives: somebody may have given it to a view as plain data
             return leave(Pair(grad, masks.full(grad.shape, grad.device))), None
+        if ctx.leaf and batched_gradient(grad):
+            raise RuntimeError(
+                "is_grads_batched (and vectorize=True) cannot batch the gradient of a masked tensor; ask for one row "
+                f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
+            )
         if ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
             grad = grad.clone()
         return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask

@@ -20,6 +20,8 @@ class _Spread:
     def __get__(self, x: Any, owner: type | None = None) -> Any:
         if x is None:
             return self
+        if x._packed is None:
+            raise errors.not_made()
         with without_modes():  # a tracer reads it under its own modes
             return rows.spread(x._packed)
 
@@ -54,6 +56,7 @@ class MaskedTensor(Methods):
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects
     _history: aliasing.History | aliasing.Wrapping | None = None  # with whom autograd has to keep it connected
+    _views: Any = None  # weakly, the history that its views share, while there are any
     _born: Any = 0  # the number of tracked writes that this member's own history reflects
     _entered: Any = None  # (pair, version, what all tracked uses share)
     _graph_input: bool = False  # while compiling: an input of the graph

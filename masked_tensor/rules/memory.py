@@ -1,4 +1,4 @@
-"""Memory: that of a masked tensor is not taken over by another tensor, which would read it past the mask."""
+"""Past the mask: what torch would do with a masked tensor's memory alone, such as take it over, is an error."""
 
 from typing import Any
 
@@ -11,4 +11,9 @@ def take_over(*args: Any, **kwargs: Any) -> Any:
     raise errors.past_the_mask("set_()", "copy what x.filled(value) or x.get_data() gives")
 
 
-ROWS = [Op("set_", take_over)]
+def make_dual(*args: Any, **kwargs: Any) -> Any:
+    """``forward_ad.make_dual`` of, or with, a masked tensor: an error."""
+    raise errors.forward_mode()
+
+
+ROWS = [Op("set_", take_over), Op("_make_dual", make_dual)]
