@@ -64,7 +64,7 @@ def stepped(t: Tensor) -> Tensor:
 def turned(t: Tensor) -> Tensor:
     """The dimensions lie in memory in the reverse order."""
     dims = tuple(reversed(range(t.dim())))
-    return t.permute(dims).contiguous().permute(dims)
+    return t.permute(dims).clone(memory_format=torch.contiguous_format).permute(dims)
 
 
 def odd_ones(t: Tensor) -> Tensor:

@@ -153,9 +153,10 @@ class History:
 
 def history_of(x: Any) -> "History | Wrapping | None":
     """The history that ``x`` shares with others: its own as a view, or that of its views, while there are any."""
-    if x._history is None and x._views is not None:
-        return x._views()  # type: ignore[no-any-return]  # a weak reference to one
-    return x._history  # type: ignore[no-any-return]
+    found: History | Wrapping | None = x._history
+    if found is None and x._views is not None:
+        found = x._views()
+    return found
 
 
 class Wrapping:

@@ -160,7 +160,7 @@ class Shadow:
             self.counts["the same"] += 1
 
     def tell(self, name: str, detail: str, twins: Any) -> None:
-        reason = declared(name, detail, twins[0])
+        reason = declared(name, detail, *twins)
         self.counts[reason or "DIFFERENT"] += 1
         if not reason:
             self.found.append(f"{self.test}: {name}: {detail.splitlines()[0]}\n    {twins}")
