@@ -13,6 +13,7 @@ from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import select
 from masked_tensor.shared import standardize
+from masked_tensor.testing import assert_close
 
 from .helpers.harness import Masked, assert_same
 from .laws import laws
@@ -323,3 +324,28 @@ def test_a_valid_nan_stays_in_its_group_in_the_closed_form(monkeypatch):
 
 
 test_law = laws("normalize")
+
+
+@pytest.mark.parametrize("norm", ["layer", "group", "batch", "instance"])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("biased", [True, False])
+def test_a_weight_or_a_bias_alone_in_the_closed_form(norm, weighted, biased, monkeypatch):
+    norms = {
+        "layer": lambda x, w, b: F.layer_norm(x, (4, 3), w, b),
+        "group": lambda x, w, b: F.group_norm(x, 2, w, b),
+        "batch": lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        "instance": lambda x, w, b: F.instance_norm(x, weight=w, bias=b),
+    }
+    generator = torch.Generator().manual_seed(0)
+    data = torch.randn(5, 4, 3, dtype=torch.float64, generator=generator)
+    mask = torch.rand(5, 4, 3, generator=generator) < 0.7
+    weight, bias = (torch.rand((4, 3) if norm == "layer" else 4, dtype=torch.float64) for _ in range(2))
+    found = []
+    for fused in (1 << 40, 1):
+        monkeypatch.setattr(settings, "FUSED", fused)
+        x = mt.as_masked_tensor(data.clone(), mask).requires_grad_()
+        affine = [p.clone().requires_grad_() if used else None for p, used in ((weight, weighted), (bias, biased))]
+        loss = (norms[norm](x, *affine) * torch.linspace(-1, 2, 60).view(5, 4, 3)).sum()
+        found.append(torch.autograd.grad(loss, [t for t in (x, *affine) if t is not None]))
+    for got, expected in zip(*found, strict=True):
+        assert_close(got, expected)

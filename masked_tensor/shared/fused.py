@@ -105,8 +105,9 @@ def backward(
         if w is not None:
             p, q = p * w, q * w
             g, factor = (g, r * w) if alike else (p, r)
-        torch.mul(g, factor, out=d).addcmul_(h, torch.addcmul(from_rstd, _sum(q, other), share))
-        keep(d.add_(torch.addcmul(from_mean, _sum(p, other), share)) if centred else d, out)
+        p, q = _sum(p, other), _sum(q, other)  # before d, which q may lie in, is written
+        torch.mul(g, factor, out=d).addcmul_(h, torch.addcmul(from_rstd, q, share))
+        keep(d.add_(torch.addcmul(from_mean, p, share)) if centred else d, out)
     return back, *(t if t is None else t.to(p.dtype) for t, p in zip(totals, (weight, bias), strict=True))
 
 
