@@ -5,26 +5,14 @@ from typing import TYPE_CHECKING, Any, final
 import torch
 from torch import Tensor
 
-from .. import errors, masks, rows
+from .. import errors, masks
 from ..compat import bypassed, has_tangent, ordinary, without_modes
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
 from . import aliasing, cells, digest
 from .dispatcher import KEYS, has_no_pointer, make, no_torch_function
-
-
-class _Spread:
-    """``x._pair`` of a packed tensor: not kept, so that what is stored is stored once (a pair shadows this)."""
-
-    def __get__(self, x: Any, owner: type | None = None) -> Any:
-        if x is None:
-            return self
-        if x._packed is None:
-            raise errors.not_made()
-        with without_modes():  # a tracer reads it under its own modes
-            return rows.spread(x._packed)
-
+from .spread import Spread
 
 if TYPE_CHECKING:
     from .methods import Methods  # made by tools/stub.py: what torch's methods give, and ours
@@ -49,7 +37,7 @@ class MaskedTensor(Methods):
     """
 
     # What the engine keeps on a tensor.  Each is annotated: ENGINE below is made of the annotations.
-    _pair: Pair = _Spread()  # type: ignore[assignment]  # a tensor's own pair shadows it
+    _pair: Pair = Spread()  # type: ignore[assignment]  # a tensor's own pair shadows it
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
     _kin: Any = None  # of a packed tensor and its views: who else would see a write (settling.py)
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
