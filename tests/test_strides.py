@@ -110,6 +110,8 @@ def refused(case: database.Sample, requires_grad: bool) -> bool:
 
     def make(value: Any) -> Any:
         data = value.data if isinstance(value, Masked) else value
+        if not isinstance(data, Tensor):
+            return data
         return data.requires_grad_() if requires_grad and harness.differentiable(data) else data
 
     args, kwargs = tree_map(make, (case.args, case.kwargs), is_leaf=is_record)
