@@ -168,7 +168,15 @@ def api() -> str:
 
 def _described(names: list[str]) -> str:
     """A table of the names, a line each, and what Sphinx reads of their docstrings."""
-    lines = [".. autosummary::", "   :nosignatures:", "", *(f"   masked_tensor.{name}" for name in names), ""]
+    lines = [
+        ".. currentmodule:: masked_tensor",
+        "",
+        ".. autosummary::",
+        "   :nosignatures:",
+        "",
+        *(f"   {name}" for name in names),
+        "",
+    ]
     for name in names:
         if inspect.isclass(getattr(masked_tensor, name, None)):
             lines += [f".. autoclass:: masked_tensor.{name}", "   :members:", ""]
