@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from . import functional
-from .api import comparison, hard, html, protocol, size  # noqa: F401 (they register methods)
+from .api import comparison, hard, html, mesh, protocol, size, wrappers  # noqa: F401 (they register methods)
 from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence

@@ -48,7 +48,10 @@ class Pair:
 
 def plain(data: Tensor) -> Pair:
     """The pair of a plain tensor: valid everywhere (one True, expanded), hence nothing under the mask."""
-    everywhere = torch.ones((), dtype=torch.bool, device=data.device).expand(data.shape)
+    if type(data) is Tensor:
+        everywhere = torch.ones((), dtype=torch.bool, device=data.device).expand(data.shape)
+    else:  # of its own kind: on a mesh a mask lies there too
+        everywhere = data.new_ones((), dtype=torch.bool).expand(data.shape)
     return Pair(data, everywhere, Payload.ZERO)
 
 

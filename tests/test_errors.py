@@ -1028,6 +1028,7 @@ def test_packing() -> None:
 
 
 ELSEWHERE = {
+    "the mask is a DTensor and the data is not": "needs a mesh: test_mesh",
     "a compiled function cannot change": "wrapped in the compiler's own error: test_aliasing",
     "a masked tensor was computed by ": "its interpreter hands on the error without the text: test_foreign",
     "nn.SyncBatchNorm has no second": "needs ranks: test_sync_batch_norm",
@@ -1044,12 +1045,40 @@ def test_every_message_of_the_package_stands_here() -> None:
             )
 
 
+def test_many_machines() -> None:
+    x = mt.masked_tensor([1.0, None])
+    refused(
+        AttributeError,
+        lambda: x.placements,
+        """only a masked tensor of DTensors has placements; make one with distribute_tensor""",
+    )
+    m = torch.nn.Module()
+    m.weight = torch.nn.Parameter(x)
+    refused(
+        TypeError,
+        lambda: torch.nn.parallel.DistributedDataParallel(m),
+        """DistributedDataParallel cannot hold a masked parameter: its optimizer, buckets and shards are plain memory; keep the parameter plain and the mask as a buffer, and mask where it is used: as_masked_tensor(self.weight, self.mask)""",
+    )
+    del m.weight
+    m.register_buffer("mean", x)
+    refused(
+        TypeError,
+        lambda: torch.nn.parallel.DistributedDataParallel(m),
+        """DistributedDataParallel sends buffers in one piece with plain tensors, which cannot hold a mask: give it broadcast_buffers=False and init_sync=False, and send what ranks do not share: torch.distributed.broadcast(tensor, 0)""",
+    )
+
+
 def test_means_over_parts() -> None:
     x, y = mt.masked_tensor([1.0, None]), ones(2)
     refused(
         ValueError,
         lambda: mt.mean_over(parameters=[y], count=1),
         """mean_over takes parameters (to scale their gradients) or count (known before), not both""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.mean_over(count=0),
+        """mean_over(count=...) needs a positive count for each loss, got 0; a loss that has no valid target on any rank has no mean: leave it out""",
     )
     refused(
         RuntimeError,

@@ -132,6 +132,9 @@ def test_what_would_be_wrong_in_silence_raises() -> None:
         F.mse_loss(x, y) + F.l1_loss(x, y)
     with pytest.raises(ValueError, match="not both"):
         mt.mean_over(parameters=(), count=1)
+    for count in (0, [2, 0], [], -1.0, float("nan"), torch.zeros(2)):
+        with pytest.raises(ValueError, match="needs a positive count for each loss"):
+            mt.mean_over(count=count)
     with pytest.raises(RuntimeError, match="nothing to finish"):
         mt.mean_over(parameters=()).finish()
     with once_more() as over, pytest.raises(RuntimeError, match="in use already"), over:

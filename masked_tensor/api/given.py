@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.masked import MaskedTensor as TorchMasked
 
-from .. import errors, layouts, masks, shapes
+from .. import errors, layouts, masks, meshes, shapes
 from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, plain
@@ -84,7 +84,7 @@ def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
         raise ValueError(
             f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
         )
-    return masks.fit(mask, data.shape)
+    return meshes.beside(masks.fit(mask, data.shape), data)
 
 
 def _of_numbers(mask: Tensor, name: str) -> Tensor:

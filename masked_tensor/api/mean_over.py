@@ -31,6 +31,7 @@ class mean_over:
             it.  ``()`` for a metric.
         count: for accumulation of several losses, or where ranks take part in turns (pipelines): how many valid
             targets (or what sum of weights) each loss has over all ranks and micro-batches, in the order of the losses.
+            Positive: a loss without a valid target anywhere has no mean.
             No rank waits for another, and the loss is this rank's share: summed over micro-batches and averaged over
             ranks it is the mean.
         group: a ProcessGroup or a one-dimensional DeviceMesh; None: the default group.  Without torch.distributed there
@@ -66,7 +67,7 @@ class mean_over:
         if parameters is not None and count is not None:
             raise ValueError("mean_over takes parameters (to scale their gradients) or count (known before), not both")
         self._parameters = None if parameters is None else list(parameters)
-        self._counts = [float(n) for n in (count if isinstance(count, Sequence) else [count])] if count else None
+        self._counts = None if count is None else _numbers(count)
         self._group = group
         self._sums: Tensor | None = None  # of the parts: [sum, count]
         self._unit: Tensor | None = None  # the group's count of the first part that has any
@@ -179,3 +180,14 @@ class mean_over:
         stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
         if any(id(p) in stepped for p in self._parameters or ()):
             raise RuntimeError("an optimizer steps on gradients of an unfinished mean_over: call finish() first")
+
+
+def _numbers(count: float | Sequence[float]) -> list[float]:
+    """What each loss is divided by; 0 would be a division by nothing."""
+    counts: list[float] = torch.as_tensor(count, dtype=torch.float64).flatten().tolist()
+    if not counts or not all(0 < n < float("inf") for n in counts):
+        raise ValueError(
+            f"mean_over(count=...) needs a positive count for each loss, got {count!r}; a loss that has no valid "
+            "target on any rank has no mean: leave it out"
+        )
+    return counts

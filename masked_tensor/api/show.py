@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks
+from .. import layouts, masks, meshes
 from ..compat import PRINT_OPTS, Formatter, default_device, is_wrapped
 from ..engine.tensor import MaskedTensor, equip, pair_of
 from ..pair import Pair
@@ -24,8 +24,16 @@ def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
     name = "Parameter containing:\nmasked_tensor" if isinstance(x, torch.nn.Parameter) else "masked_tensor"
     indent = len("masked_tensor(")
     readable = can_read(pair)
-    body = tensor_contents or (_body(pair, indent) if readable else "...")
+    body = tensor_contents or (_body(pair, indent) if readable else _part(pair, indent))
     return f"{name}({', '.join([body, *facts(x, pair, readable)])})"
+
+
+def _part(pair: Pair, indent: int) -> str:
+    """Of a tensor on a mesh, what lies here: nothing is sent, as other ranks may not print."""
+    part = meshes.local(pair.data, pair.mask) if meshes.distributed(pair.data) else None
+    if part is None or not can_read(Pair(*part)):
+        return "..."
+    return f"local={_body(Pair(*part), indent + len('local='))}"
 
 
 def can_read(pair: Pair) -> bool:
@@ -45,6 +53,9 @@ def facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
         found.append(f"dtype={x.dtype}")
     if x.device.type not in ("cpu", default_device()) or not readable:
         found.append(f"device='{x.device}'")
+    if meshes.distributed(pair.data):
+        data: Any = pair.data
+        found += [f"placements={data.placements}", f"device_mesh={data.device_mesh}"]
     if x.layout is not torch.strided:
         found.append(f"layout={x.layout}")
     if x.grad_fn is not None:

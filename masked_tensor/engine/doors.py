@@ -17,7 +17,7 @@ from ..op import Form, Lift, NoForm, Op
 from ..pair import Pair
 from ..rows import Packed
 from ..rules.foreach import LOOPS
-from . import digest, packing, report, settling, table, viewing, writing
+from . import arriving, digest, packing, report, settling, table, viewing, writing
 from .checking import checked
 from .dispatcher import DOOR, below_autograd, composite, looped, makes
 from .members import stay_hard
@@ -35,6 +35,8 @@ def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
         return writing.in_place(entry, args, kwargs, recording)
     if entry.kind == "out":
         return writing.into_out(entry, args, kwargs, recording)
+    if entry.kind == "arriving":
+        return arriving.receive(entry, args, kwargs)
     if packing.involved(args) or (kwargs and packing.involved(tuple(kwargs.values()))):
         try:
             return _packed_call(entry, args, kwargs, recording)

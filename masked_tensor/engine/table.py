@@ -16,7 +16,7 @@ from ..op import Op
 from ..rules import FAMILIES
 from .dispatcher import has_kernel
 
-Kind = Literal["functional", "inplace", "out"]
+Kind = Literal["functional", "inplace", "out", "arriving"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,8 +65,8 @@ def _spell_out(op: Op) -> Iterator[Entry]:
     kinds = {overload: _kind(overload) for packet in packets for overload in _overloads(packet)}
     functional = [overload for overload, kind in kinds.items() if kind == "functional"]
     for overload, kind in kinds.items():
-        kind = "functional" if writes else kind
-        base = overload if kind == "functional" else _functional_form(overload, functional)
+        kind = ("arriving" if op.arrives else "functional") if writes else kind
+        base = overload if kind in ("functional", "arriving") else _functional_form(overload, functional)
         if only and ((base or overload).name().partition(".")[2] or "default") != only:
             continue
         if op.generic and base is None:

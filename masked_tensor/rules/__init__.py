@@ -8,6 +8,7 @@ from . import (
     batch_norm,
     cast,
     choose,
+    collective,
     compare,
     conv,
     covariance,
@@ -114,4 +115,5 @@ FAMILIES = (
     average,
     resample,
     recurrent,
+    collective,
 )

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import masks, settings
+from .. import masks, meshes, settings
 from ..compat import real
 from ..fill import fill_into
 from ..op import Op
@@ -104,7 +104,8 @@ def _positions(data: Tensor, dim: int) -> Tensor:
     shape = [1] * data.dim()
     if shape:
         shape[dim] = data.shape[dim]
-    return torch.arange(data.numel() if not shape else shape[dim], device=data.device).reshape(shape)
+    place = torch.arange(data.numel() if not shape else shape[dim], device=data.device)
+    return meshes.everywhere(place, data).reshape(shape)
 
 
 def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> tuple[Pair, Pair]:

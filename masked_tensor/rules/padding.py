@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, meshes
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair, Payload
@@ -55,7 +55,7 @@ def _ends(mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 def _lengthened(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
     """``left`` valid entries more before the first valid one, ``right`` more after the last (or fewer, if negative)."""
     first, last = _ends(mask, dim)
-    place = torch.arange(-left, mask.shape[dim] + right, device=mask.device)
+    place = meshes.everywhere(torch.arange(-left, mask.shape[dim] + right, device=mask.device), mask)
     moved = mask.index_select(dim, place.clamp(0, mask.shape[dim] - 1))
     place = extents.on_axis(place, dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right) & (first <= last)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .. import masks, pair, shapes
+from .. import masks, meshes, pair, shapes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
@@ -80,7 +80,8 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
         torch.mode(x.data, dim, keepdim)  # raises
     at = order(x, dim)
     sorted, size = x.data.detach().gather(dim, at), x.data.shape[dim]
-    place = torch.arange(size, device=at.device).reshape([-1 if d == dim % at.dim() else 1 for d in range(at.dim())])
+    place = meshes.everywhere(torch.arange(size, device=at.device), at)
+    place = place.reshape([-1 if d == dim % at.dim() else 1 for d in range(at.dim())])
     first = torch.ones_like(sorted.narrow(dim, 0, 1), dtype=torch.bool)
     first = torch.cat([first, sorted.narrow(dim, 1, size - 1) != sorted.narrow(dim, 0, size - 1)], dim)
     start = select(place.expand(at.shape), first, 0).cummax(dim).values

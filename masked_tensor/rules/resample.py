@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import masks, meshes, pair
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair, Payload
@@ -32,6 +32,7 @@ def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float 
         if not masks.constant(x.mask, i - dims):
             scale = _scale(scales, i)
             index = line(_positions(x, i - dims), [output_size[i]], scale).flatten().long()
+            index = meshes.everywhere(index, x.data)
             moved = mask.index_select(i - dims, index)
             if scale is None:
                 mask = moved
@@ -43,7 +44,7 @@ def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float 
 def _within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:
     """Which outputs a row enlarged on its own has: ``floor(n * scale)``, n up to its last valid entry."""
     _, last = extents.ends(mask, dim)
-    number = torch.arange(1, size + 1, device=mask.device)
+    number = meshes.everywhere(torch.arange(1, size + 1, device=mask.device), mask)
     return extents.on_axis(number, dim, mask.dim()) <= ((last + 1) * scale).floor()
 
 
@@ -75,6 +76,7 @@ def interpolate(
     for i in range(dims):
         line = aten.upsample_linear1d(_positions(x, i - dims), [output_size[i]], align_corners, _scale(scales, i))
         index = (line.flatten() + 0.5).floor().long().clamp(max=x.data.shape[i - dims] - 1)
+        index = meshes.everywhere(index, x.data)
         valid = valid.index_select(i - dims, index)
         if cubic:
             centre = centre.index_select(i - dims, index)

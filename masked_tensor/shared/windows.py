@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .. import masks
+from .. import masks, meshes
 from ..settings import current
 
 Combine = Callable[[Tensor, Tensor], Tensor]
@@ -92,7 +92,8 @@ def transposed(
     if rule == "core":
         for i, (window, more, count) in enumerate(zip(windows, extra, outputs, strict=True)):
             if mask.shape[first + i] != 1:
-                mask = mask.index_select(first + i, _owner(window, more, mask.shape[first + i], count, mask.device))
+                owner = _owner(window, more, mask.shape[first + i], count, mask.device)
+                mask = mask.index_select(first + i, meshes.everywhere(owner, mask))
         return masks.in_memory(mask)
     # An input reaches the outputs whose windows, slid over the input spread out by the stride, contain it.
     mask = mask.expand(*mask.shape[:first], *sizes)

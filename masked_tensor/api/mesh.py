@@ -1,0 +1,119 @@
+"""Masked tensors over a device mesh: what is outside is the mask, and data and mask inside are DTensors alike.
+
+So torch's own distributed engine places, moves and differentiates the parts, and a mean over a mesh divides by what is
+valid on all of it.  Where torch would put a masked tensor *into* a DTensor (``distribute_tensor``,
+``DTensor.from_local``, which its tensor-parallel styles call) it is turned inside out.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import meshes
+from ..engine.doors import register_rule
+from ..engine.ports import enter, leave
+from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..pair import Pair, Payload
+
+
+def redistribute(
+    x: MaskedTensor, device_mesh: Any = None, placements: Sequence[Any] | None = None, **kwargs: Any
+) -> MaskedTensor:
+    """Data and mask with other placements; keywords as ``DTensor.redistribute`` (with ``async_op`` it waits, too)."""
+    pair = enter(x, torch.is_grad_enabled())
+    kwargs.pop("async_op", None)
+    data: Any = pair.data
+    data = data.redistribute(device_mesh, placements, **kwargs)
+    return leave(Pair(data, meshes.beside(pair.mask, data), pair.payload))
+
+
+def to_local(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
+    """This rank's part of data and mask; of partial data, its terms under the whole mask."""
+    pair = enter(x, torch.is_grad_enabled())
+    data: Any = pair.data
+    mask: Any = meshes.beside(pair.mask, data)
+    return leave(Pair(data.to_local(grad_placements=grad_placements), mask.to_local(), pair.payload))
+
+
+def full_tensor(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
+    """The whole of data and mask, on every rank."""
+    pair = enter(x, torch.is_grad_enabled())
+    data: Any = pair.data
+    mask: Any = pair.mask
+    return leave(Pair(data.full_tensor(grad_placements=grad_placements), mask.full_tensor(), pair.payload))
+
+
+def already_here(module: Any) -> None:
+    """What a functional collective gives of masked tensors has arrived: it is not wrapped in order to wait for it."""
+    if hasattr(torch.ops._c10d_functional, "_wrap_tensor_autograd"):
+        register_rule("_c10d_functional::_wrap_tensor_autograd")(lambda x: x)
+
+
+class OnMesh:
+    """What masked tensors of DTensors have and others do not, so that ``hasattr`` tells them apart."""
+
+    def __init__(self, get: Callable[[MaskedTensor], Any], doc: str | None) -> None:
+        self.get, self.__doc__ = get, doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: Any, owner: type | None = None) -> Any:
+        if x is None:
+            return self
+        if x._packed is not None or not meshes.distributed(pair_of(x).data):
+            raise AttributeError("only a masked tensor of DTensors has placements; make one with distribute_tensor")
+        return self.get(x)
+
+
+def _turned(make: Callable[..., Any], local: MaskedTensor, mesh: Any, placements: Any, **kwargs: Any) -> MaskedTensor:
+    """The masked tensor of what ``make`` makes of the data and the mask of ``local``."""
+    pair = enter(local, torch.is_grad_enabled())
+    if meshes.distributed(pair.data):  # a style that expects a DTensor or a part of one
+        return redistribute(local, mesh, placements)
+    data = make(pair.data, mesh, placements, **kwargs)
+    if kwargs.get("shape") is not None:
+        kwargs |= {"stride": torch.empty(kwargs["shape"], device="meta").stride()}
+    kwargs.pop("grad_placements", None)
+    # Ranks may know of their masks, or of what is under them, different things: no rank relies on it.
+    mask = make(pair.mask.contiguous(), mesh, meshes.placements_of_mask(data.placements), **kwargs)
+    return leave(Pair(data, mask, Payload.ANY))
+
+
+def install(module: Any) -> None:
+    """Has what torch makes DTensors of, if it is masked, become a masked tensor of DTensors."""
+    kind = module.DTensor
+    from_local, new = kind.from_local, kind.__new__
+
+    def masked_from_local(local_tensor: Any, device_mesh: Any = None, placements: Any = None, **kwargs: Any) -> Any:
+        make = from_local if type(local_tensor) is not MaskedTensor else partial(_turned, from_local)
+        return make(local_tensor, device_mesh, placements, **kwargs)
+
+    def masked_new(cls: type, local_tensor: Any, spec: Any, *, requires_grad: bool) -> Any:
+        if type(local_tensor) is not MaskedTensor:
+            return new(cls, local_tensor, spec, requires_grad=requires_grad)
+        made = _turned(
+            from_local, local_tensor.detach(), spec.mesh, spec.placements, shape=spec.shape, stride=spec.stride
+        )
+        return made.requires_grad_(requires_grad)
+
+    masked_from_local.__doc__ = from_local.__doc__
+    kind.from_local = staticmethod(masked_from_local)
+    kind.__new__ = masked_new
+
+
+equip(
+    **{f.__name__: OnMesh(partial(partial, f), f.__doc__) for f in (redistribute, to_local, full_tensor)},
+    placements=OnMesh(lambda x: _of_data(x).placements, "How the data is placed on the mesh."),
+    device_mesh=OnMesh(lambda x: _of_data(x).device_mesh, "The mesh on which the data is placed."),
+)
+meshes.when_imported(meshes.NAME, install)
+meshes.when_imported("torch.distributed._functional_collectives", already_here)
+
+
+def _of_data(x: MaskedTensor) -> Any:
+    data: Tensor = pair_of(x).data
+    return data

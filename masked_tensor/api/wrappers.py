@@ -1,0 +1,63 @@
+"""What torch's data-parallel wrappers cannot hold is refused when they are made: they work on memory, past a mask."""
+
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+from torch import nn
+
+from .. import meshes
+from ..engine.tensor import MaskedTensor
+
+
+def _refuse(tensors: Iterable[Any], wrapper: str) -> None:
+    if any(type(p) is MaskedTensor for p in tensors):
+        raise TypeError(
+            f"{wrapper} cannot hold a masked parameter: its optimizer, buckets and shards are plain memory; keep the "
+            "parameter plain and the mask as a buffer, and mask where it is used: as_masked_tensor(self.weight, "
+            "self.mask)"
+        )
+
+
+def _checked(init: Callable[..., None], check: Callable[..., None]) -> Callable[..., None]:
+    @wraps(init)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        check(*args, **kwargs)
+        init(self, *args, **kwargs)
+
+    return made
+
+
+def _check_module(module: Any = None, *args: Any, **kwargs: Any) -> None:
+    if not isinstance(module, nn.Module):
+        return  # torch says so
+    _refuse(module.parameters(), "DistributedDataParallel")
+    synced = kwargs.get("init_sync", True) or kwargs.get("broadcast_buffers", True)
+    if synced and any(type(b) is MaskedTensor for b in module.buffers()):
+        raise TypeError(
+            "DistributedDataParallel sends buffers in one piece with plain tensors, which cannot hold a mask: give it "
+            "broadcast_buffers=False and init_sync=False, and send what ranks do not share: torch.distributed.broadcast"
+            "(tensor, 0)"
+        )
+
+
+def _check_parameter(param: Any, *args: Any, **kwargs: Any) -> None:
+    _refuse([param], "fully_shard")
+
+
+def _check_parameters(params: Any, *args: Any, **kwargs: Any) -> None:
+    _refuse(params, "FullyShardedDataParallel")
+
+
+def _guard(kind: str, check: Callable[..., None]) -> Callable[[Any], None]:
+    def install(module: Any) -> None:
+        made = getattr(module, kind, None)  # of another torch: its own errors remain
+        if made is not None:
+            made.__init__ = _checked(made.__init__, check)
+
+    return install
+
+
+meshes.when_imported("torch.nn.parallel.distributed", _guard("DistributedDataParallel", _check_module))
+meshes.when_imported("torch.distributed.fsdp._fully_shard._fsdp_param", _guard("FSDPParam", _check_parameter))
+meshes.when_imported("torch.distributed.fsdp._flat_param", _guard("FlatParamHandle", _check_parameters))

@@ -1,0 +1,85 @@
+"""Calls whose results arrive later: a collective writes into the tensors that it was given once it is waited for."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import distributed
+
+from .. import errors
+from ..compat import schema
+from .assigning import assign
+from .ports import enter
+from .settling import settle
+from .table import Entry
+from .tensor import MaskedTensor
+
+Base: Any = distributed.Work if distributed.is_available() else object
+
+
+class Arriving(Base):  # type: ignore[misc]  # a class of torch's own, if torch has it
+    """What a caller waits for: all of several works, after which ``write`` is called once."""
+
+    def __init__(self, works: list[Any], write: Callable[[], None]) -> None:
+        super().__init__()
+        self.works, self.write = works, write
+        WAITED_FOR.add(self)  # torch holds only its own half of this object
+
+    def wait(self, *timeout: Any) -> bool:
+        """Until the tensors hold what was sent."""
+        for work in self.works:
+            work.wait(*timeout)
+        if self in WAITED_FOR:
+            WAITED_FOR.remove(self)
+            self.write()
+        return True
+
+    def is_completed(self) -> bool:
+        """Whether everything is here; it is written by :meth:`wait`."""
+        return all(work.is_completed() for work in self.works)
+
+    def is_success(self) -> bool:
+        """Whether everything is here, without an error."""
+        return all(work.is_success() for work in self.works)
+
+    def _source_rank(self) -> int:
+        rank: int = self.works[0]._source_rank()
+        return rank
+
+    source_rank = _source_rank
+
+
+WAITED_FOR: set[Arriving] = set()
+
+
+def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """``c10d::op_(tensors, ...)``: starts it, and if the call is not asynchronous, waits."""
+    names = [a.name for a in schema(entry.overload).arguments]
+    args = (*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs))
+    targets = list(_tensors(args[0]))
+    if any(type(x) is not MaskedTensor for x in targets):
+        raise errors.plain_target(entry.overload.name())
+    for x in targets:
+        settle(x)
+    arrival = entry.rule(*(enter(a, False) for a in args))
+
+    def write() -> None:
+        with torch.no_grad():
+            for x, new in zip(targets, _tensors(arrival.pairs()), strict=True):
+                assign(x, new)
+
+    work: Any = Arriving([distributed.Work.unbox(work) for work in arrival.works], write)
+    if not dict(zip(names, args, strict=False)).get("async_op", True):
+        work.wait()
+        boxed = arrival.works[-1]
+    else:
+        boxed = work.boxed()
+    return (args[0], boxed) if len(schema(entry.overload).returns) > 1 else boxed
+
+
+def _tensors(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for v in value:
+            yield from _tensors(v)
+    else:
+        yield value

@@ -1,0 +1,236 @@
+"""Collectives: what is moved between ranks keeps its validity; a reduction over ranks is over those where it is valid.
+
+A move sends data and mask in one message, with zeros in the holes.  A reduction sends two: the data, with what does not
+change the result in the holes, and the number of ranks on which an entry is valid.  All ranks have to give masked
+tensors: what is valid everywhere on one rank is ``as_masked_tensor(x, True)`` there.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+
+from .. import errors, masks, pair
+from ..compat import OpOverload, schema
+from ..op import Op, rows
+from ..pair import Pair, Payload
+from ..select import filled, select, zeroed
+from ..shared.identity import identity
+
+# ------------------------------------------------------------------------------------- into tensors that are given
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """What is on its way: the works to wait for, and then the new pairs, nested as the first argument is."""
+
+    works: Sequence[Any]  # as the dispatcher has them
+    pairs: Callable[[], Any]
+
+
+def _mapped(value: Any, change: Callable[[Pair], Any]) -> Any:
+    if isinstance(value, list | tuple):
+        return [_mapped(v, change) for v in value]
+    return change(pair.of(value)) if isinstance(value, Pair | Tensor) else value
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, list | tuple):
+        for v in value:
+            yield from _leaves(v)
+    else:
+        yield value
+
+
+def _work(result: Any) -> Any:
+    return result[-1] if isinstance(result, tuple) else result
+
+
+def _bytes(x: Pair, blocks: int) -> Tensor:
+    """Data and mask as ``blocks`` rows of bytes: of each block first the data, then a byte for each of its masks."""
+    data, mask = zeroed(Pair(x.data.detach(), x.mask, x.payload)), x.mask
+    size = data.numel() // blocks if blocks else 0
+    parts = data.reshape(blocks, size).contiguous().view(torch.uint8), masks.to_bytes(mask.reshape(blocks, size))
+    return torch.cat(parts, 1)
+
+
+def _pair(sent: Tensor, like: Pair) -> Pair:
+    """The reverse."""
+    size = like.data.numel() // len(sent) if len(sent) else 0
+    data = sent[:, : size * like.data.element_size()].flatten().view(like.data.dtype)
+    mask = sent[:, size * like.data.element_size() :].flatten().view(torch.bool)
+    return Pair(data.reshape(like.data.shape), mask.reshape(like.data.shape), Payload.ZERO)
+
+
+def _blocks(op: OpOverload, outputs: Any, inputs: Any) -> tuple[Callable[[Pair], int], Callable[[Pair], int]]:
+    """Into how many blocks of its own a tensor to be written, and one that is read, is divided."""
+    name = schema(op).name
+    if "alltoall_base" in name:  # rows may be split unevenly
+        return (lambda x: x.data.shape[0],) * 2
+    if "allgather_base" in name or "into_tensor" in name:
+        out, given = (next(_leaves(part)) for part in (outputs, inputs))
+        ranks = pair.of(out).data.numel() // max(1, pair.of(given).data.numel())
+        return (lambda x: ranks), (lambda x: 1)
+    return (lambda x: 1,) * 2
+
+
+def moved(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
+    """broadcast, all_gather, scatter, gather, all_to_all, recv: into tensors that are all masked."""
+    out, given = _blocks(op, outputs, args[0])
+    sent = _mapped(outputs, lambda x: _bytes(x, out(x)))
+    works = [_work(op(sent, *(_mapped(a, lambda x: _bytes(x, given(x))) for a in args)))]
+
+    def arrived() -> Any:
+        found = iter(list(_leaves(sent)))
+        return _mapped(outputs, lambda x: _pair(next(found), x))
+
+    return Arrival(works, arrived)
+
+
+def sent(op: OpOverload, tensors: Any, *args: Any) -> Any:
+    """send and isend: data and mask are one message."""
+    return op(_mapped(tensors, lambda x: _bytes(x, 1)), *args)
+
+
+def reduced(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
+    """all_reduce, reduce, reduce_scatter: over the ranks on which an entry is valid."""
+    names = [a.name for a in schema(op).arguments][1:]
+    at, group = names.index("reduce_op"), distributed.ProcessGroup.unbox(args[names.index("process_group")])
+    reduction = args[at].op()
+    name = next((k for k in _REDUCTIONS if reduction == getattr(distributed.ReduceOp, k)), None)
+    if name is None:
+        raise errors.unsupported(f"{op.name()} with {reduction}", ["tensors"])
+    number = torch.classes.c10d.ReduceOp()  # a sum
+    how = number if name == "AVG" else args[at]
+    data = _mapped(outputs, lambda x: _neutral(x, name))
+    counts = _mapped(outputs, lambda x: x.mask.to(torch.int64))
+    given = [_mapped(a, lambda x: _neutral(x, name)) for a in args]
+    number_given = [_mapped(a, lambda x: x.mask.to(torch.int64)) for a in args]
+    works = [
+        _work(op(data, *(how if i == at else a for i, a in enumerate(given)))),
+        _work(op(counts, *(number if i == at else a for i, a in enumerate(number_given)))),
+    ]
+    root = args[names.index("root_rank")] if "root_rank" in names else group.rank()
+
+    def arrived() -> Any:
+        found = iter(list(zip(_leaves(data), _leaves(counts), strict=True)))
+        if root != group.rank():
+            return outputs
+        return _mapped(outputs, lambda x: _of_count(*next(found), name))
+
+    return Arrival(works, arrived)
+
+
+_REDUCTIONS = {"SUM": "sum", "AVG": "mean", "PRODUCT": "prod", "MIN": "min", "MAX": "max"}
+_REDUCTIONS |= {"BAND": "band", "BOR": "sum", "BXOR": "sum"}  # which a 0 does not change, either
+
+
+def _neutral(x: Pair, name: str) -> Tensor:
+    fill = -1 if name == "BAND" else identity(_REDUCTIONS[name], x.data.dtype)
+    return select(x.data.detach(), x.mask, fill).contiguous().clone()
+
+
+def _of_count(data: Tensor, count: Tensor, name: str) -> Pair:
+    if name == "AVG":
+        data = _divided(data, count)
+    return Pair(select(data, count > 0, 0), count > 0, Payload.ZERO)
+
+
+def _divided(total: Tensor, count: Tensor) -> Tensor:
+    count = count.clamp_min(1)
+    if total.is_floating_point() or total.is_complex():
+        return total / count.to(total.dtype)
+    return total.div(count, rounding_mode="trunc").to(total.dtype)
+
+
+# ------------------------------------------------------------------------------------------------- functional forms
+
+
+def _waited(op: OpOverload, x: Any, *args: Any) -> Any:
+    wait = torch.ops._c10d_functional.wait_tensor
+    result = op(x, *args)
+    return [wait(y) for y in result] if isinstance(result, list) else wait(result)
+
+
+def move(op: OpOverload, x: Any, *args: Any) -> Any:
+    """The functional broadcast, all_gather_into_tensor and all_to_all_single, of a tensor or of several."""
+    if isinstance(x, list | tuple):
+        return [move_one(*both) for both in _both(op, x, args)]
+    return move_one(_waited(op, zeroed(x).contiguous(), *args), _waited(op, _mask(x), *args))
+
+
+def move_one(data: Tensor, mask: Tensor) -> Pair:
+    """What arrived of the data and of its mask."""
+    return Pair(data, mask.view(torch.bool), Payload.ZERO)
+
+
+def _both(op: OpOverload, x: Sequence[Any], args: Any) -> Iterator[tuple[Tensor, Tensor]]:
+    pairs = [pair.of(v) for v in x]
+    data = _waited(op, [zeroed(p).contiguous() for p in pairs], *args)
+    return zip(data, _waited(op, [_mask(p) for p in pairs], *args), strict=True)
+
+
+def _mask(x: Pair) -> Tensor:
+    return masks.to_bytes(x.mask).contiguous()
+
+
+def reduce(op: OpOverload, x: Any, reduce_op: str, *args: Any) -> Any:
+    """The functional all_reduce and reduce_scatter_tensor, of a tensor or of several."""
+    name = {"product": "PRODUCT"}.get(reduce_op.lower(), reduce_op.upper())
+    if name not in _REDUCTIONS:
+        raise errors.unsupported(f"{op.name()} with {reduce_op!r}", ["input"])
+    several = isinstance(x, list | tuple)
+    pairs = [pair.of(v) for v in (x if several else [x])]
+    how = "sum" if name == "AVG" else reduce_op
+    fills = [-1 if name == "BAND" else identity(_REDUCTIONS[name], p.data.dtype) for p in pairs]
+    data: Any = [filled(p, fill).contiguous() for p, fill in zip(pairs, fills, strict=True)]
+    counts: Any = [p.mask.to(torch.int64) for p in pairs]
+    data = _waited(op, data if several else data[0], how, *args)
+    counts = _waited(op, counts if several else counts[0], "sum", *args)
+    found = zip(data, counts, strict=True) if several else [(data, counts)]
+    results = [_of_count(d, n, name) for d, n in found]
+    return results if several else results[0]
+
+
+def wait(x: Pair) -> Pair:
+    """wait_tensor: what a rule returns has arrived."""
+    return x
+
+
+ROWS: list[Op] = []
+if distributed.is_available():
+    ROWS = [
+        *rows(
+            "c10d::broadcast_ c10d::allgather_ c10d::_allgather_base_ c10d::allgather_coalesced_ c10d::scatter_ "
+            "c10d::allgather_into_tensor_coalesced_ c10d::gather_ c10d::alltoall_ c10d::alltoall_base_ c10d::recv_ "
+            "c10d::recv_any_source_",
+            moved,
+            generic=True,
+            arrives=True,
+        ),
+        *rows(
+            "c10d::allreduce_ c10d::allreduce_coalesced_ c10d::reduce_ c10d::reduce_scatter_ "
+            "c10d::_reduce_scatter_base_ c10d::reduce_scatter_tensor_coalesced_",
+            reduced,
+            generic=True,
+            arrives=True,
+        ),
+        Op("c10d::send", sent, generic=True),
+        *rows(
+            "_c10d_functional::broadcast _c10d_functional::all_gather_into_tensor "
+            "_c10d_functional::all_gather_into_tensor_coalesced _c10d_functional::all_to_all_single "
+            "_c10d_functional_autograd::all_gather_into_tensor _c10d_functional_autograd::all_to_all_single",
+            move,
+            generic=True,
+        ),
+        *rows(
+            "_c10d_functional::all_reduce _c10d_functional::all_reduce_coalesced "
+            "_c10d_functional::reduce_scatter_tensor _c10d_functional::reduce_scatter_tensor_coalesced "
+            "_c10d_functional_autograd::reduce_scatter_tensor",
+            reduce,
+            generic=True,
+        ),
+        Op("_c10d_functional::wait_tensor", wait),
+    ]
