@@ -33,10 +33,9 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
             value = torch.where(mask, value, part)
     family = family_of(x)
     as_before = family.buffer is None and mask is not True and masks.same(mask, pair_of(x).mask[key])  # x[key] += y
-    with torch.no_grad():
-        data[key] = value
-        if not as_before:
-            family.write(part, mask)
+    data[key] = value  # nothing here is tracked
+    if not as_before:
+        family.write(part, mask)
     if payload is Payload.ANY:
         family.payload = Payload.ANY
     family.version += 1
