@@ -14,10 +14,11 @@ from ..engine.dynamo import opaque
 from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
+from ..rows import Packed
 from . import given, lists, ragged
 from .create import masked, out
+from .packing import of_runs, side_by_side
 from .packing import packed as pack
-from .packing import side_by_side
 
 
 def from_lengths(
@@ -128,10 +129,11 @@ def _is_whole(sequence: Any) -> bool:
     return isinstance(sequence, Tensor) and not given.knows(sequence)
 
 
-def from_nested(nested: Tensor) -> MaskedTensor:
+def from_nested(nested: Tensor, *, packed: bool = False) -> MaskedTensor:
     """A nested tensor, jagged or strided, as a batch: every dimension is as long as the longest of its components.
 
-    Gradients flow back into ``nested``.  Raises TypeError for anything else.
+    ``packed``: stored without padding (:func:`masked_tensor.packed`); the values of a jagged tensor ``(B, T, ...)`` are
+    taken as they are.  Gradients flow back into ``nested``.  Raises TypeError for anything else.
 
         >>> parts = [torch.ones(2), torch.ones(1)]
         >>> nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
@@ -141,7 +143,20 @@ def from_nested(nested: Tensor) -> MaskedTensor:
     """
     if not isinstance(nested, Tensor) or not nested.is_nested:
         raise TypeError(f"from_nested takes a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
-    return out(given.pair(nested))
+    runs = _runs(nested) if packed else None
+    if runs is not None:
+        made: MaskedTensor = leave(runs)
+        return made
+    found = out(given.pair(nested))
+    return pack(found) if packed and found.dim() > 1 else found
+
+
+def _runs(nested: Any) -> Packed | None:
+    """The components of a nested tensor as rows, if they lie one after the other in its values ``(N, ...)``."""
+    if nested.layout is not torch.jagged or isinstance(nested.shape[1], int) or nested.lengths() is not None:
+        return None
+    values: Tensor = nested.values()
+    return of_runs(values, nested.offsets().diff().tolist()) if values.numel() else None
 
 
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:

@@ -6,19 +6,23 @@ from typing import Any
 from torch import Tensor
 from torch.utils.data import default_collate
 
+from ..engine.ports import leave
 from ..pair import Pair
 from . import given, lists, ragged
 from .create import out
+from .packing import packed as pack
+from .packing import side_by_side
 
 
-def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right") -> Any:
+def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right", packed: bool = False) -> Any:
     """``torch.utils.data.default_collate`` for samples of different length: what is too short is padded with holes.
 
     Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
     Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest;
     scalars become a plain tensor, with a hole for None a masked one; texts stay a list.  ``dim`` names the only
     dimension of a sample that may differ; ``side="left"`` puts the padding first:
-    ``DataLoader(..., collate_fn=partial(mt.collate, side="left"))``.
+    ``DataLoader(..., collate_fn=partial(mt.collate, side="left"))``.  ``packed``: stored without the padding
+    (:func:`masked_tensor.packed`), which is never made where only the first dimension of samples differs.
 
     Raises ValueError for an empty batch, for samples that differ along another dimension than ``dim``, and for dicts
     with different keys.
@@ -33,22 +37,29 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right"
     if isinstance(first, Mapping):
         if any(set(sample) != set(first) for sample in batch):
             raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
-        return {key: collate([sample[key] for sample in batch], dim=dim, side=side) for key in first}
+        return {key: collate([sample[key] for sample in batch], dim=dim, side=side, packed=packed) for key in first}
     if isinstance(first, tuple) or (isinstance(first, list) and not lists.of_numbers(batch)):
-        fields = [collate(field, dim=dim, side=side) for field in zip(*batch, strict=True)]
+        fields = [collate(field, dim=dim, side=side, packed=packed) for field in zip(*batch, strict=True)]
         if hasattr(first, "_fields"):
             return type(first)(*fields)
         return type(first)(fields)
     if isinstance(first, Tensor | list) or lists.is_array(first):
-        return _batched([given.pair(sample) for sample in batch], batch, dim, side)
+        return _batched([given.pair(sample) for sample in batch], batch, dim, side, packed)
     if any(lists.is_hole(sample) for sample in batch):
         return out(given.pair(list(batch)))
     return default_collate(list(batch))
 
 
-def _batched(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str) -> Tensor:
+def _batched(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str, packed: bool) -> Tensor:
     whole = all(isinstance(sample, Tensor) and not given.knows(sample) for sample in batch)
     if dim is not None and pairs[0].data.dim():
         ragged.expect_one("collate", pairs, dim)
+    ragged.check_side(side)
+    shapes = [p.data.shape for p in pairs]
+    if packed and whole and all(shapes) and len({s[1:] for s in shapes}) == 1 and any(s.numel() for s in shapes):
+        made: Tensor = leave(side_by_side([p.data for p in pairs], side, 0, 1))
+        return made
     pair = ragged.stacked(pairs, side, whole=whole)
-    return pair.data if whole and pair.data.dim() == 1 else out(pair)
+    if whole and pair.data.dim() == 1:
+        return pair.data
+    return pack(out(pair)) if packed and pair.data.dim() > 1 else out(pair)

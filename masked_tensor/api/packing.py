@@ -65,6 +65,12 @@ def _rows_of(like: MaskedTensor) -> rows.Rows:
     return like._packed.rows
 
 
+def of_runs(values: Tensor, lengths: Sequence[int]) -> rows.Packed:
+    """Sequences that lie one after the other in ``values`` ``(N, ...)``, as rows ``(B, T, ...)``."""
+    pattern = of_lengths(lengths, "right", values.device)
+    return made(values, rows.Packed(values, pattern, orders.natural(values.dim() + 1)))
+
+
 def side_by_side(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> rows.Packed:
     """Sequences as rows, never padded; ``batch`` and ``time`` are their dimensions in the batch."""
     at = time - 1 if batch == 0 else 0

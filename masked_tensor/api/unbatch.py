@@ -1,14 +1,19 @@
 """Leaving as sequences: lengths, a list of tensors, nested tensors, packed sequences.
 
-Each takes a batch ``(B, T, ...)`` whose sequences are one run of valid steps each, padded on either side.
+Each takes a batch ``(B, T, ...)`` whose sequences are one run of valid steps each, padded on either side.  Of a packed
+batch with the padding behind, the stored rows leave as they are.
 """
 
 import torch
 from torch import Tensor
-from torch.nn.utils.rnn import PackedSequence, pack_sequence
+from torch.nn.utils.rnn import PackedSequence, invert_permutation, pack_sequence
 
 from .. import errors, layouts, masks, shapes
+from ..engine.packing import entered
+from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..rows import Packed
+from ..rows.order import GRID, natural
 from . import convert
 
 
@@ -20,7 +25,8 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         >>> masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
         tensor([2, 1])
     """
-    return _steps(x, dim, "lengths").sum(1)
+    stored = _stored(x, dim)
+    return _steps(x, dim, "lengths").sum(1) if stored is None else stored.rows.lengths.clone()
 
 
 def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
@@ -31,6 +37,9 @@ def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
         >>> masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
         [tensor([1., 2.]), tensor([4.])]
     """
+    stored = _stored(x, dim)
+    if stored is not None:
+        return list(stored.values.split(stored.rows.sizes))
     steps = _steps(x, dim, "unpad")
     starts = steps.to(torch.uint8).argmax(1) if steps.shape[1] else steps.sum(1)
     rows = convert.get_data(x).unbind()
@@ -45,6 +54,10 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     >>> masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
     tensor([0, 2, 3])
     """
+    stored = _stored(x, dim)
+    if stored is not None:
+        nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values, stored.rows.offsets)
+        return nested
     time = dim % x.dim() - 1
     rows = [row.movedim(time, 0) for row in unpad(x, dim)]
     nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
@@ -57,7 +70,26 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = False) -> PackedS
     >>> masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
     tensor([2, 1])
     """
-    return pack_sequence(unpad(x), enforce_sorted)
+    stored = _stored(x, 1)
+    if stored is None or enforce_sorted or not all(stored.rows.sizes):
+        return pack_sequence(unpad(x), enforce_sorted)
+    rows = stored.rows
+    longest_first = rows.lengths.sort(descending=True).indices
+    back = invert_permutation(longest_first)
+    assert back is not None
+    steps = (rows.time * rows.grid[0] + back[rows.batch]).argsort()
+    counts = torch.bincount(rows.time).cpu()
+    return PackedSequence(stored.values.index_select(0, steps), counts, longest_first, back)
+
+
+def _stored(x: MaskedTensor, dim: int) -> Packed | None:
+    """The rows of a packed batch of sequences that begin at their first step: they leave without being spread."""
+    if type(x) is not MaskedTensor or x._packed is None or dim % x.dim() != 1:
+        return None
+    p = x._packed
+    if p.inner is not None or p.first != GRID or p.order != natural(x.dim()) or not p.rows.prefix:
+        return None
+    return entered(x, torch.is_grad_enabled(), enter)
 
 
 def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
