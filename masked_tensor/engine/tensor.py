@@ -110,7 +110,10 @@ class MaskedTensor(Methods):
             lend(self)
         else:
             cells.leave_note(self)
-        return self._pair.data
+        if self._packed is None:
+            return self._pair.data
+        with without_modes():
+            return self._pair.data.contiguous()  # as the strides of a packed tensor say
 
     @_data.setter
     def _data(self, data: Tensor) -> None:  # AOTAutograd lays out the parts of a tangent anew
@@ -147,8 +150,6 @@ def equip(**members: Any) -> None:
 
 
 ENGINE = tuple(MaskedTensor.__annotations__)  #: the attributes that are the engine's, not the user's
-
-
 MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
 
 
