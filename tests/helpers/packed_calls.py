@@ -151,5 +151,8 @@ _call("bmm", lambda q, k: q.bmm(k.mT), X, Y)
 _call("bmm", lambda q, k, v: q.bmm(k.mT).softmax(-1).bmm(v), X, Y, unit(B, T, 5))
 _call("baddbmm", lambda q, k, b: torch.baddbmm(b, q, k.mT, beta=0.5, alpha=2), X, Y, unit(T))
 _call("matmul", lambda q, k, v: (q @ k.mT).softmax(-1) @ v, Q, K, V)
+_call("index", lambda x: x[torch.ones(x.shape[:2], dtype=torch.bool)], X)
+_call("instance_norm", lambda x: torch.nn.functional.instance_norm(x.transpose(1, 2)), X)
+_call("adaptive_avg_pool1d", lambda x: torch.nn.functional.adaptive_avg_pool1d(x.transpose(1, 2), 1), X)
 DRAWN = {"empty_like", "rand_like", "new_empty", "new_empty_strided", "native_dropout", "poisson", "binomial", "random"}
 DRAWN |= {"normal_functional", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "_standard_gamma"}
