@@ -36,10 +36,10 @@ class Viewed:
     mask: Tensor
 
     def __getitem__(self, key: Any) -> "Viewed":
-        return Viewed(self.data[key], self.mask[key])
+        return type(self)(self.data[key], self.mask[key])
 
     def t(self) -> "Viewed":
-        return Viewed(self.data.t(), self.mask.t())
+        return type(self)(self.data.t(), self.mask.t())
 
     def write(self, change: Callable[[Tensor], Any]) -> None:
         new = self.data.clone() if torch.is_grad_enabled() else self.data.detach().clone()
@@ -53,6 +53,10 @@ class Viewed:
     def zero_(self) -> None:
         self.data.zero_()
         self.mask.fill_(True)
+
+
+class Copied(Viewed):
+    """The same where what is read is copied first: right, too, where an op of ours saves a copy and torch's raises."""
 
 
 VALID = "cleared", "a row"  # these make valid what they write; of the others holes stay holes
@@ -89,6 +93,7 @@ SIDES: dict[str, Callable[[Tensor, Any], Any]] = {
 def total(read: Any) -> Tensor:
     """A weighted sum of squares of the valid entries; what it saves for backward is what it reads."""
     data = read.data if isinstance(read, Viewed) else read
+    data = data.clone() if type(read) is Copied else data
     size = read.shape.numel() if type(read) is mt.MaskedTensor else data.numel()
     product = data * data * COEFFICIENTS.flatten()[:size].view(data.shape)
     if isinstance(read, Viewed):
@@ -140,6 +145,8 @@ def test_a_wrapped_tensor_and_its_wrapper_are_one_to_autograd(make: str) -> None
     wrong, refused = [], 0
     for program in programs(make):
         ours, expected = outcome(program, mt.as_masked_tensor), outcome(program, Viewed)
+        if isinstance(ours, list) and isinstance(expected, str) and "modified by an inplace" in expected:
+            expected = outcome(program, Copied)
         if isinstance(expected, str) or isinstance(ours, str):
             refused += 1
             if not (isinstance(ours, str) and isinstance(expected, str) and ours[:6] == expected[:6]):
