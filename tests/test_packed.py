@@ -250,11 +250,3 @@ def test_a_write_through_a_view_that_was_spread_reaches_a_full_grid() -> None:
         for base in (p, y):
             view(base)[-1] = -3.0
         assert_same(p, y, "the base")
-
-
-@pytest.mark.parametrize("dims", [(0, 1, 2), (1, 0, 2), (0, 2, 1)])
-def test_compiled_it_enters_spread_in_whatever_order(dims: tuple[int, ...]) -> None:
-    torch._dynamo.reset()
-    x = mt.pad_sequence([torch.randn(n, 4) for n in (3, 1)], packed=True).permute(dims)
-    run = torch.compile(lambda x: x.exp() * 2, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(run(x), x.exp().mul(2).unpacked())
