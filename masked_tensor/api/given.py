@@ -7,9 +7,10 @@ import torch
 from torch import Tensor
 from torch.masked import MaskedTensor as TorchMasked
 
-from .. import errors, layouts, masks, meshes, shapes
+from .. import errors, layouts, masks, shapes
 from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor
+from ..layouts import meshes
 from ..pair import Pair, plain
 from ..select import zeroed
 from . import containers, lists

@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import meshes
 from ..engine.doors import register_rule
 from ..engine.ports import enter, leave
 from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..layouts import meshes
 from ..pair import Pair, Payload
 
 

@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, masks, meshes
+from .. import layouts, masks
 from ..compat import PRINT_OPTS, Formatter, default_device, is_wrapped
 from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..layouts import meshes
 from ..pair import Pair
 
 HOLE = "--"

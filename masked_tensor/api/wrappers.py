@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import nn
 
-from .. import meshes
 from ..engine.tensor import MaskedTensor
+from ..layouts import meshes
 
 
 def _refuse(tensors: Iterable[Any], wrapper: str) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import masks, meshes, settings
+from .. import masks, settings
 from ..compat import real
 from ..fill import fill_into
+from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..rows import runs as packed

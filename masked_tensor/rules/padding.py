@@ -13,8 +13,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .. import masks, meshes
+from .. import masks
 from ..compat import OpOverload
+from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled

@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from .. import masks, meshes, pair, shapes
+from .. import masks, pair, shapes
+from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select

@@ -13,8 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, meshes, pair
+from .. import masks, pair
 from ..compat import OpOverload
+from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zeroed

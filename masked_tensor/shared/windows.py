@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .. import masks, meshes
+from .. import masks
+from ..layouts import meshes
 from ..settings import current
 
 Combine = Callable[[Tensor, Tensor], Tensor]
