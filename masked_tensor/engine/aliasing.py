@@ -70,7 +70,7 @@ class Family:
         self.version = 0  #: counts writes to validity or payload
         self.hard = False  #: padding can never become data
         self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
-        self.graph_input = False  #: the root is the input of a graph that is being compiled
+        self.graph_input: Any = False  #: the root is the input of a graph that is being compiled
         self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
 
     def record(self) -> dict[str, Any]:

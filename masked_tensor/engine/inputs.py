@@ -6,13 +6,17 @@ writes gradients into parameters that have the same holes.  So the graph asks wh
 whose result the write depends: nothing that depends on a result is left out of a graph.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 from .. import masks
 from ..compat import functional
+from ..errors import UnsupportedOpError
 from ..pair import Pair, Payload
 from ..select import select
+from .spread import COPY
 
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _LIBRARY.define("unchanged(Tensor old, Tensor new) -> Tensor")
@@ -32,8 +36,13 @@ _LIBRARY.impl("unchanged", _unchanged, "CompositeExplicitAutograd")
 torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.empty_like(old), lib=_LIBRARY)
 
 
-def write(pair: Pair, new: Pair) -> Pair:
-    """What is written into the input that is ``pair`` in order to write ``new``."""
+def write(pair: Pair, new: Pair, into: Any) -> Pair:
+    """What is written into the input that is ``pair`` in order to write ``new``; ``into``: what kind of input it is."""
+    if into is COPY:
+        raise UnsupportedOpError(
+            "a compiled function cannot write into a packed input in place, of which it has a copy: assign to a clone "
+            "(x = x.clone()) and return that, or call it with x.unpacked()"
+        )
     # The graph's own code is asked.  What it wrote is copied into the input once more by the tracer, whose masks are
     # computed anew from their bytes.
     if functional(pair.data) and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):

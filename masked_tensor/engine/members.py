@@ -66,8 +66,9 @@ def _write(x: MaskedTensor, new: Pair) -> None:
         new = Pair(new.data, new.mask.clone(), new.payload)
     if x._lent and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
-    if x._graph_input or (x._family is not None and x._family.graph_input):
-        new = inputs.write(pair, new)
+    into = x._graph_input or (x._family is not None and x._family.graph_input)
+    if into:
+        new = inputs.write(pair, new, into)
     if new.data is not pair.data:
         plain = type(x._history) is aliasing.Wrapping  # its holder reads what lies under holes: it stays
         pair.data.copy_(torch.where(new.mask, new.data, pair.data) if plain else new.data)

@@ -12,7 +12,7 @@ from ..rows import Packed
 from ..select import select
 from . import aliasing, cells, digest
 from .dispatcher import KEYS, has_no_pointer, make, no_torch_function
-from .spread import Spread
+from .spread import COPY, Copy, Spread, parts
 
 if TYPE_CHECKING:
     from .methods import Methods  # made by tools/stub.py: what torch's methods give, and ours
@@ -40,6 +40,7 @@ class MaskedTensor(Methods):
     _pair: Pair = Spread()  # type: ignore[assignment]  # a tensor's own pair shadows it
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
     _kin: Any = None  # of a packed tensor and its views: who else would see a write (settling.py)
+    _parts: tuple[Any, ...] | None = None  # of a packed tensor: what graphs were given of it
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects
@@ -47,7 +48,7 @@ class MaskedTensor(Methods):
     _views: Any = None  # weakly, the history that its views share, while there are any
     _born: Any = 0  # the number of tracked writes that this member's own history reflects
     _entered: Any = None  # (pair, version, what all tracked uses share)
-    _graph_input: bool = False  # while compiling: an input of the graph
+    _graph_input: bool | Copy = False  # while compiling: an input of the graph, or what it has of a packed one
     _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
@@ -62,24 +63,24 @@ class MaskedTensor(Methods):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         raise TypeError("MaskedTensor is final: give it new behaviour with register_rule, not by subclassing")
 
-    def __tensor_flatten__(self) -> tuple[list[str], Payload]:
+    def __tensor_flatten__(self) -> tuple[list[str], Payload | Copy]:
         if cells.asked_from_outside():
             lend(self)
         if self._history is not None:
             self._connect()
-        return ["_data", "_bytes"], pair_of(self).payload
+        return ["_data", "_bytes"], pair_of(self).payload if self._packed is None else COPY
 
     def _connect(self) -> None:
         """Takes a new history from the base of a view, if that was written: ports.py gives it."""
 
     @staticmethod
-    def __tensor_unflatten__(inner: dict[str, Tensor], payload: Payload, size: Any, stride: Any) -> "MaskedTensor":
+    def __tensor_unflatten__(inner: dict[str, Tensor], known: Payload | Copy, size: Any, stride: Any) -> "MaskedTensor":
         mask = masks.from_bytes(inner["_bytes"])
         if type(mask) is not Tensor:
             mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
-        result = wrap(Pair(inner["_data"], mask, payload))
+        result = wrap(Pair(inner["_data"], mask, Payload.ZERO if known is COPY else known))
         result._view = mask, inner["_bytes"]
-        result._graph_input = type(mask) is not Tensor
+        result._graph_input = type(mask) is not Tensor and (COPY if known is COPY else True)
         cells.look_up(result)
         return result
 
@@ -89,31 +90,31 @@ class MaskedTensor(Methods):
         data.__tensor_flatten__ = _no_parts  # type: ignore[attr-defined]  # torch asks what it took for a subclass
         return data
 
-    def __coerce_same_metadata_as_tangent__(self, expected: Payload, expected_type: type | None = None) -> Tensor:
+    def __coerce_same_metadata_as_tangent__(self, expected: Any, expected_type: type | None = None) -> Tensor:
         pair = pair_of(self)
         data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
         if expected_type is not None and expected_type is not MaskedTensor:
             return data
-        return wrap(Pair(data, pair.mask, expected))
+        return wrap(Pair(data, pair.mask, Payload.ZERO if expected is COPY else expected))
 
     def _stable_hash_for_caching(self) -> str:
         pair = pair_of(self)
-        parts = [
+        described = [
             f"{t.dtype} {t.device} {t.layout} {tuple(t.shape)} {t.stride() if t.layout is torch.strided else None}"
             for t in (pair.data, pair.mask)
         ]
-        return f"MaskedTensor({pair.payload}, {self.requires_grad}, {parts}, {digest.state()})"
+        known = pair.payload if self._packed is None else COPY
+        return f"MaskedTensor({known}, {self.requires_grad}, {described}, {digest.state()})"
 
     @property
     def _data(self) -> Tensor:
+        if self._packed is not None:
+            return parts(self)[0]
         if cells.asked_from_outside():
             lend(self)
         else:
             cells.leave_note(self)
-        if self._packed is None:
-            return self._pair.data
-        with without_modes():
-            return self._pair.data.contiguous()  # as the strides of a packed tensor say
+        return self._pair.data
 
     @_data.setter
     def _data(self, data: Tensor) -> None:  # AOTAutograd lays out the parts of a tangent anew
@@ -123,6 +124,8 @@ class MaskedTensor(Methods):
     @property
     def _bytes(self) -> Tensor:
         # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
+        if self._packed is not None:
+            return parts(self)[1]
         mask = pair_of(self).mask
         if self._view is None or self._view[0] is not mask:
             if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
