@@ -111,6 +111,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "engine/packing.py": "_version",
     "api/mean_over.py": "_foreach_mul_",
     "engine/ports.py": "_version",
+    "engine/spread.py": "_version",
     "functional/distinct.py": "_unique2",
     "rows/fused.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",
