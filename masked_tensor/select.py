@@ -102,26 +102,28 @@ class _Select(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, fill: complex, owned: bool) -> Tensor:
         ctx.save_for_backward(mask)
+        ctx.set_materialize_grads(False)  # no gradient stays none, as with torch's own where
         ctx.owned = owned
         return fill_outside(data, mask, fill)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, None, None, None]:
         (mask,) = ctx.saved_tensors
-        return _outside(grad, mask, ctx.owned), None, None, None
+        return None if grad is None else _outside(grad, mask, ctx.owned), None, None, None
 
 
 class _Guard(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, owned: bool) -> Tensor:
         ctx.save_for_backward(mask)
+        ctx.set_materialize_grads(False)  # no gradient stays none, as with torch's own where
         ctx.owned = owned
         return data.view_as(data)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, grad: Tensor | None) -> tuple[Tensor | None, None, None]:
         (mask,) = ctx.saved_tensors
-        return _outside(grad, mask, ctx.owned), None, None
+        return None if grad is None else _outside(grad, mask, ctx.owned), None, None
 
 
 def _outside(grad: Tensor, mask: Tensor, owned: bool) -> Tensor:

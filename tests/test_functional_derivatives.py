@@ -85,7 +85,7 @@ def derivatives(call: Any, name: str) -> tuple[Tensor, ...]:
     seed = torch.rand(out.shape, generator=generator, dtype=out.dtype)
     first = torch.autograd.grad(run(*leaves), leaves, seed, create_graph=True, allow_unused=True)
     known = [(g, d) for g, d in zip(first, directions, strict=True) if g is not None]
-    product = sum((g * d).sum() for g, d in known)
+    product = sum(((g * d).sum() for g, d in known), torch.zeros((), dtype=out.dtype))
     second: Any = [None for _ in leaves]
     if isinstance(product, Tensor) and product.requires_grad:
         second = torch.autograd.grad(product, leaves, allow_unused=True)

@@ -57,6 +57,7 @@ class Family:
         "offset",
         "payload",
         "root",
+        "tracked",
         "unit",
         "version",
     )
@@ -68,6 +69,7 @@ class Family:
         self.payload = root.payload
         self.buffer: Tensor | None = None
         self.version = 0  #: counts writes to validity or payload
+        self.tracked = 0  #: counts writes that autograd recorded, for members that no history connects
         self.hard = False  #: padding can never become data
         self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
         self.graph_input: Any = False  #: the root is the input of a graph that is being compiled
@@ -151,9 +153,9 @@ class History:
         self.writes = 0  #: counts writes that autograd recorded
 
 
-def history_of(x: Any) -> "History | Wrapping | None":
+def history_of(x: Any) -> "Shared | None":
     """The history that ``x`` shares with others: its own as a view, or that of its views, while there are any."""
-    found: History | Wrapping | None = x._history
+    found: Shared | None = x._history
     if found is None and x._views is not None:
         found = x._views()
     return found
@@ -176,6 +178,25 @@ class Wrapping:
     @property
     def writes(self) -> Any:
         return self.plain.grad_fn
+
+
+class Returned:
+    """Of what a compiled function returned that shares memory with others: how it came from there is not recorded."""
+
+    __slots__ = ("family",)
+
+    def __init__(self, family: Family) -> None:
+        self.family = family
+
+    def base(self) -> None:
+        return None
+
+    @property
+    def writes(self) -> int:
+        return self.family.tracked
+
+
+Shared = History | Wrapping | Returned
 
 
 def refreshed(pair: Pair, family: Family) -> Pair:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..pair import Pair, Payload
 from ..select import select
-from . import aliasing
+from . import aliasing, inputs
 from .dispatcher import nodes_of
 from .foreign import disconnected, inside_function
 from .members import restride, write
@@ -31,6 +31,11 @@ def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
         seen_by_function(history)
         write(target, new)
         return target
+    inputs.expect_own(target)
+    if type(history) is aliasing.Returned:
+        raise unconnected("a compiled function returned it, and others hold its memory")
+    if target._family is not None:
+        target._family.tracked += 1
     if base is not None and type(base) is not MaskedTensor:
         return _into_plain(target, new, base)
     through = None if base is None or base is target else _geometry(target, base)
@@ -57,7 +62,7 @@ def _into_plain(target: MaskedTensor, new: Pair, base: Tensor) -> MaskedTensor:
     return target
 
 
-def seen_by_function(history: aliasing.History | aliasing.Wrapping | None) -> None:
+def seen_by_function(history: aliasing.Shared | None) -> None:
     """Before an untracked write to a member: whether it is one that a user's Function will mark as dirty."""
     if history is None:
         return

@@ -48,6 +48,7 @@ def look_up(x: Any) -> None:
         x._family, x._seen = family, family.version if x._pair.data.element_size() == family.unit else -1
         if x._pair.payload is Payload.ANY:
             family.forget()
+        x._history, x._born = aliasing.Returned(family), family.tracked
     elif x._pair.payload is Payload.ZERO:
         leave_note(x)
     else:

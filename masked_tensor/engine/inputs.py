@@ -36,6 +36,15 @@ _LIBRARY.impl("unchanged", _unchanged, "CompositeExplicitAutograd")
 torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.empty_like(old), lib=_LIBRARY)
 
 
+def expect_own(x: Any) -> None:
+    """Raises if a write to ``x``, recorded by autograd, is one to an input: who reads it later would not know of it."""
+    if x._graph_input or (x._family is not None and x._family.graph_input):
+        raise UnsupportedOpError(
+            "a compiled function cannot write into its input in place where autograd records it: assign to a clone "
+            "(x = x.clone()) and return that, or write under torch.no_grad()"
+        )
+
+
 def write(pair: Pair, new: Pair, into: Any) -> Pair:
     """What is written into the input that is ``pair`` in order to write ``new``; ``into``: what kind of input it is."""
     if into is COPY:

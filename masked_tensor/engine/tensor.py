@@ -44,7 +44,7 @@ class MaskedTensor(Methods):
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects
-    _history: aliasing.History | aliasing.Wrapping | None = None  # with whom autograd has to keep it connected
+    _history: aliasing.Shared | None = None  # with whom autograd has to keep it connected
     _views: Any = None  # weakly, the history that its views share, while there are any
     _born: Any = 0  # the number of tracked writes that this member's own history reflects
     _entered: Any = None  # (pair, version, what all tracked uses share)

@@ -1,0 +1,100 @@
+"""A compiled function that writes into its input: what is read afterwards has the value and the history of it."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+import masked_tensor as mt
+
+NAN = float("nan")
+
+
+def scaled(x, w):
+    x.mul_(w)
+    return x.sum()
+
+
+def placed(x, w):
+    x[0] = w
+    return x * 2
+
+
+def viewed(x, w):
+    x[:, 1].mul_(w[1])
+    return x + 1
+
+
+def added(x, w):
+    x += w * x
+    return w * 2
+
+
+def rectified(x, w):
+    x.relu_()
+    x.sub_(w)
+    return x.exp()
+
+
+WRITES = [scaled, placed, added, rectified]
+
+
+def made() -> list[torch.Tensor]:
+    leaf = mt.masked_tensor([[1.0, 2.0, None], [-3.0, 0.5, None]], requires_grad=True)
+    return [leaf, leaf * 1, torch.tensor([2.0, 3.0, 0.5], requires_grad=True)]
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # Dynamo looks at that of its inputs
+@pytest.mark.parametrize("write", WRITES, ids=lambda f: f.__name__)
+def test_a_tracked_write_is_done_by_eager_code(write: Callable[..., torch.Tensor]) -> None:
+    def run(function: Callable[..., torch.Tensor]) -> list[torch.Tensor]:
+        leaf, x, w = made()
+        result = function(x, mt.as_masked_tensor(w, leaf.get_mask()[0]) if write is placed else w)
+        loss = (x * x).sum() + result.sum()
+        return [x.detach(), result.detach(), *torch.autograd.grad(loss, (leaf, w))]
+
+    torch.compiler.reset()
+    compiled = torch.compile(write, backend="aot_eager")
+    for ours, expected in zip(run(compiled), run(write), strict=True):
+        torch.testing.assert_close(ours, expected)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+@pytest.mark.parametrize("write", [*WRITES, viewed], ids=lambda f: f.__name__)
+def test_one_graph_refuses_a_tracked_write(write: Callable[..., torch.Tensor]) -> None:
+    leaf, x, w = made()
+    w = mt.as_masked_tensor(w.detach(), leaf.get_mask()[0]) if write is placed else w.detach()
+    torch.compiler.reset()
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="where autograd records it"):
+        torch.compile(write, backend="aot_eager", fullgraph=True)(x, w)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")
+def test_a_view_that_a_graph_returned_is_no_way_to_lose_a_gradient() -> None:
+    def column():
+        torch.compiler.reset()
+        _, x, w = made()
+        return x, torch.compile(lambda x: x[:, 1], backend="aot_eager", fullgraph=True)(x), w
+
+    x, view, w = column()
+    with pytest.raises(RuntimeError, match="a compiled function returned it"):
+        view.mul_(w[1])
+    torch.testing.assert_close(view, x[:, 1])
+    x, view, w = column()
+    x.mul_(w)
+    with pytest.raises(RuntimeError, match="written by another"):
+        view.sum()
+    x, view, w = column()
+    with torch.no_grad():
+        view.mul_(w[1])
+    torch.testing.assert_close(view, x[:, 1])
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_an_untracked_write_is_done_in_the_graph(backend: str) -> None:
+    x = mt.masked_tensor([[1.0, 2.0, None], [-3.0, 0.5, None]])
+    expected, w = x.clone(), torch.tensor([2.0, 3.0, 0.5])
+    result = torch.compile(scaled, backend=backend, fullgraph=True)(x, w)
+    torch.testing.assert_close(result, scaled(expected, w))
+    torch.testing.assert_close(x, expected)
+    torch.testing.assert_close(x.sum(), expected.sum())  # nothing is promised of its payload that does not hold
