@@ -26,16 +26,9 @@ from .views import faced
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Packed:
+    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, *,
+    scale: float | None = None, enable_gqa: bool = False,
+) -> Packed:  # fmt: skip
     """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
     if not all(type(x) is Packed and x.inner is None and real(x.rows.index) for x in (query, key, value)):
         raise NoForm  # holes within rows, or lengths that cannot be read

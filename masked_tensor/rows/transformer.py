@@ -52,27 +52,11 @@ def _split(x: Packed, values: Tensor, heads: int) -> Packed:
 
 
 def encoder_layer(
-    src: Any,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    norm_weight_1: Tensor,
-    norm_bias_1: Tensor,
-    norm_weight_2: Tensor,
-    norm_bias_2: Tensor,
-    ffn_weight_1: Tensor,
-    ffn_bias_1: Tensor,
-    ffn_weight_2: Tensor,
-    ffn_bias_2: Tensor,
-    mask: Tensor | None = None,
-    mask_type: int | None = None,
-) -> Packed:
+    src: Any, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
+    proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
+    norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor, mask: Tensor | None = None, mask_type: int | None = None,
+) -> Packed:  # fmt: skip
     """_transformer_encoder_layer_fwd."""
     norms = [(norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)]
     first, second = (partial(F.layer_norm, normalized_shape=(embed_dim,), weight=w, bias=b, eps=eps) for w, b in norms)

@@ -103,16 +103,10 @@ def one_hot(ids: Pair, num_classes: int = -1) -> Pair:
 
 
 def embedding_bag(
-    weight: Operand,
-    indices: Operand,
-    offsets: Operand,
-    scale_grad_by_freq: bool = False,
-    mode: int = 0,
-    sparse: bool = False,
-    per_sample_weights: Operand | None = None,
-    include_last_offset: bool = False,
+    weight: Operand, indices: Operand, offsets: Operand, scale_grad_by_freq: bool = False, mode: int = 0,
+    sparse: bool = False, per_sample_weights: Operand | None = None, include_last_offset: bool = False,
     padding_idx: int | None = None,
-) -> tuple[Any, ...]:
+) -> tuple[Any, ...]:  # fmt: skip
     """Sum (mode 0), mean (1) or max (2) of each bag's rows; a masked id or sample weight skips its entry.
 
     A bag is valid iff an entry is left that is not padding.  The other outputs are those of the plain op, over the

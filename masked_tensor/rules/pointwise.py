@@ -27,12 +27,8 @@ KeepsZero = Callable[[tuple[Any, ...]], bool]
 
 
 def elementwise(
-    linear: bool = False,
-    scales: bool = False,
-    smooth: bool = True,
-    keeps_zero: KeepsZero | None = None,
-    adds: bool = False,
-) -> Callable[..., Any]:
+    linear: bool = False, scales: bool = False, smooth: bool = True, adds: bool = False,
+    keeps_zero: KeepsZero | None = None) -> Callable[..., Any]:  # fmt: skip
     """The rule of an elementwise op.
 
     ``linear``: its derivative is the same whatever the payload (or a choice, which does not multiply).  ``scales``:

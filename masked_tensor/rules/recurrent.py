@@ -30,17 +30,9 @@ Operand = Pair | Tensor
 
 
 def recurrent(
-    op: OpOverload,
-    x: Operand,
-    hx: Any,
-    params: list[Operand],
-    has_biases: bool,
-    num_layers: int,
-    dropout: float,
-    train: bool,
-    bidirectional: bool,
-    batch_first: bool,
-) -> tuple[Pair, ...]:
+    op: OpOverload, x: Operand, hx: Any, params: list[Operand], has_biases: bool, num_layers: int, dropout: float,
+    train: bool, bidirectional: bool, batch_first: bool,
+) -> tuple[Pair, ...]:  # fmt: skip
     """lstm, gru, rnn_tanh, rnn_relu over a padded batch (``hx``: a list for lstm)."""
     x, states = pair.of(x), states_of(hx)
     if x.data.dim() != 3:

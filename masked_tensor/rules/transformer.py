@@ -69,27 +69,11 @@ def _mean_over_heads(weights: Pair) -> Pair:
 
 
 def encoder_layer(
-    src: Pair,
-    embed_dim: int,
-    num_heads: int,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    norm_weight_1: Tensor,
-    norm_bias_1: Tensor,
-    norm_weight_2: Tensor,
-    norm_bias_2: Tensor,
-    ffn_weight_1: Tensor,
-    ffn_bias_1: Tensor,
-    ffn_weight_2: Tensor,
-    ffn_bias_2: Tensor,
-    mask: Tensor | None = None,
-    mask_type: int | None = None,
-) -> Pair:
+    src: Pair, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
+    proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
+    norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
+    ffn_bias_2: Tensor, mask: Tensor | None = None, mask_type: int | None = None,
+) -> Pair:  # fmt: skip
     """_transformer_encoder_layer_fwd."""
     first, second = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
 
