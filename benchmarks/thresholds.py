@@ -46,6 +46,7 @@ THRESHOLDS: dict[str, Maker] = {
     "SMALL_ZERO": fill(0.0),
     "SMALL_OTHER": fill(1.5),
     "COUNTED": partial(on, lambda data, mask: masks.count(mask), 64),
+    "FEW": partial(on, lambda data, mask: masks.any(mask, 1), 64),
     "FUSED": of(partial(torch.softmax, dim=1)),
     "FORMULA": of(lambda x: F.layer_norm(x, (64,))),
     "LARGE": of(partial(torch.sum, dim=1)),

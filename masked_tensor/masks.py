@@ -175,7 +175,7 @@ def reduced(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool 
 
 def few(mask: Tensor) -> bool:
     """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
-    return type(mask) is Tensor and 0 < mask.numel() < settings.COUNTED and mask.dim() > 0 and 0 not in mask.stride()
+    return type(mask) is Tensor and 0 < mask.numel() < settings.FEW and mask.dim() > 0 and 0 not in mask.stride()
 
 
 def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:

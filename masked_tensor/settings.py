@@ -91,8 +91,9 @@ OVER: ContextVar[Over | None] = ContextVar("masked_tensor.over", default=None)
 # float32, random masks with 70 % valid, torch 2.13 on a busy AMD EPYC (2 MiB of L2, 32 MiB of L3), forward without
 # gradients.  A number may lie to one side of where they cross, since other ops, dtypes or gradients cross elsewhere.
 
-#: From here on a fill with 0 works on bits, in more calls than ``where``.  On ``fill_outside``: crosses at 2000.
-SMALL_ZERO = 512
+#: From here on a fill with 0 works on bits, in more calls than ``where``.  On ``fill_outside``: crosses at 2000; on
+#: ``sum(1)`` in rows of 64: above 4000.
+SMALL_ZERO = 1 << 11
 #: The same for other fills, one call more.  On ``fill_outside``: crosses between 2000 and 8000.
 SMALL_OTHER = 2048
 #: From here on a tracked fill is an ``autograd.Function`` of its own, whose backward works on bits; below it is torch's
@@ -113,10 +114,14 @@ STRETCH = 128
 #: Norms of fewer follow the formula step by step: fewer calls.  On ``layer_norm`` of rows of 64, forward only: the
 #: formula is 1.2 times as fast here; the closed form is for the backward.
 FORMULA = 8192
-#: From here on softmax fills, normalizes and clears in one loop.  On rows of 64, forward only: crosses above 8000.
-FUSED = 2048
-#: Bytes of a mask from which on they are counted eight at a time.  On whole masks: crosses above 16 thousand.
-COUNTED = 1 << 12
+#: From here on softmax fills, normalizes and clears in one loop.  On rows of 64, forward only: crosses at 16 thousand.
+FUSED = 1 << 14
+#: A mask of fewer bytes is looked at by torch's own ``any``, ``all`` and ``sum``, one call.  Crosses at 4 to 30
+#: thousand.
+FEW = 1 << 14
+#: Bytes of a mask from which on they are counted eight at a time.  Along either dimension: crosses at 100 to 300
+#: thousand.
+COUNTED = 1 << 17
 #: From here on ``topk`` looks at blocks of a row.  On 8 of rows of 4096: crosses between 130 and 520 thousand.
 BLOCKS = 1 << 17
 #: Sparse forms make a table of all positions for n stored keys if there are at most ``TABLE_OF * n + TABLE``.  On 16384

@@ -27,6 +27,7 @@ EVERYTHING = bool(os.environ.get("MASKED_TENSOR_STRIDES"))
 # Sizes from which on another path is taken, each with a value that tiny tensors exceed.
 THRESHOLDS = {
     "COUNTED": 1,
+    "FEW": 1,
     "SMALL_ZERO": 1,
     "SMALL_OTHER": 1,
     "RECORDED": 1,
