@@ -12,6 +12,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -55,14 +56,12 @@ def main() -> None:
         page.write_text(written(sections, options.device, options.threads))
 
 
-def written(sections: list[tuple[str, object]], device: str, threads: int) -> str:
+def written(sections: list[tuple[str, Any]], device: str, threads: int) -> str:
     """The page: a table for each benchmark."""
-    from benchmarks.timing import Line
-
     where = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} CPU, {threads} thread(s)"
     parts = [INTRODUCTION.format(where=where, torch=torch.__version__, python=platform.python_version())]
     for title, group in groupby(sections, lambda pair: pair[0]):
-        lines = [line for _, line in group if isinstance(line, Line)]
+        lines = [line for _, line in group]
         kinds = list(dict.fromkeys(kind for line in lines for kind in line.ratios))
         goal, kept = any(line.target for line in lines), any(line.saved for line in lines)
         head = ["", "plain, ms", *kinds, *["goal"] * goal, *["kept for backward, MiB"] * kept]

@@ -69,34 +69,26 @@ def tagger(padding: float, small: bool) -> Case:
 def conformer(padding: float, small: bool) -> Case:
     """Three Conformer blocks of width 144."""
     size, length, width = (4, 64, 32) if small else (16, 256, 144)
-    valid, data = batch((size, length), padding), torch.randn(size, length, width)
-    model = nn.ModuleList(Conformer(width) for _ in range(3))
-
-    def run(x: Any, hidden: Tensor | None = None) -> Any:
-        for block in model:
-            x = block(x, hidden)
-        return x
-
-    padded, weight = data * valid[..., None], valid[..., None] / (valid.sum() * width)
-
-    def plain() -> Tensor:
-        return (run(padded, ~valid).square() * weight).sum()
-
-    return model, {"plain": plain} | ragged(lambda x: run(x).square().mean(), padded, valid[..., None])
+    return blocks([Conformer(width) for _ in range(3)], (size, length, width), padding)
 
 
 def by_hand(padding: float, small: bool) -> Case:
     """Two blocks of width 256 with attention written by hand."""
     size, length, width = (8, 64, 64) if small else (32, 256, 256)
-    valid, data = batch((size, length), padding), torch.randn(size, length, width)
-    model = nn.ModuleList(ByHand(width) for _ in range(2))
+    return blocks([ByHand(width) for _ in range(2)], (size, length, width), padding)
+
+
+def blocks(layers: list[nn.Module], shape: tuple[int, int, int], padding: float) -> Case:
+    """Blocks ``block(x, hidden)`` one after the other; the plain ones are told where the padding is."""
+    valid, data = batch(shape[:2], padding), torch.randn(shape)
+    model = nn.ModuleList(layers)
 
     def run(x: Any, hidden: Tensor | None = None) -> Any:
         for block in model:
             x = block(x, hidden)
         return x
 
-    padded, weight = data * valid[..., None], valid[..., None] / (valid.sum() * width)
+    padded, weight = data * valid[..., None], valid[..., None] / (valid.sum() * shape[2])
 
     def plain() -> Tensor:
         return (run(padded, ~valid).square() * weight).sum()

@@ -1,13 +1,13 @@
 """Calls whose results arrive later: a collective writes into the tensors that it was given once it is waited for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import distributed
 
 from .. import errors
-from ..compat import schema
+from ..compat import schema, tree_leaves
 from .assigning import assign
 from .ports import enter
 from .settling import settle
@@ -56,7 +56,7 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``c10d::op_(tensors, ...)``: starts it, and if the call is not asynchronous, waits."""
     names = [a.name for a in schema(entry.overload).arguments]
     args = (*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs))
-    targets = list(_tensors(args[0]))
+    targets = tree_leaves(args[0])
     if any(type(x) is not MaskedTensor for x in targets):
         raise errors.plain_target(entry.overload.name())
     for x in targets:
@@ -65,7 +65,7 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
     def write() -> None:
         with torch.no_grad():
-            for x, new in zip(targets, _tensors(arrival.pairs()), strict=True):
+            for x, new in zip(targets, tree_leaves(arrival.pairs()), strict=True):
                 assign(x, new)
 
     work: Any = Arriving([distributed.Work.unbox(work) for work in arrival.works], write)
@@ -75,11 +75,3 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     else:
         boxed = work.boxed()
     return (args[0], boxed) if len(schema(entry.overload).returns) > 1 else boxed
-
-
-def _tensors(value: Any) -> Iterator[Any]:
-    if isinstance(value, list | tuple):
-        for v in value:
-            yield from _tensors(v)
-    else:
-        yield value

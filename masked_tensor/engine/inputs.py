@@ -36,9 +36,14 @@ _LIBRARY.impl("unchanged", _unchanged, "CompositeExplicitAutograd")
 torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.empty_like(old), lib=_LIBRARY)
 
 
+def kind_of(x: Any) -> Any:
+    """What kind of input of the graph ``x`` is or belongs to, as ``_graph_input`` says; False if it is none."""
+    return x._graph_input or (x._family is not None and x._family.graph_input)
+
+
 def expect_own(x: Any) -> None:
     """Raises if a write to ``x``, recorded by autograd, is one to an input: who reads it later would not know of it."""
-    if x._graph_input or (x._family is not None and x._family.graph_input):
+    if kind_of(x):
         raise UnsupportedOpError(
             "a compiled function cannot write into its input in place where autograd records it: assign to a clone "
             "(x = x.clone()) and return that, or write under torch.no_grad()"

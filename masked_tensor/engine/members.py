@@ -66,7 +66,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
         new = Pair(new.data, new.mask.clone(), new.payload)
     if x._lent and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
-    into = x._graph_input or (x._family is not None and x._family.graph_input)
+    into = inputs.kind_of(x)
     if into:
         new = inputs.write(pair, new, into)
     if new.data is not pair.data:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, distributed
 
 from .. import errors, masks, pair
-from ..compat import OpOverload, schema
+from ..compat import OpOverload, schema, tree_leaves
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import filled, select, zeroed
@@ -34,14 +34,6 @@ def _mapped(value: Any, change: Callable[[Pair], Any]) -> Any:
     if isinstance(value, list | tuple):
         return [_mapped(v, change) for v in value]
     return change(pair.of(value)) if isinstance(value, Pair | Tensor) else value
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, list | tuple):
-        for v in value:
-            yield from _leaves(v)
-    else:
-        yield value
 
 
 def _work(result: Any) -> Any:
@@ -70,7 +62,7 @@ def _blocks(op: OpOverload, outputs: Any, inputs: Any) -> tuple[Callable[[Pair],
     if "alltoall_base" in name:  # rows may be split unevenly
         return (lambda x: x.data.shape[0],) * 2
     if "allgather_base" in name or "into_tensor" in name:
-        out, given = (next(_leaves(part)) for part in (outputs, inputs))
+        out, given = (tree_leaves(part)[0] for part in (outputs, inputs))
         ranks = pair.of(out).data.numel() // max(1, pair.of(given).data.numel())
         return (lambda x: ranks), (lambda x: 1)
     return (lambda x: 1,) * 2
@@ -83,7 +75,7 @@ def moved(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
     works = [_work(op(sent, *(_mapped(a, lambda x: _bytes(x, given(x))) for a in args)))]
 
     def arrived() -> Any:
-        found = iter(list(_leaves(sent)))
+        found = iter(tree_leaves(sent))
         return _mapped(outputs, lambda x: _pair(next(found), x))
 
     return Arrival(works, arrived)
@@ -115,7 +107,7 @@ def reduced(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
     root = args[names.index("root_rank")] if "root_rank" in names else group.rank()
 
     def arrived() -> Any:
-        found = iter(list(zip(_leaves(data), _leaves(counts), strict=True)))
+        found = zip(tree_leaves(data), tree_leaves(counts), strict=True)
         if root != group.rank():
             return outputs
         return _mapped(outputs, lambda x: _of_count(*next(found), name))
