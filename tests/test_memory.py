@@ -559,6 +559,7 @@ def test_gradients_of_two_leaves_share_no_memory() -> None:
         lambda a, b: (a + b).sum(),
         lambda a, b: ((a + b) * weight).sum(),
         lambda a, b: (a - b + a).exp().sum(),
+        lambda a, b: ((a.view(1, 3) + b.view(1, 3)) * weight).sum(),  # one gradient, of which each gets a view
     ):
         a, b = (mt.masked_tensor([1.0, None, 3.0], requires_grad=True) for _ in range(2))
         loss(a, b).backward()
@@ -566,3 +567,11 @@ def test_gradients_of_two_leaves_share_no_memory() -> None:
         a.grad.mul_(2), a.grad.__setitem__(1, 7.0)  # type: ignore[union-attr]
         assert b.grad.tolist() == before  # type: ignore[union-attr]
         assert b.grad.sum().item() == pytest.approx(before[0] + before[2])  # type: ignore[union-attr]
+
+
+def test_the_gradient_of_a_leaf_that_nobody_else_holds_is_not_copied() -> None:
+    leaf = mt.masked_tensor(torch.rand(100, 1000), torch.rand(100, 1000) < 0.5).requires_grad_()
+    for view in (lambda x: x, lambda x: x.view(1000, 100), lambda x: x.t()[None]):
+        y, ones = view(leaf) * 2.0, torch.ones_like(view(leaf.detach()))
+        made = allocated(lambda y=y, ones=ones: torch.autograd.grad(y, leaf, ones))
+        assert made < 2.5 * 400_000  # the gradient with 0 outside the mask, and that of the product
