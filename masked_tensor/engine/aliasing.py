@@ -108,7 +108,10 @@ class Family:
         if self.buffer is None:
             with LOCK, normal(self.root.data):
                 if self.buffer is None:
-                    self.buffer = masks.laid_out(self.root.mask, self.root.data)
+                    root = self.root
+                    self.buffer = masks.laid_out(root.mask, root.data)
+                    if type(root.mask) is Tensor:  # of the root only the geometry is asked from now on
+                        self.root = Pair(root.data, masks.full(root.data.shape, root.mask.device, False))
         width = data.element_size()
         if width < self.unit:  # a real view of complex data: from now on each part has its own bool
             self.buffer = self.buffer.repeat_interleave(self.unit // width)
