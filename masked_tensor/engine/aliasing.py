@@ -147,12 +147,13 @@ class Family:
 
 
 class History:
-    """What a base and its views share under autograd: the views hold it, the base does so weakly."""
+    """What a base and its views share under autograd: views hold it and so their base, as in torch; it weakly."""
 
-    __slots__ = ("__weakref__", "base", "writes")
+    __slots__ = ("__weakref__", "_held", "base", "writes")
 
     def __init__(self, base: Any) -> None:
-        self.base = weakref.ref(base)
+        self._held = base
+        self.base = weakref.ref(base)  # torch swaps no tensor that is referred to weakly: one with views may not be
         self.writes = 0  #: counts writes that autograd recorded
 
 

@@ -122,7 +122,7 @@ def renew(view: MaskedTensor, recording: bool = True) -> None:
             raise disconnected(found[0], "reads a view whose base was written since it was taken")
         return
     if base is None:
-        raise unconnected("memory that it shares was written by another, and its base is gone or not known")
+        raise unconnected("memory that it shares was written by another, and its base is not known")
     if base.requires_grad:
         data = enter_to_view(base, True)[0].data if type(base) is MaskedTensor else base
         _Renew.apply(view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask)
