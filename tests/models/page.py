@@ -5,6 +5,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from . import image_page
+
 # Why a padded batch is not what its rows are; and what to do.
 REASONS = {
     "fnet": "mixes a whole row by a Fourier transform: with padding it is a hole",
@@ -52,7 +54,7 @@ def write(found: dict[str, dict[str, Any]], packed: dict[str, dict[str, Any]], p
     parts = [HEAD.format(versions=versions) + "\n".join(lines), _packed(found, packed)]
     for outcome, title in OUTCOMES.items():
         parts += [f"## {title[0].upper()}{title[1:]}", _listed(found, outcome)]
-    path.write_text("\n\n".join(parts) + "\n")
+    path.write_text("\n\n".join([*parts, image_page.section()]))
 
 
 def _packed(found: dict[str, dict[str, Any]], packed: dict[str, dict[str, Any]]) -> str:
