@@ -200,7 +200,7 @@ class _Enter(torch.autograd.Function):
                 f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
             )
         if ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
-            grad = grad.clone()
+            grad = masks.compact(grad).clone().expand(grad.shape)
         return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
 
 
