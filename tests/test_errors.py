@@ -741,6 +741,13 @@ def test_functional_forms() -> None:
         """reduction must be one of ['mean', 'none', 'sum'], got 'average'""",
     )
     refused(RuntimeError, lambda: mt.quantile(sparse(0, 2), 0.5), """quantile() input tensor must be non-empty""")
+    refused(
+        mt.UnsupportedOpError,
+        lambda: F.mse_loss(mt.masked_tensor([1.0, None]), ones(2), weight=ones(2)),
+        """\
+torch.nn.functional.mse_loss(weight=) would divide by the sum of all weights, those of holes included; use \
+masked_tensor.mse_loss(input, target, weight=weight)""",
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
