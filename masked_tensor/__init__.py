@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from . import functional
-from .api import comparison, hard, html, mesh, protocol, size, wrappers  # noqa: F401 (they register methods)
+from .api import (  # noqa: F401 (they register methods)
+    checkpoint,
+    comparison,
+    hard,
+    html,
+    mesh,
+    protocol,
+    size,
+    state_dicts,
+    wrappers,
+)
 from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence

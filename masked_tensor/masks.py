@@ -124,7 +124,9 @@ def on(mask: Tensor, device: torch.device) -> Tensor:
     """``mask`` on ``device``; of constant dimensions only one entry is copied.  From meta: nothing is valid yet."""
     if mask.device == device:
         return mask
-    return full(mask.shape, device, False) if mask.is_meta else compact(mask).to(device).expand(mask.shape)
+    if mask.is_meta:
+        return full(mask.shape, device, False) if type(mask) is Tensor else torch.zeros_like(mask, device=device)
+    return compact(mask).to(device).expand(mask.shape)
 
 
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:

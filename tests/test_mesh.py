@@ -78,6 +78,20 @@ def test_a_part_that_is_still_to_be_added(mesh: Any) -> None:
     assert whole(y) == (x.tolist(), (Partial(),))
 
 
+@pytest.mark.parametrize("reduction", ["sum", "product", "max", "min"])
+def test_a_hole_is_no_term(mesh: Any, reduction: str) -> None:
+    x = mt.as_masked_tensor(torch.where(VALID, DATA, torch.nan), VALID).requires_grad_()
+    whole = DTensor.from_local(x, mesh, [Partial(reduction)]).full_tensor()
+    assert whole.tolist() == x.tolist()
+    whole.sum().backward()
+    assert x.grad.filled(0).tolist() == VALID.double().tolist()
+
+
+def test_an_average_over_ranks_is_refused(mesh: Any) -> None:
+    with pytest.raises(mt.UnsupportedOpError, match=r"combined by \['avg'\]: give it Partial\('sum'\)"):
+        DTensor.from_local(mt.masked_tensor(DATA, VALID), mesh, [Partial("avg")])
+
+
 def test_only_those_on_a_mesh_have_placements(mesh: Any) -> None:
     plain, spread = mt.masked_tensor(DATA, VALID), mt.as_masked_tensor(distribute_tensor(DATA, mesh, [Shard(0)]), VALID)
     for name in ("redistribute", "to_local", "full_tensor", "placements", "device_mesh"):
@@ -136,6 +150,12 @@ def test_torch_may_be_asked_for_its_mesh_later() -> None:
         "assert 'masked' in DTensor.from_local.__name__"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_shards_of_different_length_and_terms_with_other_holes_on_two_ranks() -> None:
+    from .helpers.parallel import uneven
+
+    assert gathered(2, uneven) == [[], []]
 
 
 def test_tensor_parallelism_on_two_ranks_is_exact() -> None:

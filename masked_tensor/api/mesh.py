@@ -5,6 +5,7 @@ valid on all of it.  Where torch would put a masked tensor *into* a DTensor (``d
 ``DTensor.from_local``, which its tensor-parallel styles call) it is turned inside out.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -12,11 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import errors, masks
 from ..engine.doors import register_rule
+from ..engine.members import share
 from ..engine.ports import enter, leave
-from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..engine.tensor import MaskedTensor, equip, hold, pair_of
 from ..layouts import meshes
-from ..pair import Pair, Payload
+from ..pair import Pair, Payload, of
+from ..select import filled
+from ..shared.identity import identity
+from .modes import meaning
 
 
 def redistribute(
@@ -27,15 +33,30 @@ def redistribute(
     kwargs.pop("async_op", None)
     data: Any = pair.data
     data = data.redistribute(device_mesh, placements, **kwargs)
-    return leave(Pair(data, meshes.beside(pair.mask, data), pair.payload))
+    return share(leave(Pair(data, meshes.beside(pair.mask, data), pair.payload)), x)
 
 
 def to_local(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
-    """This rank's part of data and mask; of partial data, its terms under the whole mask."""
+    """This rank's part of data and mask, which are shared; of partial data, its terms under the whole mask."""
+    align(x)
     pair = enter(x, torch.is_grad_enabled())
     data: Any = pair.data
-    mask: Any = meshes.beside(pair.mask, data)
-    return leave(Pair(data.to_local(grad_placements=grad_placements), mask.to_local(), pair.payload))
+    mask: Any = pair.mask
+    part = leave(Pair(data.to_local(grad_placements=grad_placements), mask.to_local(), pair.payload))
+    return share(part, x)
+
+
+def align(x: MaskedTensor) -> None:
+    """Lays the mask out as the data is, for which ranks may have to ask each other; a part can be written by one alone.
+
+    So all of them have to call it.
+    """
+    pair = pair_of(x)
+    mask = meshes.beside(pair.mask, pair.data)
+    if mask is not pair.mask:
+        hold(x, Pair(pair.data, mask, pair.payload))
+    if x._family is not None:
+        x._family.cells(pair.data)
 
 
 def full_tensor(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
@@ -43,7 +64,16 @@ def full_tensor(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None
     pair = enter(x, torch.is_grad_enabled())
     data: Any = pair.data
     mask: Any = pair.mask
-    return leave(Pair(data.full_tensor(grad_placements=grad_placements), mask.full_tensor(), pair.payload))
+    whole = Pair(data.full_tensor(grad_placements=grad_placements), mask.full_tensor(), pair.payload)
+    return share(leave(whole), x)
+
+
+def distribute(x: Tensor, like: MaskedTensor) -> MaskedTensor:
+    """This rank's part of a whole that all ranks have, placed as ``like`` is; nothing is sent."""
+    pair = of(enter(x, False))
+    place: Any = pair_of(like).data
+    data = meshes.whole(pair.data, place.device_mesh, place.placements)
+    return leave(Pair(data, meshes.beside(pair.mask, data), pair.payload))
 
 
 def already_here(module: Any) -> None:
@@ -74,17 +104,46 @@ def _turned(make: Callable[..., Any], local: MaskedTensor, mesh: Any, placements
     pair = enter(local, torch.is_grad_enabled())
     if meshes.distributed(pair.data):  # a style that expects a DTensor or a part of one
         return redistribute(local, mesh, placements)
+    terms = {p.reduce_op for p in placements or () if p.is_partial()}
+    if terms:
+        pair = _terms(pair, terms)
     data = make(pair.data, mesh, placements, **kwargs)
     if kwargs.get("shape") is not None:
         kwargs |= {"stride": torch.empty(kwargs["shape"], device="meta").stride()}
     kwargs.pop("grad_placements", None)
     # Ranks may know of their masks, or of what is under them, different things: no rank relies on it.
-    mask = make(pair.mask.contiguous(), mesh, meshes.placements_of_mask(data.placements), **kwargs)
-    return leave(Pair(data, mask, Payload.ANY))
+    valid = pair.mask.contiguous() if not terms else pair.mask.to(torch.uint8)
+    mask = make(valid, mesh, meshes.placements_of_mask(data.placements, "max"), **kwargs)
+    mask = mask if not terms else masks.from_bytes(meshes.beside(mask, data))
+    return share(leave(Pair(data, mask, Payload.ANY)), local)
+
+
+def _terms(pair: Pair, reductions: set[str]) -> Pair:
+    """What ranks still have to add up (or multiply, or compare): a hole is no term, so it is what changes nothing."""
+    names = {"sum": "sum", "product": "prod", "max": "max", "min": "min"}
+    name = names.get(next(iter(reductions))) if len(reductions) == 1 else None
+    if name is None:
+        raise errors.UnsupportedOpError(
+            f"DTensor.from_local of a masked tensor whose terms are combined by {sorted(reductions)}: give it "
+            "Partial('sum') (or 'product', 'max', 'min'), and divide a sum by the number of ranks with a valid entry"
+        )
+    return Pair(filled(pair, identity(name, pair.data.dtype)), pair.mask)
+
+
+def _at_the_end(pad_tensor: Callable[..., Any]) -> Callable[..., Any]:
+    """Shards of different length are padded to one at their end, not at that of each row of what is valid."""
+
+    def padded(x: Any, *args: Any, **kwargs: Any) -> Any:
+        with meaning(padding="tensor"):
+            return pad_tensor(x, *args, **kwargs)
+
+    return padded
 
 
 def install(module: Any) -> None:
     """Has what torch makes DTensors of, if it is masked, become a masked tensor of DTensors."""
+    for user in ("_collective_utils", "placement_types"):
+        meshes.replace(sys.modules.get(f"{module.__name__}.{user}"), "pad_tensor", _at_the_end)
     kind = module.DTensor
     from_local, new = kind.from_local, kind.__new__
 

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import shares_memory
+from ..layouts import meshes
 from ..pair import Pair, Payload
 
 AS_IT_IS = nullcontext()
@@ -65,7 +65,7 @@ class Family:
     def __init__(self, root: Pair) -> None:
         self.root = root
         self.unit = root.data.element_size()  #: bytes of memory per bool of the buffer
-        self.offset = root.data.storage_offset() * self.unit  #: in bytes
+        self.offset = meshes.here(root.data).storage_offset() * self.unit  #: in bytes
         self.payload = root.payload
         self.buffer: Tensor | None = None
         self.version = 0  #: counts writes to validity or payload
@@ -77,9 +77,9 @@ class Family:
 
     def record(self) -> dict[str, Any]:
         """All there is to make the family again: for a pickle, which keeps the identity of what it is given."""
-        root = self.root.data
+        root, mask = meshes.here(self.root.data), meshes.mask_here(self.root.mask, self.root.data)
         self.kept |= {"size": tuple(root.shape), "stride": root.stride(), "start": root.storage_offset()}
-        self.kept |= {"dtype": root.dtype, "mask": masks.compact(self.root.mask), "payload": self.payload.value}
+        self.kept |= {"dtype": root.dtype, "mask": masks.compact(mask), "payload": self.payload.value}
         self.kept |= {"buffer": self.buffer, "unit": self.unit, "hard": self.hard}
         return self.kept
 
@@ -93,7 +93,7 @@ class Family:
             family.buffer, family.unit, family.hard = kept["buffer"], kept["unit"], kept["hard"]
             kept["family"], kept["memory"] = family, data
         made: Family = kept["family"]
-        if shares_memory(data, kept["memory"]):
+        if meshes.one_memory(data, kept["memory"]):
             return made
         return Family.of_record({k: v for k, v in kept.items() if k not in ("family", "memory")}, data)
 
@@ -105,13 +105,13 @@ class Family:
 
     def cells(self, data: Tensor) -> Tensor:
         """The bools of a member's memory; where an element is wider than the unit (complex), in one more dimension."""
+        data = meshes.here(data)
         if self.buffer is None:
             with LOCK, normal(self.root.data):
                 if self.buffer is None:
-                    root = self.root
-                    self.buffer = masks.laid_out(root.mask, root.data)
-                    if type(root.mask) is Tensor:  # of the root only the geometry is asked from now on
-                        self.root = Pair(root.data, masks.full(root.data.shape, root.mask.device, False))
+                    self.buffer = masks.laid_out(
+                        meshes.mask_here(self.root.mask, self.root.data), meshes.here(self.root.data)
+                    )
         width = data.element_size()
         if width < self.unit:  # a real view of complex data: from now on each part has its own bool
             self.buffer = self.buffer.repeat_interleave(self.unit // width)
@@ -135,7 +135,8 @@ class Family:
         """The validity of a member as it is now, for good."""
         with normal(data):
             live = self.live(data)
-            return live.clone() if 0 not in live.stride() else masks.compact(live).clone().expand(live.shape)
+            mask = live.clone() if 0 not in live.stride() else masks.compact(live).clone().expand(live.shape)
+            return mask if type(data) is Tensor else meshes.around(mask, data)
 
     def write(self, data: Tensor, mask: Tensor | bool) -> None:
         """Makes ``mask`` the validity of a member's memory."""
@@ -143,17 +144,17 @@ class Family:
         if isinstance(mask, bool):
             cells.fill_(mask)
         else:
+            mask = meshes.mask_here(mask, data)
             cells.copy_(mask.unsqueeze(-1) if self.joins(data) else mask)
 
 
 class History:
-    """What a base and its views share under autograd: views hold it and so their base, as in torch; it weakly."""
+    """What a base and its views share under autograd: the views hold it, the base does so weakly."""
 
-    __slots__ = ("__weakref__", "_held", "base", "writes")
+    __slots__ = ("__weakref__", "base", "writes")
 
     def __init__(self, base: Any) -> None:
-        self._held = base
-        self.base = weakref.ref(base)  # torch swaps no tensor that is referred to weakly: one with views may not be
+        self.base = weakref.ref(base)
         self.writes = 0  #: counts writes that autograd recorded
 
 

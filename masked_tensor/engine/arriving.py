@@ -8,11 +8,12 @@ from torch import distributed
 
 from .. import errors
 from ..compat import schema, tree_leaves
+from ..pair import Pair
 from .assigning import assign
 from .ports import enter
 from .settling import settle
 from .table import Entry
-from .tensor import MaskedTensor
+from .tensor import MaskedTensor, pair_of
 
 Base: Any = distributed.Work if distributed.is_available() else object
 
@@ -66,6 +67,8 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     def write() -> None:
         with torch.no_grad():
             for x, new in zip(targets, tree_leaves(arrival.pairs()), strict=True):
+                if x._lent:  # somebody else may see valid values where there are holes here
+                    new = Pair(torch.where(new.mask, new.data, pair_of(x).data), new.mask)
                 assign(x, new)
 
     work: Any = Arriving([distributed.Work.unbox(work) for work in arrival.works], write)

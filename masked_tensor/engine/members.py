@@ -8,6 +8,7 @@ import weakref
 import torch
 from torch import Tensor
 
+from ..layouts import meshes
 from ..pair import Pair, Payload
 from . import aliasing, inputs
 from .dispatcher import AUTOGRAD, BACKEND
@@ -44,6 +45,15 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
             base._views, base._born = weakref.ref(history), 0
         view._history = history
         view._born = base._born
+
+
+def share(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
+    """``made`` of ``base``, in one family with it if they share memory, as a detached alias does; else as hard."""
+    if base._packed is None and meshes.one_memory(made._pair.data, base._pair.data):
+        join(made, base, detached=True)
+    else:
+        stay_hard(base, made)
+    return made
 
 
 def _attend(x: MaskedTensor) -> None:

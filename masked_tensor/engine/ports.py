@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import errors, layouts, masks
 from ..compat import batched_gradient, transforming
+from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
@@ -122,7 +123,7 @@ def renew(view: MaskedTensor, recording: bool = True) -> None:
             raise disconnected(found[0], "reads a view whose base was written since it was taken")
         return
     if base is None:
-        raise unconnected("memory that it shares was written by another, and its base is not known")
+        raise unconnected("memory that it shares was written by another, and its base is gone or not known")
     if base.requires_grad:
         data = enter_to_view(base, True)[0].data if type(base) is MaskedTensor else base
         _Renew.apply(view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask)
@@ -138,8 +139,11 @@ def connect(view: MaskedTensor) -> None:
 
 def seen(data: Tensor, place: tuple[Any, ...]) -> Tensor:
     """``data`` at a place of its memory: itself, where that is all of it."""
-    whole = place == (data.shape, data.stride(), data.storage_offset())
-    return data if whole else data.as_strided(*place)
+    if place == (data.shape, data.stride(), data.storage_offset()):
+        return data
+    if meshes.distributed(data):
+        raise unconnected("it lies in parts on a device mesh")
+    return data.as_strided(*place)
 
 
 def seen_through(view: MaskedTensor, base: Tensor, start: Any) -> tuple[Any, ...]:
@@ -200,7 +204,7 @@ class _Enter(torch.autograd.Function):
                 f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
             )
         if ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
-            grad = masks.compact(grad).clone().expand(grad.shape)
+            grad = grad.clone()
         return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
 
 

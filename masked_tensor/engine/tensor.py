@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .. import errors, masks
 from ..compat import bypassed, has_tangent, ordinary, without_modes
+from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..rows import Packed
 from ..select import select
@@ -180,6 +181,8 @@ def wrap(pair: Pair) -> MaskedTensor:
     result._pair = pair
     if type(pair.mask) is not Tensor:
         hold(result, pair)
+    elif type(data) is not Tensor and meshes.distributed(data):  # a constant mask that a rule made
+        result._pair = Pair(data, meshes.beside(pair.mask, data), pair.payload)
     return result
 
 

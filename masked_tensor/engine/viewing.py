@@ -3,7 +3,7 @@
 from typing import Any
 
 from .. import layouts
-from ..compat import shares_memory
+from ..layouts import meshes
 from ..pair import Pair
 from . import settling
 from .members import join, stay_hard
@@ -34,7 +34,7 @@ def view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
 
 
 def _joined(x: MaskedTensor, base: MaskedTensor, detached: bool, live: bool) -> None:
-    if shares_memory(x._pair.data, base._pair.data):
+    if meshes.one_memory(x._pair.data, base._pair.data):
         join(x, base, detached)
         if live:
             x._seen = -1

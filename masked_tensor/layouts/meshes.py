@@ -7,10 +7,13 @@ can be a DTensor only if something else did.
 import importlib.util
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from ..compat import shares_memory
 
 NAME = "torch.distributed.tensor"
 
@@ -23,10 +26,13 @@ def distributed(x: Any) -> bool:
     return kind is not None and isinstance(x, kind)
 
 
-def placements_of_mask(placements: Sequence[Any]) -> list[Any]:
-    """Those of its data; a mask has no terms that are still to be added, so it is whole where the data is partial."""
-    replicate = sys.modules[NAME].Replicate
-    return [replicate() if p.is_partial() else p for p in placements]
+def placements_of_mask(placements: Sequence[Any], terms: str | None = None) -> list[Any]:
+    """Those of its data; a mask has no terms that are still to be added, so it is whole where the data is partial.
+
+    With ``terms`` it has, by that reduction: each rank knows of its own terms which are valid.
+    """
+    module = sys.modules[NAME]
+    return [(module.Partial(terms) if terms else module.Replicate()) if p.is_partial() else p for p in placements]
 
 
 def beside(mask: Tensor, data: Any) -> Tensor:
@@ -53,8 +59,14 @@ def beside(mask: Tensor, data: Any) -> Tensor:
         small = small.narrow(dim, 0, 1) if narrow else small
     module = sys.modules[NAME]
     wanted = [module.Replicate() if getattr(p, "dim", None) in _true(constant) else p for p in wanted]
-    whole: Tensor = module.distribute_tensor(small, data.device_mesh, wanted, src_data_rank=None)
-    return whole if not any(constant) else whole.expand(mask.shape)
+    made = whole(small, data.device_mesh, wanted)
+    return made if not any(constant) else made.expand(mask.shape)
+
+
+def whole(x: Tensor, mesh: Any, placements: Sequence[Any]) -> Tensor:
+    """The DTensor of an ``x`` that all ranks have: each takes its part, and nothing is sent."""
+    placed: Tensor = sys.modules[NAME].distribute_tensor(x, mesh, placements, src_data_rank=None)
+    return placed
 
 
 def _true(flags: list[bool]) -> list[int]:
@@ -66,8 +78,42 @@ def everywhere(x: Tensor, like: Any) -> Tensor:
     if not distributed(like):
         return x
     module = sys.modules[NAME]
-    whole: Tensor = module.DTensor.from_local(x, like.device_mesh, [module.Replicate()] * like.device_mesh.ndim)
-    return whole
+    placed: Tensor = module.DTensor.from_local(x, like.device_mesh, [module.Replicate()] * like.device_mesh.ndim)
+    return placed
+
+
+def here(x: Any) -> Tensor:
+    """The memory of ``x`` on this rank: of a DTensor its part (of partial data its terms), any other tensor itself.
+
+    Alias families are of memory, and each rank has its own.
+    """
+    if not distributed(x):
+        plain: Tensor = x
+        return plain
+    with torch.no_grad():
+        part: Tensor = x.to_local()
+    return part
+
+
+def one_memory(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors share memory on this rank."""
+    shared: bool = shares_memory(here(a), here(b))
+    return shared
+
+
+def mask_here(mask: Tensor, data: Any) -> Tensor:
+    """The part of ``mask`` that belongs to ``here(data)``."""
+    return here(beside(mask, data)) if distributed(data) else mask
+
+
+def around(mask: Tensor, data: Any) -> Tensor:
+    """The mask of ``data`` of which this rank's part is ``mask``: of the same kind, laid out in the same way."""
+    if not distributed(data):
+        return mask
+    made: Tensor = sys.modules[NAME].DTensor.from_local(
+        mask, data.device_mesh, placements_of_mask(data.placements), shape=data.shape, stride=data.stride()
+    )
+    return made
 
 
 def local(data: Any, mask: Any) -> tuple[Tensor, Tensor] | None:
@@ -84,6 +130,15 @@ def when_imported(name: str, act: Callable[[Any], None]) -> None:
         act(sys.modules[name])
     elif torch.distributed.is_available():
         sys.meta_path.insert(0, _Waiting(name, act))
+
+
+def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
+    """Has a function of torch be what ``make`` makes of it; of a torch that lacks it the own errors remain."""
+    function = getattr(owner, name, None)
+    if function is not None and not hasattr(function, "masks"):  # not twice, where a module has it from another
+        made: Any = wraps(function)(make(function))
+        made.masks = True
+        setattr(owner, name, made)
 
 
 class _Waiting:

@@ -40,7 +40,6 @@ from . import (
     pool,
     quantile,
     quantized,
-    quotient,
     random,
     recurrent,
     reduction,
@@ -62,7 +61,6 @@ from . import (
 
 FAMILIES = (
     pointwise,
-    quotient,
     activation,
     special,
     cross,

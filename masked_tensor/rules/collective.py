@@ -71,14 +71,22 @@ def _blocks(op: OpOverload, outputs: Any, inputs: Any) -> tuple[Callable[[Pair],
 def moved(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
     """broadcast, all_gather, scatter, gather, all_to_all, recv: into tensors that are all masked."""
     out, given = _blocks(op, outputs, args[0])
+    names = [a.name for a in schema(op).arguments][1:]
+    source = "broadcast" in schema(op).name and args[names.index("root_rank")] == _group(args, names).rank()
     sent = _mapped(outputs, lambda x: _bytes(x, out(x)))
     works = [_work(op(sent, *(_mapped(a, lambda x: _bytes(x, given(x))) for a in args)))]
 
     def arrived() -> Any:
         found = iter(tree_leaves(sent))
+        if source:  # it is not written, nor is what lies under its holes
+            return outputs
         return _mapped(outputs, lambda x: _pair(next(found), x))
 
     return Arrival(works, arrived)
+
+
+def _group(args: Sequence[Any], names: list[str]) -> Any:
+    return distributed.ProcessGroup.unbox(args[names.index("process_group")])
 
 
 def sent(op: OpOverload, tensors: Any, *args: Any) -> Any:
@@ -89,7 +97,7 @@ def sent(op: OpOverload, tensors: Any, *args: Any) -> Any:
 def reduced(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
     """all_reduce, reduce, reduce_scatter: over the ranks on which an entry is valid."""
     names = [a.name for a in schema(op).arguments][1:]
-    at, group = names.index("reduce_op"), distributed.ProcessGroup.unbox(args[names.index("process_group")])
+    at, group = names.index("reduce_op"), _group(args, names)
     reduction = args[at].op()
     name = next((k for k in _REDUCTIONS if reduction == getattr(distributed.ReduceOp, k)), None)
     if name is None:

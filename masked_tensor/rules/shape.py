@@ -94,8 +94,8 @@ def as_strided(
     offset = 0 if storage_offset is None else storage_offset - x.data.storage_offset()
     if offset < 0:
         raise RuntimeError(f"as_strided: storage_offset {storage_offset} is before the tensor's own memory")
-    memory = masks.laid_out(x.mask, x.data)
-    return Pair(op(x.data, size, stride, storage_offset), op(memory, size, stride, offset), x.payload)
+    data = op(x.data, size, stride, storage_offset)  # first: of what has no memory of its own torch refuses it
+    return Pair(data, op(masks.laid_out(x.mask, x.data), size, stride, offset), x.payload)
 
 
 def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: Pair | Tensor, dim: int = 0) -> Any:

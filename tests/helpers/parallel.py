@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Shard
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     PrepareModuleInput,
@@ -118,3 +118,27 @@ def sharded_and_parallel(rank: int, ranks: int) -> float:
     with mt.mean_over(group=mesh["data"]):
         loss = step(m, mt.as_masked_tensor(x[rows], valid[rows]), y[rows])
     return worst(m, loss, "block")
+
+
+def uneven(rank: int, ranks: int) -> list[str]:
+    """What is wrong with shards of different length, in which a row may end in a hole, and with terms."""
+    mesh = init_device_mesh("cpu", (ranks,))
+    values = torch.arange(15.0).view(5, 3)
+    wrong = []
+    for name, valid in {"last": values % 4 > 0, "row": values[:, :1] < 12, "column": values[:1] > 0}.items():
+        x = mt.as_masked_tensor(values.clone(), valid)
+        for placement in (Shard(0), Shard(1), Replicate()):
+            for given in (x, mt.as_masked_tensor(values.clone(), valid)):
+                y = distribute_tensor(given, mesh, [placement])
+                found = [y, y.redistribute(mesh, [Shard(1)]), y.redistribute(mesh, [Shard(0)]), y.detach() * 1]
+                wrong += [f"{name} {placement}" for z in found if z.full_tensor().tolist() != x.tolist()]
+    if values.tolist() != torch.arange(15.0).view(5, 3).tolist():
+        wrong.append("what was given was written")
+    terms = mt.as_masked_tensor(torch.tensor([[2.0, torch.nan, 3.0], [torch.nan, 5.0, 4.0]])[rank], EACH[rank])
+    for reduction, last in {"sum": 7.0, "product": 12.0, "max": 4.0, "min": 3.0}.items():
+        whole = DTensor.from_local(terms, mesh, [Partial(reduction)]).full_tensor()
+        wrong += [reduction] * (whole.tolist() != [2.0, 5.0, last])
+    return wrong
+
+
+EACH = torch.tensor([[True, False, True], [False, True, True]])

@@ -1,0 +1,97 @@
+"""Distributed checkpoints of masked tensors: on other ranks, in other placements, converted, and of whole models."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import distributed
+
+if not distributed.is_available():
+    pytest.skip("torch was built without torch.distributed", allow_module_level=True)
+
+from torch.distributed import checkpoint
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
+
+import masked_tensor as mt
+
+from .helpers.checkpoints import PLACEMENTS, given, read, written
+from .helpers.ranks import alone, gathered
+
+Found = tuple[str, list[dict[str, str]]]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Found:
+    folder = str(tmp_path_factory.mktemp("checkpoints"))
+    return folder, gathered(2, written, folder)
+
+
+@pytest.fixture(scope="module")
+def mesh() -> Iterator[Any]:
+    with alone() as mesh:
+        yield mesh
+
+
+def test_two_ranks_read_what_they_wrote(found: Found) -> None:
+    assert found[1] == [dict.fromkeys(found[1][0], "")] * 2
+
+
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_one_rank_reads_what_two_wrote(name: str, found: Found, mesh: Any) -> None:
+    assert read(f"{found[0]}/{name}", mesh, Shard(1))
+
+
+def test_it_becomes_one_file(found: Found) -> None:
+    whole = torch.load(f"{found[0]}/one.pt", weights_only=True)
+    assert whole["x"].tolist() == whole["deep"]["plain"].tolist() == given().tolist()
+
+
+def test_a_plain_tensor_cannot_receive_holes(found: Found, mesh: Any) -> None:
+    for target in (torch.zeros(5, 3), distribute_tensor(torch.zeros(5, 3), mesh, [Shard(0)])):
+        with pytest.raises(checkpoint.CheckpointException, match="cannot hold the mask"):
+            checkpoint.load({"x": target}, checkpoint_id=f"{found[0]}/rows")
+
+
+def test_a_masked_tensor_receives_plain_values(mesh: Any, tmp_path: Path) -> None:
+    checkpoint.save({"x": distribute_tensor(torch.ones(5, 3), mesh, [Shard(0)])}, checkpoint_id=tmp_path)
+    x = distribute_tensor(given(), mesh, [Shard(1)])
+    checkpoint.load({"x": x}, checkpoint_id=tmp_path)
+    assert x.full_tensor().tolist() == torch.ones(5, 3).tolist()
+
+
+def test_terms_that_are_still_to_be_added_are_refused(mesh: Any, tmp_path: Path) -> None:
+    x = DTensor.from_local(given(), mesh, [Partial()])
+    with pytest.raises(checkpoint.CheckpointException, match="partial placements"):
+        checkpoint.save({"x": x}, checkpoint_id=tmp_path)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:torch.distributed")  # of functions of its own that torch calls
+def test_of_tensors_without_memory_only_the_shape_is_asked(found: Found, mesh: Any) -> None:
+    state = {"x": distribute_tensor(given(), mesh, [Shard(0)]).to("meta")}
+    checkpoint.load(state, checkpoint_id=f"{found[0]}/columns")
+    assert state["x"].full_tensor().tolist() == given().tolist()
+
+
+def test_parts_and_views_share_validity(mesh: Any) -> None:
+    x = distribute_tensor(given(), mesh, [Replicate()])
+    hole = mt.as_masked_tensor(torch.full((3,), 99.0), [True, False, True])
+    for target in (x.to_local()[1], x.detach()[2], x.view(15)[9:12], x.redistribute(mesh, [Replicate()])[4]):
+        target.copy_(
+            hole if type(mt.get_data(target)) is torch.Tensor else distribute_tensor(hole, mesh, [Replicate()])
+        )
+    expected = given()
+    expected[1:] = hole
+    assert x.full_tensor().tolist() == expected.tolist()
+    with torch.no_grad():
+        x.full_tensor().fill_(1.0)
+    assert x.to_local().tolist() == torch.ones(5, 3).tolist()
+    local = given()
+    DTensor.from_local(local, mesh, [Shard(0)]).fill_(2.0)
+    assert local.tolist() == torch.full((5, 3), 2.0).tolist()
+    with pytest.raises(RuntimeError, match="not supported with DTensor"):
+        x.as_strided((2, 2), (1, 1))
+    tracked = distribute_tensor(given(), mesh, [Replicate()]).requires_grad_() * 1
+    with pytest.raises(RuntimeError, match="it lies in parts on a device mesh"):
+        tracked.view(15).mul_(2.0)
