@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
+from .. import masks
 from . import compressed, coo, strided
 from .positions import find, ravel
 
@@ -144,10 +145,10 @@ class _WithValues(torch.autograd.Function):
 
 
 def same_pattern(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors store the same positions in the same order (this compares indices)."""
+    """Whether two tensors store the same positions in the same order (compares indices that share no memory)."""
     if a.layout is not b.layout or a.shape != b.shape or of(a).stored(a).shape != of(b).stored(b).shape:
         return False
-    return all(i is j or torch.equal(i, j) for i, j in zip(of(a).indices(a), of(b).indices(b), strict=True))
+    return all(masks.same(i, j) or torch.equal(i, j) for i, j in zip(of(a).indices(a), of(b).indices(b), strict=True))
 
 
 def to(x: Tensor, dtype: torch.dtype) -> Tensor:

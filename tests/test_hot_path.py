@@ -1,0 +1,149 @@
+"""The hot path of every part never waits for the device: forward and backward at sizes beyond every tuning number.
+
+On a GPU (``python -m pytest -m cuda``) ``set_sync_debug_mode("error")`` makes a wait an error.  Without one the same
+programs run on the CPU, where an op that reads a value raises.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import masked_tensor as mt
+
+from .test_devices import NoReads, no_sync
+
+ROWS, WIDTH = 4100, 128  # more elements than any number of settings.py that decides by them
+
+
+def trained(*operations: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
+    """Each operation of a leaf, and the gradient of its sum."""
+
+    def run(x: Any) -> list[Any]:
+        leaf = x.detach().requires_grad_()
+        return [torch.autograd.grad(op(leaf).sum(), leaf)[0] for op in operations]
+
+    return run
+
+
+def norms(x: Any) -> list[Any]:
+    weight = torch.ones(WIDTH, device=x.device, requires_grad=True)
+    return trained(
+        lambda t: F.layer_norm(t, [WIDTH], weight),
+        lambda t: F.rms_norm(t, [WIDTH], weight),
+        lambda t: F.batch_norm(t, None, None, weight, weight, training=True),
+        lambda t: F.group_norm(t, 8, weight),
+        lambda t: F.instance_norm(t.view(41, 100, WIDTH)),
+    )(x)
+
+
+def attention(x: Any) -> list[Any]:
+    heads = x.view(41, 100, 4, 32).transpose(1, 2)
+    return trained(lambda t: F.scaled_dot_product_attention(t, t, t))(heads)
+
+
+def rows(x: Any) -> Any:
+    """Packed, which is where the lengths are read."""
+    valid = torch.arange(100, device=x.device) < torch.arange(60, 101, device=x.device)[:, None]
+    return mt.as_masked_tensor(x.get_data().nan_to_num().view(41, 100, WIDTH), valid[..., None]).packed()
+
+
+def packed_attention(x: Any) -> list[Any]:
+    layer = nn.TransformerEncoderLayer(WIDTH, 4, WIDTH, 0.0, batch_first=True).to(x.device)
+    loss = layer(x).square().mean()
+    loss.backward()
+    return [loss, *(p.grad for p in layer.parameters())]
+
+
+def stored(x: Any) -> Any:
+    index = torch.arange(4000, device=x.device)
+    indices, values = torch.stack((index // 40, index % 40)), x.get_data().nan_to_num().view(-1)[:4000]
+    return mt.as_masked_tensor(
+        torch.sparse_coo_tensor(indices, values, (100, 40), is_coalesced=True, check_invariants=False)
+    )
+
+
+def sparse(x: Any) -> list[Any]:
+    return [x + x, x * 2, torch.tanh(x), torch.where(x > 0, x, x)]
+
+
+def sparse_results(x: Any) -> list[Any]:
+    """These read by nature: how many entries a result stores depends on which are valid."""
+    return [torch.sum(x, 1), torch.mean(x, 0), torch.amax(x, 0), torch.softmax(x, 1)]
+
+
+HOT: dict[str, Callable[[Any], Any]] = {
+    "pointwise": trained(lambda t: t + t, lambda t: t * t, torch.exp, torch.relu, lambda t: torch.where(t > 0, t, 0.5)),
+    "reductions": trained(*(
+        lambda t, name=name, dim=dim: getattr(torch, name)(t, dim)
+        for name in ("sum", "mean", "amax", "prod", "var", "logsumexp") for dim in (0, 1)
+    )),
+    "softmax": trained(lambda t: t.softmax(-1), lambda t: t.log_softmax(0)),
+    "norms": norms,
+    "attention": attention,
+    "packed attention": packed_attention,
+    "sparse": sparse,
+    "matmul": trained(lambda t: t @ t.t()[:, :64], lambda t: F.linear(t, torch.ones(8, WIDTH, device=t.device))),
+    "losses": trained(lambda t: F.mse_loss(t, t.detach() * 2), lambda t: F.cross_entropy(t, t.detach().argmax(-1))),
+}  # fmt: skip
+
+
+MADE: dict[str, Callable[[Any], Any]] = {"packed attention": rows, "sparse": stored}  #: of the example, before
+
+
+def example(name: str, device: str) -> Any:
+    torch.manual_seed(0)
+    data, mask = torch.randn(ROWS, WIDTH), torch.rand(ROWS, WIDTH) < 0.7
+    x = mt.as_masked_tensor(data.masked_fill(~mask, torch.nan).to(device), mask.to(device))
+    return MADE.get(name, lambda x: x)(x)
+
+
+@pytest.mark.parametrize("name", HOT)
+def test_the_hot_path_reads_nothing(name: str) -> None:
+    x = example(name, "cpu")
+    HOT[name](x)  # makes the constants that are made once
+    with NoReads():
+        HOT[name](x)
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("name", HOT)
+def test_the_hot_path_never_waits(name: str) -> None:
+    x = example(name, "cuda")
+    HOT[name](x)
+    with no_sync("cuda", allowed=False):
+        results = HOT[name](x)
+    for result in results:
+        values = result.to_dense() if result.is_sparse else result
+        assert (values.filled(0) if mt.is_masked_tensor(values) else values).isfinite().all()
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_compiled_step_never_waits(packed: bool) -> None:
+    model = nn.Sequential(nn.Linear(WIDTH, 64), nn.GELU(), nn.LayerNorm(64), nn.Linear(64, 8)).cuda()
+    x = example("compiled", "cuda").view(41, 100, WIDTH)
+    if packed:
+        lengths = torch.arange(60, 101, device="cuda")[:, None]
+        x = mt.as_masked_tensor(x.filled(0), (torch.arange(100, device="cuda") < lengths)[..., None])
+    step = torch.compile(lambda t: model(t).square().mean(), fullgraph=True)
+    for _ in range(2):
+        step(x).backward()
+    with no_sync("cuda", allowed=False):
+        step(x).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_sparse_results_are_those_of_the_cpu() -> None:
+    for ours, expected in zip(
+        sparse_results(example("sparse", "cuda")), sparse_results(example("sparse", "cpu")), strict=True
+    ):
+        for hole in (0.0, 1.0):
+            torch.testing.assert_close(ours.filled(hole).cpu(), expected.filled(hole))
