@@ -117,12 +117,12 @@ def bypassed() -> bool:
     found = sum(t.key() in _DIFFERENTIATES for t in get_interpreter_stack() or ())
     frame = inspect.currentframe()
     while frame is not None:
-        found -= _code(frame) in _LEVELS
+        found -= code_of(frame) in _LEVELS
         frame = frame.f_back
     return found < 0
 
 
-def _code(frame: FrameType) -> CodeType:
+def code_of(frame: FrameType) -> CodeType:
     """The code that a frame runs; where Dynamo runs another function's code step by step, that code."""
     code = frame.f_code
     if code.co_name == "run" and frame.f_globals.get("__name__") == "torch._dynamo.symbolic_convert":
@@ -210,6 +210,7 @@ __all__ = [
     "batched_gradient",
     "bind_checkpoints",
     "bypassed",
+    "code_of",
     "compare_with",
     "current_node",
     "default_device",

@@ -73,9 +73,10 @@ def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
 
 
 def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex) -> None:
-    """Writes ``data`` filled outside ``mask`` into ``out``, of the same shape: for loops over real CPU tensors."""
+    """Writes ``data`` filled outside ``mask`` into ``out``, of the same shape: ``data`` itself, or other memory."""
     wide = BITS[data.dtype.itemsize]
-    _select_bits(data.view(wide), mask, fill_bits(fill, data.dtype), out.view(wide))
+    bits = data.view(wide)
+    _select_bits(bits, mask, fill_bits(fill, data.dtype), bits if out is data else out.view(wide))
 
 
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
@@ -103,9 +104,9 @@ def _bits_of(fill: complex | str, dtype: torch.dtype) -> int:
 
 def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
     """``out = where(mask, bits, fill)`` for integers, without a branch; in chunks when mask and data are large."""
-    small = masks.compact(mask).view(torch.uint8)
+    small, apart = masks.compact(mask).view(torch.uint8), out is not bits
     if small.numel() <= settings.CHUNK:
-        _select_chunk(bits, small, fill, out)
+        _select_chunk(bits, small, fill, out, apart)
         return
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
         bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), settings.CHUNK
@@ -113,12 +114,15 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
         step = max(1, settings.CHUNK * bits.shape[0] // max(1, bits.numel()))
         small = small.expand(bits.shape[0], *small.shape[1:])
     for b, m, o in zip(bits.split(step), small.split(step), out.split(step), strict=True):
-        _select_chunk(b, m, fill, o)
+        _select_chunk(b, m, fill, o, apart)
 
 
-def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
-    """``mask`` is 0 or 1, in bytes; in the ways that cost least."""
-    if bits.dtype is torch.int64:
+def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor, apart: bool) -> None:
+    """``mask`` is 0 or 1, in bytes; in the ways that cost least.  ``apart``: ``out`` is other memory than ``bits``."""
+    if fill == 0 and apart and mask.numel() == bits.numel():  # in one buffer: it stays nearest
+        out.copy_(mask)
+        out.neg_().bitwise_and_(bits) if bits.dtype is torch.int64 else out.mul_(bits)
+    elif bits.dtype is torch.int64:
         mask = mask.to(torch.int64).neg()
         if fill == 0:
             torch.bitwise_and(bits, mask, out=out)

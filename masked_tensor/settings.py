@@ -99,15 +99,15 @@ SMALL_OTHER = 2048
 #: From here on a tracked fill is an ``autograd.Function`` of its own, whose backward works on bits; below it is torch's
 #: ``where``.  On ``(x * y).sum()`` and its backward: a fifth cheaper at 16 to 4096, even at 32 thousand.
 RECORDED = 1 << 12
-#: Per step of a fill, a sort or a reduction: what a step uses stays in cache.  On a fill of 4 million: a quarter of it
-#: costs 1.4 times as much, four times of it 0.8.
-CHUNK = 1 << 17
+#: Per step of a fill, a sort or a reduction: what a step uses stays in cache.  On ``sum``, ``amax`` and ``prod`` of 16
+#: million: half of it costs 1.2 to 1.4 times as much, twice of it between 0.9 and 1.35.
+CHUNK = 1 << 18
 #: From here on a reduction fills and reduces in steps: smaller copies stay in cache by themselves.  On ``sum(1)`` in
 #: rows of 64: even at 2 million; it saves the memory of the copy, which this does not show.
 LARGE = 1 << 19
-#: Per step of a loop with several buffers.  On softmax of 4 million in rows of 64: a quarter of it costs 1.25 times as
-#: much, four times of it 0.9.
-PIECE = 1 << 16
+#: Per step of a loop with several buffers.  On the norms of 2 million, forward and backward: a quarter of it costs 1.2
+#: to 1.5 times as much, twice of it between 0.9 and 1.6.
+PIECE = 1 << 17
 #: The pieces of such a loop are made of stretches of memory at least so long.  On ``layer_norm``, contiguous: no
 #: difference between 32 and 512; it is for strided data.
 STRETCH = 128

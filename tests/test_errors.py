@@ -582,15 +582,11 @@ def test_writing() -> None:
         lambda: torch.add(masked(2), 1, out=masked(3)),
         """out has shape [3] but the result has shape [2]; a masked out= is not resized, give one of the result's shape""",
     )
-    base = masked(2, 2, requires_grad=True) * 1
-    view = base.view(4)[1:]
-    other = base.view(4)[:3]
-    del base
-    other.mul_(2)
+    parts = torch.view_as_real(masked(2, 2, requires_grad=True, dtype=torch.complex64) * 1)
     refused(
         RuntimeError,
-        lambda: view * 2,
-        """a gradient through this view of a masked tensor would be lost: memory that it shares was written by another, and its base is gone or not known; assign through the base (base[index] = value), take the view again, work on a clone, or write under torch.no_grad()""",
+        lambda: parts[0].mul_(2),
+        """a gradient through this view of a masked tensor would be lost: it reads its base as another dtype; assign through the base (base[index] = value), take the view again, work on a clone, or write under torch.no_grad()""",
     )
 
 
@@ -745,6 +741,13 @@ def test_functional_forms() -> None:
         """reduction must be one of ['mean', 'none', 'sum'], got 'average'""",
     )
     refused(RuntimeError, lambda: mt.quantile(sparse(0, 2), 0.5), """quantile() input tensor must be non-empty""")
+    refused(
+        mt.UnsupportedOpError,
+        lambda: F.mse_loss(mt.masked_tensor([1.0, None]), ones(2), weight=ones(2)),
+        """\
+torch.nn.functional.mse_loss(weight=) would divide by the sum of all weights, those of holes included; use \
+masked_tensor.mse_loss(input, target, weight=weight)""",
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")

@@ -97,7 +97,7 @@ PRIVATE = {
     "api/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
     "engine/dispatcher.py": """
-        ._cdata ._use_count torch._C._storage_Use_Count
+        ._cdata ._base ._use_count torch._C._storage_Use_Count
         torch.Tensor._make_wrapper_subclass torch._C._set_throw_on_mutable_data_ptr
         torch._C.DispatchKey torch._C.DispatchKeySet
         torch._C._ExcludeDispatchKeyGuard torch._C._disabled_torch_function_impl torch._C._dispatch_has_kernel

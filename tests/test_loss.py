@@ -324,3 +324,36 @@ def test_a_sample_without_a_batch_has_a_target_of_one_entry() -> None:
 
 
 test_law = laws("loss")
+
+
+@pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
+@pytest.mark.parametrize("name", ["mse_loss", "l1_loss"])
+@pytest.mark.parametrize("valid", [[True, False, True, True], [True] * 4, [False] * 4], ids=["holes", "all", "nothing"])
+def test_weights_that_count(name: str, reduction: str, valid: list[bool]) -> None:
+    """A weighted loss is that of the entries that are valid alone, its gradients too; a mean divides by their weights.
+
+    The three operands hide what is not valid from each other, whichever of them has the hole.
+    """
+    mask = torch.tensor(valid)
+    data = torch.rand(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    alone = [row[mask].requires_grad_() for row in data]
+    expected = getattr(F, name)(alone[0], alone[1], weight=alone[2], reduction=reduction)
+    for place in range(3):
+        leaves = [row.masked_fill(~mask, NAN).requires_grad_() for row in data]
+        operands = [mt.as_masked_tensor(x, mask) if i == place else x for i, x in enumerate(leaves)]
+        loss = getattr(mt, name)(operands[0], operands[1], weight=operands[2], reduction=reduction)
+        assert mt.is_masked_tensor(loss)
+        if mask.any():
+            torch.testing.assert_close(loss.compressed().reshape(expected.shape), expected)
+        else:
+            assert not loss.get_mask().any()
+        ours = torch.autograd.grad(loss.sum(), leaves)
+        theirs = torch.autograd.grad(expected.sum(), alone, retain_graph=True)
+        for a, e in zip(ours, theirs, strict=True):
+            assert not a[~mask].any()
+            torch.testing.assert_close(a[mask], e)
+    plain = getattr(mt, name)(*data[:2], weight=data[2], mask=mask, reduction=reduction, fill_value=-1.0)
+    if reduction == "none":
+        torch.testing.assert_close(plain[mask], expected)
+    else:
+        torch.testing.assert_close(plain.item(), expected.item() if mask.any() else -1.0)

@@ -157,6 +157,41 @@ def test_vmap_decomposes_to_the_same_rules():
 test_law = laws("matmul")
 
 
+# --------------------------------------------------------------------------------------- products that need every term
+
+
+def needs(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Where the valid entries of a row and of a column are in the same places, and there are any."""
+    return torch.stack([torch.stack([(r == c).all() & r.any() for c in b.mT]) for r in a])
+
+
+MASKS = {
+    "random": lambda: torch.rand(6, 5) > 0.3,
+    "rows": lambda: (torch.arange(6) % 3 > 0)[:, None].expand(6, 5),
+    "columns": lambda: (torch.arange(5) < 3).expand(6, 5),
+    "all": lambda: torch.ones(()).bool().expand(6, 5),
+    "none": lambda: torch.zeros(()).bool().expand(6, 5),
+}
+
+
+@pytest.mark.parametrize("second", MASKS)
+@pytest.mark.parametrize("first", MASKS)
+def test_with_every_term(first: str, second: str) -> None:
+    """Every valid entry needs its partner; two holes that meet are no term.  Plain and sparse operands, too."""
+    torch.manual_seed(0)
+    a, b = MASKS[first](), MASKS[second]().mT
+    x, y = mt.as_masked_tensor(torch.randn(6, 5), a), mt.as_masked_tensor(torch.randn(5, 6), b)
+    whole = torch.ones(5, 6).bool()
+    with mt.meaning(product="all"):
+        assert torch.equal((x @ y).get_mask(), needs(a, b))
+        assert torch.equal(F.linear(x, y.mT).get_mask(), needs(a, b))
+        assert torch.equal(torch.einsum("ik,kj->ij", x, y).get_mask(), needs(a, b))
+        assert torch.equal((x @ torch.randn(5, 6)).get_mask(), needs(a, whole))
+        sparse = mt.as_masked_tensor(torch.randn(6, 5).masked_fill(~a, 0).to_sparse())
+        assert torch.equal((sparse @ y).get_mask(), needs(a, b))
+        assert torch.equal((sparse @ torch.randn(5, 6)).get_mask(), needs(a, whole))
+
+
 # ----------------------------------------------------------------------------------------------------- grouped products
 
 

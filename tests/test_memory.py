@@ -6,6 +6,7 @@ import io
 import pickle
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from functools import cache
 from multiprocessing.reduction import ForkingPickler
@@ -477,6 +478,45 @@ def test_a_tracked_write_keeps_what_it_writes() -> None:
     assert w.grad.tolist() == [2 * sum(range(20))] * 2000
 
 
+def test_a_tracked_write_saves_no_mask() -> None:
+    """What was valid before a write is not kept for backward, of what was written only that all of it is valid."""
+    w = torch.ones(2000, requires_grad=True)
+    x = mt.masked_tensor(torch.zeros(20, 2000), torch.arange(2000) % 3 == 0)
+    saved: dict[int, int] = {}
+
+    def pack(t: torch.Tensor) -> torch.Tensor:
+        saved[t.untyped_storage().data_ptr()] = t.untyped_storage().nbytes()
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        for i in range(5):
+            x[i] = w * i
+    assert sum(saved.values()) < 100
+    x.sum().backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [sum(range(5))] * 2000
+
+
+def test_gradients_of_what_was_there_before_a_write_keep_its_holes() -> None:
+    """The gradient that goes on through writes is added to another use's: nothing is lost, holes stay 0."""
+    x = mt.masked_tensor(torch.ones(3, 4), torch.arange(4) % 2 == 0).requires_grad_()
+    y = x * 2
+    z = y * 3
+    y[0] = torch.full((4,), 5.0, requires_grad=True)
+    (y.sum() + z.sum()).backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[6.0, None, 6.0, None], [8.0, None, 8.0, None], [8.0, None, 8.0, None]]
+
+
+def test_a_mask_that_was_written_is_not_kept() -> None:
+    x = mt.masked_tensor(torch.zeros(4, 5), torch.rand(4, 5) < 0.5)
+    first = weakref.ref(pair_of(x).mask)
+    x[0] = 1.0
+    assert x.count() >= 5
+    assert first() is None
+    assert pickle.loads(pickle.dumps([x, x[1:]]))[1].tolist() == x[1:].tolist()
+
+
 def test_repr_allocates_little() -> None:
     x = mt.masked_tensor(torch.zeros(1000, 1000), torch.rand(1000, 1000) < 0.5)
     assert allocated(lambda: repr(x)) < 1_000_000
@@ -559,6 +599,7 @@ def test_gradients_of_two_leaves_share_no_memory() -> None:
         lambda a, b: (a + b).sum(),
         lambda a, b: ((a + b) * weight).sum(),
         lambda a, b: (a - b + a).exp().sum(),
+        lambda a, b: ((a.view(1, 3) + b.view(1, 3)) * weight).sum(),  # one gradient, of which each gets a view
     ):
         a, b = (mt.masked_tensor([1.0, None, 3.0], requires_grad=True) for _ in range(2))
         loss(a, b).backward()
@@ -566,3 +607,11 @@ def test_gradients_of_two_leaves_share_no_memory() -> None:
         a.grad.mul_(2), a.grad.__setitem__(1, 7.0)  # type: ignore[union-attr]
         assert b.grad.tolist() == before  # type: ignore[union-attr]
         assert b.grad.sum().item() == pytest.approx(before[0] + before[2])  # type: ignore[union-attr]
+
+
+def test_the_gradient_of_a_leaf_that_nobody_else_holds_is_not_copied() -> None:
+    leaf = mt.masked_tensor(torch.rand(100, 1000), torch.rand(100, 1000) < 0.5).requires_grad_()
+    for view in (lambda x: x, lambda x: x.view(1000, 100), lambda x: x.t()[None]):
+        y, ones = view(leaf) * 2.0, torch.ones_like(view(leaf.detach()))
+        made = allocated(lambda y=y, ones=ones: torch.autograd.grad(y, leaf, ones))
+        assert made < 2.5 * 400_000  # the gradient with 0 outside the mask, and that of the product

@@ -76,3 +76,12 @@ def test_new_lengths_take_no_new_graph() -> None:
         for p, grad in zip(model.parameters(), ours, strict=True):
             torch.testing.assert_close(grad, p.grad)
     assert counter.frame_count <= 3
+
+
+def test_what_lies_in_holes_within_rows_stays_out_of_graphs() -> None:
+    data = torch.tensor([[[1.0, torch.nan], [2.0, 3.0]], [[torch.inf, 5.0], [torch.nan, torch.nan]]])
+    x = mt.as_masked_tensor(data, data.isfinite()).packed()
+    weight = torch.randn(2, 3)
+    for function in (lambda x: x @ weight, lambda x: (x * 2).mean(), lambda x: torch.layer_norm(x, (2,))):
+        compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+        torch.testing.assert_close(compiled(x).filled(0), function(x).filled(0))

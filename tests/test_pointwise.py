@@ -97,22 +97,6 @@ def test_an_infinite_alpha_does_not_reach_a_hole() -> None:
     assert x.grad.filled(9.0).tolist() == [1.0, 9.0, 1.0]
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_integers_are_not_divided_by_what_lies_under_the_mask(dtype: torch.dtype) -> None:
-    x = mt.masked_tensor(torch.tensor([7, 1, 9]), MASK).to(dtype)
-    y = mt.masked_tensor(torch.tensor([2, 0, 4]), MASK).to(dtype)
-    for op in (torch.floor_divide, torch.remainder, torch.fmod):
-        assert op(x, y).tolist()[1] is None
-    assert (x // y).tolist() == [3, None, 2]
-    assert (x % y).tolist() == [1, None, 1]
-    assert torch.div(x, y, rounding_mode="trunc").tolist() == [3, None, 2]
-    x //= y
-    assert x.tolist() == [3, None, 2]
-    assert (100 // y).tolist() == [50, None, 25]
-    least = torch.iinfo(dtype).min
-    assert (wrapped([8, least, 8], dtype=dtype) // wrapped([2, -1 if least else 0, 2], dtype=dtype)).count() == 2
-
-
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_low_precision(dtype: torch.dtype) -> None:
     x = wrapped([0.5, NAN, 2.0], dtype=dtype).requires_grad_()

@@ -52,7 +52,8 @@ def meaning(
       valid fraction of its window.  See :func:`convolution_validity`.
     - ``product``: how many valid terms an output of a product needs (linear layers, matrix products, the channels of a
       convolution, the input of a recurrent layer, queries, keys and values of attention): ``"any"`` (the default) or
-      ``"all"``.  With ``"all"``, features that were concatenated with a plain tensor stay holes in padding.
+      ``"all"``: every valid entry needs its partner, too.  With ``"all"``, features that were concatenated with a plain
+      tensor stay holes in padding.  Two holes that meet are no term: attention does not miss what padding hides.
     - ``padding``: where ``F.pad`` attaches what it adds: ``"row"`` (the default), at each row's own end, as if the row
       had been padded alone; or ``"tensor"``, at the end of the tensor, behind the holes of a short row.  A row that
       has nothing valid stays so.

@@ -94,7 +94,7 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     """``x[key] = value``: what is written becomes valid; ``x[key] = None`` makes holes."""
     if value is None:
         value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
-    positions = all(type(k) in POSITIONS for k in (key if type(key) is tuple else (key,)))
+    positions = type(key) in POSITIONS or (type(key) is tuple and all(type(k) in POSITIONS for k in key))
     if not positions and not isinstance(value, Tensor):
         value = pair_of(x).data.new_tensor(value)  # of a number under a condition torch 2.15 makes masked_fill_
     settle(x)  # a packed tensor, and a view of one, become strided

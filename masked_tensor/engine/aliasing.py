@@ -109,9 +109,10 @@ class Family:
         if self.buffer is None:
             with LOCK, normal(self.root.data):
                 if self.buffer is None:
-                    self.buffer = masks.laid_out(
-                        meshes.mask_here(self.root.mask, self.root.data), meshes.here(self.root.data)
-                    )
+                    root = self.root
+                    self.buffer = masks.laid_out(meshes.mask_here(root.mask, root.data), meshes.here(root.data))
+                    if type(root.mask) is Tensor:  # of the root only the geometry is asked from now on
+                        self.root = Pair(root.data, masks.full(root.data.shape, root.mask.device, False))
         width = data.element_size()
         if width < self.unit:  # a real view of complex data: from now on each part has its own bool
             self.buffer = self.buffer.repeat_interleave(self.unit // width)
@@ -149,12 +150,13 @@ class Family:
 
 
 class History:
-    """What a base and its views share under autograd: the views hold it, the base does so weakly."""
+    """What a base and its views share under autograd: views hold it and so their base, as in torch; it weakly."""
 
-    __slots__ = ("__weakref__", "base", "writes")
+    __slots__ = ("__weakref__", "_held", "base", "writes")
 
     def __init__(self, base: Any) -> None:
-        self.base = weakref.ref(base)
+        self._held = base
+        self.base = weakref.ref(base)  # torch swaps no tensor that is referred to weakly: one with views may not be
         self.writes = 0  #: counts writes that autograd recorded
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import masks
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..select import select
@@ -40,13 +41,12 @@ def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
     if base is not None and type(base) is not MaskedTensor:
         return _into_plain(target, new, base)
     through = None if base is None or base is target else _geometry(target, base)
-    before = pair_of(target).mask
     result: MaskedTensor = _Assign.apply(target, new.data, new.mask, new.payload)
     if type(history) is aliasing.History:
         history.writes += 1
         target._born = history.writes
         if through is not None and base is not None:
-            _Through.apply(base, new.data, new.mask, before, through)
+            _Through.apply(base, new.data, new.mask, through)
             base._born = history.writes
     return result
 
@@ -127,32 +127,31 @@ class _Assign(torch.autograd.Function):
 
 
 class _Through(torch.autograd.Function):
-    """The base of a view into which ``data`` was written: the gradient of the part is that of ``data``."""
+    """The base of a view into which ``data`` was written: the gradient of the part is that of ``data``.
+
+    What was valid before is not kept: the gradient that goes on is valid everywhere, 0 in the part and at holes, and
+    takes the mask of whatever it is added to or arrives at.  So a loop that fills rows keeps what it writes.
+    """
 
     @staticmethod
-    def forward(
-        ctx: Any, base: MaskedTensor, data: Tensor, mask: Tensor, before: Tensor, through: tuple[Any, ...]
-    ) -> MaskedTensor:
-        ctx.save_for_backward(mask, before)
+    def forward(ctx: Any, base: MaskedTensor, data: Tensor, mask: Tensor, through: tuple[Any, ...]) -> MaskedTensor:
+        ctx.save_for_backward(mask)
         ctx.mark_dirty(base)
         ctx.dtype, ctx.through = data.dtype, through
         return base
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
-        mask, before = ctx.saved_tensors
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        (mask,) = ctx.saved_tensors
         whole = plain_gradient(grad, None)
         stride, place = ctx.through
         rest = whole.new_empty_strided(whole.shape, stride).copy_(whole)
         part = rest.as_strided(*place)
         ours = select(part, mask, 0).to(ctx.dtype)
         part.zero_()
-        if type(grad) is not MaskedTensor:
-            return rest, ours, None, None, None
-        valid = pair_of(grad).mask
-        valid = torch.empty_strided(valid.shape, stride, dtype=torch.bool, device=valid.device).copy_(valid)
-        valid.as_strided(*place).copy_(before)
-        return leave(Pair(rest, valid, Payload.ZERO)), ours, None, None, None
+        if type(grad) is MaskedTensor:
+            return leave(Pair(rest, masks.full(rest.shape, rest.device), Payload.ZERO)), ours, None, None
+        return rest, ours, None, None
 
 
 MASKED.update(nodes_of(_Assign, _Through))

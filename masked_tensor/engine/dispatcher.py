@@ -88,8 +88,15 @@ def held_elsewhere(x: Tensor) -> bool:
     """Whether something else than the caller holds a gradient that autograd has just handed over, or its memory."""
     if type(x) is not Tensor or x.layout is not torch.strided:
         return False
-    uses: int = x._use_count()  # type: ignore[attr-defined]  # not in the stub
-    return uses > 1 or torch._C._storage_Use_Count(x.untyped_storage()._cdata) > 2
+    base, holders = x._base, 2
+    if base is not None and _uses(base) == 2:  # what a view was taken of, held by the view and, to ask it, here
+        holders += 1
+    return _uses(x) > 1 or torch._C._storage_Use_Count(x.untyped_storage()._cdata) > holders
+
+
+def _uses(x: Tensor) -> int:
+    count: int = x._use_count()  # type: ignore[attr-defined]  # not in the stub
+    return count
 
 
 # -------------------------------------------------------------------------------------------------------------- vmap

@@ -123,7 +123,7 @@ def renew(view: MaskedTensor, recording: bool = True) -> None:
             raise disconnected(found[0], "reads a view whose base was written since it was taken")
         return
     if base is None:
-        raise unconnected("memory that it shares was written by another, and its base is gone or not known")
+        raise unconnected("memory that it shares was written by another, and its base is not known")
     if base.requires_grad:
         data = enter_to_view(base, True)[0].data if type(base) is MaskedTensor else base
         _Renew.apply(view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask)
@@ -204,7 +204,7 @@ class _Enter(torch.autograd.Function):
                 f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
             )
         if ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
-            grad = grad.clone()
+            grad = masks.compact(grad).clone().expand(grad.shape)
         return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
 
 

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from .. import errors, rows
 from ..compat import without_modes
+from ..pair import Payload
+from ..select import select
 
 
 class Copy(enum.Enum):
@@ -29,7 +31,8 @@ def parts(x: Any) -> tuple[Tensor, Tensor]:
     if kept is None or kept[0] is not x._packed or kept[1]._version != kept[3]:
         with without_modes():
             pair = rows.spread(x._packed)
-            data = pair.data.contiguous()  # as the strides of a packed tensor say
+            data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
+            data = data.contiguous()  # as the strides of a packed tensor say
             kept = x._parts = x._packed, data, pair.mask.view(torch.uint8), data._version
     return kept[1], kept[2]
 

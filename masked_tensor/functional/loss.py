@@ -25,17 +25,21 @@ NAN = float("nan")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 
 
-def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
+def mse_loss(
+    input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
+) -> Tensor:
     """``(input - target) ** 2`` over the valid elements.
 
     Args:
         input, target: floating tensors of one shape, plain or masked.
+        weight: one for each element; it multiplies, and a mean divides by the sum of those of the valid elements.
         reduction: ``"mean"`` divides by the number of valid elements, ``"sum"`` does not, ``"none"`` keeps the shape.
         mask, target_mask: of the input and of the target; bool, True = valid, any layout, broadcastable.
         fill_value: the value of a loss of which nothing is valid (else NaN for ``"mean"`` and 0 for ``"sum"``).
 
-    Every loss here takes these; a MaskedTensor gives a masked loss, which is masked out if nothing is valid.  Sparse
-    operands have one shape, to which strided ones broadcast: what nobody stores counts as zero, and is only counted.
+    Every loss here takes these but the weight; a MaskedTensor gives a masked loss, which is masked out if nothing is
+    valid.  Sparse operands have one shape, to which strided ones broadcast: what nobody stores counts as zero, and is
+    only counted; a weight needs strided ones.
 
     Raises TypeError for another keyword, ValueError for another ``reduction``, and UnsupportedOpError for a
     sparse result that would be dense.
@@ -44,10 +48,12 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **maskin
     >>> mt.mse_loss(torch.zeros(2), target, target_mask=~target.isnan())
     tensor(1.)
     """
-    return loss(aten.mse_loss.default, input, target, reduction, masking)
+    return weighted(aten.mse_loss.default, input, target, weight, reduction, masking)
 
 
-def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
+def l1_loss(
+    input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
+) -> Tensor:
     """``abs(input - target)`` over the valid elements.
 
     Arguments as :func:`mse_loss`.
@@ -56,7 +62,7 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking
     >>> mt.l1_loss(torch.zeros(2), y, target_mask=m)
     tensor(1.)
     """
-    return loss(aten.l1_loss.default, input, target, reduction, masking)
+    return weighted(aten.l1_loss.default, input, target, weight, reduction, masking)
 
 
 def smooth_l1_loss(
@@ -143,6 +149,23 @@ def loss(
     return run_loss(op, arguments, reduction, fill_value, after, **keywords)
 
 
+def weighted(
+    op: Any, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, masking: dict[str, Any]
+) -> Tensor:
+    """``op(input, target) * weight``; a mean divides by the weights that count."""
+    if weight is None:
+        return loss(op, input, target, reduction, masking)
+    first, second, fill_value = sides(input, target, masking)
+    operands = [first, second, entered(weight, None, "weight")]
+    for x in operands:
+        refuse(f"{op.name().removeprefix('aten::')}(weight=)", x)
+
+    def entries(mask: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Pair:
+        return Pair(op(x, y, NONE) * w, mask)
+
+    return in_python(entries, operands, fill_value, reduction, weighs=True)
+
+
 def run_loss(
     op: Any,
     arguments: Sequence[Any],
@@ -188,17 +211,23 @@ def sparse_loss(
 
 
 def in_python(
-    function: Callable[..., Pair], operands: Sequence[Given], fill_value: Number | None, reduction: str
+    function: Callable[..., Pair],
+    operands: Sequence[Given],
+    fill_value: Number | None,
+    reduction: str,
+    weighs: bool = False,
 ) -> Tensor:
     """A loss that torch writes in Python: ``function(mask, *data)`` is what is averaged.
 
     The operands, broadcast to the mask, hold 1 under it: a number that every logarithm and quotient can take.
+    ``weighs``: the last is what a mean divides by the sum of.
     """
     number = reduction_number(reduction)
     shape = torch.broadcast_shapes(*(x.data.shape for x in operands))
     mask = masks.full(shape, operands[0].data.device)
     for x in operands:
         mask = mask if x.mask is None else masks.both(mask, x.mask)
-    entries = function(mask, *(select(x.data.expand(shape), mask, 1) for x in operands))
-    result = reduced(entries.data, entries.mask, number)
+    data = [select(x.data.expand(shape), mask, 1) for x in operands]
+    entries = function(mask, *data)
+    result = reduced(entries.data, entries.mask, number, data[-1] if weighs else None)
     return handed_out(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)

@@ -40,6 +40,7 @@ from . import (
     pool,
     quantile,
     quantized,
+    quotient,
     random,
     recurrent,
     reduction,
@@ -61,6 +62,7 @@ from . import (
 
 FAMILIES = (
     pointwise,
+    quotient,
     activation,
     special,
     cross,

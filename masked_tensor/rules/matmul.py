@@ -1,6 +1,6 @@
 """Matrix products: masked entries count 0, and an output is a hole iff it has pairs, of which none is valid.
 
-(With ``meaning(product="all")``: iff all of its pairs are valid.)
+(With ``meaning(product="all")``: also if a valid entry has a hole for its partner.)
 
 A mask that cannot vary along the contracted dimension (a fact of its strides) passes through without a product of
 masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added to the product (a bias, the ``input`` of

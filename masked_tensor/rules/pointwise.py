@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import masks
 from ..compat import transforming
 from ..errors import MaskMismatchError
-from ..op import Op, rows
+from ..op import Op
 from ..pair import Pair, Payload
 from ..rows.lifts import elementwise as as_values
-from ..select import guard, select, zeroed
+from ..select import guard, zeroed
 from ..settings import DEFAULT, MEANING, current
 from ..sparse.lifts import on_values
 
@@ -141,30 +141,6 @@ def differentiated(data: list[Any]) -> bool:
 plainly = elementwise()
 
 
-def divided(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
-    """Quotients and remainders: integers are divided by 1 under the result's mask, where a 0 would raise."""
-    values = [v.data if type(v) is Pair else v for v in (x, other)]
-    if isinstance(values[1], Tensor) and not any(
-        isinstance(v, float | complex) or (isinstance(v, Tensor) and fractional(v)) for v in values
-    ):
-        if type(other) is Pair and (type(x) is not Pair or x.mask is other.mask):
-            other = Pair(select(other.data, other.mask, 1), other.mask)
-        else:
-            other = _harmless(x, other, joined((x, other))[0])
-    return plainly(op, x, other, **keywords)
-
-
-def _harmless(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tensor:
-    """The divisor of ``x`` with 1 where the quotient is masked."""
-    data = pair.of(other).data
-    shape = torch.broadcast_shapes(data.shape, mask.shape)
-    if data.shape != shape:
-        dividend = x.data if type(x) is Pair else x
-        data = data.to(torch.result_type(dividend, data)).expand(shape)  # a 0-d operand does not promote
-    data = select(data, mask, 1)
-    return Pair(data, masks.fit(other.mask, shape)) if type(other) is Pair else data
-
-
 def fractional(x: Tensor) -> bool:
     """Whether ``x`` is floating or complex."""
     return x.is_floating_point() or x.is_complex()
@@ -188,12 +164,6 @@ def finite_factors(operands: Sequence[Any]) -> bool:
     return True
 
 
-def finite_divisor(operands: tuple[Any, ...]) -> bool:
-    """Quotients: 0 / number == 0 unless the number is 0 or NaN."""
-    divisor = operands[1]
-    return isinstance(divisor, NUMBERS) and 0 < abs(divisor) < math.inf
-
-
 def elements(names: str, **params: Any) -> list[Op]:
     """One row per name, all of the elementwise rule."""
     rule = elementwise(**params)
@@ -203,7 +173,6 @@ def elements(names: str, **params: Any) -> list[Op]:
 ROWS = [
     *elements("add sub", linear=True, keeps_zero=no_others, adds=True),
     *elements("mul", scales=True, keeps_zero=finite_factors),
-    *elements("div true_divide", scales=True, keeps_zero=finite_divisor),
     # Derivatives that are constants or choose.
     *elements("neg positive deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always),
     *elements("trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf", linear=True, keeps_zero=always),
@@ -216,11 +185,6 @@ ROWS = [
     # The rest.
     *elements("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid angle polar complex"),
     *elements("pow float_power atan2 hypot copysign nextafter"),
-    *rows("fmod remainder floor_divide", divided, generic=True, binding=True, sparse=on_values, rows=as_values),
-    *(
-        Op(f"div.{mode}_mode", divided, generic=True, binding=True, sparse=on_values, rows=as_values)
-        for mode in ("Tensor", "Scalar")
-    ),
     *elements("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
     *elements("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
     *elements("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),

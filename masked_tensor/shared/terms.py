@@ -1,11 +1,11 @@
 """Terms of a product: which entries of a row count as present, and which pairs a matrix product needs.
 
-By ``meaning(product=)``: with ``"any"`` an output needs one valid pair, with ``"all"`` every one of its terms.
+By ``meaning(product=)``: with ``"any"`` an output needs one valid pair; with ``"all"`` every valid entry needs its
+partner, too.  A pair of holes is no term: a key that padding hides, and its value, are not missed.
 """
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from .. import masks, settings
@@ -24,7 +24,12 @@ def present(mask: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Te
 
 def paired(a: Tensor, b: Tensor) -> Tensor:
     """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` has the valid pairs that it needs."""
+    found = pairing.paired(a, b)
     if not every() or a.shape[-1] == 0:
-        return pairing.paired(a, b)
-    shape = (*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
-    return masks.fit(masks.both(masks.all(a, -1, True), masks.all(b, -2, True)), shape)
+        return found
+    alone = masks.compact(pairing.paired(a, _holes(b))) | masks.compact(pairing.paired(_holes(a), b))
+    return masks.fit(masks.compact(found) & ~alone, found.shape)
+
+
+def _holes(mask: Tensor) -> Tensor:
+    return masks.fit(~masks.compact(mask), mask.shape)

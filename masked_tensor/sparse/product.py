@@ -15,7 +15,7 @@ from ..shared import terms
 
 
 def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
-    """sparse @ dense or dense @ sparse: valid where a stored pair is (or all must be); cost is nnz times columns."""
+    """sparse @ dense or dense @ sparse: valid where a stored pair is; cost is nnz times columns."""
     if type(x) is not Pair or not is_sparse(x.data):
         if type(y) is not Pair or not is_sparse(y.data) or y.data.dim() != 2:
             raise NoForm("one factor must be a sparse masked matrix")
@@ -40,8 +40,14 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     products = (factor if dense.dim() == 1 else factor.unsqueeze(1)) * taken
     shape = (x.data.shape[0], *dense.shape[1:])
     data = products.new_zeros(shape).index_add(0, rows, products)
-    hits = torch.zeros(shape, dtype=torch.int64, device=data.device).index_add(0, rows, pairs.to(torch.int64))
-    return Pair(data, hits >= (x.data.shape[1] if terms.every() else min(x.data.shape[1], 1)))
+    counts = torch.zeros(shape, dtype=torch.int64, device=data.device)
+    hits = counts.index_add(0, rows, pairs.to(torch.int64))
+    found = hits >= min(x.data.shape[1], 1)
+    if terms.every():  # neither factor has a valid entry of which the partner is a hole
+        others = masks.full(dense.shape, data.device) if mask is None else mask
+        found = found & (hits == counts.index_add(0, rows, torch.ones_like(pairs, dtype=torch.int64)))
+        found = found & (hits == others.sum(0))
+    return Pair(data, found)
 
 
 def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: float = 1) -> Pair:

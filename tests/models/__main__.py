@@ -1,10 +1,12 @@
-"""``python -m tests.models [names] [--packed] [--seconds N] [--again] [--page]``: sweeps, keeps, writes the page.
+"""``python -m tests.models [names] [--packed | --timm] [--seconds N] [--again] [--page]``: sweeps, writes the page.
 
 A full sweep takes about an hour on one core.  It may be cut into pieces: what was found stays in ``docs/models.json``,
 and the next call goes on from there (``--again``: from the start).  No model type takes more than a minute.
 
 ``--packed`` gives the same batches as packed tensors; what it finds stays in ``docs/models_packed.json``, with the ops
 that spread, and must be what the padded batches give.
+
+``--timm`` sweeps over image models, by the modules of timm (about ten minutes); ``docs/models_timm.json`` keeps it.
 """
 
 import argparse
@@ -18,7 +20,7 @@ from typing import Any
 
 import masked_tensor as mt
 
-from . import page, text
+from . import image_page, page, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
@@ -29,14 +31,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__)
     parser.add_argument("names", nargs="*", help="model types; left out, all")
     parser.add_argument("--packed", action="store_true", help="with packed batches")
+    parser.add_argument("--timm", action="store_true", help="image models; names are those of modules of timm")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
     parser.add_argument("--again", action="store_true", help="judge what is known, too")
     parser.add_argument("--page", action="store_true", help="only write docs/models.md")
     options = parser.parse_args()
     os.environ["TRANSFORMERS_VERBOSITY"] = "error"
     warnings.simplefilter("ignore")
-    if not options.page:
-        again = options.again or bool(options.names)
+    again = options.again or bool(options.names)
+    if options.timm and not options.page:
+        image_page.sweep(options.names, options.seconds, again)
+    elif not options.page:
         _sweep(options.names or text.types(), PACKED if options.packed else FOUND, options.seconds, again)
     page.write(_known(FOUND), _known(PACKED), FOUND.with_suffix(".md"))
 

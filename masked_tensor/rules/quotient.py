@@ -1,0 +1,92 @@
+"""Quotients and remainders, elementwise: integers are divided by 1 under the result's mask, where a 0 would raise.
+
+One quotient is refused: the mean of a weighted loss that torch divides in Python, by the sum of all weights.
+"""
+
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .. import masks, pair
+from ..compat import code_of
+from ..errors import UnsupportedOpError
+from ..op import Op, rows
+from ..pair import Pair
+from ..rows.lifts import elementwise as as_values
+from ..select import select
+from ..sparse.lifts import on_values
+from .pointwise import NUMBERS, elementwise, fractional, joined, plainly
+
+
+def finite_divisor(operands: tuple[Any, ...]) -> bool:
+    """Quotients: 0 / number == 0 unless the number is 0 or NaN."""
+    divisor = operands[1]
+    return isinstance(divisor, NUMBERS) and 0 < abs(divisor) < math.inf
+
+
+by_any = elementwise(scales=True, keeps_zero=finite_divisor)
+
+
+def quotient(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
+    """True division."""
+    if isinstance(other, Tensor) and other.dim() <= 1:  # of one dimension a number of each entry of a vmap
+        refuse_mean_of_all_weights()
+    return by_any(op, x, other, **keywords)
+
+
+WEIGHTED = {(f.__name__, f.__code__.co_filename) for f in (functional.mse_loss, functional.l1_loss)}
+BETWEEN = (__name__.partition(".")[0], torch.__name__)  # whose code may lie between that function and this
+
+
+def refuse_mean_of_all_weights() -> None:
+    """Raises if one of torch's losses divides: it does so by the sum of all weights, those of holes included.
+
+    No op has seen the weights, and a sum of them is a number like any other: only who divides can be told, by name, as
+    a compiler gives its functions code of its own.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
+        code = code_of(frame)
+        if (code.co_name, code.co_filename) in WEIGHTED:
+            raise UnsupportedOpError(
+                f"torch.nn.functional.{code.co_name}(weight=) would divide by the sum of all weights, those of holes "
+                f"included; use masked_tensor.{code.co_name}(input, target, weight=weight)"
+            )
+        frame = frame.f_back
+
+
+def divided(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
+    """Quotients and remainders: integers are divided by 1 under the result's mask, where a 0 would raise."""
+    values = [v.data if type(v) is Pair else v for v in (x, other)]
+    if isinstance(values[1], Tensor) and not any(
+        isinstance(v, float | complex) or (isinstance(v, Tensor) and fractional(v)) for v in values
+    ):
+        if type(other) is Pair and (type(x) is not Pair or x.mask is other.mask):
+            other = Pair(select(other.data, other.mask, 1), other.mask)
+        else:
+            other = _harmless(x, other, joined((x, other))[0])
+    return plainly(op, x, other, **keywords)
+
+
+def _harmless(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tensor:
+    """The divisor of ``x`` with 1 where the quotient is masked."""
+    data = pair.of(other).data
+    shape = torch.broadcast_shapes(data.shape, mask.shape)
+    if data.shape != shape:
+        dividend = x.data if type(x) is Pair else x
+        data = data.to(torch.result_type(dividend, data)).expand(shape)  # a 0-d operand does not promote
+    data = select(data, mask, 1)
+    return Pair(data, masks.fit(other.mask, shape)) if type(other) is Pair else data
+
+
+SAID: dict[str, Any] = {"generic": True, "binding": True, "sparse": on_values, "rows": as_values}
+ROWS = [
+    *rows("div true_divide", quotient, **SAID),
+    *rows("fmod remainder floor_divide", divided, **SAID),
+    *(Op(f"div.{mode}_mode", divided, **SAID) for mode in ("Tensor", "Scalar")),
+]

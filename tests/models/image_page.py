@@ -1,0 +1,70 @@
+"""The part of the page that says what was found for image models, and the sweep that finds it."""
+
+import json
+import time
+from collections import Counter
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from . import images
+
+FOUND = Path(__file__).parent.parent.parent / "docs" / "models_timm.json"
+HEAD = """## Image models
+
+timm {version}, a small model of each of its {count} modules, random weights, float64 (1e-6);
+`python -m tests.models --timm`. *Whole*: images valid everywhere against plain ones, in eval and in train mode:
+outputs, all parameter gradients, statistics of batch norms. *Beside*: images beside a wholly masked one against
+the batch without it, gradients included. *Pixels*: a third of the pixels is missing, under
+`meaning(convolution="any", renormalize=True)`: nothing depends on what lies under the mask, and gradients are finite.
+*Padded*: an image with holes at its right and bottom against the smaller image alone, which is no law: positions come
+from the size, and strides need not meet.
+
+| | exact | differs | refused | one size only, or maps | not built |
+|---|---:|---:|---:|---:|---:|
+{rows}
+
+With images that are masked altogether, {valid} models still give a valid output: it comes from a token of their own
+(class, register, positions).
+
+{rest}
+"""
+
+
+def sweep(names: list[str], seconds: float, again: bool) -> None:
+    """Judges the modules that are not known yet, and keeps what it finds."""
+    found = known()
+    end = time.monotonic() + seconds
+    for module in names or images.modules():
+        if time.monotonic() > end:
+            return
+        if again or module not in found:
+            found[module] = {check: [v.outcome, v.detail] for check, v in images.verdicts(module)}
+            kept = {"timm": version("timm"), "modules": dict(sorted(found.items()))}
+            FOUND.write_text(json.dumps(kept, indent=0) + "\n")
+            print(f"{module:28} {'; '.join(' '.join(v).strip() for v in found[module].values())}", flush=True)
+
+
+def known() -> dict[str, dict[str, Any]]:
+    """What was found, by module and check."""
+    found: dict[str, dict[str, Any]] = json.loads(FOUND.read_text())["modules"] if FOUND.exists() else {}
+    return found
+
+
+def section() -> str:
+    """The section on image models."""
+    found, installed = known(), json.loads(FOUND.read_text())["timm"]
+    rows = []
+    for check in images.CHECKS:
+        of = Counter(verdicts[check][0] for verdicts in found.values())
+        columns = (of["exact"], of["differs"], of["refused"], of["one size"] + of["maps"], of["not built"])
+        rows.append(f"| {check} | {' | '.join(map(str, columns))} |")
+    valid = sum("valid" in verdicts["beside"][1] for verdicts in found.values())
+    said = [
+        f"| `{module}` | `{images.MODELS.get(module, '')}` | {check} | {outcome}{', ' * bool(detail)}{detail} |"
+        for module, verdicts in found.items()
+        for check, (outcome, detail) in verdicts.items()
+        if outcome not in ("exact", "one size", "maps") or "rounding" in detail
+    ]
+    rest = "\n".join(["| module | model | check | what was seen |", "|---|---|---|---|", *said])
+    return HEAD.format(version=installed, count=len(found), rows="\n".join(rows), valid=valid, rest=rest)
