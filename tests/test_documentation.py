@@ -3,6 +3,7 @@
 import ast
 import doctest
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -37,18 +38,32 @@ def names() -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=lambda page: page.name)
+OTHERS = {"using.md": pytest.mark.filterwarnings("default")}  # packages that warn about themselves
+RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES if BLOCK.search(p.read_text())]
+
+
+@pytest.mark.parametrize("page", RUN)
 def test_code_on_a_page_runs(page: Path) -> None:
-    for library in LIBRARY.findall(page.read_text()):
-        pytest.importorskip(library)
-    namespace = names()
-    for number, code in enumerate(BLOCK.findall(page.read_text())):
-        if ">>>" in code:
-            test = doctest.DocTestParser().get_doctest(code, namespace, f"{page.name}[{number}]", str(page), 0)
-            assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False).failed == 0
-            namespace = test.globs  # the next block goes on from here
-        else:
-            exec(compile(code, f"{page.name}[{number}]", "exec"), namespace)
+    """In one namespace; a section whose packages are not installed is left out, and named."""
+    namespace, missing = names(), set[str]()
+    for section in re.split(r"^#{1,3} ", page.read_text(), flags=re.MULTILINE):
+        if absent := {library for library in LIBRARY.findall(section) if find_spec(library) is None}:
+            missing |= absent
+            continue
+        for code in BLOCK.findall(section):
+            namespace = _run(code, namespace, f"{page.name}: {section.splitlines()[0]}")
+    if missing:
+        pytest.skip(f"ran, but for the sections that need {', '.join(sorted(missing))}")
+
+
+def _run(code: str, namespace: dict[str, Any], name: str) -> dict[str, Any]:
+    """Runs a block, as a doctest if it shows results, and gives the names for the next."""
+    if ">>>" not in code:
+        exec(compile(code, name, "exec"), namespace)
+        return namespace
+    test = doctest.DocTestParser().get_doctest(code, namespace, name, name, 0)
+    assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, clear_globs=False).failed == 0
+    return test.globs
 
 
 def test_the_gradient_is_nan_and_is_not_as_the_first_page_says() -> None:
