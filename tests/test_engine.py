@@ -1,7 +1,10 @@
 """The table and the two doors: duplicates, derived twins, users' own rows, and the inner calls of typical ops."""
 
+from typing import Any
+
 import pytest
 import torch
+import torch.nn.functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import masked_tensor as mt
@@ -159,3 +162,25 @@ def test_inner_calls_of_typical_ops(op, expected) -> None:
     with Calls() as calls:
         op(x, y)
     assert calls.names == expected
+
+
+COMPOSED = {
+    "einsum": lambda x: torch.einsum("btc,bsc->bts", x, x),
+    "tensordot": lambda x: torch.tensordot(x, torch.ones(4, 2), 1),
+    "multi_dot": lambda x: torch.linalg.multi_dot([x[0], torch.ones(4, 2), torch.ones(2, 2)]),
+    "linear": lambda x: F.linear(x, torch.ones(2, 4)),
+    "softmax": lambda x: x.softmax(-1),
+    "layer_norm": lambda x: F.layer_norm(x, (4,)),
+    "cdist": lambda x: torch.cdist(x, x),
+}
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+@pytest.mark.parametrize("name", COMPOSED)
+def test_autocast_reaches_what_an_op_is_composed_of(name: str, mode: Any, enabled: bool) -> None:
+    x = torch.randn(2, 3, 4)
+    with mode(), torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+        expected = COMPOSED[name](x)
+        for given in (mt.from_lengths(x, [3, 1]), mt.from_lengths(x, [3, 1]).packed()):
+            assert COMPOSED[name](given).dtype is expected.dtype

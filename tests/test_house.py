@@ -99,7 +99,7 @@ PRIVATE = {
     "engine/dispatcher.py": """
         ._cdata ._base ._use_count torch._C._storage_Use_Count
         torch.Tensor._make_wrapper_subclass torch._C._set_throw_on_mutable_data_ptr
-        torch._C.DispatchKey torch._C.DispatchKeySet
+        torch._C.DispatchKey torch._C.DispatchKeySet torch._C._RestorePythonTLSSnapshot
         torch._C._ExcludeDispatchKeyGuard torch._C._disabled_torch_function_impl torch._C._dispatch_has_kernel
         torch._C._dispatch_has_kernel_for_dispatch_key torch._C._functorch._add_batch_dim
         torch._C._functorch._unwrap_batched torch._C._functorch.get_unwrapped torch._C._functorch.maybe_current_level

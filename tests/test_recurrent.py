@@ -253,6 +253,10 @@ def test_autocast_in_every_mode(kind, dtype, mode):
         with mode(), torch.autocast("cpu", torch.bfloat16):
             out = module(mt.masked_tensor(data, valid))[0]
             step, whole = cell(mt.masked_tensor(data[0], valid[0])), cell(data[0])
+            packed = module(mt.masked_tensor(data, valid).packed())[0]
+            assert out.dtype is packed.dtype is module(data)[0].dtype
+            packed = module(mt.masked_tensor(data, valid).packed())[0]
+            assert out.dtype is packed.dtype is module(data)[0].dtype
         exact = module(mt.masked_tensor(data.float(), valid))[0]
         assert torch.equal(out.get_mask(), exact.get_mask())
         torch.testing.assert_close(out.filled(0).float(), exact.filled(0), atol=0.03, rtol=0.03)

@@ -4,7 +4,7 @@ These names are the ground the two doors stand on; without any one of them there
 of torch stand in ``compat.py``.
 """
 
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
 from operator import or_
 from typing import Any
@@ -34,6 +34,7 @@ AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)
 #: For metadata only: no kernel that reads memory is called through it.
 BACKEND = DispatchKeySet(DispatchKey.CPU)
 
+_AS_IT_IS = nullcontext()
 _COMPILED = "torch._functorch._aot_autograd"  # a compiled graph: its derivative was made from our rules
 
 make = Tensor._make_wrapper_subclass  #: a tensor without memory of its own
@@ -54,6 +55,29 @@ def composite(op: OpOverload) -> bool:
 def looped(op: OpOverload) -> Any:
     """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
     return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
+
+
+def within_autocast() -> bool:
+    """Whether a ``torch.autocast`` block is open, enabled or not."""
+    depth = torch.autocast_increment_nesting()
+    torch.autocast_decrement_nesting()
+    return depth > 1
+
+
+def autocasting(op: OpOverload, x: Tensor) -> AbstractContextManager[Any]:
+    """Autocast as it is where ``op`` was called with ``x``, if torch has left it only because a subclass is asked.
+
+    That is so in inference mode.  An op that autocast has a kernel for was handed over by it; any other relies on the
+    ops that it is composed of, which autocast casts the operands of.
+    """
+    device = x.device.type
+    with torch._C._RestorePythonTLSSnapshot():  # type: ignore[attr-defined]  # not in the stub
+        if not torch.is_autocast_enabled(device):
+            return _AS_IT_IS
+    key = getattr(DispatchKey, f"Autocast{device.upper()}", None)
+    if key is None or torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key):
+        return _AS_IT_IS
+    return torch.autocast(device, torch.get_autocast_dtype(device))
 
 
 def below_autograd() -> bool:

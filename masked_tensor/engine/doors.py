@@ -19,7 +19,7 @@ from ..rows import Packed
 from ..rules.foreach import LOOPS
 from . import arriving, digest, packing, report, settling, table, viewing, writing
 from .checking import checked
-from .dispatcher import DOOR, below_autograd, composite, looped, makes
+from .dispatcher import DOOR, autocasting, below_autograd, composite, looped, makes, within_autocast
 from .members import stay_hard
 from .ports import enter, known, leave, opened
 from .sparsely import on_sparse, refusal
@@ -122,6 +122,14 @@ def safety_net(
         return args[0]._pair.data.layout
     if torch.is_grad_enabled() and entry is not None:
         _check_gradient(entry, args)
+    if within_autocast() and torch.is_inference_mode_enabled():
+        with autocasting(func, next(a for a in tree_leaves((args, kwargs)) if type(a) is MaskedTensor)):
+            return _below(entry, func, args, kwargs)
+    return _below(entry, func, args, kwargs)
+
+
+def _below(entry: Entry | None, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An op below autograd, which records nothing of it."""
     with torch.no_grad():
         if entry is not None:
             if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():

@@ -7,7 +7,7 @@ from ..op import Form, NoForm, Rule
 from ..pair import Pair
 from ..select import zeroed
 from ..shared import sequences
-from ..shared.recurrence import cast, states_of
+from ..shared.recurrence import states_of
 from ..shared.sequences import Net
 from .packed import Packed, made
 from .views import arranged
@@ -25,10 +25,9 @@ def _recurrent(rule: Rule, op: Any) -> Rule:
         y = arranged(x, [2])
         weights = [zeroed(w) if type(w) is Pair else w for w in params]
         states = states_of(hx)
-        data, states, weights = cast(y.pair(), states, weights)
         way, back = y.rows.turns
         initial = [zeroed(h) for h in states]
-        steps_first = data.data.index_select(0, way.steps)
+        steps_first = y.values.index_select(0, way.steps)
         out, *last = sequences.carried(op.overloadpacket, steps_first, way, initial, weights, Net(*given))
         present = (y.rows.lengths > 0).unsqueeze(1)
         ends = [Pair(h, masks.fit(masks.compact(s.mask) | present, h.shape)) for h, s in zip(last, states, strict=True)]

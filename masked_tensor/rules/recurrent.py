@@ -23,7 +23,7 @@ from ..rows import recurrent as packed
 from ..select import zeroed
 from ..settings import current
 from ..shared import sequences, terms
-from ..shared.recurrence import cast, states_of
+from ..shared.recurrence import states_of
 from ..shared.sequences import Net, Packing
 
 Operand = Pair | Tensor
@@ -39,7 +39,6 @@ def recurrent(
         raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
     net = Net(has_biases, num_layers, dropout, train, bidirectional)
     weights: list[Any] = [zeroed(p) if type(p) is Pair else p for p in params]
-    x, states, weights = cast(x, states, weights)
     valid = terms.present(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
@@ -134,8 +133,8 @@ def pad_packed(
 
 def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
     """lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell: one step."""
-    parameters = [zeroed(pair.of(p)) if p is not None else None for p in params]
-    x, states, weights = cast(pair.of(x), states_of(hx), parameters)
+    weights = [zeroed(pair.of(p)) if p is not None else None for p in params]
+    x, states = pair.of(x), states_of(hx)
     initial = [zeroed(h) for h in states]
     new = op(zeroed(x), _given(hx, initial), *weights)
     present = terms.present(x.mask, -1, True)
