@@ -45,6 +45,7 @@ def of(op: Callable[..., object], columns: int = 64) -> Maker:
 THRESHOLDS: dict[str, Maker] = {
     "SMALL_ZERO": fill(0.0),
     "SMALL_OTHER": fill(1.5),
+    "SMALL_ROWS": partial(on, lambda data, mask: fill_outside(data, mask[:, :1].expand(data.shape), 0), 128),
     "COUNTED": partial(on, lambda data, mask: masks.count(mask), 64),
     "FEW": partial(on, lambda data, mask: masks.any(mask, 1), 64),
     "FUSED": of(partial(torch.softmax, dim=1)),

@@ -133,7 +133,7 @@ def code_of(frame: FrameType) -> CodeType:
 def real(x: Tensor) -> bool:
     """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
     plain = type(x) is Tensor or type(x) is torch.nn.Parameter
-    return plain and x.device.type == "cpu" and not transforming() and not batched_gradient(x)
+    return plain and x.is_cpu and not transforming() and not batched_gradient(x)
 
 
 def eager(x: Tensor) -> bool:

@@ -18,13 +18,13 @@ BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 def where(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``torch.where(mask, data, fill)`` in the dtype of ``data``: small tensors, tracing, other devices."""
-    if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
-        bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
-        return where(data.view(torch.uint8), mask, bits).view(data.dtype)
-    constant = None
-    if type(data) is Tensor and data.device.type == "cpu":
-        constant = _READY.get((type(fill), fill, data.dtype))
-    return either(mask, data, _constant(fill, data.dtype, data.device) if constant is None else constant)
+    constant = _READY.get((type(fill), fill, data.dtype)) if type(data) is Tensor and data.is_cpu else None
+    if constant is None:
+        if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
+            bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
+            return where(data.view(torch.uint8), mask, bits).view(data.dtype)
+        constant = _constant(fill, data.dtype, data.device)
+    return either(mask, data, constant)
 
 
 def either(mask: Tensor, data: Tensor, other: Tensor) -> Tensor:
@@ -65,11 +65,17 @@ def bitwise(data: Tensor) -> bool:
 
 def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``where(mask, data, fill)``; ``mask`` broadcasts to ``data``'s shape."""
-    if data.numel() < (settings.SMALL_ZERO if fill == 0 else settings.SMALL_OTHER) or not bitwise(data):
+    if _small(data, mask, settings.SMALL_ZERO if fill == 0 else settings.SMALL_OTHER) or not bitwise(data):
         return where(data, mask, fill)
     out = torch.empty_like(data)
     fill_into(out, data, masks.fit(mask, data.shape), fill)
     return out
+
+
+def _small(data: Tensor, mask: Tensor, few: int) -> bool:
+    """Whether ``where`` costs less than bits, which take more calls: that is what a random mask is worth."""
+    size = data.numel()
+    return size < few or (size < settings.SMALL_ROWS and mask.dim() > 0 and masks.constant(mask, -1))
 
 
 def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex) -> None:
@@ -80,9 +86,14 @@ def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex) -> None:
 
 
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
-    """Writes 0 outside ``mask`` into ``data``, which must be ``bitwise``; autograd is not told."""
-    bits = data.data.view(BITS[data.dtype.itemsize])  # .data: the write is no new version, which a view would notice
-    _select_bits(bits, masks.fit(mask, data.shape), 0, bits)
+    """Writes 0 outside ``mask``, which broadcasts, into ``data``, which must be ``bitwise``; autograd is not told."""
+    data = data.data  # the write is no new version, which a view would notice
+    zero = _READY.get((int, 0, data.dtype)) if _small(data, mask, settings.SMALL_ZERO) else None
+    if zero is not None:
+        torch.where(mask, data, zero, out=data)
+        return
+    bits = data.view(BITS[data.dtype.itemsize])
+    _select_bits(bits, mask, 0, bits)
 
 
 def fill_bits(fill: complex, dtype: torch.dtype) -> int:
@@ -108,6 +119,7 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
     if small.numel() <= settings.CHUNK:
         _select_chunk(bits, small, fill, out, apart)
         return
+    small = masks.compact(masks.fit(mask, bits.shape)).view(torch.uint8)
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
         bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), settings.CHUNK
     else:

@@ -79,7 +79,8 @@ def both(a: Tensor, b: Tensor) -> Tensor:
 
 def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:
     """``mask`` broadcast to ``shape`` (an expand: new dimensions have stride 0)."""
-    return mask if mask.shape == tuple(shape) else mask.expand(tuple(shape))
+    shape = shape if isinstance(shape, tuple) else tuple(shape)
+    return mask if mask.shape == shape else mask.expand(shape)
 
 
 def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
@@ -137,7 +138,7 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The number of True entries along ``dim`` (int64)."""
     if few(mask):
-        return torch.sum(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
+        return torch.count_nonzero(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
     dims = shapes.canonical_dims(dim, mask.dim())
     small = compact(mask)
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
@@ -181,10 +182,14 @@ def few(mask: Tensor) -> bool:
 
 
 def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
+    if type(dim) is int:
+        return (dim,)
     return dim if type(dim) is tuple and dim else shapes.canonical_dims(dim, mask.dim())
 
 
 def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
+    if type(dim) is int and mask.dim() > 0 and constant(mask, dim):  # the same memory
+        return mask.narrow(dim, 0, 1) if keepdim else mask.select(dim, 0)
     dims = shapes.canonical_dims(dim, mask.dim())
     if not dims:
         return mask

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import settings
+from . import masks, settings
 from .compat import tracked, transforming
 from .fill import bitwise, either, fill_outside, where, zero_outside_
 from .pair import Pair, Payload
@@ -40,15 +40,28 @@ def select(data: Tensor, mask: Tensor, fill: complex = 0, *, owned: bool = False
     return fill_outside(data, mask, fill)
 
 
-def guard(data: Tensor, mask: Tensor, *, owned: bool = False) -> Tensor:
+#: The nodes that hand a gradient on to a masked tensor, and clear it outside of what they are told to.  They know its
+#: ``mask``, and whether it is a ``leaf``: then no other op uses what they made.
+PORTS: set[type] = set()
+
+
+def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = False, once: bool = False) -> Tensor:
     """``data`` itself, expanded to ``mask``'s shape; its gradient is set to 0 where ``mask`` is False, whatever it was.
 
     Needed wherever a local derivative depends on the payload, because 0 times NaN is NaN.  A broadcast operand is
-    expanded first, so that the zero lands before autograd sums the broadcast entries.
+    expanded first, so that the zero lands before autograd sums the broadcast entries.  ``inside``, as ``owned``: the
+    result goes into ops only, so that it may be ``data`` itself, whose gradient is cleared where it leaves.  ``once``:
+    into one op, and so does nothing else that is made of ``data`` in this rule.
     """
     if transforming():
         return torch.where(mask, data, data.detach())
     if tracked(data):
+        node: Any = data.grad_fn
+        if type(node) in PORTS and (
+            ((inside or owned or once) and node.mask is mask) or (once and node.leaf and data.shape == mask.shape)
+        ):
+            node.clears = mask
+            return data
         if owned and _small(mask) and _small(data):  # a copy: without ``owned`` the memory of the data may be asked for
             return either(mask, data, data.detach())
         wide = data if data.shape == mask.shape else data.expand(mask.shape)
@@ -57,10 +70,10 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False) -> Tensor:
     return data
 
 
-def zeroed(x: Pair, *, owned: bool = False) -> Tensor:
+def zeroed(x: Pair, *, owned: bool = False, inside: bool = False) -> Tensor:
     """The pair's data with 0 under the mask, forward and backward: what a mixing op may consume."""
     if x.payload is Payload.ZERO:
-        return guard(x.data, x.mask, owned=owned)
+        return guard(x.data, x.mask, owned=owned, inside=inside)
     return select(x.data, x.mask, 0, owned=owned)
 
 
@@ -84,10 +97,13 @@ def cleared(data: Tensor, mask: Tensor) -> Tensor:
 
 
 def finished(data: Tensor, mask: Tensor) -> Pair:
-    """The pair of a fresh result.  With a gradient to come the next op needs zeros: writing them here is cheapest."""
+    """The pair of a fresh result, to whose shape ``mask`` broadcasts.
+
+    With a gradient to come the next op needs zeros: writing them here is cheapest.
+    """
     if tracked(data):
-        return Pair(cleared(data, mask), mask, Payload.ZERO)
-    return Pair(data, mask)
+        return Pair(cleared(data, mask), masks.fit(mask, data.shape), Payload.ZERO)
+    return Pair(data, masks.fit(mask, data.shape))
 
 
 def _small(x: Tensor) -> bool:

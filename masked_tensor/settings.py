@@ -96,6 +96,9 @@ OVER: ContextVar[Over | None] = ContextVar("masked_tensor.over", default=None)
 SMALL_ZERO = 1 << 11
 #: The same for other fills, one call more.  On ``fill_outside``: crosses between 2000 and 8000.
 SMALL_OTHER = 2048
+#: The same under a mask that is constant along rows, where ``where`` does not branch by the element.  On rows of 128:
+#: crosses at 16 thousand.
+SMALL_ROWS = 1 << 14
 #: From here on a tracked fill is an ``autograd.Function`` of its own, whose backward works on bits; below it is torch's
 #: ``where``.  On ``(x * y).sum()`` and its backward: a fifth cheaper at 16 to 4096, even at 32 thousand.
 RECORDED = 1 << 12

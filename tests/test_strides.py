@@ -30,6 +30,7 @@ THRESHOLDS = {
     "FEW": 1,
     "SMALL_ZERO": 1,
     "SMALL_OTHER": 1,
+    "SMALL_ROWS": 1,
     "RECORDED": 1,
     "CHUNK": 7,
     "LARGE": 2,

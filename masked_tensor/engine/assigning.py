@@ -17,8 +17,8 @@ from ..select import select
 from . import aliasing, inputs
 from .dispatcher import nodes_of
 from .foreign import disconnected, inside_function
-from .members import restride, write
-from .ports import MASKED, leave, plain_gradient, renew, seen, seen_through, unconnected
+from .members import restride, seen, seen_through, unconnected, write
+from .ports import MASKED, leave, plain_gradient, renew
 from .tensor import MaskedTensor, pair_of
 
 

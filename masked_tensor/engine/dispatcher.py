@@ -15,7 +15,7 @@ from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 from torch._C._functorch import _add_batch_dim, _unwrap_batched, get_unwrapped, maybe_current_level
 from torch.autograd.function import BackwardCFunction
 
-from ..compat import OpOverload, is_wrapped, schema
+from ..compat import OpOverload, is_wrapped, schema, tracked
 
 #: The key of the autograd door: it outranks the backends' autograd keys, so that rules run above autograd.
 DOOR = "AutogradPrivateUse3"
@@ -103,6 +103,15 @@ def nodes_of(*functions: type) -> frozenset[type]:
     return frozenset(getattr(f, "_backward_cls") for f in functions)  # noqa: B009 (torch's stub does not know it)
 
 
+def recorder(function: type[torch.autograd.Function]) -> Any:
+    """``function.apply`` without the Python around it, on both ways; for where no transform runs.
+
+    What is left out looks for wrappers of transforms that are over, and for other ways to write a Function.
+    """
+    getattr(function, "_backward_cls").apply = function.backward  # noqa: B009 (torch's stub does not know it)
+    return getattr(super(torch.autograd.Function, function), "apply")  # noqa: B009
+
+
 def scripted(node: Any) -> bool:
     """Whether TorchScript differentiates here, by formulas of its own: all other nodes have a class in Python."""
     return type(node).__name__ == "CppFunction"
@@ -121,6 +130,11 @@ def held_elsewhere(x: Tensor) -> bool:
 def _uses(x: Tensor) -> int:
     count: int = x._use_count()  # type: ignore[attr-defined]  # not in the stub
     return count
+
+
+def left_to_us(x: Tensor) -> bool:
+    """Whether a gradient that autograd has just handed over may be written to: all of it memory that nobody holds."""
+    return not tracked(x) and x.is_contiguous() and not held_elsewhere(x)
 
 
 # -------------------------------------------------------------------------------------------------------------- vmap

@@ -31,11 +31,11 @@ _LIBRARIES: dict[str, torch.library.Library] = {}
 
 def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """Runs one op: enter, rule, leave."""
-    if entry.kind == "inplace":
-        return writing.in_place(entry, args, kwargs, recording)
-    if entry.kind == "out":
-        return writing.into_out(entry, args, kwargs, recording)
-    if entry.kind == "arriving":
+    if entry.kind != "functional":
+        if entry.kind == "inplace":
+            return writing.in_place(entry, args, kwargs, recording)
+        if entry.kind == "out":
+            return writing.into_out(entry, args, kwargs, recording)
         return arriving.receive(entry, args, kwargs)
     if packing.involved(args) or (kwargs and packing.involved(tuple(kwargs.values()))):
         try:

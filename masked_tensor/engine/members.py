@@ -4,10 +4,12 @@ aliasing.py knows what a family shares; here are the tensors that share it.
 """
 
 import weakref
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from .. import layouts
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from . import aliasing, inputs
@@ -117,3 +119,30 @@ def restride(x: MaskedTensor, new: Pair) -> None:
     x._seen = x._family.version
     geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
     torch.ops.aten.as_strided_.default.redispatch(BACKEND, x, *geometry)
+
+
+def seen(data: Tensor, place: tuple[Any, ...]) -> Tensor:
+    """``data`` at a place of its memory: itself, where that is all of it."""
+    if place == (data.shape, data.stride(), data.storage_offset()):
+        return data
+    if meshes.distributed(data):
+        raise unconnected("it lies in parts on a device mesh")
+    return data.as_strided(*place)
+
+
+def seen_through(view: MaskedTensor, base: Tensor, start: Any) -> tuple[Any, ...]:
+    """Size, strides and offset by which data with the geometry of ``base`` is seen as ``view`` sees it."""
+    inner, outer = view._pair.data, base._pair.data if type(base) is MaskedTensor else base
+    if layouts.is_sparse(outer):
+        raise unconnected("it was put around sparse data, which was written since")
+    if inner.dtype is not outer.dtype or inner.is_conj() != outer.is_conj() or inner.is_neg() != outer.is_neg():
+        raise unconnected("it reads its base as another dtype")
+    return inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start
+
+
+def unconnected(reason: str) -> RuntimeError:
+    """A view and its base could not be kept in one history."""
+    return RuntimeError(
+        f"a gradient through this view of a masked tensor would be lost: {reason}; assign through the base "
+        "(base[index] = value), take the view again, work on a clone, or write under torch.no_grad()"
+    )

@@ -10,15 +10,15 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 
-from .. import errors, layouts, masks
+from .. import errors, layouts, masks, settings
 from ..compat import batched_gradient, transforming
-from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..rows import Packed
-from ..select import select
+from ..select import PORTS, cleared, select
 from . import packing
-from .dispatcher import held_elsewhere, nodes_of
+from .dispatcher import held_elsewhere, left_to_us, nodes_of, recorder
 from .foreign import Gates, disconnected, inside_function
+from .members import seen, seen_through, unconnected
 from .tensor import MaskedTensor, equip, pair_of, wrap
 
 
@@ -40,7 +40,7 @@ def enter(value: Any, recording: bool) -> Any:
 
 def opened(value: MaskedTensor, recording: bool) -> Pair:
     """As ``enter``, for a masked tensor that is not packed: this is on every op's way."""
-    pair = pair_of(value)
+    pair = value._pair if value._family is None else pair_of(value)
     if value._history is not None and value._born != value._history.writes:
         renew(value, recording)
     if recording and value.requires_grad:
@@ -54,23 +54,24 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
     Where it is used several times, all uses share it: their gradients are then added as plain tensors, in place.  A
     leaf would be kept alive by its own record.
     """
-    if value.is_leaf or transforming() or type(pair.data) is not Tensor:
-        if not value.is_leaf and not transforming():
-            known(value)
-        result: Tensor = _Enter.apply(value, True)
-        return result
     shared = value._entered
-    if shared is None or shared[0] is not pair or shared[1] != value._version:
-        known(value)
-        shared = value._entered = (pair, value._version, _Enter.apply(value, True))
+    if transforming():
+        shared = pair, 0, _Enter.apply(value, True)
+    elif shared is None or shared[0] is not pair or shared[1] != value._version:
+        node = known(value)
+        shared = pair, value._version, record_enter(value, True)
+        if node is not None and type(pair.data) is Tensor:
+            value._entered = shared
     data: Tensor = shared[2]
     return data
 
 
-def known(value: MaskedTensor) -> None:
-    """A tracked tensor that some other code computed: sees to the gradient that it will be handed."""
-    if type(value.grad_fn) not in MASKED and value.grad_fn is not None and not value.is_meta:
-        GATES.meet(value.grad_fn)
+def known(value: MaskedTensor) -> Any:
+    """The node of a tracked tensor; where some other code computed it, sees to the gradient that it will be handed."""
+    node = value.grad_fn
+    if type(node) not in MASKED and node is not None and not value.is_meta:
+        GATES.meet(node)
+    return node
 
 
 def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
@@ -90,7 +91,7 @@ def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
         shared = x._entered
         if shared is None or shared[0] is not None or shared[1] != x._version:
             known(x)
-            shared = x._entered = (None, x._version, _Enter.apply(x, False))
+            shared = x._entered = (None, x._version, record_enter(x, False))
         data = shared[2]
     return Pair(data, family.live(x._pair.data), family.payload), True
 
@@ -104,7 +105,7 @@ def leave(value: Any, live: bool = False) -> Any:
     kind = type(value)
     if kind is Pair:
         if value.data.requires_grad and torch.is_grad_enabled():
-            return _Leave.apply(value.data, value.mask, value.payload, live)
+            return (_Leave.apply if transforming() else record_leave)(value.data, value.mask, value.payload, live)
         return wrap(value)
     if kind is tuple or kind is list:
         return kind([leave(v, live) for v in value])
@@ -137,40 +138,13 @@ def connect(view: MaskedTensor) -> None:
         renew(view)
 
 
-def seen(data: Tensor, place: tuple[Any, ...]) -> Tensor:
-    """``data`` at a place of its memory: itself, where that is all of it."""
-    if place == (data.shape, data.stride(), data.storage_offset()):
-        return data
-    if meshes.distributed(data):
-        raise unconnected("it lies in parts on a device mesh")
-    return data.as_strided(*place)
-
-
-def seen_through(view: MaskedTensor, base: Tensor, start: Any) -> tuple[Any, ...]:
-    """Size, strides and offset by which data with the geometry of ``base`` is seen as ``view`` sees it."""
-    inner, outer = view._pair.data, base._pair.data if type(base) is MaskedTensor else base
-    if layouts.is_sparse(outer):
-        raise unconnected("it was put around sparse data, which was written since")
-    if inner.dtype is not outer.dtype or inner.is_conj() != outer.is_conj() or inner.is_neg() != outer.is_neg():
-        raise unconnected("it reads its base as another dtype")
-    return inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start
-
-
-def unconnected(reason: str) -> RuntimeError:
-    """A view and its base could not be kept in one history."""
-    return RuntimeError(
-        f"a gradient through this view of a masked tensor would be lost: {reason}; assign through the base "
-        "(base[index] = value), take the view again, work on a clone, or write under torch.no_grad()"
-    )
-
-
 def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
     """A gradient arriving from outside as plain data that is 0 outside ``mask``; without one, outside its own."""
     if mask is None:
         if type(grad) is not MaskedTensor:
             return grad
         mask = pair_of(grad).mask
-    if layouts.is_sparse(mask):
+    if mask.layout is not torch.strided:
         return layouts.zeroed(grad._pair.data if type(grad) is MaskedTensor else grad, mask)
     if type(grad) is not MaskedTensor:
         return select(grad, mask, 0)
@@ -192,6 +166,7 @@ class _Enter(torch.autograd.Function):
         pair = pair_of(x) if settled else x._pair
         ctx.mask = pair.mask if settled else None
         ctx.leaf = x.is_leaf
+        ctx.clears = None  # see ``guard``, by which a rule asks for it
         return pair.data.detach()
 
     @staticmethod
@@ -203,7 +178,10 @@ class _Enter(torch.autograd.Function):
                 "is_grads_batched (and vectorize=True) cannot batch the gradient of a masked tensor; ask for one row "
                 f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
             )
-        if ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
+        if ctx.clears is not None:
+            own = grad.numel() >= settings.CHUNK and left_to_us(grad)
+            grad = cleared(grad, ctx.clears) if own else select(grad, ctx.clears, 0)
+        elif ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
             grad = masks.compact(grad).clone().expand(grad.shape)
         return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
 
@@ -232,6 +210,8 @@ class _Renew(torch.autograd.Function):
         return None, plain_gradient(grad, mask), None
 
 
+record_enter, record_leave = recorder(_Enter), recorder(_Leave)
+PORTS.update(nodes_of(_Enter))
 MASKED = set(nodes_of(_Leave, _Renew, *packing.MASKED))  #: nodes whose tensors are masked; assigning.py has more
 equip(_connect=connect)
 GATES = Gates(enter, leave, plain_gradient, MASKED)

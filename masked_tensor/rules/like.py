@@ -63,12 +63,12 @@ def is_same_size(x: Any, other: Any) -> bool:
 
 
 ROWS = [
-    *rows("clone lift_fresh contiguous", copied, generic=True, sparse=on_values, rows=kept, copies=True),
-    Op("detach", copied, generic=True, sparse=on_values, rows=kept, detaches=True),
-    *rows("ones_like full_like", like, generic=True, sparse=on_values, rows=kept),
+    *rows("clone lift_fresh contiguous", copied, generic=True, binding=True, sparse=on_values, rows=kept, copies=True),
+    Op("detach", copied, generic=True, binding=True, sparse=on_values, rows=kept, detaches=True),
+    *rows("ones_like full_like", like, generic=True, binding=True, sparse=on_values, rows=kept),
     *rows("rand_like randn_like randint_like", like, generic=True, sparse=on_values, rows=kept),
     Op("empty_like", empty_like, generic=True, sparse=on_values, rows=kept),
-    Op("zeros_like", zeros_like, generic=True, sparse=on_values, rows=kept),
+    Op("zeros_like", zeros_like, generic=True, binding=True, sparse=on_values, rows=kept),
     *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=strided, rows=bare),
     Op("new_empty_strided", new_empty_strided, generic=True, rows=room),
     Op("is_same_size", is_same_size, sparse=as_it_is, rows=as_shapes),

@@ -36,7 +36,7 @@ def elementwise(
         data = {name: within(x, mask) for name, x in operands.items()}
         total = op(**{**named, **data}, reduction=SUM)
         return averaged(total, mask, reduction, None, total.dtype)
-    data = {name: within(x, mask) if ranged else guard(x.data, mask) for name, x in operands.items()}
+    data = {name: within(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}
     entries = op(**{**named, **data}, reduction=NONE)
     return reduced(entries, masks.fit(mask, entries.shape), reduction)
 
@@ -53,7 +53,7 @@ def within(x: Pair, mask: Tensor) -> Tensor:
     """The data, 0 outside ``mask`` to which it is broadcast."""
     if masks.same(x.mask, mask):
         return zeroed(x)
-    return select(x.data.expand(mask.shape), mask, 0)
+    return select(x.data if x.data.shape == mask.shape else x.data.expand(mask.shape), mask, 0)
 
 
 DISTANCES = "mse_loss l1_loss smooth_l1_loss huber_loss"

@@ -48,15 +48,18 @@ def factor(x: Operand, other: Operand, dim: int) -> Tensor:
 
 
 def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -> Tensor:
-    """The mask of ``a @ b`` (``a @ b.T`` if ``transposed``), of that ``shape``, for operands as in ``torch.matmul``."""
+    """The mask of ``a @ b`` (``a @ b.T`` if ``transposed``), for operands as in ``torch.matmul``.
+
+    It broadcasts to the result's ``shape``.
+    """
     flat = data_of(a).dim() == 1, data_of(b).dim() == 1
     if type(a) is not Pair and type(b) is not Pair:
         return masks.full(shape, data_of(a).device)
     if type(b) is not Pair:
-        return masks.fit(terms.present(pair.of(a).mask, -1, keepdim=not any(flat)), shape)
+        return terms.present(pair.of(a).mask, -1, keepdim=not any(flat))
     right = b.mask.mT if transposed and not flat[1] else b.mask
     if type(a) is not Pair:
-        return masks.fit(terms.present(right, -1 if flat[1] else -2, keepdim=not any(flat)), shape)
+        return terms.present(right, -1 if flat[1] else -2, keepdim=not any(flat))
     left = a.mask.unsqueeze(0) if flat[0] else a.mask
     result = terms.paired(left, right.unsqueeze(1) if flat[1] else right)
     if flat[1]:
@@ -103,7 +106,8 @@ def affine(
     else:
         left, right = factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2)
     data = op(data_of(summand), left, right, *dtype, beta=beta, **keywords)
-    mask = pairs(a, b, data_of(a).shape[:1] + data.shape if over_batch else data.shape)
+    shape = data_of(a).shape[:1] + data.shape if over_batch else data.shape
+    mask = masks.fit(pairs(a, b, shape), shape)
     if over_batch:
         mask = terms.present(mask, 0)
     mask = masks.fit(_with_summand(mask, summand, beta), data.shape)

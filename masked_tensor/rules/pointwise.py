@@ -56,14 +56,14 @@ def elementwise(
         mask, shared = joined(operands)
         zero = shared and keeps_zero is not None and keeps_zero(operands)
         constant = linear
-        if "alpha" in keywords and not finite_factors((keywords["alpha"],)):
+        if keywords and "alpha" in keywords and not finite_factors((keywords["alpha"],)):
             constant = zero = False
         data = [x.data if type(x) is Pair else x for x in operands]
         if not (constant or (smooth and zero)):
             data = guarded(data, mask, scales)
         result = op(*data, **keywords)
         payload = ZERO if zero else ANY
-        if isinstance(result, tuple):
+        if type(result) is tuple:
             return tuple(Pair(r, masks.fit(mask, r.shape), payload) for r in result)
         return Pair(result, mask if result.shape == mask.shape else mask.expand(result.shape), payload)
 
@@ -124,7 +124,7 @@ def guarded(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
         if isinstance(x, Tensor) and fractional(x):
             if x.dim() == 0 and wide:
                 x = x.to(torch.result_type(wide[0], x))  # a 0-d operand does not promote; expanded it would
-            x = guard(x, mask, owned=scales)  # products and quotients make their gradients afresh
+            x = guard(x, mask, owned=scales, once=True)  # products and quotients make their gradients afresh
         result.append(x)
     return result
 

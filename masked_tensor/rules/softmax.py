@@ -39,11 +39,11 @@ def softmax(x: Pair, dim: int, dtype: torch.dtype | None = None, *, log: bool = 
         return Pair(_plain(select(x.data, x.mask, -INFINITY), dim, log), x.mask)
     whole = x.data.dim() == 0 or masks.constant(x.mask, dim)  # every slice is valid or masked as a whole
     if mode == "inf_as_zero":
-        data = guard(x.data, x.mask) if whole else select(x.data, x.mask, -INFINITY)
+        data = guard(x.data, x.mask, inside=True) if whole else select(x.data, x.mask, -INFINITY)
         return Pair(_inf_as_zero(data, dim, log), x.mask)
     if whole:
-        return Pair(_plain(guard(x.data, x.mask), dim, log), x.mask)
-    if type(x.data) is not Tensor or transforming() or x.data.device.type != "cpu":
+        return Pair(_plain(guard(x.data, x.mask, inside=True), dim, log), x.mask)
+    if type(x.data) is not Tensor or transforming() or not x.data.is_cpu:
         result = _plain(select(x.data, x.mask, -INFINITY), dim, log)
         return Pair(result, x.mask) if log else Pair(select(result, x.mask, 0), x.mask, Payload.ZERO)
     run: Any = _Softmax.apply if tracked(x.data) else _fused

@@ -26,8 +26,11 @@ def reduced(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = 
 
 def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype) -> Pair:
     """The sum (of integers in int64), or the mean that it is the numerator of."""
-    some, empty = masks.any(mask), mask.numel() == 0
-    return settled(total, lambda: weighed(mask, weight, total.dtype), some, empty, reduction, dtype)
+    empty = mask.numel() == 0
+    if weight is None and reduction != SUM:
+        number = masks.count(mask)
+        return settled(total, lambda: number.to(total.dtype), number != 0, empty, reduction, dtype)
+    return settled(total, lambda: weighed(mask, weight, total.dtype), masks.any(mask), empty, reduction, dtype)
 
 
 def settled(
