@@ -45,7 +45,7 @@ def inferred(old: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
         if rest <= 0 or numel % rest:
             return None
         shape[shape.index(-1)] = numel // rest
-    return tuple(shape) if prod(shape) == numel and min(shape, default=1) >= 0 else None
+    return tuple(shape) if prod(shape) == numel and all(n >= 0 for n in shape) else None
 
 
 def refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:

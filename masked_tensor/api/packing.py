@@ -7,11 +7,12 @@ import torch
 from torch import Tensor
 
 from .. import errors, rows
+from ..compat import traced
 from ..engine import report
 from ..engine.packing import entered
 from ..engine.ports import enter, leave
 from ..engine.report import Spread
-from ..engine.tensor import MaskedTensor, equip
+from ..engine.tensor import MaskedTensor, equip, pair_of
 from ..rows import order as orders
 from ..rows.packed import made
 from ..rows.pattern import of_lengths
@@ -46,6 +47,11 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
         return x
     if x.shape.numel() == 0:
         return x
+    if traced() is not None and type(pair_of(x).mask) is not Tensor:
+        raise errors.UnsupportedOpError(
+            "packed() reads on the host how many places are valid, which a compiled graph does not know: pack before "
+            "the compiled function"
+        )
     grid = [d % n for d in dims]
     rest = iter(range(orders.GRID, n))
     order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))

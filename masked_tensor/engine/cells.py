@@ -55,6 +55,24 @@ def look_up(x: Any) -> None:
         x._lent = True  # perhaps an input of the compiled function that is no masked tensor
 
 
+def note_rows(x: Any) -> None:
+    """Notes on the memory of the values of a packed tensor that a graph is given them, or returned them."""
+    storage = x._packed.values.untyped_storage()
+    known = storage.__dict__.setdefault("masked_rows", [])
+    if not any(ref() is x for ref in known):
+        known[:] = [ref for ref in known if ref() is not None]
+        known.append(weakref.ref(x))
+
+
+def sharing_rows(x: Any) -> list[Any]:
+    """The packed tensors that share the values of ``x`` through a graph: how they are related is lost."""
+    values = x._packed.values
+    if type(values) is not Tensor:
+        return []
+    others = (ref() for ref in values.untyped_storage().__dict__.get("masked_rows", ()))
+    return [y for y in others if y is not None and y is not x and y._packed is not None]
+
+
 def _storage(x: Any) -> Any:
     data = x._pair.data
     return data.untyped_storage() if type(data) is Tensor and data.layout is torch.strided else None

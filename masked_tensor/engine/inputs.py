@@ -50,13 +50,18 @@ def expect_own(x: Any) -> None:
         )
 
 
+def packed_input() -> UnsupportedOpError:
+    """A write into a packed input would be lost: the graph has its values, which are never written, or a copy."""
+    return UnsupportedOpError(
+        "a compiled function cannot write into a packed input in place: assign to a clone (x = x.clone()) and return "
+        "that, or call it with x.unpacked()"
+    )
+
+
 def write(pair: Pair, new: Pair, into: Any) -> Pair:
     """What is written into the input that is ``pair`` in order to write ``new``; ``into``: what kind of input it is."""
     if into is COPY:
-        raise UnsupportedOpError(
-            "a compiled function cannot write into a packed input in place, of which it has a copy: assign to a clone "
-            "(x = x.clone()) and return that, or call it with x.unpacked()"
-        )
+        raise packed_input()
     # The graph's own code is asked.  What it wrote is copied into the input once more by the tracer, whose masks are
     # computed anew from their bytes.
     if functional(pair.data) and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):

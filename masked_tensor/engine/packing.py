@@ -22,7 +22,7 @@ from ..select import select
 from ..settings import DEFAULT, current
 from .dispatcher import KEYS, make
 from .table import Entry
-from .tensor import MaskedTensor, pair_of
+from .tensor import MaskedTensor, hold, pair_of
 
 Enter = Callable[[Any, bool], Any]  #: the port of strided tensors, handed down: the two know of each other
 
@@ -41,8 +41,19 @@ def wrap_packed(p: Packed) -> MaskedTensor:
         _extra_dispatch_keys=KEYS,
     )
     # fmt: on
-    result._packed = p
+    hold_rows(result, p)
     return result
+
+
+def hold_rows(x: MaskedTensor, p: Packed) -> None:
+    """Makes ``p`` the inside of ``x``, which has no views."""
+    x._packed = p
+    x._kin, x._path = None, ()
+    if type(p.values) is not Tensor:
+        if p.plainly:
+            x.__dict__.pop("_pair", None)
+        else:  # a tracer may ask for the parts outside its modes
+            hold(x, rows.spread(p))
 
 
 def mask_of(x: MaskedTensor) -> Tensor:
@@ -70,7 +81,7 @@ def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording
     """What the entry's form makes of the call.  Raises NoForm where there is none."""
     if entry.rows is None or transforming() or current() is not DEFAULT:  # forms know the default meanings only
         raise NoForm
-    if any(v.shape.numel() == 0 for v in args if is_packed(v)):
+    if any(0 in v.shape for v in args if is_packed(v)):
         raise NoForm
 
     def inside(value: Any) -> Any:
@@ -132,8 +143,7 @@ def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
     if torch.is_grad_enabled() and (target.requires_grad or new.values.requires_grad):
         result: MaskedTensor = _Rebind.apply(target, new.values, new, enter)
         return result
-    target._packed = bare(new, target.dtype)
-    target._kin, target._path = None, ()
+    hold_rows(target, bare(new, target.dtype))
     return target
 
 
@@ -166,8 +176,7 @@ class _Rebind(torch.autograd.Function):
     def forward(ctx: Any, target: MaskedTensor, values: Tensor, p: Packed, enter: Enter) -> MaskedTensor:
         ctx.mark_dirty(target)
         ctx.dtype, ctx.frame, ctx.enter = values.dtype, p.frame, enter
-        target._packed = bare(p, target.dtype)
-        target._kin, target._path = None, ()
+        hold_rows(target, bare(p, target.dtype))
         return target
 
     @staticmethod

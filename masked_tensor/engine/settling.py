@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..compat import schema
+from ..errors import UnsupportedOpError
 from ..pair import Pair
 from ..rows import Packed, spread
+from . import cells, inputs
 from .members import join
 from .table import Entry
 from .tensor import MaskedTensor, hold, wrap
@@ -27,6 +30,7 @@ class Step:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     which: int | None
+    base: MaskedTensor | None  #: kept while a graph is traced: who runs it lets go of a base that no node needs
 
     def of(self, pair: Pair) -> Pair:
         """The same view of a strided pair."""
@@ -38,9 +42,10 @@ class Step:
 class Kin:
     """A packed root and the views of it, as long as nothing is written."""
 
-    __slots__ = ("members", "record")
+    __slots__ = ("graph_input", "members", "record")
 
     def __init__(self, root: MaskedTensor) -> None:
+        self.graph_input = inputs.kind_of(root)
         self.record: Packed | None = root._packed
         self.members = [weakref.ref(root)]
 
@@ -59,17 +64,42 @@ def adopt(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...], 
     for which, view in enumerate(result if several else (result,)):
         if type(view) is MaskedTensor and view is not base:
             view._kin = kin
-            view._path = (*base._path, Step(entry, args, kwargs, which if several else None))
+            kept = base if _traced(base) else None
+            view._path = (*base._path, Step(entry, args, kwargs, which if several else None, kept))
             kin.members.append(weakref.ref(view))
 
 
+def check(x: MaskedTensor) -> None:
+    """Before a write: raises where somebody who would have to see it cannot be told."""
+    if (x._packed is not None and inputs.kind_of(x)) or (x._kin is not None and x._kin.graph_input):
+        raise inputs.packed_input()
+    for member in (x,) if x._kin is None else x._kin.living():
+        if member._packed is not None:
+            for other in cells.sharing_rows(member):
+                if other._kin is None or other._kin is not x._kin:
+                    raise UnsupportedOpError(
+                        "this packed tensor shares its values with another one that a compiled function was given or "
+                        "returned, which would not see the write: write into a clone (x = x.clone())"
+                    )
+
+
+def _traced(x: MaskedTensor) -> bool:
+    return type(x._pair.data if x._packed is None else x._packed.values) is not Tensor
+
+
 def alone(x: MaskedTensor) -> bool:
-    """Whether nobody else would have to see a write into ``x``, and no hard mask forbids it."""
+    """Whether nobody else would have to see a write into ``x``, and no hard mask forbids it.
+
+    While a graph is traced who is still held is not who will be when it runs: then it is told by what was ever a view.
+    """
+    if x._kin is not None and _traced(x):
+        return False
     return x._family is None and (x._kin is None or all(member is x for member in x._kin.living()))
 
 
 def settle(x: MaskedTensor) -> None:
     """Before a write: what is packed becomes strided, and what was a view of it becomes one in memory."""
+    check(x)
     kin = x._kin
     if kin is None:
         if x._packed is not None:

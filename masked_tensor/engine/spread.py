@@ -45,5 +45,7 @@ class Spread:
             return self
         if x._packed is None:
             raise errors.not_made()
+        if type(x._packed.values) is not Tensor:
+            return rows.spread(x._packed)
         with without_modes():  # a tracer reads it under its own modes
             return rows.spread(x._packed)

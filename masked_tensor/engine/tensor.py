@@ -6,14 +6,13 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..compat import bypassed, has_tangent, ordinary, without_modes
+from ..compat import bypassed, has_tangent, ordinary
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..rows import Packed
-from ..select import select
-from . import aliasing, cells, digest
+from . import aliasing
 from .dispatcher import KEYS, has_no_pointer, make, no_torch_function
-from .spread import COPY, Copy, Spread, parts
+from .spread import Copy, Spread
 
 if TYPE_CHECKING:
     from .methods import Methods  # made by tools/stub.py: what torch's methods give, and ours
@@ -43,6 +42,7 @@ class MaskedTensor(Methods):
     _kin: Any = None  # of a packed tensor and its views: who else would see a write (settling.py)
     _parts: tuple[Any, ...] | None = None  # of a packed tensor: what graphs were given of it
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
+    _viewed: bool = False  # of what a graph returns, while compiling: it had views, or was one
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects
     _history: aliasing.Shared | None = None  # with whom autograd has to keep it connected
@@ -64,87 +64,8 @@ class MaskedTensor(Methods):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         raise TypeError("MaskedTensor is final: give it new behaviour with register_rule, not by subclassing")
 
-    def __tensor_flatten__(self) -> tuple[list[str], Payload | Copy]:
-        if cells.asked_from_outside():
-            lend(self)
-        if self._history is not None:
-            self._connect()
-        return ["_data", "_bytes"], pair_of(self).payload if self._packed is None else COPY
-
     def _connect(self) -> None:
         """Takes a new history from the base of a view, if that was written: ports.py gives it."""
-
-    @staticmethod
-    def __tensor_unflatten__(inner: dict[str, Tensor], known: Payload | Copy, size: Any, stride: Any) -> "MaskedTensor":
-        mask = masks.from_bytes(inner["_bytes"])
-        if type(mask) is not Tensor:
-            mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
-        result = wrap(Pair(inner["_data"], mask, Payload.ZERO if known is COPY else known))
-        result._view = mask, inner["_bytes"]
-        result._graph_input = type(mask) is not Tensor and (COPY if known is COPY else True)
-        cells.look_up(result)
-        return result
-
-    def __coerce_tangent_metadata__(self) -> Tensor:
-        """What a compiled graph expects of the gradient: plain data, as are the zeros of an output that is not used."""
-        data = pair_of(self).data.detach()
-        data.__tensor_flatten__ = _no_parts  # type: ignore[attr-defined]  # torch asks what it took for a subclass
-        return data
-
-    def __coerce_same_metadata_as_tangent__(self, expected: Any, expected_type: type | None = None) -> Tensor:
-        pair = pair_of(self)
-        data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
-        if expected_type is not None and expected_type is not MaskedTensor:
-            return data
-        return wrap(Pair(data, pair.mask, Payload.ZERO if expected is COPY else expected))
-
-    def _stable_hash_for_caching(self) -> str:
-        pair = pair_of(self)
-        described = [
-            f"{t.dtype} {t.device} {t.layout} {tuple(t.shape)} {t.stride() if t.layout is torch.strided else None}"
-            for t in (pair.data, pair.mask)
-        ]
-        known = pair.payload if self._packed is None else COPY
-        return f"MaskedTensor({known}, {self.requires_grad}, {described}, {digest.state()})"
-
-    @property
-    def _data(self) -> Tensor:
-        if self._packed is not None:
-            return parts(self)[0]
-        if cells.asked_from_outside():
-            lend(self)
-        else:
-            cells.leave_note(self)
-        return self._pair.data
-
-    @_data.setter
-    def _data(self, data: Tensor) -> None:  # AOTAutograd lays out the parts of a tangent anew
-        pair = pair_of(self)
-        self._pair = Pair(data, pair.mask, pair.payload)
-
-    @property
-    def _bytes(self) -> Tensor:
-        # Compiled graphs read the mask as bytes: inductor vectorises uint8, not bool.
-        if self._packed is not None:
-            return parts(self)[1]
-        mask = pair_of(self).mask
-        if self._view is None or self._view[0] is not mask:
-            if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
-                with without_modes():
-                    self._view = mask, mask.view(torch.uint8)
-            else:
-                self._view = mask, masks.to_bytes(mask)
-        return self._view[1]
-
-    @_bytes.setter
-    def _bytes(self, mask: Tensor) -> None:
-        pair = pair_of(self)
-        self._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
-        self._view = self._pair.mask, mask
-
-
-def _no_parts() -> tuple[list[str], None]:
-    return [], None
 
 
 def equip(**members: Any) -> None:

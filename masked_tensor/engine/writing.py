@@ -30,6 +30,7 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
         return _write_plain(entry, args, kwargs, recording)
     if entry.op.detaches:
         return detach(target)
+    settling.check(target)
     if target._packed is not None and settling.alone(target):
         try:
             return _in_packed(entry, args, kwargs, recording)

@@ -7,7 +7,7 @@ plain op on the stored values, or the family's own rule where a stored row has h
 spread, once, and takes the ordinary rule: the result lies within the rows of a packed operand, or the op falls back.
 """
 
-from .packed import Frame, Packed, gathered, mask, packed, spread
+from .packed import Frame, Packed, gathered, mask, of_parts, packed, spread
 from .pattern import Rows
 
-__all__ = ["Frame", "Packed", "Rows", "gathered", "mask", "packed", "spread"]
+__all__ = ["Frame", "Packed", "Rows", "gathered", "mask", "of_parts", "packed", "spread"]

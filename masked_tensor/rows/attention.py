@@ -17,7 +17,7 @@ from ..compat import real, tracked
 from ..op import NoForm
 from ..pair import Payload
 from ..select import select
-from . import fused
+from . import fused, opaque
 from .blocks import Run, along, cut_runs, places, runs_of
 from .order import GRID, Order
 from .packed import Packed, made, noticed
@@ -30,8 +30,10 @@ def scaled_dot_product_attention(
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Packed:  # fmt: skip
     """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
-    if not all(type(x) is Packed and x.inner is None and real(x.rows.index) for x in (query, key, value)):
-        raise NoForm  # holes within rows, or lengths that cannot be read
+    if not all(type(x) is Packed and x.inner is None for x in (query, key, value)):
+        raise NoForm  # holes within rows
+    if not all(real(x.rows.index) for x in (query, key, value)):
+        return _traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if type(attn_mask) not in (type(None), Tensor, torch.nn.Parameter) or not same(key.rows, value.rows):
         raise NoForm
     if is_causal and not same(query.rows, key.rows):
@@ -59,6 +61,21 @@ def scaled_dot_product_attention(
         parts = [run(*piece, attn_mask=m) for piece, m in zip(pieces, shown, strict=True)]
         out = torch.cat([p.transpose(1, 2).flatten(0, 1) for p in parts])
     return _in_place_of(query, out, torch.cat(sight) if sight else None)
+
+
+def _traced(
+    query: Packed, key: Packed, value: Packed, attn_mask: Any, dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool,
+) -> Packed:  # fmt: skip
+    """In a graph, where no length is known: one op, for attention within one set of rows."""
+    if query.rows.host or not (query.rows is key.rows is value.rows) or attn_mask is not None or dropout_p:
+        raise NoForm
+    q, k, v = (headed(x) for x in (query, key, value))
+    if enable_gqa and k.shape[1] and q.shape[1] % k.shape[1] == 0 and k.shape[1] == v.shape[1]:
+        k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
+    if not opaque.serves(q, k, v):
+        raise NoForm
+    return _in_place_of(query, opaque.attend(q, k, v, query.rows.lengths, is_causal, scale), None)
 
 
 def headed(x: Packed) -> Tensor:

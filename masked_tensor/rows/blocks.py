@@ -55,6 +55,7 @@ class Blocks(Rows):
         self.queries, self.keys, self.heads = queries, keys, heads
         self.grid = (queries.grid[0], *heads, queries.grid[1], keys.grid[1])
         self.calls = runs_of(queries, keys)
+        self.host = queries.host
         self.known = {}
 
     @cached_property

@@ -33,6 +33,37 @@ def bias(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill(~mask, -torch.inf)
 
 
+def forward(
+    q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], causal: bool, scale: float | None
+) -> tuple[Tensor, list[Tensor]]:
+    """The output ``(N, H, D)``, and for each run what the backward pass wants to know of the scores."""
+    result = torch.empty_like(q, memory_format=torch.contiguous_format)
+    sums = []
+    given = [cut_runs(x, runs, asks) for x, asks in ((q, True), (k, False), (v, False), (result, True))]
+    for mask, a, b, c, out in zip(masks, *given, strict=True):
+        part, total = _forward(a, b, c, 0.0, causal, attn_mask=mask, scale=scale)
+        out.copy_(part)
+        sums.append(total)
+    return result, sums
+
+
+def backward(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, result: Tensor, sums: list[Tensor], runs: list[Run],
+    masks: list[Any], causal: bool, scale: float | None,
+) -> list[Tensor]:  # fmt: skip
+    """The gradients of queries, keys and values."""
+    grads = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
+    given = [cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False), (result, True))]
+    wanted = [cut_runs(x, runs, asks) for x, asks in zip(grads, (True, False, False), strict=True)]
+    for args, targets, total, mask in zip(
+        zip(*given, strict=True), zip(*wanted, strict=True), sums, masks, strict=True
+    ):
+        parts = _backward(*args, total, 0.0, causal, attn_mask=mask, scale=scale)
+        for target, part in zip(targets, parts, strict=True):
+            target.copy_(part)
+    return grads
+
+
 class Attend(torch.autograd.Function):
     """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; ``masks``: for each run a bias, or None."""
 
@@ -40,13 +71,7 @@ class Attend(torch.autograd.Function):
     def forward(
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], causal: bool, scale: float | None
     ) -> Tensor:
-        result = torch.empty_like(q, memory_format=torch.contiguous_format)
-        sums = []
-        given = [cut_runs(x, runs, asks) for x, asks in ((q, True), (k, False), (v, False), (result, True))]
-        for mask, a, b, c, out in zip(masks, *given, strict=True):
-            part, total = _forward(a, b, c, 0.0, causal, attn_mask=mask, scale=scale)
-            out.copy_(part)
-            sums.append(total)
+        result, sums = forward(q, k, v, runs, masks, causal, scale)
         ctx.save_for_backward(q, k, v, result, *sums)
         ctx.settings = runs, masks, causal, scale
         return result
@@ -56,15 +81,4 @@ class Attend(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         q, k, v, result, *sums = ctx.saved_tensors
         runs, masks, causal, scale = ctx.settings
-        grads = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
-        given = [
-            cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False), (result, True))
-        ]
-        wanted = [cut_runs(x, runs, asks) for x, asks in zip(grads, (True, False, False), strict=True)]
-        for args, targets, total, mask in zip(
-            zip(*given, strict=True), zip(*wanted, strict=True), sums, masks, strict=True
-        ):
-            parts = _backward(*args, total, 0.0, causal, attn_mask=mask, scale=scale)
-            for target, part in zip(targets, parts, strict=True):
-                target.copy_(part)
-        return *grads, None, None, None, None
+        return *backward(grad, q, k, v, result, sums, runs, masks, causal, scale), None, None, None, None

@@ -1,5 +1,6 @@
 """``Packed``: the stored values of a padded batch, and its two moves: spread and gather."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
@@ -82,6 +83,11 @@ class Packed:
         return orders.shape(self.order, self.sizes)
 
     @property
+    def plainly(self) -> bool:
+        """Whether values, index, order and shape say it all: each row is valid, and batch and time are seen as such."""
+        return self.inner is None and self.first == GRID and (0,) in self.order and (1,) in self.order
+
+    @property
     def stored(self) -> torch.Size:
         """The shape of the values: (N, F1 .. Fk)."""
         return self.values.shape
@@ -117,6 +123,11 @@ def made(values: Pair | Tensor, like: Packed, order: Order | None = None) -> Pac
     return Packed(data, like.rows.on(data.device), order, inner, payload)
 
 
+def of_parts(values: Tensor, index: Tensor, order: Order, shape: Sequence[int]) -> Packed:
+    """What is :attr:`~Packed.plainly` these values at these places of ``shape``, seen in that order."""
+    return Packed(values, Rows(index, (shape[order.index((0,))], shape[order.index((1,))])), order)
+
+
 def canonical(x: Packed) -> Packed:
     """``x`` with its features stored as they are read: two tensors of one shape and grid then agree."""
     order, joined = orders.canonical(x.order, x.first)
@@ -145,7 +156,10 @@ def mask(x: Packed) -> Tensor:
 def spread(x: Packed) -> Pair:
     """The strided pair: one differentiable scatter, 0 wherever nothing is stored."""
     wide = put(x.values, x.rows).view(x.sizes)
-    return Pair(wide.permute(orders.sequence(x.order)).reshape(x.shape), mask(x), x.payload)
+    data = wide.permute(orders.sequence(x.order)).reshape(x.shape)
+    if not x.rows.host:  # a graph lays out memory as torch says that its kernels do: it is right of contiguous memory
+        data = data.contiguous()
+    return Pair(data, mask(x), x.payload)
 
 
 def laid_out(x: Tensor, like: Packed | Frame) -> Tensor:

@@ -30,6 +30,7 @@ class Rows:
     def __init__(self, index: Tensor, grid: tuple[int, ...]) -> None:
         self.index = index
         self.grid = grid
+        self.host = type(index) is Tensor  #: whether the index is not traced: then it may be looked at on the host
         self.known: dict[Any, Any] = {}  #: what follows from these rows, for those who work it out
         self._tapes: dict[tuple[int, bool], Rows] = {}
         self._cuts: dict[tuple[int, int], tuple[Rows, Tensor]] = {}
@@ -49,8 +50,13 @@ class Rows:
 
     @cached_property
     def full(self) -> bool:
-        """Whether every place is stored: a fact of the sizes alone."""
-        return self.index.shape[0] == self.places
+        """Whether every place is stored: a fact of the sizes alone, for which a graph shall not be compiled anew."""
+        return self.host and self.index.shape[0] == self.places
+
+    def look(self) -> None:
+        """Before a fact that is read on the host: raises NoForm in a graph that is being compiled, which has none."""
+        if not self.host:
+            raise NoForm
 
     @property
     def device(self) -> torch.device:
@@ -72,7 +78,9 @@ class Rows:
         """How many rows each sequence has: (B,)."""
         if self.full:
             return self.index.new_full((self.grid[0],), self.grid[1])
-        return torch.bincount(self.batch, minlength=self.grid[0])
+        if self.host:
+            return torch.bincount(self.batch, minlength=self.grid[0])
+        return self.index.new_zeros(self.grid[0]).index_add(0, self.batch, torch.ones_like(self.batch))
 
     @cached_property
     def offsets(self) -> Tensor:
@@ -82,6 +90,7 @@ class Rows:
     @cached_property
     def sizes(self) -> list[int]:
         """``lengths`` on the host."""
+        self.look()
         return [self.grid[1]] * self.grid[0] if self.full else self.lengths.tolist()
 
     @cached_property
@@ -95,6 +104,7 @@ class Rows:
     @cached_property
     def prefix(self) -> bool:
         """Whether each sequence stores its first places."""
+        self.look()
         if self.full:
             return True
         first = torch.arange(self.index.shape[0], device=self.device) - self.offsets[self.batch]
@@ -121,6 +131,7 @@ class Rows:
 
     def cut(self, first: int, last: int) -> tuple["Rows", Tensor]:
         """The places ``first`` to ``last`` of every sequence as a grid of their own, and which rows lie there; once."""
+        self.look()
         if (first, last) not in self._cuts:
             kept = ((self.time >= first) & (self.time < last)).nonzero().squeeze(1)
             index = self.batch[kept] * (last - first) + self.time[kept] - first
@@ -153,6 +164,8 @@ def same(a: Rows, b: Rows) -> bool:
     """Whether two patterns store the same places.  Compared by value only where looking is free: on the CPU."""
     if a is b:
         return True
+    if not (a.host and b.host):  # two inputs of a graph: the next call may give others
+        return False
     return (
         a.grid == b.grid and a.device == b.device and (a if type(b) is Rows else b).agrees(b if type(b) is Rows else a)
     )
