@@ -107,6 +107,20 @@ def test_masks_are_reshaped_without_being_spelled_out(shape, news) -> None:
                 assert masks.compact(result).numel() == 1
 
 
+@pytest.mark.parametrize("split", [torch.split, torch.split_with_sizes, torch.unsafe_split_with_sizes])
+def test_holes_behind_sizes_that_were_counted_without_them(split) -> None:
+    """They belong to the last part, so that the parts make the whole again; what leaves out a valid entry raises."""
+    x = mt.masked_tensor([[1.0, None, 3.0, 4.0, None, None]], requires_grad=True)
+    parts = split(x, [1, 3], 1)
+    assert [p.tolist() for p in parts] == [[[1]], [[None, 3, 4, None, None]]]
+    assert [p.tolist() for p in split(x, [4, 0], 1)] == [[[1, None, 3, 4]], [[None, None]]]
+    torch.cat([parts[0], parts[1] * 2], 1).sum().backward()
+    assert x.grad.tolist() == [[1, None, 2, 2, None, None]]
+    for sizes in ([1, 2], [3], [7], [4, -1, 3], []):
+        with pytest.raises(RuntimeError, match="split"):
+            split(x.detach(), sizes, 1)
+
+
 def test_scalars_and_empty_tensors() -> None:
     hole, empty = mt.masked_tensor(1.0, False), mt.masked_tensor(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.bool))
     assert hole.view(1).tolist() == [None]

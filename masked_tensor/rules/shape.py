@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..compat import OpOverload
+from ..compat import OpOverload, transforming
 from ..op import Lift, Op, rows
 from ..pair import Pair
 from ..rows import places
@@ -28,6 +28,21 @@ def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
     if isinstance(data, list | tuple):
         return [Pair(d, m, x.payload) for d, m in zip(data, mask, strict=True)]
     return Pair(data, mask, x.payload)
+
+
+def split(op: OpOverload, x: Pair, size: int | Sequence[int], dim: int = 0) -> Any:
+    """split, split_with_sizes: holes behind sizes that were counted without them belong to the last part.
+
+    So a split of sorted rows by how many there are of each kind is that of the rows without padding.  Sizes that leave
+    out a valid entry raise torch's own error; nothing is read unless they do not add up.
+    """
+    if isinstance(size, int) or not size or type(x.mask) is not Tensor or x.mask.is_meta or transforming():
+        return move(op, x, size, dim)
+    end = sum(size)
+    rest = x.data.shape[dim] - end
+    if rest > 0 and min(size) >= 0 and not masks.any(x.mask.narrow(dim, end, rest)):
+        size = [*size[:-1], size[-1] + rest]
+    return move(op, x, size, dim)
 
 
 def turned(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
@@ -138,10 +153,9 @@ ROWS = [
     *moving("expand", move, instead(views.expand), rows=packed(packed_views.expand)),
     *moving("alias", move, rows=packed(packed_views.alias)),
     *moving("movedim", move, rows=packed(packed_views.movedim)),
-    *moving("split split_with_sizes", move, instead(views.split), rows=packed(packed_views.split)),
-    *moving(
-        "unsafe_split unsafe_split_with_sizes", move, instead(views.split), shares=True, rows=packed(packed_views.split)
-    ),
+    *moving("split split_with_sizes", split, instead(views.split), rows=packed(packed_views.split)),
+    *moving("unsafe_split", split, instead(views.split), shares=True, rows=packed(packed_views.split)),
+    *moving("unsafe_split_with_sizes", split, instead(views.split), shares=True, rows=packed(packed_views.split)),
     *moving("diagonal unfold", move),
     *moving("t_copy transpose_copy", move, instead(views.transpose)),
     *moving("permute_copy", move, instead(views.permute)),

@@ -1,8 +1,10 @@
-"""``python -m tests.models [names] [--packed | --timm] [--seconds N] [--again] [--page]``: sweeps, writes the page.
+"""``python -m tests.models [names] [--signals | --packed | --timm] [--seconds N] [--again] [--page]``: sweeps, writes.
 
 A full sweep takes about an hour on one core.  It may be cut into pieces: what was found stays in ``docs/models.json``,
-and the next call goes on from there (``--again``: from the start).  No model type takes more than a minute.
+and the next call goes on from there (``--again``: from the start).  No model type takes more than a minute of
+processor time.
 
+``--signals`` goes over the models of waves and spectrograms, and keeps what it finds in ``docs/models_signals.json``.
 ``--packed`` gives the same batches as packed tensors; what it finds stays in ``docs/models_packed.json``, with the ops
 that spread, and must be what the padded batches give.
 
@@ -10,6 +12,7 @@ that spread, and must be what the padded batches give.
 """
 
 import argparse
+import gc
 import json
 import os
 import signal
@@ -20,16 +23,18 @@ from typing import Any
 
 import masked_tensor as mt
 
-from . import image_page, page, text
+from . import image_page, page, signals, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
 PACKED = FOUND.with_stem("models_packed")
+SIGNALS = FOUND.with_stem("models_signals")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__)
     parser.add_argument("names", nargs="*", help="model types; left out, all")
+    parser.add_argument("--signals", action="store_true", help="models of waves and spectrograms")
     parser.add_argument("--packed", action="store_true", help="with packed batches")
     parser.add_argument("--timm", action="store_true", help="image models; names are those of modules of timm")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
@@ -42,8 +47,10 @@ def main() -> None:
     if options.timm and not options.page:
         image_page.sweep(options.names, options.seconds, again)
     elif not options.page:
-        _sweep(options.names or text.types(), PACKED if options.packed else FOUND, options.seconds, again)
-    page.write(_known(FOUND), _known(PACKED), FOUND.with_suffix(".md"))
+        names = options.names or (signals.types() if options.signals else text.types())
+        path = SIGNALS if options.signals else PACKED if options.packed else FOUND
+        _sweep(names, path, options.seconds, again)
+    page.write(_known(FOUND), _known(PACKED), _known(SIGNALS), FOUND.with_suffix(".md"))
 
 
 def _known(path: Path) -> dict[str, dict[str, Any]]:
@@ -60,25 +67,32 @@ def _sweep(names: list[str], path: Path, seconds: float, again: bool) -> None:
         for variant in text.VARIANTS:
             if again or variant not in found.setdefault(name, {}):
                 with mt.packing_report() as spread:
-                    verdict = _in_time(name, variant, path == PACKED)
+                    verdict = _in_time(name, variant, path)
                 said = [verdict.outcome, verdict.detail, *([sorted(spread)] if path == PACKED else [])]
                 found.setdefault(name, {})[variant] = said
                 print(f"{name:32} {variant:8} {verdict.outcome:12} {verdict.detail} {said[2:] or ''}", flush=True)
         path.write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n")
 
 
-def _in_time(name: str, variant: str, packed: bool) -> Verdict:
-    def late(*_: Any) -> None:
-        raise TimeoutError("more than a minute")
+class _Late(BaseException):
+    """A type has had its minute: no error of its own."""
 
-    signal.signal(signal.SIGALRM, late)
-    signal.alarm(60)
+
+def _in_time(name: str, variant: str, path: Path) -> Verdict:
+    def late(*_: Any) -> None:
+        raise _Late
+
+    signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, 60)
     try:
-        return text.verdict(name, variant, packed=packed)
-    except TimeoutError as error:
-        return Verdict("not built", str(error))
+        if path == SIGNALS:
+            return signals.found(name, variant)
+        return text.verdict(name, variant, packed=path == PACKED)
+    except _Late:
+        return Verdict("not built", "more than a minute of processor time")
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        gc.collect()
 
 
 if __name__ == "__main__":

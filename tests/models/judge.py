@@ -79,7 +79,7 @@ def judge(model: nn.Module, call: Callable[[nn.Module, Inputs], Tensor], rows: l
 
 
 def _loss(states: Tensor) -> Tensor:
-    return (states * torch.linspace(-1, 1, states.shape[-1], dtype=states.dtype)).sum()
+    return (states * torch.arange(states.shape[-1], dtype=states.dtype).cos()).sum()  # whatever its length
 
 
 def _compared(

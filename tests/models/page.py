@@ -11,9 +11,10 @@ from . import image_page
 REASONS = {
     "fnet": "mixes a whole row by a Fourier transform: with padding it is a hole",
     "canine": "cuts time into blocks, and reads the last step of each",
+    "diffusion_gemma": "counts the positions of its decoder from the padded length",
+    "zamba2": "reads the last step of each of its blocks of time",
     "funnel": "pools time by two; its own mask is off by as much",
     "kimi_linear": "computes a part in float32; of a limit of 1e-06, its padded gradients use 9.5e-07",
-    "jetmoe": "cuts its rows by counts that leave holes out",
 }
 
 HEAD = """# Models that were run
@@ -46,18 +47,36 @@ PACKED = """The same batches as packed tensors (`x.packed()`, `python -m tests.m
 eager code, {default} by default; {alone} of these {all} without spreading at any op of the model.{other}"""
 
 
-def write(found: dict[str, dict[str, Any]], packed: dict[str, dict[str, Any]], path: Path) -> None:
-    """Writes the page for what was found, and what was found with packed batches."""
+Found = dict[str, dict[str, Any]]
+SIGNALS = """# Models of waves and spectrograms
+
+The same for the types that take a wave (4000, 2400 and 3300 samples) or a spectrogram (48, 28 and 40 frames), NaN
+under the mask (`python -m tests.models --signals`). Types whose feature extractor pads recordings to one length fail
+alone here; so do those that need more than one input.
+
+| types | eager | default |
+|---|---:|---:|
+"""
+
+
+def write(found: Found, packed: Found, signals: Found, path: Path) -> None:
+    """Writes the page for what was found, what was found with packed batches, and with signals."""
     versions = ", ".join(f"{name} {version(name).partition('+')[0]}" for name in ("transformers", "torch"))
-    counts = {v: Counter(f[v][0] for f in found.values() if v in f) for v in ("eager", "default")}
-    lines = [f"| {text} | {counts['eager'][o]} | {counts['default'][o]} |" for o, text in OUTCOMES.items()]
-    parts = [HEAD.format(versions=versions) + "\n".join(lines), _packed(found, packed)]
-    for outcome, title in OUTCOMES.items():
-        parts += [f"## {title[0].upper()}{title[1:]}", _listed(found, outcome)]
+    parts = [HEAD.format(versions=versions) + _counted(found), _packed(found, packed)]
+    parts += [*_lists(found), SIGNALS.replace("# ", "## ", 1) + _counted(signals), *_lists(signals, "### ")]
     path.write_text("\n\n".join([*parts, image_page.section()]))
 
 
-def _packed(found: dict[str, dict[str, Any]], packed: dict[str, dict[str, Any]]) -> str:
+def _counted(found: Found) -> str:
+    counts = {v: Counter(f[v][0] for f in found.values() if v in f) for v in ("eager", "default")}
+    return "\n".join(f"| {text} | {counts['eager'][o]} | {counts['default'][o]} |" for o, text in OUTCOMES.items())
+
+
+def _lists(found: Found, level: str = "## ") -> list[str]:
+    return [x for o, title in OUTCOMES.items() for x in (f"{level}{title[0].upper()}{title[1:]}", _listed(found, o))]
+
+
+def _packed(found: Found, packed: Found) -> str:
     """The paragraph on packed batches: how many are exact, and each type that is not what it is padded."""
     exact = [(v, spread) for f in packed.values() for v, (outcome, _, spread) in f.items() if outcome == "exact"]
     counts = Counter(v for v, _ in exact)
@@ -72,7 +91,7 @@ def _packed(found: dict[str, dict[str, Any]], packed: dict[str, dict[str, Any]])
     return PACKED.format(**counts, alone=alone, all=len(exact), other=other)
 
 
-def _listed(found: dict[str, dict[str, Any]], outcome: str) -> str:
+def _listed(found: Found, outcome: str) -> str:
     if outcome == "exact":
         names = [n for n, f in found.items() if all(v[0] == "exact" for v in f.values())]
         all_said = [(n, v, said) for n, f in found.items() for v, said in f.items()]
