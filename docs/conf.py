@@ -40,8 +40,15 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "write_computation_times": False,
 }
+if tags.has("online"):  # noqa: F821 (Sphinx puts it there): names of other packages become links
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3/", None),
+        "torch": ("https://docs.pytorch.org/docs/stable/", None),
+        "numpy": ("https://numpy.org/doc/stable/", None),
+    }
 nitpicky = True
-# torch's and Python's own objects are named in docstrings; their inventories are not fetched.
+# torch's and Python's own objects are named in docstrings; a build without a network has no inventories of theirs.
 nitpick_ignore_regex = [
     ("py:.*", r"(torch|numpy|pyarrow|enum|typing|collections|contextlib)\b.*"),
     ("py:.*", r"(Tensor|Any|optional|callable|int|float|bool|str|tuple|list|None)"),

@@ -38,7 +38,7 @@ def names() -> dict[str, Any]:
     }
 
 
-OTHERS = {"using.md": pytest.mark.filterwarnings("default")}  # packages that warn about themselves
+OTHERS = dict.fromkeys(("using.md", "keras.md"), pytest.mark.filterwarnings("default"))  # they warn about themselves
 RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES if BLOCK.search(p.read_text())]
 
 
