@@ -25,7 +25,8 @@ from the size, and strides need not meet.
 {rows}
 
 With images that are masked altogether, {valid} models still give a valid output: it comes from a token of their own
-(class, register, positions).
+(class, register, positions). *Rounding becomes*: what a change of the images by one in 1e15 does to gradients in train
+mode; where ten times of it is above 1e-6, that is the limit.
 
 {rest}
 """
