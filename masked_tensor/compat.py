@@ -1,8 +1,7 @@
 """The private names of torch, in one room: what each is for, and what breaks without it.
 
-No other file names them, save ``engine/dispatcher.py``, which holds what belongs to the dispatcher (keys and kernels);
-private *ops* are ops, and stand where ops are named.  A torch that lacks a name says so when the package is imported,
-where there is no other way to do the same.  What is asked here are static facts: nothing looks at a value.
+No other file names them, save ``engine/dispatcher.py`` (keys and kernels); private *ops* stand where ops are named.  A
+torch that lacks a name says so on import, where there is no other way.  Only static facts are asked: no value is read.
 """
 
 import inspect
@@ -12,7 +11,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 from torch.autograd import forward_ad
 from torch.utils import checkpoint
 
@@ -165,6 +164,11 @@ def operators() -> list[str]:
     return torch._C._dispatch_get_all_op_names()
 
 
+def groups_known() -> int:
+    """How many process groups there are, after which one is named that only its members make; else they might hang."""
+    return len(distributed.distributed_c10d._world.pg_names)
+
+
 def run_eagerly(code: CodeType) -> None:
     """Dynamo may inline this code into a graph, but does not compile its frames by themselves."""
     set_code_exec_strategy(code, _EAGER)
@@ -216,6 +220,7 @@ __all__ = [
     "default_device",
     "eager",
     "functional",
+    "groups_known",
     "has_tangent",
     "is_wrapped",
     "operators",

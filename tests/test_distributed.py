@@ -1,4 +1,4 @@
-"""Two ranks over gloo: uneven shards give what one process gives (every case: ``python -m tests.distributed``)."""
+"""Ranks over gloo: uneven shards give what one process gives (every case: ``python -m tests.distributed``)."""
 
 import pytest
 from torch import distributed
@@ -6,9 +6,9 @@ from torch import distributed
 if not distributed.is_available():
     pytest.skip("torch was built without torch.distributed", allow_module_level=True)
 
-from .distributed import configurations, worst_errors
+from .distributed import WRAPPERS, configurations, worst_errors
 
-WRAPPERS, SEVERAL = ("ddp", "fsdp2"), (1, 3)
+SEVERAL = (1, 3)
 
 
 @pytest.fixture(scope="module")

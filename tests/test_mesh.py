@@ -152,14 +152,30 @@ def test_torch_may_be_asked_for_its_mesh_later() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
-def test_shards_of_different_length_and_terms_with_other_holes_on_two_ranks() -> None:
-    from .helpers.parallel import uneven
+@pytest.fixture(scope="module")
+def on_two_ranks() -> list[dict[str, Any]]:
+    from .helpers.parallel import all_on_two_ranks
 
-    assert gathered(2, uneven) == [[], []]
+    return gathered(2, all_on_two_ranks)
 
 
-def test_tensor_parallelism_on_two_ranks_is_exact() -> None:
-    from .helpers.parallel import tensor_parallel
+def test_shards_of_different_length_and_terms_with_other_holes(on_two_ranks: list[dict[str, Any]]) -> None:
+    assert [rank["uneven"] for rank in on_two_ranks] == [[], []]
 
-    for errors in gathered(2, tensor_parallel):
-        assert max(errors.values()) < 1e-12, errors
+
+@pytest.mark.parametrize("case", ["tensor parallel", "with fsdp", "staged"])
+def test_parallelism_is_exact(case: str, on_two_ranks: list[dict[str, Any]]) -> None:
+    for rank in on_two_ranks:
+        assert rank[case] < 1e-12
+
+
+def test_a_pipeline_stage_cannot_send_a_masked_tensor(mesh: Any) -> None:
+    from torch.distributed.pipelining import PipelineStage
+
+    stage = PipelineStage(torch.nn.Identity(), 0, 2, torch.device("cpu"))
+    stage.act_send_info, stage.stage_index_to_group_rank = {0: [1]}, {0: 0, 1: 0}
+    stage.fwd_cache[0] = (mt.masked_tensor([1.0, None]),), []
+    with pytest.raises(TypeError, match=r"cannot send a masked tensor.*begin the next stage with as_masked_tensor"):
+        stage.get_fwd_send_ops(0)
+    stage.fwd_cache[0] = (torch.ones(2),), []
+    assert len(stage.get_fwd_send_ops(0)) == 1

@@ -114,16 +114,12 @@ def _from_start(part: Any) -> Any:
     return part.clone() if meshes.distributed(part) and meshes.here(part).storage_offset() else part
 
 
-def _replacing(kind: str, name: str, make: Callable[[Any], Any]) -> Callable[[Any], None]:
-    return lambda module: meshes.replace(getattr(module, kind, None), name, make)
-
-
 equip(
     __create_write_items__=create_write_items,
     __create_chunk_list__=create_chunk_list,
     __get_tensor_shard__=get_tensor_shard,
 )
 meshes.when_imported(
-    f"{_TORCH}.default_planner", _replacing("_EmptyStateDictLoadPlanner", "set_up_planner", _empty_as_stored)
+    f"{_TORCH}.default_planner", meshes.replacing("_EmptyStateDictLoadPlanner", "set_up_planner", _empty_as_stored)
 )
-meshes.when_imported(f"{_TORCH}._state_dict_stager", _replacing("StateDictStager", "_offload_tensor", _staged))
+meshes.when_imported(f"{_TORCH}._state_dict_stager", meshes.replacing("StateDictStager", "_offload_tensor", _staged))

@@ -13,7 +13,7 @@ from ..engine.ports import enter, leave
 from ..pair import Pair, Payload, of
 from ..select import zeroed
 from ..settings import OVER
-from ..shared.group_mean import GroupMean, added_up, own_group, ranks
+from ..shared.group_mean import GroupMean, added_up, given_group, own_group, ranks
 
 
 class mean_over:
@@ -156,11 +156,12 @@ class mean_over:
                 "mean_over saw a loss inside a checkpoint, whose second run would add it up again; take it outside"
             )
         self._means += 1
-        group = own_group(self._group)
-        if self._counts is not None:
+        if self._counts is not None:  # asks nobody, so that ranks may take part in turns
             if self._means > len(self._counts):
                 raise RuntimeError(f"mean_over(count=...) was given {len(self._counts)} counts, and sees another mean")
-            return total * (ranks(group) / self._counts[self._means - 1]), torch.ones_like(valid)
+            scale = ranks(given_group(self._group)) / self._counts[self._means - 1]
+            return total * scale, torch.ones_like(valid)
+        group = own_group(self._group)
         if self._parameters is None:
             mean, some, _, _ = GroupMean.apply(total, number, valid, None, group)
             return mean, some

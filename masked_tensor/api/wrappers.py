@@ -58,6 +58,26 @@ def _guard(kind: str, check: Callable[..., None]) -> Callable[[Any], None]:
     return install
 
 
+def _unmasked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """What a pipeline stage sends: the next one has made a plain tensor to receive it, or the process would die."""
+
+    def checked(self: Any, *args: Any, **kwargs: Any) -> list[Any]:
+        found = ops(self, *args, **kwargs)
+        if any(type(op.tensor) is MaskedTensor for op in found):
+            raise TypeError(
+                "a pipeline stage cannot send a masked tensor, the next one receives into plain memory: return the "
+                "data and the mask, (x.filled(0), x.get_mask()), and begin the next stage with as_masked_tensor(data, "
+                "mask)"
+            )
+        return found
+
+    return checked
+
+
+meshes.when_imported(
+    "torch.distributed.pipelining.stage",
+    meshes.replacing("_PipelineStageBase", "get_fwd_send_ops get_bwd_send_ops", _unmasked),
+)
 meshes.when_imported("torch.nn.parallel.distributed", _guard("DistributedDataParallel", _check_module))
 meshes.when_imported("torch.distributed.fsdp._fully_shard._fsdp_param", _guard("FSDPParam", _check_parameter))
 meshes.when_imported("torch.distributed.fsdp._flat_param", _guard("FlatParamHandle", _check_parameters))

@@ -141,6 +141,16 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         setattr(owner, name, made)
 
 
+def replacing(kind: str, names: str, make: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """What :func:`when_imported` is to do: methods of a class of the module be what ``make`` makes of them."""
+
+    def act(module: Any) -> None:
+        for name in names.split():
+            replace(getattr(module, kind, None), name, make)
+
+    return act
+
+
 class _Waiting:
     """Finds no module by itself: it has what others find run on to ``act``."""
 

@@ -10,25 +10,45 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ..compat import groups_known
+
 Group = Any  # a ProcessGroup, of which torch may have been built without
 
-# Collectives of a wrapper run on autograd's thread at times of its own; ours go through groups of their own, so that
-# the order of calls within one group is that of the program on every rank.
+# The order of calls.  Ranks hang if two of them issue the collectives of one group in different orders.  Ours are
+# issued by the thread that computes the loss, where the loss divides: in the order of the losses in the program.  Those
+# of a wrapper (DistributedDataParallel's buckets, FSDP's shards) are issued in backward, on a device by autograd's
+# thread, when gradients happen to be ready: in between ours at times of its own.  So ours go through groups of their
+# own: within each group the order is the program's, and between groups none is needed.
 _OWN: dict[Group, Group] = {}
 
 
-def own_group(group: Any) -> Group:
-    """A group of the same ranks that nobody else uses; None without torch.distributed: there is one rank."""
+def given_group(group: Any) -> Group:
+    """The ProcessGroup that a user names; None without torch.distributed: there is one rank."""
     if not (dist.is_available() and dist.is_initialized()):
         return None
     if group is None:
         group = dist.group.WORLD
-    if hasattr(group, "get_group"):  # a DeviceMesh
-        group = group.get_group()
-    if group not in _OWN:
-        ranks = dist.get_process_group_ranks(group)
-        _OWN[group] = dist.new_group(ranks, use_local_synchronization=True)
-    return _OWN[group]
+    return group.get_group() if hasattr(group, "get_group") else group  # of a DeviceMesh
+
+
+def own_group(group: Any) -> Group:
+    """A group of the same ranks that nobody else uses.
+
+    All processes make that of all ranks, whose name they count alike.  That of some is made by those alone, and its
+    name depends on how many groups a process has; where those differ they would wait for each other, and the group
+    itself is used.
+    """
+    group = given_group(group)
+    if group is not None and group not in _OWN:
+        members = dist.get_process_group_ranks(group)
+        if len(members) == dist.get_world_size():
+            _OWN[group] = dist.new_group()
+        else:
+            known: list[Any] = [None] * len(members)
+            dist.all_gather_object(known, groups_known(), group=group)
+            alike = len(set(known)) == 1
+            _OWN[group] = dist.new_group(members, use_local_synchronization=True) if alike else group
+    return _OWN.get(group)
 
 
 def ranks(group: Group) -> int:

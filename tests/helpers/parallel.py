@@ -5,8 +5,10 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
+from torch.distributed.pipelining import PipelineStage, ScheduleGPipe
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
@@ -139,6 +141,65 @@ def uneven(rank: int, ranks: int) -> list[str]:
         whole = DTensor.from_local(terms, mesh, [Partial(reduction)]).full_tensor()
         wrong += [reduction] * (whole.tolist() != [2.0, 5.0, last])
     return wrong
+
+
+class First(nn.Module):
+    """A stage that sends data and mask, which the next one puts together."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.up = nn.Linear(8, 8)
+
+    def forward(self, data: Tensor, valid: Tensor) -> Any:
+        x: Any = self.up(mt.as_masked_tensor(data, valid)).tanh()
+        return x.filled(0), x.get_mask().contiguous()
+
+
+class Second(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm, self.down = nn.LayerNorm(8), nn.Linear(8, 8)
+
+    def forward(self, data: Tensor, valid: Tensor) -> Tensor:
+        return self.down(self.norm(mt.as_masked_tensor(data, valid)))
+
+
+def staged(rank: int, ranks: int) -> float:
+    """The error of two pipeline stages between which masks travel."""
+    x, valid, y = data()
+    valid = valid.expand(x.shape).contiguous()
+    torch.manual_seed(2)
+    stages = First().double(), Second().double()
+    whole = F.mse_loss(stages[1](*stages[0](x, valid)), mt.masked_tensor(y, valid))
+    whole.backward()
+    grads = [p.grad for p in stages[rank].parameters()]
+    stages[rank].zero_grad()
+    stage = PipelineStage(stages[rank], rank, ranks, torch.device("cpu"))
+    over = mt.mean_over(count=[int(valid.sum())], group=alone_in(rank))
+    losses: list[Tensor] = []
+
+    def loss(out: Tensor, target: Tensor) -> Tensor:
+        with over:
+            return F.mse_loss(out, target)
+
+    schedule = ScheduleGPipe(stage, 2, loss_fn=loss, scale_grads=False)
+    schedule.step(*((x, valid) if rank == 0 else ()), **({} if rank == 0 else {"target": y, "losses": losses}))
+    errors = [float((p.grad - g).abs().max()) for p, g in zip(stages[rank].parameters(), grads, strict=True)]
+    return max(errors + ([] if rank == 0 else [abs(sum(losses).item() - whole.item())]))
+
+
+def alone_in(rank: int) -> Any:
+    """A group of this rank alone."""
+    return dist.new_group([rank], use_local_synchronization=True)
+
+
+def all_on_two_ranks(rank: int, ranks: int) -> dict[str, Any]:
+    return {
+        "tensor parallel": max(tensor_parallel(rank, ranks).values()),
+        "with fsdp": sharded_and_parallel(rank, ranks),
+        "uneven": uneven(rank, ranks),
+        "staged": staged(rank, ranks),
+    }
 
 
 EACH = torch.tensor([[True, False, True], [False, True, True]])
