@@ -116,6 +116,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "functional/distinct.py": "_unique2",
     "rows/fused.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",
+    "rows/varlen.py": "_efficient_attention_forward _flash_attention_forward",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
     "layouts/coo.py": "_validate_sparse_coo_tensor_args _indices _values",
     "rules/attention.py": "_scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu",
@@ -258,6 +259,7 @@ NUMBERS = {  # of no size that was measured
     "rows/order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
     "rules/order.py": "1 << 15",  # what int16 holds
+    "rows/varlen.py": "256",  # the widest head of torch's flash kernel
 }
 
 

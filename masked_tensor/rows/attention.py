@@ -17,7 +17,7 @@ from ..compat import real, tracked
 from ..op import NoForm
 from ..pair import Payload
 from ..select import select
-from . import fused, opaque
+from . import fused, opaque, varlen
 from .blocks import Run, along, cut_runs, places, runs_of
 from .order import GRID, Order
 from .packed import Packed, made, noticed
@@ -32,16 +32,30 @@ def scaled_dot_product_attention(
     """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
     if not all(type(x) is Packed and x.inner is None for x in (query, key, value)):
         raise NoForm  # holes within rows
-    if not all(real(x.rows.index) for x in (query, key, value)):
+    anywhere = attn_mask is None and varlen.serves(query.values, key.values, value.values)
+    if not anywhere and not all(real(x.rows.index) for x in (query, key, value)):
         return _traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
     if type(attn_mask) not in (type(None), Tensor, torch.nn.Parameter) or not same(key.rows, value.rows):
         raise NoForm
     if is_causal and not same(query.rows, key.rows):
         raise NoForm  # which key comes before a query is told by places, not by ranks
-    runs = runs_of(query.rows, key.rows)
     q, k, v = (headed(x) for x in (query, key, value))
     if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
         raise NoForm
+    if anywhere:
+        out, some = varlen.attend(q, k, v, query.rows, key.rows, dropout_p, is_causal, scale)
+        return _in_place_of(query, out, None if some is None else some[:, None].expand(out.shape[:2]))
+    out, some = _run_by_run(query, key, (q, k, v), attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return _in_place_of(query, out, some)
+
+
+def _run_by_run(
+    query: Packed, key: Packed, given: tuple[Tensor, ...], attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
+    *, scale: float | None, enable_gqa: bool,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
+    """The values, and which queries see something, where a mask may hide all keys."""
+    q, k, v = given
+    runs = runs_of(query.rows, key.rows)
     pieces = list(zip(cut_runs(q, runs, True), cut_runs(k, runs, False), cut_runs(v, runs, False), strict=True))
     seen = [(None, None) if attn_mask is None else _visible(attn_mask, run, query, key.rows, is_causal) for run in runs]
     shown = [visible for visible, _ in seen]
@@ -60,7 +74,7 @@ def scaled_dot_product_attention(
         )
         parts = [run(*piece, attn_mask=m) for piece, m in zip(pieces, shown, strict=True)]
         out = torch.cat([p.transpose(1, 2).flatten(0, 1) for p in parts])
-    return _in_place_of(query, out, torch.cat(sight) if sight else None)
+    return out, torch.cat(sight) if sight else None
 
 
 def _traced(

@@ -1,0 +1,162 @@
+"""Attention of packed rows on a GPU: what the kernels are given, where they are written out, and on a real one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+import masked_tensor as mt
+from masked_tensor.op import NoForm
+from masked_tensor.rows import varlen
+from masked_tensor.rows.pattern import Rows
+
+B, T = 4, 6
+ROWS = {
+    "prefix": torch.arange(T) < torch.tensor([[6], [2], [4], [1]]),
+    "scattered": torch.tensor([[1, 0, 1, 1, 0, 1], [0, 1, 0, 0, 0, 0], [1] * 6, [0, 0, 1, 0, 1, 0]], dtype=torch.bool),
+    "one without": torch.arange(T) < torch.tensor([[6], [0], [4], [1]]),
+}
+
+
+def one_by_one(
+    q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float
+) -> Tensor:
+    """What the kernels compute, sequence by sequence; of a query without keys anything, and a gradient of NaN."""
+    (starts, most), (key_starts, key_most) = queries, keys
+    assert starts.dtype is key_starts.dtype is torch.int32
+    assert q.shape[-1] == k.shape[-1] == v.shape[-1]
+    assert q.shape[-1] % 8 == 0
+    assert q.shape[1] == k.shape[1] == v.shape[1]
+    assert all(x.is_contiguous() for x in (q, k, v))
+    parts = []
+    for (a, b), (c, d) in zip(starts.unfold(0, 2, 1).tolist(), key_starts.unfold(0, 2, 1).tolist(), strict=True):
+        assert b - a <= most
+        assert d - c <= key_most
+        one = [x[None].transpose(1, 2) for x in (q[a:b], k[c:d], v[c:d])]
+        if a == b:
+            continue
+        if c == d:
+            parts.append(q[a:b] * float("nan"))
+        else:
+            parts.append(F.scaled_dot_product_attention(*one, is_causal=causal, scale=scale)[0].transpose(0, 1))
+    return torch.cat(parts)
+
+
+@pytest.fixture
+def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU has the kernels of a GPU, as they are written here."""
+    monkeypatch.setattr(varlen, "DEVICES", ("cpu",))
+    monkeypatch.setattr(varlen, "kernel", lambda q: one_by_one)
+
+
+def both(run: Callable[..., Tensor], *inputs: Tensor, rows: list[Tensor]) -> list[list[Tensor]]:
+    """Values, validity and gradients of ``run``, packed and not."""
+    found = []
+    for packed in (True, False):
+        leaves = [mt.as_masked_tensor(x, m[..., None]) for x, m in zip(inputs, rows, strict=True)]
+        leaves = [(x.packed() if packed else x).requires_grad_() for x in leaves]
+        with mt.packing_report() as report:
+            out = run(*leaves)
+        assert out.is_packed == packed
+        assert not report
+        out.filled(0).sin().sum().backward()
+        found.append([out.filled(0).detach(), out.get_mask(), *(x.grad.filled(0) for x in leaves)])
+    return found
+
+
+@pytest.mark.usefixtures("written_out")
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("heads", [(1, 1), (4, 2)], ids=str)
+@pytest.mark.parametrize("rows", ROWS)
+def test_self_attention(rows: str, heads: tuple[int, int], causal: bool) -> None:
+    many, few = heads
+    x = torch.randn(B, T, 3 * (many + 2 * few))
+
+    def run(x: Tensor) -> Tensor:
+        parts = x.split([3 * many, 3 * few, 3 * few], -1)
+        q, k, v = (p.unflatten(-1, (-1, 3)).transpose(1, 2) for p in parts)
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=causal, scale=0.7, enable_gqa=True)
+        return out.transpose(1, 2).flatten(2)
+
+    torch.testing.assert_close(*both(run, x, rows=[ROWS[rows]]))
+
+
+@pytest.mark.usefixtures("written_out")
+@pytest.mark.parametrize("keys", ROWS)
+def test_cross_attention(keys: str) -> None:
+    """Where a sequence has no key, its queries see nothing: a hole, and no gradient."""
+
+    def run(q: Tensor, k: Tensor) -> Tensor:
+        q, k = (x.unflatten(-1, (2, -1)).transpose(1, 2) for x in (q, k))
+        return F.scaled_dot_product_attention(q, k, k * 2).transpose(1, 2).flatten(2)
+
+    torch.testing.assert_close(*both(run, *torch.randn(2, B, T, 8), rows=[ROWS["prefix"], ROWS[keys]]))
+
+
+@pytest.mark.usefixtures("written_out")
+def test_an_encoder() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+    torch.testing.assert_close(*both(layer, torch.randn(B, T, 8), rows=[ROWS["prefix"]]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("sizes", [(8, 8), (5, 3)], ids=str)
+def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[int, int]) -> None:
+    """Tensors without memory: the calls of torch's own operators, and of their derivatives, fit as far as that shows.
+
+    Of the derivative in float32 torch 2.13 has no description that fits its own operator.
+    """
+    width, out = sizes
+    q, k = (torch.randn(7, 2, width, device="meta", dtype=dtype, requires_grad=True) for _ in range(2))
+    v = torch.randn(7, 2, out, device="meta", dtype=dtype, requires_grad=True)
+    rows = Rows(torch.tensor([0, 1, 2, 3, 6, 7, 12], device="meta"), (3, 6))
+    for causal in (False, True):
+        result, seen = varlen.attend(q, k, v, rows, rows, 0.1, causal, None)
+        assert seen is None
+        assert (result.shape, result.dtype, result.device.type) == (v.shape, dtype, "meta")
+        for x in () if dtype is torch.float32 else (q, k, v):
+            (grad,) = torch.autograd.grad(result, x, torch.ones_like(result), retain_graph=True)
+            assert (grad.shape, grad.dtype) == (x.shape, dtype)
+
+
+def test_other_dtypes_are_spread() -> None:
+    x, rows = torch.ones(2, 1, 8, dtype=torch.float64), Rows(torch.arange(2), (1, 2))
+    with pytest.raises(NoForm):
+        varlen.attend(x, x, x, rows, rows, 0.0, False, None)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("rows", ROWS)
+def test_on_a_gpu(rows: str, causal: bool, dtype: torch.dtype) -> None:
+    mask, data = ROWS[rows].cuda(), torch.randn(B, T, 3, 2, 20, device="cuda", dtype=dtype)
+
+    def run(x: Tensor) -> Tensor:
+        q, k, v = (p.transpose(1, 2) for p in x.unbind(2))
+        return F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2)
+
+    def total(x: Tensor) -> list[Tensor]:
+        x = x.detach().requires_grad_()
+        with mt.packing_report() as report:
+            out = run(x)
+        assert not report
+        out.filled(0).square().sum().backward()
+        return [out.filled(0).detach(), out.get_mask(), x.grad.filled(0)]
+
+    x = mt.as_masked_tensor(data, mask[:, :, None, None, None])
+    close = {"atol": 2e-2, "rtol": 2e-2} if dtype in varlen.HALVES else {}
+    torch.testing.assert_close(total(x.packed()), total(x), **close)
+
+
+@pytest.mark.cuda
+def test_cross_attention_on_a_gpu() -> None:
+    def run(q: Tensor, k: Tensor) -> Tensor:
+        q, k = (x.cuda().unflatten(-1, (2, -1)).transpose(1, 2) for x in (q, k))
+        return F.scaled_dot_product_attention(q, k, k * 2).transpose(1, 2).flatten(2).cpu()
+
+    found = both(run, *torch.randn(2, B, T, 16), rows=[ROWS["prefix"], ROWS["one without"]])
+    torch.testing.assert_close(*found, atol=1e-4, rtol=1e-4)
