@@ -65,9 +65,12 @@ def _attend(x: MaskedTensor) -> None:
 
 def write(x: MaskedTensor, new: Pair) -> None:
     """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
+    if not torch.is_inference_mode_enabled():
+        _write(x, new)
+        return
     with aliasing.normal(x._pair.data):
         _write(x, new)
-    if torch.is_inference_mode_enabled() and not x._pair.data.is_inference():
+    if not x._pair.data.is_inference():
         for data in (x._pair.data, *(() if x._family is None else (x._family.root.data,))):
             torch.autograd.graph.increment_version(data)  # which inference mode does not do, nor share with views
 

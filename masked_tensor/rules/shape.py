@@ -142,12 +142,12 @@ def moving(names: str, rule: Any, sparse: Lift = moved, **said: Any) -> list[Op]
 
 
 ROWS = [
-    *moving("t", move, instead(views.transpose), rows=packed(packed_views.t)),
-    *moving("transpose", move, instead(views.transpose), rows=packed(packed_views.transpose)),
-    *moving("permute", move, instead(views.permute), rows=packed(packed_views.permute)),
-    *moving("unsqueeze", move, instead(views.unsqueeze), rows=packed(packed_views.unsqueeze)),
-    *moving("squeeze", move, instead(views.squeeze), rows=packed(packed_views.squeeze)),
-    *moving("select", move, instead(views.select), rows=packed(places.select)),
+    *moving("t", move, instead(views.transpose), rows=packed(packed_views.t), binding=True),
+    *moving("transpose", move, instead(views.transpose), rows=packed(packed_views.transpose), binding=True),
+    *moving("permute", move, instead(views.permute), rows=packed(packed_views.permute), binding=True),
+    *moving("unsqueeze", move, instead(views.unsqueeze), rows=packed(packed_views.unsqueeze), binding=True),
+    *moving("squeeze", move, instead(views.squeeze), rows=packed(packed_views.squeeze), binding=True),
+    *moving("select", move, instead(views.select), rows=packed(places.select), binding=True),
     *moving("slice", move, instead(views.slice_), rows=packed(places.slice_)),
     *moving("unbind", move, instead(views.unbind), rows=packed(packed_views.unbind)),
     *moving("expand", move, instead(views.expand), rows=packed(packed_views.expand)),
