@@ -26,7 +26,7 @@ def viewed(x, w):
 
 
 def added(x, w):
-    x += w * x
+    x += w * (x + 1)
     return w * 2
 
 

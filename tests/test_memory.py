@@ -537,6 +537,19 @@ def test_threads_that_write_disjoint_rows_lose_nothing() -> None:
         assert x.sum().item() == 1600
 
 
+@pytest.mark.parametrize("size", [3, 3000])
+@pytest.mark.parametrize("own", [False, True])
+def test_what_backward_needs_is_not_overwritten(size: int, own: bool) -> None:
+    """At every size a product whose factor is written afterwards is refused, as torch refuses it of plain tensors."""
+    leaf, w = mt.masked_tensor(torch.ones(2, size), torch.rand(2, size) < 0.5).requires_grad_(), torch.ones(size)
+    for made in (leaf, torch.ones(2, size, requires_grad=True)):
+        x = made * 1
+        y = (x * x if own else x * w.requires_grad_()).sum()
+        x.add_(1)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.backward()
+
+
 def test_a_write_in_inference_mode_is_a_write() -> None:
     for write in (lambda x: x.__setitem__(2, 5.0), lambda x: x.mul_(2), lambda x: x.t().add_(1)):
         x, w = mt.masked_tensor([1.0, None, 3.0]), torch.ones(3, requires_grad=True)
