@@ -1,7 +1,8 @@
 """All benchmarks: ``python -m benchmarks [name ...]``, or as a file: ``python benchmarks/__main__.py``.
 
 The ratios are to the plain op on the same data without a mask, interleaved in one process; the clock is described in
-``timing.py``.  ``--write`` makes the page ``docs/cost.md`` of them.  ``--device cuda`` runs them on a GPU.
+``timing.py``.  ``--write`` makes the page ``docs/cost.md`` of them.  ``--device cuda`` runs them on a GPU.  Pictures of
+how cost grows are drawn by ``python -m benchmarks.growth``.
 """
 
 import argparse

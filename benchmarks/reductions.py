@@ -39,7 +39,7 @@ def run(small: bool) -> None:
     size = 64 if small else 4096
     data, mask = torch.randn(size, size), torch.rand(size, size) < 0.5
     x, rows = mt.as_masked_tensor(data, mask), mt.as_masked_tensor(data, mask[:, :1])
-    array = None if data.is_cuda else np.ma.masked_array(data.numpy(), ~mask.numpy())
+    array = None if data.device.type != "cpu" else np.ma.masked_array(data.numpy(), ~mask.numpy())
     for name, dim, ignored, goal in OPS:
         op, theirs = getattr(torch, name), getattr(peer, name)
         candidates: dict[str, Callable[[], object]] = {

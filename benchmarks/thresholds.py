@@ -42,6 +42,17 @@ def of(op: Callable[..., object], columns: int = 64) -> Maker:
     return partial(on, lambda data, mask: op(mt.as_masked_tensor(data, mask)), columns)
 
 
+def recorded(size: int) -> Callable[[], object]:
+    """``(x * y).sum()`` and its gradient."""
+
+    def step(data: torch.Tensor, mask: torch.Tensor) -> None:
+        x = mt.as_masked_tensor(data, mask).requires_grad_()
+        torch.autograd.grad((x * data).sum(), x, ONE)
+
+    return on(step, 64, size)
+
+
+ONE = torch.ones(())
 THRESHOLDS: dict[str, Maker] = {
     "SMALL_ZERO": fill(0.0),
     "SMALL_OTHER": fill(1.5),
@@ -71,6 +82,23 @@ def compare(name: str, values: dict[str, int], call: Callable[[], object], calls
     times = medians({title: partial(under, value) for title, value in values.items()}, clock=thread_time)
     setattr(settings, name, kept)
     print("".join(f"   {title} {seconds / calls * 1e6:9.1f} us" for title, seconds in times.items()), flush=True)
+
+
+#: Those whose ways differ only where a gradient is recorded, or which are asked for other rows than of 64.
+EDGES = THRESHOLDS | {"RECORDED": recorded}
+COLUMNS = {"BLOCKS": 4096, "SMALL_ROWS": 128}
+
+
+def edges(small: bool = False) -> dict[str, tuple[int, float]]:
+    """At each number: the size, and what it costs as a multiple of the size just below, each by the way it takes."""
+    found = {}
+    for name, make in EDGES.items():
+        size = getattr(settings, name)
+        calls = 1 if small else max(1, (1 << 21) // size)
+        sizes = {"below": size - COLUMNS.get(name, 64), "above": size}
+        times = medians({k: many(make(n), calls) for k, n in sizes.items()}, 1 if small else 21, clock=thread_time)
+        found[name] = size, times["above"] / times["below"]
+    return found
 
 
 if __name__ == "__main__":

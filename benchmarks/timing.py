@@ -97,6 +97,24 @@ def saved(loss: Callable[[], object]) -> float:
     return sum(kept.values()) / 2**20
 
 
+def peak(call: Callable[[], object]) -> int:
+    """The bytes that ``call`` needs at its peak beyond what is there before, as torch's allocator counts them."""
+    call()
+    if DEVICE == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        call()
+        return torch.cuda.max_memory_allocated() - before
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
+        call()
+    now = most = 0
+    for event in profile.profiler.kineto_results.events():  # type: ignore[union-attr]  # in the order of time
+        if event.name() == "[memory]":
+            now += event.nbytes()
+            most = max(most, now)
+    return most
+
+
 def row(
     title: str,
     candidates: Candidates,

@@ -95,7 +95,7 @@ OVER: ContextVar[Over | None] = ContextVar("masked_tensor.over", default=None)
 #: ``sum(1)`` in rows of 64: above 4000.
 SMALL_ZERO = 1 << 11
 #: The same for other fills, one call more.  On ``fill_outside``: crosses between 2000 and 8000.
-SMALL_OTHER = 2048
+SMALL_OTHER = 1 << 13
 #: The same under a mask that is constant along rows, where ``where`` does not branch by the element.  On rows of 128:
 #: crosses at 16 thousand.
 SMALL_ROWS = 1 << 14
@@ -126,7 +126,7 @@ FEW = 1 << 14
 #: thousand.
 COUNTED = 1 << 17
 #: From here on ``topk`` looks at blocks of a row.  On 8 of rows of 4096: crosses between 130 and 520 thousand.
-BLOCKS = 1 << 17
+BLOCKS = 1 << 18
 #: Sparse forms make a table of all positions for n stored keys if there are at most ``TABLE_OF * n + TABLE``.  On 16384
 #: keys a table is 20 times as fast as a sort at 4 to one, 6 times at 64 to one: the limit is for its memory.
 TABLE_OF = 4

@@ -1,11 +1,14 @@
 """The benchmarks run: each of them once, in small. What they measure is printed by ``python -m benchmarks``."""
 
+import json
 from importlib import import_module
 
 import pytest
+import torch
 
-from benchmarks import timing
+from benchmarks import growth, pictures, thresholds, timing
 from benchmarks.__main__ import NAMES, written
+from masked_tensor import settings
 
 
 @pytest.mark.filterwarnings("ignore")  # the peers' own
@@ -20,3 +23,33 @@ def test_a_benchmark_runs_in_small(name: str, monkeypatch: pytest.MonkeyPatch, c
     page = written([("A table: of one benchmark.", line) for line in lines], "cpu", 1)
     assert all(f"| {line.title} |" in page for line in lines)
     assert lines[0].title in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("axis", growth.AXES)
+def test_what_the_pictures_show_runs_in_small(axis: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "peak", lambda call: 1)
+    points = growth.measured(axis, True)
+    assert {p["op"] for p in points} >= {"add", "sum", "softmax"}
+    assert all(seconds > 0 for p in points for seconds in p["seconds"].values())
+    assert json.loads(pictures.rounded({axis: points, "steps": {"A": (1, 1.0)}}))[axis][0]["op"] == points[0]["op"]
+
+
+def test_the_peak_of_memory() -> None:
+    def work() -> None:
+        first = torch.empty(1000)
+        second = first + 1
+        del first
+        second.add_(1).exp()
+
+    assert 2 * 4000 <= timing.peak(work) < 2 * 4000 + 100  # numbers are tensors, too, for a moment
+
+
+def test_no_tuning_number_makes_a_step() -> None:
+    """As measured; a number that is changed is measured anew: ``python -m benchmarks.growth --axes``."""
+    data = json.loads(growth.DATA.read_text())
+    assert {name: size for name, (size, _) in data["steps"].items()} == {
+        name: getattr(settings, name) for name in thresholds.EDGES
+    }
+    assert all(ratio <= pictures.STEP for _, ratio in data["steps"].values())
+    assert pictures.page(data) == (growth.DATA.parent / "curves.md").read_text()
