@@ -1,5 +1,6 @@
 """Arithmetic of shapes: canonical dimensions, the shape after a reduction, the runs that a reshape keeps apart."""
 
+import sys
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import prod
@@ -28,6 +29,18 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
 def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
     """Whether a tensor of ``shape`` can be expanded to ``to``."""
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
+
+
+def bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
+    """As ``slice(start, end).indices(size)``, which would make a size that a graph leaves open a number."""
+    whole = end is None or (type(end) is int and end == sys.maxsize)
+    found = [0 if start is None else start, size if whole or end is None else end]
+    first, last = (n + size if n < 0 else n for n in found)
+    return _within(first, size), _within(last, size)
+
+
+def _within(n: int, size: int) -> int:
+    return 0 if n < 0 else size if n > size else n
 
 
 def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:

@@ -30,5 +30,6 @@ def spread(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
 def _bytes(value: Any) -> int:
     if type(value) is list or type(value) is tuple:
         return sum(_bytes(v) for v in value)
-    packed = type(value) is MaskedTensor and value._packed is not None
-    return value.shape.numel() * value.element_size() if packed else 0
+    if type(value) is not MaskedTensor or value._packed is None or not value._packed.rows.host:
+        return 0  # how large it is when a graph runs is not known, and asking would settle it
+    return value.shape.numel() * value.element_size()

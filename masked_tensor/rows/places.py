@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, shapes
 from ..op import NoForm
 from ..pair import Pair
 from . import order as orders
@@ -63,7 +63,7 @@ def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = 
     if x.order[d] != (1,) or x.first != GRID:
         return views.slice_(x, dim, start, end, step)
     time = x.rows.grid[1]
-    first, last, step = slice(start, end, step).indices(time)
+    first, last = shapes.bounds(time, start, end)
     if (first, last, step) == (0, time, 1):
         return views.alias(x)
     if step != 1 or last <= first:

@@ -165,13 +165,13 @@ def select(x: Packed, dim: int, index: int) -> Packed:
 def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
     """``x[..., start:end:step]`` of a feature; of any dimension, all of it."""
     size = x.shape[position(dim, x)]
-    first, last, stride = slice(start, end, step).indices(size)
-    if (first, last, stride) == (0, size, 1):
+    first, last = shapes.bounds(size, start, end)
+    if (first, last, step) == (0, size, 1):
         return alias(x)
     y, at = faced(x, dim)
     if last <= first:
         raise NoForm
-    key = (slice(None),) * at + (slice(first, last, stride),)
+    key = (slice(None),) * at + (slice(first, last, step),)
     return made(_each(y, lambda v: v[key]), y)
 
 
