@@ -147,3 +147,22 @@ def test_every_spread_is_counted() -> None:
     assert outer["aten::flip"].bytes == 2 * p.shape.numel() * p.element_size()
     assert "packed  along features" in mt.explain("softmax")
     assert "packed  no form" in mt.explain("flip")
+
+
+@pytest.mark.parametrize("enforce_sorted", [True, False])
+@pytest.mark.parametrize("features", [(), (2,), (2, 3)], ids=str)
+def test_a_packed_sequence_enters_without_being_padded(features: tuple[int, ...], enforce_sorted: bool) -> None:
+    lengths = [4, 3, 3, 1] if enforce_sorted else [3, 1, 4, 3]
+    sequences = [torch.randn(n, *features, requires_grad=True) for n in lengths]
+    given = nn.utils.rnn.pack_sequence(sequences, enforce_sorted)
+    with mt.packing_report() as report:
+        p = mt.from_nested(given, packed=True)
+        assert p.is_packed
+        (p * 2).sum().backward()
+    assert not report
+    assert [s.grad.unique().tolist() for s in sequences] == [[2.0]] * 4
+    assert_same(p, mt.masked_tensor(given), "packed sequence")
+    assert_same(mt.from_nested(given), p, "padded")
+    back = p.to_packed_sequence()
+    for a, b in zip(nn.utils.rnn.unpack_sequence(back), sequences, strict=True):
+        assert torch.equal(a, b)

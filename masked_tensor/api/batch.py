@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 from .. import errors, masks, shapes
 from ..engine.dynamo import opaque
@@ -17,7 +18,7 @@ from ..pair import Pair
 from ..rows import Packed
 from . import given, lists, ragged
 from .create import masked, out
-from .packing import of_runs, side_by_side
+from .packing import of_runs, of_steps, side_by_side
 from .packing import packed as pack
 
 
@@ -129,11 +130,12 @@ def _is_whole(sequence: Any) -> bool:
     return isinstance(sequence, Tensor) and not given.knows(sequence)
 
 
-def from_nested(nested: Tensor, *, packed: bool = False) -> MaskedTensor:
+def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> MaskedTensor:
     """A nested tensor, jagged or strided, as a batch: every dimension is as long as the longest of its components.
 
-    ``packed``: stored without padding (:func:`masked_tensor.packed`); the values of a jagged tensor ``(B, T, ...)`` are
-    taken as they are.  Gradients flow back into ``nested``.  Raises TypeError for anything else.
+    Or a ``PackedSequence``, batch first, its sequences in the order in which they were given.  ``packed``: stored
+    without padding (:func:`masked_tensor.packed`); the values of a jagged tensor ``(B, T, ...)`` are taken as they are,
+    those of a ``PackedSequence`` only put in order.  Gradients flow back.  Raises TypeError for anything else.
 
         >>> parts = [torch.ones(2), torch.ones(1)]
         >>> nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
@@ -141,9 +143,10 @@ def from_nested(nested: Tensor, *, packed: bool = False) -> MaskedTensor:
         masked_tensor([[1.0000, 1.0000],
                        [1.0000,     --]], valid=3/4)
     """
-    if not isinstance(nested, Tensor) or not nested.is_nested:
+    steps = isinstance(nested, PackedSequence) and type(nested.data) is not MaskedTensor
+    if not steps and not (isinstance(nested, Tensor) and nested.is_nested):
         raise TypeError(f"from_nested takes a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
-    runs = _runs(nested) if packed else None
+    runs = None if not packed else of_steps(nested) if isinstance(nested, PackedSequence) else _runs(nested)
     if runs is not None:
         made: MaskedTensor = leave(runs)
         return made

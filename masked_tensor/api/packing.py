@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
 
 from .. import errors, rows
 from ..compat import traced
@@ -75,6 +76,16 @@ def of_runs(values: Tensor, lengths: Sequence[int]) -> rows.Packed:
     """Sequences that lie one after the other in ``values`` ``(N, ...)``, as rows ``(B, T, ...)``."""
     pattern = of_lengths(lengths, "right", values.device)
     return made(values, rows.Packed(values, pattern, orders.natural(values.dim() + 1)))
+
+
+def of_steps(sequences: PackedSequence) -> rows.Packed:
+    """What lies step by step in a ``PackedSequence`` one sequence after the other, in the order they were given in."""
+    counts, back = sequences.batch_sizes, sequences.unsorted_indices
+    places = torch.arange(int(counts[0])) if back is None else back.cpu()  # of each sequence within a step
+    lengths = (places[:, None] < counts).sum(1)
+    starts = counts.cumsum(0) - counts
+    steps = (starts + places[:, None])[torch.arange(len(counts)) < lengths[:, None]]
+    return of_runs(sequences.data.index_select(0, steps.to(sequences.data.device)), lengths.tolist())
 
 
 def side_by_side(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> rows.Packed:
