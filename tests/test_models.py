@@ -119,10 +119,11 @@ def test_half_precision(name: str, dtype: torch.dtype) -> None:
         torch.testing.assert_close(states[i, : alone.shape[1]].filled(torch.nan), alone[0], atol=0.06, rtol=0.06)
 
 
-def test_half_precision_speech() -> None:
-    model = wav2vec2(torch.bfloat16)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_speech(dtype: torch.dtype) -> None:
+    model = wav2vec2(dtype)
     rows, _ = speech()
-    halves = [row.bfloat16() for row in rows]
+    halves = [row.to(dtype) for row in rows]
     states = model(padded(halves, torch.nan)).last_hidden_state
     states.float().square().sum().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
@@ -153,15 +154,23 @@ WAYS = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_generation(way: str) -> None:
-    """As with the attention mask, which may be told by the prompt itself."""
-    model = text.build("llama", "default", head=transformers.LlamaForCausalLM)
+@pytest.mark.parametrize(("name", "told"), [("llama", True), ("llama", False), ("gpt2", False), ("bloom", False)])
+def test_generation(name: str, told: bool, way: str) -> None:
+    """As with the attention mask: scores and tokens.  The prompt itself says where it is padded; positions count it."""
+    config = transformers.models.auto.configuration_auto.CONFIG_MAPPING[name]
+    model = text.build(name, "default", head=transformers.AutoModelForCausalLM._model_mapping[config])
     ids, mask = prompts()
     options = {"max_new_tokens": 6, "pad_token_id": 0, "eos_token_id": None, **WAYS[way]}
+    options |= {"output_scores": True, "return_dict_in_generate": True}
     torch.manual_seed(0)
     expected = model.generate(ids, attention_mask=mask.long(), **options)
     torch.manual_seed(0)
     prompt = mt.as_masked_tensor(torch.where(mask, ids, -100), mask)
     with mt.masked_factories() if way == "static cache" else nullcontext():  # its room for keys is made by torch.zeros
-        out = model.generate(prompt, attention_mask=mask.long(), **options)
-    assert torch.equal(mt.filled(out, 0)[:, 7:] if mt.is_masked_tensor(out) else out[:, 7:], expected[:, 7:])
+        out = model.generate(prompt, **({"attention_mask": mask.long()} if told else {}), **options)
+    whole = out.sequences
+    assert torch.equal(
+        mt.filled(whole, 0)[:, 7:] if mt.is_masked_tensor(whole) else whole[:, 7:], expected.sequences[:, 7:]
+    )
+    for ours, theirs in zip(out.scores, expected.scores, strict=True):
+        torch.testing.assert_close(ours.filled(torch.nan) if mt.is_masked_tensor(ours) else ours, theirs)
