@@ -1,10 +1,11 @@
-"""``python -m tests.models [names] [--signals | --packed | --timm] [--seconds N] [--again] [--page]``: sweeps, writes.
+"""``python -m tests.models [names] [--signals | --labels | --packed | --timm] [--seconds N] [--again] [--page]``.
 
 A full sweep takes about an hour on one core.  It may be cut into pieces: what was found stays in ``docs/models.json``,
 and the next call goes on from there (``--again``: from the start).  No model type takes more than a minute of
 processor time.
 
-``--signals`` goes over the models of waves and spectrograms, and keeps what it finds in ``docs/models_signals.json``.
+``--signals`` goes over the models of waves and spectrograms, and keeps what it finds in ``docs/models_signals.json``;
+``--labels`` over encoder-decoders with labels (``docs/models_labels.json``).
 ``--packed`` gives the same batches as packed tensors; what it finds stays in ``docs/models_packed.json``, with the ops
 that spread, and must be what the padded batches give.
 
@@ -23,18 +24,19 @@ from typing import Any
 
 import masked_tensor as mt
 
-from . import image_page, page, signals, text
+from . import image_page, labels, page, signals, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
 PACKED = FOUND.with_stem("models_packed")
-SIGNALS = FOUND.with_stem("models_signals")
+SIGNALS, LABELS = FOUND.with_stem("models_signals"), FOUND.with_stem("models_labels")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.models", description=__doc__)
     parser.add_argument("names", nargs="*", help="model types; left out, all")
     parser.add_argument("--signals", action="store_true", help="models of waves and spectrograms")
+    parser.add_argument("--labels", action="store_true", help="encoder-decoders with labels")
     parser.add_argument("--packed", action="store_true", help="with packed batches")
     parser.add_argument("--timm", action="store_true", help="image models; names are those of modules of timm")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
@@ -47,10 +49,10 @@ def main() -> None:
     if options.timm and not options.page:
         image_page.sweep(options.names, options.seconds, again)
     elif not options.page:
-        names = options.names or (signals.types() if options.signals else text.types())
-        path = SIGNALS if options.signals else PACKED if options.packed else FOUND
-        _sweep(names, path, options.seconds, again)
-    page.write(_known(FOUND), _known(PACKED), _known(SIGNALS), FOUND.with_suffix(".md"))
+        kind = signals if options.signals else labels if options.labels else text
+        path = {signals: SIGNALS, labels: LABELS, text: PACKED if options.packed else FOUND}[kind]
+        _sweep(options.names or kind.types(), path, options.seconds, again)
+    page.write(*map(_known, (FOUND, PACKED, SIGNALS, LABELS)), FOUND.with_suffix(".md"))
 
 
 def _known(path: Path) -> dict[str, dict[str, Any]]:
@@ -85,8 +87,8 @@ def _in_time(name: str, variant: str, path: Path) -> Verdict:
     signal.signal(signal.SIGPROF, late)
     signal.setitimer(signal.ITIMER_PROF, 60)
     try:
-        if path == SIGNALS:
-            return signals.found(name, variant)
+        if path in (SIGNALS, LABELS):
+            return (signals if path == SIGNALS else labels).found(name, variant)
         return text.verdict(name, variant, packed=path == PACKED)
     except _Late:
         return Verdict("not built", "more than a minute of processor time")

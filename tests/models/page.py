@@ -59,11 +59,22 @@ alone here; so do those that need more than one input.
 """
 
 
-def write(found: Found, packed: Found, signals: Found, path: Path) -> None:
-    """Writes the page for what was found, what was found with packed batches, and with signals."""
+LABELS = """# Encoder-decoders with labels
+
+Tokens and labels of different lengths, both with holes: the scores at every label and the gradients are those of the
+rows alone, and the loss is the mean over all labels (`python -m tests.models --labels`).
+
+| types | eager | default |
+|---|---:|---:|
+"""
+
+
+def write(found: Found, packed: Found, signals: Found, labels: Found, path: Path) -> None:
+    """Writes the page for what was found, what was found with packed batches, with signals and with labels."""
     versions = ", ".join(f"{name} {version(name).partition('+')[0]}" for name in ("transformers", "torch"))
     parts = [HEAD.format(versions=versions) + _counted(found), _packed(found, packed)]
     parts += [*_lists(found), SIGNALS.replace("# ", "## ", 1) + _counted(signals), *_lists(signals, "### ")]
+    parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), *_lists(labels, "### ")]
     path.write_text("\n\n".join([*parts, image_page.section()]))
 
 
