@@ -11,6 +11,11 @@ from . import image_page
 REASONS = {
     "fnet": "mixes a whole row by a Fourier transform: with padding it is a hole",
     "canine": "cuts time into blocks, and reads the last step of each",
+    "fastspeech2_conformer": "makes frames out of tokens by durations, in a plain tensor",
+    "vits": "splines write into plain tensors; draws random durations",
+    "univnet": "draws random noise",
+    "sew": "pools time by two: a row of odd length loses its last frame",
+    "sew-d": "pools time by two: a row of odd length loses its last frame",
     "diffusion_gemma": "counts the positions of its decoder from the padded length",
     "zamba2": "reads the last step of each of its blocks of time",
     "funnel": "pools time by two; its own mask is off by as much",
