@@ -40,30 +40,57 @@ def _wide(value: Any, lead: Packed) -> Any:
 elementwise = Form("loss", _elementwise)
 
 
+def _samples(x: Any, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
+    """Rows of classes in dimension 1 and one target for each: arranged, what a sample is, and both as ``(N, ..)``."""
+    if type(x) is not Packed or len(x.order) < 2 or not x.values.numel():
+        raise NoForm
+    rest = [d for d in range(len(x.order)) if d != 1]
+    shape = target.data.shape if type(target) is Pair else target.shape
+    if tuple(shape) != tuple(x.shape[d] for d in rest):
+        raise NoForm  # probabilities, or an error
+    y = arranged(canonical(permute(x, [*rest, 1])), [-1])
+    samples = Frame(y.stored[:-1], y.rows, y.order[:-1], None)
+    t = matched(target, samples) if type(target) is Packed else gathered(pair.of(target), samples)
+    count = y.values.shape[:-1].numel()
+    given, chosen = y.pair(), t.pair()
+    flat = Pair(given.data.reshape(count, -1), given.mask.reshape(count, -1), given.payload)
+    named = Pair(chosen.data.expand(samples.stored).reshape(-1), chosen.mask.expand(samples.stored).reshape(-1))
+    return y, samples, flat, named
+
+
+def _entries(result: Pair, y: Packed, samples: Frame) -> Packed:
+    """One loss for each sample."""
+    entries = Pair(result.data.view(samples.stored), result.mask.view(samples.stored), result.payload)
+    return made(entries, y, y.order[:-1])
+
+
 def _classes(rule: Rule, op: Rule) -> Rule:
     """Rows of logits and one target for each: all other dimensions are one batch."""
 
     def form(x: Any, target: Any, weight: Any = None, reduction: int = 1, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is not Packed or type(weight) in (Packed, Pair) or len(x.order) < 2 or not x.values.numel():
+        if type(weight) in (Packed, Pair):
             raise NoForm
-        rest = [d for d in range(len(x.order)) if d != 1]
-        shape = target.data.shape if type(target) is Pair else target.shape
-        if tuple(shape) != tuple(x.shape[d] for d in rest):
-            raise NoForm  # probabilities, or an error
-        y = arranged(canonical(permute(x, [*rest, 1])), [-1])
-        samples = Frame(y.stored[:-1], y.rows, y.order[:-1], None)
-        t = matched(target, samples) if type(target) is Packed else gathered(pair.of(target), samples)
-        count = y.values.shape[:-1].numel()
-        logits, chosen = y.pair(), t.pair()
-        flat = Pair(logits.data.reshape(count, -1), logits.mask.reshape(count, -1), logits.payload)
-        named = Pair(chosen.data.expand(samples.stored).reshape(-1), chosen.mask.expand(samples.stored).reshape(-1))
+        y, samples, flat, named = _samples(x, target)
         result = rule(flat, named, weight, reduction, *args, **kwargs)
-        if reduction != 0:
-            return result
-        entries = Pair(result.data.view(samples.stored), result.mask.view(samples.stored), result.payload)
-        return made(entries, y, y.order[:-1])
+        return _entries(result, y, samples) if reduction == 0 else result
 
     return form
 
 
 classes = Form("rows of classes", _classes)
+
+
+def _layered(rule: Rule, op: Rule) -> Rule:
+    """Rows of features, of which a layer makes logits, and one target for each; reduced, or an entry for each."""
+
+    def form(x: Any, layer: Any, target: Any, *rest: Any) -> Any:
+        if any(type(v) is Packed for v in (layer, *rest)):
+            raise NoForm
+        y, samples, flat, named = _samples(x, target)
+        result = rule(flat, layer, named, *rest)
+        return _entries(result, y, samples) if type(result) is Pair else result
+
+    return form
+
+
+layered = Form("rows of features", _layered)

@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
+from ..rows import losses as packed
 from ..shared.averaging import MEAN, NONE, SUM
 from .cross_entropy import cross_entropy
 from .matmul import linear
@@ -65,6 +66,6 @@ ROWS = []
 if importlib.util.find_spec(_CHUNKED):  # from torch 2.13 on
     importlib.import_module(_CHUNKED)
     ROWS += [
-        Op("torch_nn::_linear_cross_entropy_batch_chunked", chunked),
-        Op("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction", chunked_entries),
+        Op("torch_nn::_linear_cross_entropy_batch_chunked", chunked, rows=packed.layered),
+        Op("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction", chunked_entries, rows=packed.layered),
     ]

@@ -156,3 +156,8 @@ _call("instance_norm", lambda x: torch.nn.functional.instance_norm(x.transpose(1
 _call("adaptive_avg_pool1d", lambda x: torch.nn.functional.adaptive_avg_pool1d(x.transpose(1, 2), 1), X)
 DRAWN = {"empty_like", "rand_like", "new_empty", "new_empty_strided", "native_dropout", "poisson", "binomial", "random"}
 DRAWN |= {"normal_functional", "normal.Tensor_float", "normal.float_Tensor", "normal.Tensor_Tensor", "_standard_gamma"}
+if hasattr(F, "linear_cross_entropy"):  # new in torch 2.13
+    _chunks = {"options": nn.LinearCrossEntropyOptions(batch_chunk_size=2)}
+    for _name, _reduction in (("", "mean"), ("", "sum"), ("_no_reduction", "none")):
+        _op = lambda x, w, y, how: F.linear_cross_entropy(x.flatten(0, 1), w, y.flatten(), reduction=how, **_chunks)  # noqa: E731
+        _call(f"torch_nn::_linear_cross_entropy_batch_chunked{_name}", _op, X, W, CLASS, _reduction)
