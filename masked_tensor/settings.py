@@ -119,9 +119,9 @@ STRETCH = 128
 FORMULA = 1 << 14
 #: From here on softmax fills, normalizes and clears in one loop.  On rows of 64, forward only: crosses at 16 thousand.
 FUSED = 1 << 14
-#: A mask of fewer bytes is looked at by torch's own ``any``, ``all`` and ``sum``, one call.  Crosses at 4 to 30
+#: A mask of fewer bytes is looked at by torch's own ``any``, ``all`` and ``sum``, one call.  Crosses at 6 to 30
 #: thousand.
-FEW = 1 << 14
+FEW = 1 << 13
 #: Bytes of a mask from which on they are counted eight at a time.  Along either dimension: crosses at 100 to 300
 #: thousand.
 COUNTED = 1 << 17

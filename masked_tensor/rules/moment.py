@@ -1,8 +1,8 @@
 """Variance and standard deviation over the n valid entries: a result is valid iff ``n > correction``.
 
 Two passes: the mean of the valid entries, then the squares of what is left, d.  The mean is rounded, so that float32 d
-do not quite add up to 0: ``sum(d ** 2) - sum(d) ** 2 / n`` makes up for it.  The standard deviation has gradient 0 at
-zero variance, as the plain op has.
+do not quite add up to 0: ``sum(d ** 2) - sum(d) ** 2 / n`` makes up for it; small tensors are computed in float64, in
+fewer calls.  The standard deviation has gradient 0 at zero variance, as the plain op has.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .. import masks, shapes
+from .. import masks, settings, shapes
+from ..compat import real
 from ..op import Op
-from ..pair import Pair, Payload
+from ..pair import Pair
 from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
@@ -32,11 +33,11 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
     correction = 1 if correction is None else correction
     valid = count > max(correction, 0)
     squares = _squares(x, dims, count)
-    divisor = count - correction
-    if correction != int(correction):  # an int64 tensor less a Python float is float32
-        divisor = (count.double() - correction).to(squares.dtype)
-    result = squares / torch.where(valid, divisor, 1)
-    result = result.to(_real(data.dtype))
+    if correction == int(correction):
+        divisor = (count - correction).clamp_min(1)
+    else:  # an int64 tensor less a Python float is float32
+        divisor = torch.where(valid, (count.double() - correction).to(squares.dtype), 1)
+    result = (squares / divisor).to(_real(data.dtype))
     if not keepdim:
         result, valid = result.squeeze(dims), valid.squeeze(dims)
     return Pair(result, valid)
@@ -50,22 +51,18 @@ def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
 
 def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
     """The sum of the squared distances of the valid entries from their mean; reduced dimensions are kept."""
-    if chunks.rounds(x.data.dtype):
-        x = Pair(x.data.float(), x.mask, x.payload)
+    x = Pair(_precise(x.data), x.mask, x.payload)
     walk = chunks.walk_dim(x.data, dims)
     number = count.clamp(min=1)
     if walk is None:
-        if masks.constant(x.mask, dims):
-            x = Pair(guard(x.data, x.mask), x.mask, x.payload)  # a slice holds either data or payload: nothing mixes
-        else:
-            x = Pair(zeroed(x), x.mask, Payload.ZERO)
-        average = total(x, dims, True) / number
-        distance = select(x.data - average, x.mask, 0)
+        whole = masks.constant(x.mask, dims)  # a slice holds either data or payload: nothing mixes
+        data = guard(x.data, x.mask) if whole else zeroed(x)
+        distance = select(data - data.sum(dims, True) / number, x.mask, 0)
         return _about_zero(squared(distance).sum(dims, True), distance, dims, number)
-    whole = total(x, dims, True) / number if walk in dims else None
+    average = total(x, dims, True) / number if walk in dims else None
     sums, rests = [], []
     for part, mask, start in chunks.pieces(x, walk, 0):
-        own = part.sum(dims, True) / number.narrow(walk, start, part.shape[walk]) if whole is None else whole
+        own = part.sum(dims, True) / number.narrow(walk, start, part.shape[walk]) if average is None else average
         cleared(part.sub_(own), mask)
         rests.append(part.sum(dims, True))
         sums.append((squared(part) if part.is_complex() else part.square_()).sum(dims, True))
@@ -78,9 +75,20 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
 def _about_zero(squares: Tensor, distance: Tensor, dims: tuple[int, ...], number: Tensor) -> Tensor:
     """``squares`` less what a rounded mean adds: the sum of the distances, 0 but for that, which has no gradient."""
     rest = distance.detach()
-    if rest.dtype not in (torch.float32, torch.complex64):
+    if rest.dtype not in WIDER:
         return squares
     return (squares - squared(rest.sum(dims, True) if dims else rest) / number).clamp_min(0)
+
+
+def _precise(data: Tensor) -> Tensor:
+    """The data in the dtype to compute in."""
+    if chunks.rounds(data.dtype):
+        return data.float()
+    wider = WIDER.get(data.dtype) if data.numel() < settings.FORMULA and real(data) else None
+    return data if wider is None else data.to(wider)
+
+
+WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
 def _real(dtype: torch.dtype) -> torch.dtype:
