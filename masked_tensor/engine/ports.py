@@ -179,7 +179,7 @@ class _Enter(torch.autograd.Function):
                 f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
             )
         if ctx.clears is not None:
-            own = grad.numel() >= settings.CHUNK and left_to_us(grad)
+            own = grad.numel() >= settings.RECORDED and left_to_us(grad)
             grad = cleared(grad, ctx.clears) if own else select(grad, ctx.clears, 0)
         elif ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
             grad = masks.compact(grad).clone().expand(grad.shape)
