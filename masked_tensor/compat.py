@@ -146,6 +146,11 @@ def recomputed_later() -> bool:
     return hooks is not None and hooks[0].__module__ == checkpoint.__name__
 
 
+def keeps_results() -> bool:
+    """Whether a selective checkpoint may keep what an op makes: then it is not to be written into."""
+    return torch._C._len_torch_dispatch_stack() > 0 and recomputed_later()
+
+
 def functional(x: Tensor) -> bool:
     """Whether ``x`` is written to by a function that AOTAutograd makes a graph of."""
     return type(x) is FunctionalTensor
@@ -206,35 +211,9 @@ def traced() -> Any:
 
 
 __all__ = [
-    "COLLATE",
-    "PRINT_OPTS",
-    "Formatter",
-    "OpOverload",
-    "OpOverloadPacket",
-    "batched_gradient",
-    "bind_checkpoints",
-    "bypassed",
-    "code_of",
-    "compare_with",
-    "current_node",
-    "default_device",
-    "eager",
-    "functional",
-    "groups_known",
-    "has_tangent",
-    "is_wrapped",
-    "operators",
-    "real",
-    "recomputed_later",
-    "run_eagerly",
-    "schema",
-    "shares_memory",
-    "traced",
-    "tracked",
-    "transforming",
-    "tree_flatten",
-    "tree_leaves",
-    "tree_map",
-    "tree_unflatten",
+    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "bind_checkpoints",
+    "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional", "groups_known",
+    "has_tangent", "is_wrapped", "keeps_results", "operators", "real", "recomputed_later", "run_eagerly", "schema",
+    "shares_memory", "traced", "tracked", "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten",
     "without_modes",
-]
+]  # fmt: skip

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import tracked, transforming
+from .compat import keeps_results, tracked, transforming
 from .fill import bitwise, either, fill_outside, where, zero_outside_
 from .pair import Pair, Payload
 
@@ -90,7 +90,7 @@ def cleared(data: Tensor, mask: Tensor) -> Tensor:
     By the gradient contract nothing arrives there backward, so autograd need not know: this is the cheap way to hand on
     ``Payload.ZERO``.  ``data`` must not be saved for its own backward (products and affine maps save their inputs).
     """
-    if not bitwise(data):
+    if not bitwise(data) or keeps_results():
         return select(data, mask, 0)
     zero_outside_(data, mask)
     return data

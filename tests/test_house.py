@@ -77,7 +77,7 @@ def test_every_family_with_an_oracle_is_under_the_laws(family: str) -> None:
 
 PRIVATE = {
     "compat.py": """
-        torch._C._autograd._top_saved_tensors_default_hooks
+        torch._C._autograd._top_saved_tensors_default_hooks torch._C._len_torch_dispatch_stack
         torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
         torch._C._current_autograd_node torch._guards.TracingContext torch.utils.checkpoint._CheckpointFrame.__init__
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
