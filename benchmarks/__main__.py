@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 ROOT = Path(__file__).parent.parent
-NAMES = ("tiny", "steps", "packed", "pointwise", "reductions", "softmax", "order", "sparse", "curves")
+NAMES = ("tiny", "steps", "packed", "pointwise", "reductions", "softmax", "order", "sparse", "ranks", "curves")
 COMPILED = ("steps", "reductions", "softmax")
 
 

@@ -133,6 +133,14 @@ def row(
     plain = times.pop("plain")
     ratios = {name: seconds / plain for name, seconds in times.items()}
     kept = {name: saved(candidate) for name, candidate in (memory or {}).items()}
+    report(title, plain, ratios, target, kept)
+
+
+def report(
+    title: str, plain: float, ratios: dict[str, float], target: str = "", kept: dict[str, float] | None = None
+) -> None:
+    """Prints a line of a table and remembers it."""
+    kept = kept or {}
     LINES.append(Line(title, plain, ratios, target, kept))
     cells = "".join(f"{name} {ratio:7.2f}x   " for name, ratio in ratios.items())
     stored = "".join(f"{name} {mib:.1f} MiB   " for name, mib in kept.items())

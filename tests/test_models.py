@@ -174,3 +174,12 @@ def test_generation(name: str, told: bool, way: str) -> None:
     )
     for ours, theirs in zip(out.scores, expected.scores, strict=True):
         torch.testing.assert_close(ours.filled(torch.nan) if mt.is_masked_tensor(ours) else ours, theirs)
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
+def test_ranks_with_different_numbers_of_labels() -> None:
+    from .helpers.ranked_models import errors
+    from .helpers.ranks import gathered
+
+    for found in gathered(2, errors):
+        assert max(found.values()) < 1e-12, found

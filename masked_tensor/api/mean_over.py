@@ -13,7 +13,7 @@ from ..engine.ports import enter, leave
 from ..pair import Pair, Payload, of
 from ..select import zeroed
 from ..settings import OVER
-from ..shared.group_mean import GroupMean, added_up, given_group, own_group, ranks
+from ..shared.group_mean import added_up, given_group, group_mean, own_group, ranks
 
 
 class mean_over:
@@ -163,7 +163,7 @@ class mean_over:
             return total * scale, torch.ones_like(valid)
         group = own_group(self._group)
         if self._parameters is None:
-            mean, some, _, _ = GroupMean.apply(total, number, valid, None, group)
+            mean, some, _, _ = group_mean(total, number, valid, None, group)
             return mean, some
         if self._means > 1:
             raise RuntimeError(
@@ -171,7 +171,7 @@ class mean_over:
                 "cannot serve both; give the counts: mean_over(count=[n_first, n_second])"
             )
         unit = torch.zeros((), dtype=torch.float64, device=total.device) if self._unit is None else self._unit
-        mean, some, whole, count = GroupMean.apply(total, number, valid, unit, group)
+        mean, some, whole, count = group_mean(total, number, valid, unit, group)
         self._unit = torch.where(unit != 0, unit, count)
         sums = torch.stack([whole, count])
         self._sums = sums if self._sums is None else self._sums + sums

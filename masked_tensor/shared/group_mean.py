@@ -59,33 +59,24 @@ def ranks(group: Group) -> int:
 def added_up(sums: Tensor, group: Group) -> Tensor:
     """The sums of all ranks, added in float64."""
     if group is not None:
-        dist.all_reduce(sums, group=group)
+        group.allreduce([sums]).wait()
     return sums
 
 
-class GroupMean(torch.autograd.Function):
+def group_mean(
+    total: Tensor, number: Tensor, valid: Tensor, unit: Tensor | None, group: Group
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """``(total, number, valid)`` of this rank to the sum over the group, divided by ``unit`` or by the summed number.
 
     Gives the quotient, whether an entry is valid on any rank, the group's sum and the group's number.  The number
     has no gradient: torch gives the weights of a loss none.
     """
-
-    @staticmethod
-    def forward(
-        ctx: Any, total: Tensor, number: Tensor, valid: Tensor, unit: Tensor | None, group: Group
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        parts = torch.stack([part.detach().double() for part in (total, number, valid)])
+    with torch.no_grad():
+        parts = torch.stack([total.double(), number.double(), valid.double()])
         whole, count, some = added_up(parts, group).unbind()
         divisor = count if unit is None else torch.where(unit != 0, unit, count)
         divisor = torch.where(divisor != 0, divisor, 1)
-        quotient = whole / divisor
-        ctx.save_for_backward(divisor)
-        ctx.ranks, ctx.dtype = ranks(group), total.dtype
-        results = quotient.to(total.dtype), some > 0, whole, count
-        ctx.mark_non_differentiable(*results[1:])
-        return results
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor, *_: Any) -> tuple[Tensor, None, None, None, None]:
-        (divisor,) = ctx.saved_tensors
-        return (grad.double() * (ctx.ranks / divisor)).to(ctx.dtype), None, None, None, None
+        factor = ranks(group) / divisor
+    mean = total * factor.to(total.dtype)  # its derivative is that of the mean; its value is this rank's part of it
+    mean.detach().copy_(whole / divisor)
+    return mean, some > 0, whole, count
