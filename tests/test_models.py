@@ -13,7 +13,7 @@ from .models.judge import first_states, judge, padded, rows_of_ids
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 transformers = pytest.importorskip("transformers", reason="optional: pip install masked-tensor[models]")
 
-from .models import text  # noqa: E402 (after the question whether transformers is there)
+from .models import labels, signals, text  # noqa: E402 (after the question whether transformers is there)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other package's own
 HANDFUL = [
@@ -48,6 +48,18 @@ def test_the_meaning_that_makes_a_padded_batch_its_rows(name: str) -> None:
     """These models are something else by default; what helps is in the limits."""
     found = text.verdict(name, "eager")
     assert (found.outcome, found.detail) == ("helped", HELPED[name])
+
+
+@pytest.mark.parametrize("name", ["t5", "bart"])
+def test_encoder_decoders_with_labels(name: str) -> None:
+    """Scores, gradients, and a loss that is the mean over all labels of the batch."""
+    found = labels.found(name, "eager")
+    assert (found.outcome, found.detail) == ("exact", "")
+
+
+def test_waves() -> None:
+    found = signals.found("hubert", "eager")
+    assert (found.outcome, found.detail) == ("exact", "")
 
 
 def seeded(model, dtype=torch.float64):
