@@ -82,6 +82,26 @@ def test_a_mean_by_hand_and_a_non_linear_use() -> None:
     assert loss.item() == pytest.approx(whole(squares)[0] ** 0.5, rel=1e-14)
 
 
+def test_packed_parts_add_up_to_the_whole() -> None:
+    lengths = torch.tensor([5, 1, 3, 4])
+    valid = torch.arange(5) < lengths[:, None]
+    x, y = (mt.masked_tensor(torch.randn(4, 5, n, dtype=torch.float64), valid[..., None]) for n in (3, 2))
+    net = model()
+    F.mse_loss(net(x), y).backward()
+    gradients = [p.grad for p in net.parameters()]
+    for parts in ([slice(0, 4)], [slice(0, 1), slice(1, 4)]):
+        net = model()
+        mean = mt.mean_over(parameters=net.parameters())
+        for rows in parts:
+            given, target = x[rows].packed(), y[rows].packed()
+            with mean:
+                loss = F.mse_loss(net(given), target)
+            assert given.is_packed
+            loss.backward()
+        assert mean.finish().item() == pytest.approx(F.mse_loss(net(x), y).item(), rel=1e-14)
+        torch.testing.assert_close([p.grad for p in net.parameters()], gradients, rtol=1e-13, atol=1e-15)
+
+
 def test_nothing_valid_is_a_hole_with_zero_gradients() -> None:
     weight = torch.ones(2, requires_grad=True)
     mean = mt.mean_over(parameters=[weight])

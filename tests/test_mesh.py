@@ -59,6 +59,14 @@ def test_every_way_to_make_one(mesh: Any, placement: Any, valid: torch.Tensor) -
         assert whole(y + 1)[0] == (x + 1).tolist()
 
 
+def test_a_packed_tensor_is_spread(mesh: Any) -> None:
+    x = mt.masked_tensor(DATA[None], torch.tensor([[[True], [True], [False], [False]]]))
+    expected = x.tolist()
+    for y in (distribute_tensor(x.packed(), mesh, [Shard(0)]), DTensor.from_local(x.packed(), mesh, [Shard(1)])):
+        assert y.full_tensor().tolist() == expected
+        assert (y * 2).to_local().tolist() == (x * 2).tolist()
+
+
 def test_gradients_reach_what_it_was_made_of(mesh: Any) -> None:
     x = mt.masked_tensor(DATA, VALID, requires_grad=True)
     y = DTensor.from_local(x, mesh, [Shard(0)])

@@ -1,6 +1,7 @@
 """One call of each collective on several ranks, compared with what it means: each case raises where it is wrong."""
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -98,6 +99,33 @@ class Cases:
         dist.gather(self.own, parts, 0)
         if parts:
             same(parts, self.every)
+
+    def bits(self) -> None:
+        ways: dict[Any, tuple[Any, int]] = {
+            R.BAND: (torch.bitwise_and, -1), R.BOR: (torch.bitwise_or, 0), R.BXOR: (torch.bitwise_xor, 0),
+        }  # fmt: skip
+        every = [given(i, dtype=torch.int64) for i in range(self.ranks)]
+        valid = torch.stack([x.get_mask() for x in every]).any(0)  # type: ignore[attr-defined]
+        for op, (combine, neutral) in ways.items():
+            x = every[self.rank].clone()
+            dist.all_reduce(x, op)
+            expected = reduce(combine, [y.filled(neutral) for y in every])  # type: ignore[attr-defined]
+            same(x, mt.masked_tensor(expected, valid))
+
+    def coalesced(self) -> None:
+        x = [self.own.clone(), self.own + 1]
+        dist.all_reduce_coalesced(x)
+        same(x, [self.all.sum(0), (self.all + 1).sum(0)])
+        found = functional.all_reduce_coalesced([self.own, self.own + 1], "sum", list(range(self.ranks)))
+        same([y * 1 for y in found], [self.all.sum(0), (self.all + 1).sum(0)])
+        found = functional.all_gather_into_tensor_coalesced([self.own, self.own + 1], list(range(self.ranks)))
+        same([y * 1 for y in found], [torch.cat(self.every), torch.cat(self.every) + 1])
+
+    def others_who_hold_the_memory(self) -> None:
+        data = torch.arange(6.0).view(2, 3)
+        whole, part = mt.as_masked_tensor(data, True), mt.as_masked_tensor(data, data > 3)
+        dist.broadcast(part, 0)
+        same(whole, mt.masked_tensor(torch.arange(6.0).view(2, 3), True))
 
     def all_to_all(self) -> None:
         parts, expected = [empty(2, 3) for _ in self.every], [x + self.rank for x in self.every]
