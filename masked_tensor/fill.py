@@ -78,11 +78,14 @@ def _small(data: Tensor, mask: Tensor, few: int) -> bool:
     return size < few or (size < settings.SMALL_ROWS and mask.dim() > 0 and masks.constant(mask, -1))
 
 
-def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex) -> None:
-    """Writes ``data`` filled outside ``mask`` into ``out``, of the same shape: ``data`` itself, or other memory."""
+def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex, spare: Tensor | None = None) -> None:
+    """Writes ``data`` filled outside ``mask`` into ``out``, of the same shape: ``data`` itself, or other memory.
+
+    ``spare``: memory of as many integers of the same width, for a loop to use again; fresh memory costs most.
+    """
     wide = BITS[data.dtype.itemsize]
     bits = data.view(wide)
-    _select_bits(bits, mask, fill_bits(fill, data.dtype), bits if out is data else out.view(wide))
+    _select_bits(bits, mask, fill_bits(fill, data.dtype), bits if out is data else out.view(wide), spare)
 
 
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
@@ -113,11 +116,11 @@ def _bits_of(fill: complex | str, dtype: torch.dtype) -> int:
     return int(constant.view(BITS[dtype.itemsize]).item())
 
 
-def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
+def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor, spare: Tensor | None = None) -> None:
     """``out = where(mask, bits, fill)`` for integers, without a branch; in chunks when mask and data are large."""
     small, apart = masks.compact(mask).view(torch.uint8), out is not bits
     if small.numel() <= settings.CHUNK:
-        _select_chunk(bits, small, fill, out, apart)
+        _select_chunk(bits, small, fill, out, apart, spare)
         return
     small = masks.compact(masks.fit(mask, bits.shape)).view(torch.uint8)
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
@@ -125,17 +128,22 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor) -> None:
     else:
         step = max(1, settings.CHUNK * bits.shape[0] // max(1, bits.numel()))
         small = small.expand(bits.shape[0], *small.shape[1:])
+    if spare is None and fill != 0:
+        spare = torch.empty(bits[:step].numel(), dtype=bits.dtype)
     for b, m, o in zip(bits.split(step), small.split(step), out.split(step), strict=True):
-        _select_chunk(b, m, fill, o, apart)
+        _select_chunk(b, m, fill, o, apart, spare)
 
 
-def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor, apart: bool) -> None:
+def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor, apart: bool, spare: Tensor | None) -> None:
     """``mask`` is 0 or 1, in bytes; in the ways that cost least.  ``apart``: ``out`` is other memory than ``bits``."""
     if fill == 0 and apart and mask.numel() == bits.numel():  # in one buffer: it stays nearest
         out.copy_(mask)
         out.neg_().bitwise_and_(bits) if bits.dtype is torch.int64 else out.mul_(bits)
     elif bits.dtype is torch.int64:
-        mask = mask.to(torch.int64).neg()
+        if spare is None or mask.numel() < bits.numel():
+            mask = mask.to(torch.int64).neg()
+        else:
+            mask = spare[: mask.numel()].view(mask.shape).copy_(mask).neg_()
         if fill == 0:
             torch.bitwise_and(bits, mask, out=out)
         else:
@@ -146,5 +154,6 @@ def _select_chunk(bits: Tensor, mask: Tensor, fill: int, out: Tensor, apart: boo
     elif mask.numel() < bits.numel():  # broadcast, addcmul is up to seven times slower
         torch.sub(bits, fill, out=out).mul_(mask).add_(fill)
     else:
+        wide = mask.to(bits.dtype) if spare is None else spare[: mask.numel()].view(mask.shape).copy_(mask)
         torch.sub(bits, fill, out=out)
-        torch.addcmul(_constant(fill, bits.dtype, bits.device), mask.to(bits.dtype), out, out=out)
+        torch.addcmul(_constant(fill, bits.dtype, bits.device), wide, out, out=out)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .. import settings
 from ..compat import tracked
-from ..fill import bitwise, fill_into
+from ..fill import BITS, bitwise, fill_into
 from ..pair import Pair, Payload
 from ..select import filled
 
@@ -78,8 +78,9 @@ def pieces(x: Pair, walk: int, fill: float) -> Iterator[tuple[Tensor, Tensor, in
         data, mask = x.data.narrow(walk, start, length), x.mask.narrow(walk, start, length)
         if buffer is None:
             buffer = torch.empty_like(data)
+            spare = torch.empty(data.numel() if fill else 0, dtype=BITS[data.dtype.itemsize])
         out = buffer.narrow(walk, 0, length)
-        fill_into(out, data, mask, fill)
+        fill_into(out, data, mask, fill, spare if fill else None)
         yield out, mask, start
 
 
