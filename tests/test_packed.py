@@ -250,3 +250,10 @@ def test_a_write_through_a_view_that_was_spread_reaches_a_full_grid() -> None:
         for base in (p, y):
             view(base)[-1] = -3.0
         assert_same(p, y, "the base")
+
+
+def test_a_batch_without_padding_is_copied_too() -> None:
+    x = mt.masked_tensor(torch.zeros(2, 3, 1), torch.ones(2, 3, 1, dtype=torch.bool))
+    packed = x.packed()
+    x.add_(1)
+    assert packed.sum() == 0

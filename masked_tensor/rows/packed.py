@@ -213,6 +213,8 @@ def packed(x: Pair, order: Order | None = None, rows: Rows | None = None) -> Pac
             "packed(like=other) needs an other that stores every place where the tensor is valid; pack it by itself"
         )
     values = take(data.flatten(0, 1), rows)
+    if rows.full:
+        values = values.clone()  # take gave the very memory, into which its owner may write
     if whole:
         return made(values, Packed(values, rows, order))
     inner = take(masks.compact(valid).expand(*rows.grid, *masks.compact(valid).shape[GRID:]).flatten(0, 1), rows)
