@@ -22,8 +22,8 @@ from .views import arranged
 Segments = Callable[[Tensor, Packed], Tensor]  # (values (N, ..), x) -> (B, ..)
 
 
-def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = False) -> Form:
-    """A reduction whose dimensions are argument ``at`` and whose ``keepdim`` follows.
+def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = False, keeps: bool = True) -> Form:
+    """A reduction whose dimensions are argument ``at`` and whose ``keepdim`` follows, if it has one (``keeps``).
 
     ``segments`` reduces over time.  ``counted``: too few entries give a hole, of which the plain op knows nothing.
     """
@@ -41,7 +41,7 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
             def kernel(y: Packed, at: list[int]) -> Any:
                 d: Any = at[0] if isinstance(dim, int) else at
                 chosen, operand = (rule, y.pair()) if counted else (run(y, rule, op), y.operand())
-                return chosen(operand, *lead, d, keepdim=True, **rest)
+                return chosen(operand, *lead, d, keepdim=True, **rest) if keeps else _kept(chosen(operand, d), len(at))
 
             if all(orders.featured(x.order[d], x.first) for d in dims):
                 return _within(x, dims, keepdim, kernel)
@@ -68,6 +68,13 @@ def _read(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, bool]:
     if len(args) > 2:
         raise NoForm
     return dim, keepdim
+
+
+def _kept(result: Pair | Tensor, several: int) -> Pair:
+    """What was reduced over the last dimensions, with 1 in place of each."""
+    p = pair.of(result)
+    more = (...,) + (None,) * several
+    return Pair(p.data[more], p.mask[more], p.payload)
 
 
 def _flat(x: Packed) -> Pair | Tensor:

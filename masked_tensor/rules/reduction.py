@@ -214,7 +214,7 @@ ROWS = [
     Op("logsumexp", logsumexp, sparse=instead(forms.logsumexp), rows=packed.reduced()),
     Op("any", any, sparse=instead(forms.any), rows=packed.reduced()),
     Op("all", all, sparse=instead(forms.all), rows=packed.reduced()),
-    Op("count_nonzero", count_nonzero, sparse=instead(forms.count_nonzero), rows=packed.reduced()),
+    Op("count_nonzero", count_nonzero, sparse=instead(forms.count_nonzero), rows=packed.reduced(keeps=False)),
     Op("trace", trace),
     Op("trapezoid.dx", trapezoid, batched=True),
     Op("trapz.dx", trapezoid, batched=True),
