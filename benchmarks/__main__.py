@@ -29,7 +29,7 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="compiled ones too")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--write", action="store_true", help="write docs/cost.md")
+    parser.add_argument("--write", action="store_true", help="write docs/cost.md: the tables of what was run")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
@@ -54,7 +54,8 @@ def main() -> None:
         timing.LINES.clear()
     if options.write:
         page = ROOT / "docs" / ("cost.md" if options.device == "cpu" else f"cost_{options.device}.md")
-        page.write_text(written(sections, options.device, options.threads))
+        before = page.read_text() if page.exists() else ""
+        page.write_text(merged(before, written(sections, options.device, options.threads)))
 
 
 def written(sections: list[tuple[str, Any]], device: str, threads: int) -> str:
@@ -82,6 +83,12 @@ def written(sections: list[tuple[str, Any]], device: str, threads: int) -> str:
     return "\n".join(parts) + "\n"
 
 
+def merged(page: str, made: str) -> str:
+    """``made``, and behind its introduction also the tables of ``page`` that it has not; in the order of ``page``."""
+    old, new = ({table.partition("\n")[0]: table for table in text.split("\n## ")[1:]} for text in (page, made))
+    return "\n## ".join([made.partition("\n## ")[0], *(old | new).values()])
+
+
 def table_row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -92,9 +99,9 @@ def ratio(value: float | None) -> str:
 
 INTRODUCTION = """# What it costs
 
-Everything here is printed by `python -m benchmarks --compiled --write`: what the plain op takes on the same data
-without a mask, and the others as multiples of it. All candidates run in turn in one process; medians over the rounds.
-On the CPU it is processor time. A number below 1 is faster than the plain op.
+Everything here is printed by `python -m benchmarks --compiled --write`, all of it or the tables that one names: what
+the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run in turn in one
+process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the plain op.
 
 Measured on: {where}; torch {torch}, Python {python}.
 

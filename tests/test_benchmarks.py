@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from benchmarks import growth, pictures, thresholds, timing
-from benchmarks.__main__ import NAMES, written
+from benchmarks.__main__ import NAMES, merged, written
 from masked_tensor import settings
 
 
@@ -23,6 +23,15 @@ def test_a_benchmark_runs_in_small(name: str, monkeypatch: pytest.MonkeyPatch, c
     page = written([("A table: of one benchmark.", line) for line in lines], "cpu", 1)
     assert all(f"| {line.title} |" in page for line in lines)
     assert lines[0].title in capsys.readouterr().out
+
+
+def test_a_table_of_the_page_is_measured_anew() -> None:
+    def page(**tables: float) -> str:
+        return written([(f"{name}.", timing.Line("op", seconds, {}, "")) for name, seconds in tables.items()], "cpu", 1)
+
+    assert merged(page(a=1, b=1, c=1), page(b=2)) == page(a=1, b=2, c=1)
+    assert merged("nothing was run", page(a=1)) == page(a=1)
+    assert merged(page(a=1), page(b=1)) == page(a=1, b=1)
 
 
 @pytest.mark.filterwarnings("ignore")
