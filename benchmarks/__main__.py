@@ -19,7 +19,7 @@ import torch
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("tiny", "steps", "packed", "pointwise", "reductions", "softmax", "order", "sparse", "ranks", "curves")
-COMPILED = ("steps", "reductions", "softmax")
+COMPILED = ("steps", "packed", "reductions", "softmax")
 
 
 def main() -> None:

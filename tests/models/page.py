@@ -14,6 +14,8 @@ REASONS = {
     "fastspeech2_conformer": "makes frames out of tokens by durations, in a plain tensor",
     "vits": "splines write into plain tensors; draws random durations",
     "univnet": "draws random noise",
+    "dac": "exact up to its quantizer; random weights grow to 1e21 there, and rounding decides which code is nearest",
+    "prophetnet": "views its n-gram bias in an order that depends on the padded length; its own mask gives NaN",
     "sew": "pools time by two: a row of odd length loses its last frame",
     "sew-d": "pools time by two: a row of odd length loses its last frame",
     "diffusion_gemma": "counts the positions of its decoder from the padded length",
