@@ -13,7 +13,7 @@ from .models.judge import first_states, judge, padded, rows_of_ids
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 transformers = pytest.importorskip("transformers", reason="optional: pip install masked-tensor[models]")
 
-from .models import labels, signals, text  # noqa: E402 (after the question whether transformers is there)
+from .models import labels, others, signals, text  # noqa: E402 (after the question whether transformers is there)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other package's own
 HANDFUL = [
@@ -113,6 +113,22 @@ def test_time_series_with_a_channel_that_was_not_measured() -> None:
     assert states.count() == 5 * whole[0, 0].numel()
     states.square().sum().backward()
     assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+SERIES = {"InformerForPrediction": "exact", "TimesFmModel": "helped", "TimesFm2_5ModelForPrediction": "no mask"}
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_time_series_of_transformers(name: str) -> None:
+    """Valid everywhere as plain, beside a masked series as without it; a short past as with the model's own mask."""
+    found = {check: outcome for check, (outcome, _) in others.verdicts(name, "series").items()}
+    assert found == {"whole": "exact", "beside": "exact", "past": SERIES[name]}
+
+
+@pytest.mark.parametrize("name", ["dinov2", "resnet"])
+def test_images_of_transformers(name: str) -> None:
+    found = {check: outcome for check, (outcome, _) in others.verdicts(name, "vision").items()}
+    assert found == {"whole": "exact", "beside": "exact"}
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

@@ -1,4 +1,4 @@
-"""``python -m tests.models [names] [--signals | --labels | --packed | --timm] [--seconds N] [--again] [--page]``.
+"""``python -m tests.models [names] [--KIND] [--seconds N] [--again] [--page]``.
 
 A full sweep takes about an hour on one core.  It may be cut into pieces: what was found stays in ``docs/models.json``,
 and the next call goes on from there (``--again``: from the start).  No model type takes more than a minute of
@@ -10,6 +10,7 @@ processor time.
 that spread, and must be what the padded batches give.
 
 ``--timm`` sweeps over image models, by the modules of timm (about ten minutes); ``docs/models_timm.json`` keeps it.
+``--series`` sweeps over the time series of transformers, ``--vision`` over its image types (ten minutes).
 """
 
 import argparse
@@ -19,16 +20,20 @@ import os
 import signal
 import time
 import warnings
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import masked_tensor as mt
 
-from . import image_page, labels, page, signals, text
+from . import image_page, labels, other_page, others, page, signals, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
 PACKED = FOUND.with_stem("models_packed")
+LATE = "more than a minute of processor time"
+Said = TypeVar("Said")
 SIGNALS, LABELS = FOUND.with_stem("models_signals"), FOUND.with_stem("models_labels")
 
 
@@ -39,6 +44,8 @@ def main() -> None:
     parser.add_argument("--labels", action="store_true", help="encoder-decoders with labels")
     parser.add_argument("--packed", action="store_true", help="with packed batches")
     parser.add_argument("--timm", action="store_true", help="image models; names are those of modules of timm")
+    parser.add_argument("--series", action="store_true", help="time series; names are those of classes")
+    parser.add_argument("--vision", action="store_true", help="image types")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
     parser.add_argument("--again", action="store_true", help="judge what is known, too")
     parser.add_argument("--page", action="store_true", help="only write docs/models.md")
@@ -48,6 +55,8 @@ def main() -> None:
     again = options.again or bool(options.names)
     if options.timm and not options.page:
         image_page.sweep(options.names, options.seconds, again)
+    elif (options.series or options.vision) and not options.page:
+        _checks("series" if options.series else "vision", options.names, options.seconds, again)
     elif not options.page:
         kind = signals if options.signals else labels if options.labels else text
         path = {signals: SIGNALS, labels: LABELS, text: PACKED if options.packed else FOUND}[kind]
@@ -69,32 +78,50 @@ def _sweep(names: list[str], path: Path, seconds: float, again: bool) -> None:
         for variant in text.VARIANTS:
             if again or variant not in found.setdefault(name, {}):
                 with mt.packing_report() as spread:
-                    verdict = _in_time(name, variant, path)
+                    verdict = _in_time(partial(_verdict, name, variant, path), Verdict("not built", LATE))
                 said = [verdict.outcome, verdict.detail, *([sorted(spread)] if path == PACKED else [])]
                 found.setdefault(name, {})[variant] = said
                 print(f"{name:32} {variant:8} {verdict.outcome:12} {verdict.detail} {said[2:] or ''}", flush=True)
         path.write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n")
 
 
+def _checks(kind: str, names: list[str], seconds: float, again: bool) -> None:
+    """Sweeps over what is judged by checks of whole batches."""
+    found = other_page.known(kind)
+    end = time.monotonic() + seconds
+    for name in names or others.names(kind):
+        if time.monotonic() > end:
+            return
+        if again or name not in found:
+            late = {check: ["not built", LATE] for check in others.CHECKS[kind]}
+            found[name] = _in_time(partial(others.verdicts, name, kind), late)
+            other_page.keep(kind, found)
+            print(f"{name:32} {'; '.join(' '.join(v).strip() for v in found[name].values())}", flush=True)
+
+
 class _Late(BaseException):
     """A type has had its minute: no error of its own."""
 
 
-def _in_time(name: str, variant: str, path: Path) -> Verdict:
+def _in_time(judged: Callable[[], Said], otherwise: Said) -> Said:
     def late(*_: Any) -> None:
         raise _Late
 
     signal.signal(signal.SIGPROF, late)
     signal.setitimer(signal.ITIMER_PROF, 60)
     try:
-        if path in (SIGNALS, LABELS):
-            return (signals if path == SIGNALS else labels).found(name, variant)
-        return text.verdict(name, variant, packed=path == PACKED)
+        return judged()
     except _Late:
-        return Verdict("not built", "more than a minute of processor time")
+        return otherwise
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
         gc.collect()
+
+
+def _verdict(name: str, variant: str, path: Path) -> Verdict:
+    if path in (SIGNALS, LABELS):
+        return (signals if path == SIGNALS else labels).found(name, variant)
+    return text.verdict(name, variant, packed=path == PACKED)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,9 @@ SPECIAL = {
 DEPTH = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "layers_block_type", "layer_types")
 
 
+SERIES = {"prediction_length": 4, "context_length": 12, "lags_sequence": [1, 2, 3], "num_time_features": 1}
+
+
 # What the words do not say.
 MORE: dict[str, dict[str, Any]] = {
     "mamba2": {"num_heads": 8},
@@ -74,6 +77,18 @@ MORE: dict[str, dict[str, Any]] = {
         }
     },
     "xmod": {"default_language": "en_XX"},
+    **dict.fromkeys(("time_series_transformer", "informer", "autoformer"), SERIES),
+    **{
+        name: {"num_input_channels": 3, "prediction_length": 8, "patch_stride": 8}
+        for name in ("patchtst", "patchtsmixer")
+    },
+    **{name: {"patch_length": 8, "context_length": 32, "horizon_length": 8} for name in ("timesfm", "timesfm2_5")},
+    **{name: {"embed_dim": 24} for name in ("swin", "swinv2", "donut-swin", "swin2sr")},
+    **{name: {"hidden_sizes": [32, 64, 160, 256]} for name in ("glpn", "segformer", "pvt", "pvt_v2")},
+    "textnet": {"hidden_sizes": [64, 64, 128, 256, 512], "image_size": [64, 64]},
+    "bit": {"num_groups": 4},
+    "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.3, "hidden_dim": 320},
+    "hgnet_v2": {"hidden_sizes": [256, 512, 1024, 2048]},
 }
 
 

@@ -1,0 +1,67 @@
+"""The parts of the page on the time series and images of transformers."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from . import others
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+HEADS = {
+    "series": """## Time series
+
+Each class of transformers that takes a series, tiny, random weights, float64 (1e-6; steps in float32 are made in
+float64); `python -m tests.models --series`. *Whole* and *beside* are those of image models, below, with the loss where
+there is one: what is to be predicted has the holes of its series. *Past* is no law: the first third of two series is
+missing, against the mask that the model itself takes, all outputs; *helped*: with that mask beside the masked series.
+A map leaves out what is missing, and the model reads a 0, before it is scaled or after.
+
+Two things to know. TimesFM reads its padding as a feature, too: give `past_values_padding` with a masked series. In
+TimesFM 2.5 the statistics of a series stay unknown once a whole patch is missing, and its states, still valid, are
+made from those flags alone: give it `filled(0)` and its padding. Autoformer, in eval mode, mixes the rows of any
+batch, plain ones too.""",
+    "vision": """## Images of transformers
+
+Each type that classifies images, or that AutoModel makes of images, tiny, random weights, float64 (1e-6; float32, 1e-3,
+where its code cannot do float64); `python -m tests.models --vision`. *Whole* and *beside* are those of image
+models, below. `vit_mae` draws a number for each place of the batch: rows behind another row draw others.""",
+}
+COLUMNS = ("exact", "helped", "differs", "refused", "fails alone", "not built", "no mask")
+Found = dict[str, dict[str, list[str]]]
+
+
+def path(kind: str) -> Path:
+    """Where what was found is kept."""
+    return DOCS / f"models_{kind}.json"
+
+
+def known(kind: str) -> Found:
+    """What was found, by name and check."""
+    found: Found = json.loads(path(kind).read_text()) if path(kind).exists() else {}
+    return found
+
+
+def keep(kind: str, found: Found) -> None:
+    """Writes it down."""
+    path(kind).write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n")
+
+
+def section(kind: str) -> str:
+    """The section on one kind: counts, the exact ones, and what was seen of the others."""
+    found = known(kind)
+    lines = [f"| | {' | '.join(COLUMNS)} |", "|---|" + "---:|" * len(COLUMNS)]
+    for check in others.CHECKS[kind]:
+        of: Counter[Any] = Counter(verdicts[check][0] for verdicts in found.values())
+        lines.append(f"| {check} | {' | '.join(str(of[column]) for column in COLUMNS)} |")
+    exact = [n for n, verdicts in found.items() if {verdicts[c][0] for c in ("whole", "beside")} == {"exact"}]
+    said: dict[tuple[str, ...], list[str]] = {}  # the checks of which the same is to be said
+    for name, verdicts in found.items():
+        for check, (outcome, detail) in verdicts.items():
+            if outcome not in ("exact", "no mask") or "rounding" in detail:
+                said.setdefault((name, outcome, detail.replace("`", "'").replace("|", "/")), []).append(check)
+    rows = [f"| `{name}` | {', '.join(checks)} | {of}: {detail} |" for (name, of, detail), checks in said.items()]
+    listed = f"*Whole* and *beside* exact: {', '.join(f'`{name}`' for name in exact)}."
+    return "\n\n".join(
+        [HEADS[kind], "\n".join(lines), listed, "\n".join(["| | check | what was seen |", "|---|---|---|", *rows])]
+    )
