@@ -130,9 +130,12 @@ def code_of(frame: FrameType) -> CodeType:
 
 
 def real(x: Tensor) -> bool:
-    """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device."""
+    """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device.
+
+    The zeros that some derivatives are (that of ``sgn``) have no memory.
+    """
     plain = type(x) is Tensor or type(x) is torch.nn.Parameter
-    return plain and x.is_cpu and not transforming() and not batched_gradient(x)
+    return plain and x.is_cpu and not transforming() and not batched_gradient(x) and not x._is_zerotensor()
 
 
 def eager(x: Tensor) -> bool:

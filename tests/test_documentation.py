@@ -15,7 +15,7 @@ import masked_tensor as mt
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-LIBRARY = re.compile(r"^>>> (?:import|from) (\w+)", re.MULTILINE)
+LIBRARY = re.compile(r"(?:^>>> (?:import|from) |# needs )(\w+)", re.MULTILINE)
 WIDEST = 88  # what a page shows without cutting it off
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -108,6 +108,7 @@ PRIVATE = {
         """,
 }
 OPS = {  # a private op is an op: it may stand where ops are named
+    "compat.py": "_is_zerotensor",
     "engine/inputs.py": "_assert_async",
     "engine/packing.py": "_version",
     "api/mean_over.py": "_foreach_mul_",
