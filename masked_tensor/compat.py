@@ -16,11 +16,15 @@ from torch.autograd import forward_ad
 from torch.utils import checkpoint
 
 try:
-    # Whether two tensors share memory, also while they are traced and have no address.  Without it masks that are the
-    # same are AND-ed, and views do not join the family of their base.
     # The node of the graph that autograd evaluates.  Without it: which derivative runs is not known.
     from torch._C import _current_autograd_node as current_node
+
+    # Whether two tensors share memory, also while they are traced and have no address.  Without it masks that are the
+    # same are AND-ed, and views do not join the family of their base.
     from torch._C import _is_alias_of as shares_memory  # type: ignore[attr-defined]  # not in the stub
+
+    # Whether tangents are carried: not in the forward of an ``autograd.Function``, which is how one is told.
+    from torch._C import _is_fwd_grad_enabled as has_forward_mode
 
     # Whether saved tensors may be hooked, which torch.func's reverse mode forbids: what makes ``bypassed`` cheap.
     from torch._C._autograd import _saved_tensors_hooks_is_enabled  # type: ignore[attr-defined]  # not in the stub
@@ -216,7 +220,7 @@ def traced() -> Any:
 __all__ = [
     "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "bind_checkpoints",
     "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional", "groups_known",
-    "has_tangent", "is_wrapped", "keeps_results", "operators", "real", "recomputed_later", "run_eagerly", "schema",
-    "shares_memory", "traced", "tracked", "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten",
-    "without_modes",
+    "has_forward_mode", "has_tangent", "is_wrapped", "keeps_results", "operators", "real", "recomputed_later",
+    "run_eagerly", "schema", "shares_memory", "traced", "tracked", "transforming", "tree_flatten", "tree_leaves",
+    "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip

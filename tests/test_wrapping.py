@@ -233,6 +233,67 @@ def test_written_functions_keep_base_and_view_connected(how: str) -> None:
     assert torch.equal(h.grad, expected)  # type: ignore[arg-type]
 
 
+def doubled(*tensors: Tensor) -> Tensor:
+    for x in tensors:
+        x.mul_(2)
+    return tensors[0]
+
+
+class Unnamed(Doubled):
+    """Its forward names none of its arguments, and has others write."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Tensor) -> Tensor:
+        ctx.mark_dirty(*tensors)
+        return doubled(*tensors)
+
+
+class Apart(Doubled):
+    """Its forward is given no context."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:  # type: ignore[override]  # the other way to write one
+        return doubled(x)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        ctx.mark_dirty(*inputs)
+
+
+class Decorated(Doubled):
+    """Its forward is wrapped by torch's own decorator."""
+
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu")
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        return doubled(x)
+
+
+class Renamed(Doubled):
+    """Its forward forgets the tensor that it was given for a part of it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        whole, x = x, x[:1]
+        return (doubled(x), whole)[1]
+
+
+@pytest.mark.parametrize("function", [Doubled, Unnamed, Apart, Decorated, Renamed], ids=lambda f: f.__name__)
+def test_however_a_function_is_written_it_is_met(function: type[torch.autograd.Function]) -> None:
+    y = masked((COEFFICIENTS / 7 - 0.9).requires_grad_()) * 1
+    with pytest.raises(RuntimeError, match=f"gradient of {function.__name__}, .* give it the base"):
+        function.apply(y[:2])
+
+
+def test_a_forward_that_is_called_by_hand_is_a_function_like_others() -> None:
+    y = masked((COEFFICIENTS / 7 - 0.9).requires_grad_()) * 1
+    with torch.no_grad():
+        Apart.forward(y[:1])
+    assert torch.equal(mt.filled(y.detach(), 0.0)[0], ((COEFFICIENTS / 7 - 0.9) * MASK)[0] * 2)
+
+
 def test_without_gradients_a_function_may_write_what_it_likes() -> None:
     y = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
     Doubled.apply(y[0])

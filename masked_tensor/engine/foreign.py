@@ -12,8 +12,9 @@ The hooks are the node's, behind those of its tensors: a tensor's own hooks, ``r
 see what they always see, a gradient with the tensor's own mask.
 """
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
 from .. import layouts, masks, settings
-from ..compat import current_node
+from ..compat import current_node, has_forward_mode
 from ..pair import Pair, Payload
 from ..select import zeroed
 from .aliasing import history_of
@@ -31,23 +32,40 @@ from .tensor import MaskedTensor, pair_of
 _MET = "masked_tensor"  # in a node's metadata: its hooks are in place
 
 
-_APPLY = torch.autograd.Function.apply.__func__.__code__  # type: ignore[attr-defined]  # of a class method
-
-
 def inside_function(history: Any) -> tuple[str, MaskedTensor] | None:
     """The user's Function whose forward runs now and was given a tensor with this history; and that tensor.
 
     torch takes the histories of the arguments before the forward runs, and theirs that it marks as dirty after; it
     knows nothing of what a masked view shares with its base.
     """
+    if has_forward_mode():
+        return None
     frame: Any = sys._getframe(1)
     while frame is not None:
-        if frame.f_code is _APPLY:
-            for a in frame.f_locals["args"]:
-                if type(a) is MaskedTensor and history_of(a) is history:
-                    return frame.f_locals["cls"].__name__, a
+        for a in _arguments(frame):
+            if type(a) is MaskedTensor and history_of(a) is history:
+                for function in _functions(torch.autograd.Function):
+                    if getattr(inspect.unwrap(function.forward), "__code__", None) is frame.f_code:
+                        return function.__name__, a
         frame = frame.f_back
     return None
+
+
+def _arguments(frame: Any) -> Iterator[Any]:
+    """What the function of a frame was called with, as its names stand now."""
+    code = frame.f_code
+    named = code.co_argcount + code.co_kwonlyargcount
+    for name in code.co_varnames[:named]:
+        yield frame.f_locals.get(name)
+    if code.co_flags & inspect.CO_VARARGS:
+        yield from frame.f_locals.get(code.co_varnames[named], ())
+
+
+def _functions(base: type[torch.autograd.Function]) -> Iterator[type[torch.autograd.Function]]:
+    """Every ``autograd.Function`` that there is."""
+    for function in base.__subclasses__():
+        yield function
+        yield from _functions(function)
 
 
 def disconnected(function: str, what: str) -> RuntimeError:
