@@ -210,7 +210,7 @@ def test_an_error_in_a_derivative_leaves_nothing_behind() -> None:
 # ------------------------------------------------------------------------------------------------ refused, not guessed
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit.script.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.torch.jit.script")
 def test_torchscript_makes_no_gradients() -> None:
     @torch.jit.script
     def loss(x: Tensor):
