@@ -65,7 +65,7 @@ class Op:
     detaches: bool = False  #: the result shares memory with the argument, but no history
     copies: bool = False  #: the result is the argument in other memory: its mask is as hard as the argument's
     arrives: bool = False  #: what it is given first is written when it is waited for, though the schema does not say so
-    removed: bool = False  #: later versions of torch that are supported do not have it
+    optional: bool = False  #: not every version of torch that is supported has it
     shares: bool = False  #: the result shares memory with the argument though the schema does not say so
 
     @property

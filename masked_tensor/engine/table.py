@@ -51,7 +51,7 @@ def add(op: Op) -> list[Entry]:
                 continue
         ENTRIES[entry.overload] = entry
         fresh.append(entry)
-    if not found and not op.removed:
+    if not found and not op.optional:
         raise ValueError(f"no operator {op.name!r} is registered with the dispatcher")
     return fresh
 

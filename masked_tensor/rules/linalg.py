@@ -130,7 +130,7 @@ def check_errors(op: OpOverload, info: Pair, api_name: str, *, is_matrix: bool) 
 
 ROWS = [
     Op("linalg_cholesky_ex", of_set, {"gives": "ME"}, generic=True),
-    Op("cholesky", of_set, generic=True, removed=True),  # by torch 2.15, for linalg_cholesky
+    Op("cholesky", of_set, generic=True, optional=True),  # torch 2.15 has it no more
     Op("cholesky_inverse", of_set, generic=True),
     Op("linalg_inv_ex", of_set, {"gives": "ME"}, generic=True),
     Op("_linalg_det", of_set, {"gives": "EMV"}, generic=True),

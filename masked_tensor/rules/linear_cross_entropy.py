@@ -62,10 +62,11 @@ def _loss(
         return cross_entropy(linear(x, layer, bias), target, weight, *rest)
 
 
-ROWS = []
-if importlib.util.find_spec(_CHUNKED):  # from torch 2.13 on
+if importlib.util.find_spec(_CHUNKED):
     importlib.import_module(_CHUNKED)
-    ROWS += [
-        Op("torch_nn::_linear_cross_entropy_batch_chunked", chunked, rows=packed.layered),
-        Op("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction", chunked_entries, rows=packed.layered),
-    ]
+
+_BATCHES = "torch_nn::_linear_cross_entropy_batch_chunked"  # from torch 2.13 on
+ROWS = [
+    Op(_BATCHES, chunked, rows=packed.layered, optional=True),
+    Op(f"{_BATCHES}_no_reduction", chunked_entries, rows=packed.layered, optional=True),
+]
