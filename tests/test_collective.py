@@ -21,6 +21,8 @@ def found() -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_on_two_ranks(case: str, found: list[dict[str, str]]) -> None:
+    if case == "all_to_all" and torch.__version__ < "2.13":
+        pytest.skip("gloo has none yet")
     assert [rank[case] for rank in found] == ["", ""]
 
 
