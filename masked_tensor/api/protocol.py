@@ -96,7 +96,8 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
         value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
     positions = type(key) in POSITIONS or (type(key) is tuple and all(type(k) in POSITIONS for k in key))
     if not positions and not isinstance(value, Tensor):
-        value = pair_of(x).data.new_tensor(value)  # of a number under a condition torch 2.15 makes masked_fill_
+        data = pair_of(x).data  # of a number under a condition torch 2.15 makes masked_fill_
+        value = data.new_full((), value) if isinstance(value, int | float) else data.new_tensor(value)
     settle(x)  # a packed tensor, and a view of one, become strided
     if not (positions and place(x, key, value)):
         Tensor.__setitem__(x, key, value)

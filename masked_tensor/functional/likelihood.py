@@ -117,7 +117,7 @@ def gaussian_nll_loss(
     tensor(0.5000)
     """
     first, second, fill_value = sides(input, target, masking)
-    spread = var if isinstance(var, Tensor) else torch.tensor(var, dtype=first.data.dtype, device=first.data.device)
+    spread = var if isinstance(var, Tensor) else first.data.new_full((), var, layout=torch.strided)
     if first.data.dim() - 1 == spread.dim() and spread.shape == first.data.shape[:-1]:
         spread = spread.unsqueeze(-1)  # one variance per row, as torch reads it
     operands = [first, second, entered(spread, None, "var")]

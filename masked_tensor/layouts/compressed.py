@@ -78,7 +78,7 @@ def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> T
     by_rows = like.layout in _BY_ROWS
     size, width = (shape[0], shape[1]) if by_rows else (shape[1], shape[0])
     if size == 1:  # a row (a column of CSC): the keys are the plain indices
-        offsets, inner = torch.tensor([0, keys.shape[0]], device=keys.device), keys
+        offsets, inner = torch.arange(2, device=keys.device) * keys.shape[0], keys
     elif width == 1 and keys.shape[0] == size:  # a full column
         offsets, inner = torch.arange(size + 1, device=keys.device), torch.zeros_like(keys)
     else:

@@ -41,7 +41,7 @@ def nanquantile(
 def _quantile(
     x: Pair, q: Pair | Tensor | float, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
 ) -> Pair:
-    known = pair.of(q) if isinstance(q, Pair | Tensor) else pair.plain(x.data.new_tensor(q))
+    known = pair.of(q) if isinstance(q, Pair | Tensor) else pair.plain(x.data.new_full((), q))
     share = select(known.data, known.mask, 0)
     torch.quantile(x.data.detach().new_zeros(1), share.detach(), interpolation=interpolation)  # its checks of q
     shape = _result_shape(x.data.shape, dim, keepdim)

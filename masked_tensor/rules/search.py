@@ -28,7 +28,7 @@ def searchsorted(
     """``torch.searchsorted``."""
     sequence = pair.of(sorted_sequence)
     number = not isinstance(values, Pair | Tensor)
-    wanted = pair.plain(torch.tensor(values, dtype=sequence.data.dtype)) if number else pair.of(values)
+    wanted = pair.plain(sequence.data.new_full((), values)) if number else pair.of(values)
     order: Any = sorter.data if type(sorter) is Pair else sorter
     options: dict[str, Any] = {"out_int32": out_int32, "right": right, "side": side}
     data = select(wanted.data.detach(), wanted.mask, 0)

@@ -101,7 +101,7 @@ def quantile(
     if x.numel() == 0:
         raise RuntimeError(f"{'nan' if skip_nan else ''}quantile() input tensor must be non-empty")
     t = taken(x, mask)
-    share = q if isinstance(q, Tensor) else t.values.new_tensor(q)
+    share = q if isinstance(q, Tensor) else t.values.new_full((), q)
     torch.quantile(t.values.new_zeros(1), share.detach(), interpolation=interpolation)  # for its checks of arguments
     o = outputs(t, dims, False, fill_value is not None)
     s = Ordered(t, o)
