@@ -155,7 +155,12 @@ def recomputed_later() -> bool:
 
 def keeps_results() -> bool:
     """Whether a selective checkpoint may keep what an op makes: then it is not to be written into."""
-    return torch._C._len_torch_dispatch_stack() > 0 and recomputed_later()
+    return observed() and recomputed_later()
+
+
+def observed() -> bool:
+    """Whether a mode sees every op: a tracer, which cannot tell what a tensor holds, or somebody who counts."""
+    return torch._C._len_torch_dispatch_stack() > 0
 
 
 def functional(x: Tensor) -> bool:
@@ -220,7 +225,7 @@ def traced() -> Any:
 __all__ = [
     "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "bind_checkpoints",
     "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional", "groups_known",
-    "has_forward_mode", "has_tangent", "is_wrapped", "keeps_results", "operators", "real", "recomputed_later",
-    "run_eagerly", "schema", "shares_memory", "traced", "tracked", "transforming", "tree_flatten", "tree_leaves",
-    "tree_map", "tree_unflatten", "without_modes",
+    "has_forward_mode", "has_tangent", "is_wrapped", "keeps_results", "observed", "operators", "real",
+    "recomputed_later", "run_eagerly", "schema", "shares_memory", "traced", "tracked", "transforming", "tree_flatten",
+    "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip

@@ -70,10 +70,9 @@ def both(a: Tensor, b: Tensor) -> Tensor:
     """``a & b``, broadcast; constant dimensions stay compact."""
     if same(a, b):
         return a
-    x, y = compact(a), compact(b)
-    result = torch.bitwise_and(x, y)
-    if x is a and y is b:
-        return result
+    if 0 not in a.stride() and 0 not in b.stride():
+        return torch.bitwise_and(a, b)
+    result = torch.bitwise_and(compact(a), compact(b))
     return fit(result, a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape))
 
 

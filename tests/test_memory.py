@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed.checkpoint as checkpoint
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 import masked_tensor as mt
@@ -257,6 +258,44 @@ def test_masks_are_handed_out_and_taken_in_as_copies() -> None:
     x = mt.as_masked_tensor(sparse, mask)
     stored.fill_(True), x.get_mask()._values().fill_(True)
     assert x.to_dense().tolist() == [[1.0, None], [None, None]]
+
+
+@pytest.mark.parametrize("make", [mt.masked_tensor, mt.as_masked_tensor])
+@pytest.mark.parametrize("shape", [(4, 4), (4, 1), (3, 5), (96, 128)])
+def test_tensors_made_with_one_mask_share_its_copy(make: Any, shape: tuple[int, ...]) -> None:
+    mask = torch.rand(shape) < 0.5
+    kept, size = mask.clone(), (shape[0], max(shape[1], 2))
+    x, y = (make(torch.ones(size), mask) for _ in range(2))
+    assert x._pair.mask is y._pair.mask
+    assert (x + y)._pair.mask is x._pair.mask
+    mask.numpy()[...] = ~mask.numpy()  # which no version of the mask counts
+    z = make(torch.ones(size), mask)
+    assert torch.equal(z.mask(), ~kept.expand(size))
+    assert z._pair.mask is not x._pair.mask
+    y[0] = 5.0
+    y[1] = None
+    for made in (x, make(torch.ones(size), kept)):
+        assert torch.equal(made.mask(), kept.expand(size))
+    held = weakref.ref(z._pair.mask)
+    del z
+    assert held() is None  # a copy is not kept for those to come
+
+
+def test_copies_of_masks_are_not_shared_where_they_could_not_serve() -> None:
+    mask = torch.tensor([True, False])
+    with torch.inference_mode():
+        inner = mt.masked_tensor(torch.ones(2), mask)
+    outer, w = mt.masked_tensor(torch.ones(2), mask), torch.ones(2, requires_grad=True)
+    with torch.inference_mode():
+        again = mt.masked_tensor(torch.ones(2), mask)
+    assert len({id(x._pair.mask) for x in (inner, outer, again)}) == 3
+    (w * outer).sum().backward()
+    assert w.grad is not None
+    assert w.grad.tolist() == [1.0, 0.0]
+    flat = mt.as_masked_tensor(torch.ones(4, 2), mask.view(1, 2))  # the same place, other strides
+    assert flat._pair.mask is not mt.as_masked_tensor(torch.ones(4, 2), mask.expand(4, 2).contiguous())._pair.mask
+    with FakeTensorMode(allow_non_fake_inputs=True):  # a tracer cannot tell whether two masks are equal
+        assert mt.masked_tensor(torch.ones(2), mask).shape == (2,)
 
 
 def test_pickles_of_one_memory_that_are_two_have_two_families() -> None:

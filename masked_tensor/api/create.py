@@ -19,6 +19,7 @@ from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
 from ..select import select
 from . import given
+from .owned import owned
 
 
 def masked_tensor(
@@ -51,7 +52,9 @@ def masked_tensor(
     if mask is not None and layouts.is_sparse(pair.data):
         pair = layouts.paired(pair.data.detach(), given.mask(mask, pair.data))
     elif mask is not None:
-        pair = Pair(pair.data, masks.both(pair.mask, given.mask(mask, pair.data)))
+        fits = given.mask(mask, pair.data)
+        known = not isinstance(data, Tensor) or given.knows(data)
+        pair = Pair(pair.data, masks.both(pair.mask, fits) if known else owned(fits))
     copy = out(_cut(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
         copy.requires_grad_()
@@ -85,7 +88,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     mask = given.mask(mask, pair.data)
     if layouts.is_sparse(pair.data):
         return _wrapped(layouts.paired(pair.data, layouts.own(mask)))
-    return masked(pair, mask) if given.knows(data) else _wrapped(Pair(pair.data, layouts.own(mask)))
+    return masked(pair, mask) if given.knows(data) else _wrapped(Pair(pair.data, owned(mask)))
 
 
 def masked_invalid(data: Any) -> MaskedTensor:

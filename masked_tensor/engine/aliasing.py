@@ -17,6 +17,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -182,9 +183,7 @@ class Wrapping:
     def base(self) -> Tensor:
         return self.plain
 
-    @property
-    def writes(self) -> Any:
-        return self.plain.grad_fn
+    writes: Any = property(attrgetter("plain.grad_fn"))  # read on every op's way
 
 
 class Returned:
@@ -213,9 +212,9 @@ def refreshed(pair: Pair, family: Family) -> Pair:
     return Pair(pair.data, mask, payload)
 
 
-def hardened(pair: Pair, family: Family | None, new: Pair) -> Pair:
+def hardened(pair: Pair, family: Family, new: Pair) -> Pair:
     """What a write of ``new`` leaves valid: with a hard mask nothing that was not."""
-    if family is None or not family.hard:
+    if not family.hard:
         return new
     mask = masks.both(pair.mask, masks.fit(new.mask, pair.data.shape))
     same = masks.same(mask, new.mask)

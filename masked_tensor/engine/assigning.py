@@ -24,13 +24,15 @@ from .tensor import MaskedTensor, pair_of
 
 def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
     """``target`` with ``new`` written into it, in place; recorded if autograd tracks either, or the base of a view."""
-    new = aliasing.hardened(pair_of(target), target._family, new)
+    if target._family is not None:
+        new = aliasing.hardened(pair_of(target), target._family, new)
     history = aliasing.history_of(target)
     base = history.base() if history is not None else None
     check_writable(target, new.data.shape, new.data.dtype, base)
     tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
     if not (tracked and torch.is_grad_enabled()):
-        seen_by_function(history)
+        if history is not None:
+            seen_by_function(history, base)
         write(target, new)
         return target
     inputs.expect_own(target)
@@ -63,11 +65,8 @@ def _into_plain(target: MaskedTensor, new: Pair, base: Tensor) -> MaskedTensor:
     return target
 
 
-def seen_by_function(history: aliasing.Shared | None) -> None:
+def seen_by_function(history: aliasing.Shared, base: Tensor | None) -> None:
     """Before an untracked write to a member: whether it is one that a user's Function will mark as dirty."""
-    if history is None:
-        return
-    base = history.base()
     if base is not None and not base.requires_grad:
         return
     found = inside_function(history)
@@ -84,7 +83,7 @@ def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtyp
     """Raises, before anything is written, if it does not fit or a leaf that requires grad would change."""
     if shape != target.shape:
         raise RuntimeError(f"output with shape {list(target.shape)} doesn't match the broadcast shape {list(shape)}")
-    if not torch.can_cast(dtype, target.dtype):
+    if dtype is not target.dtype and not torch.can_cast(dtype, target.dtype):
         raise RuntimeError(f"result type {dtype} can't be cast to the desired output type {target.dtype}")
     if torch.is_grad_enabled():
         if target.requires_grad and target.is_leaf:

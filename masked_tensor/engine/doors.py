@@ -24,7 +24,7 @@ from .members import stay_hard
 from .ports import enter, known, leave, opened
 from .sparsely import on_sparse, refusal
 from .table import Entry
-from .tensor import MaskedTensor, equip, wrap
+from .tensor import STRIDED, MaskedTensor, equip, wrap
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
 
@@ -76,25 +76,35 @@ def _packed_call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], re
 
 
 def _kernel(entry: Entry) -> Callable[..., Any]:
-    if entry.kind != "functional" or entry.view or entry.op.copies:
+    if entry.kind == "functional" and not (entry.view or entry.op.copies):
+        return _spelled_out(entry)
 
-        def kernel(*args: Any, **kwargs: Any) -> Any:
-            return call(entry, args, kwargs, torch.is_grad_enabled())
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        return call(entry, args, kwargs, torch.is_grad_enabled())
 
-        return kernel
+    return kernel
+
+
+def _spelled_out(entry: Entry) -> Callable[..., Any]:
+    """The kernel of most ops: as in ``call``, without its calls."""
     rule = entry.rule
 
-    def functional(*args: Any, **kwargs: Any) -> Any:  # as in ``call``, spelled out: this is on every op's way
+    def functional(*args: Any, **kwargs: Any) -> Any:
         recording = torch.is_grad_enabled()
-        pairs = []
-        sparse = False
+        pairs, sparse = [], False
         for a in args:
-            if type(a) is MaskedTensor:
+            kind = type(a)
+            if kind is MaskedTensor:
                 if a._packed is not None:
                     return call(entry, args, kwargs, recording)
-                a = opened(a, recording)
-                sparse = sparse or a.data.layout is not torch.strided
-            elif type(a) is list or type(a) is tuple:
+                shared = a._history
+                if a._family is not None or (shared is not None and a._born != shared.writes):
+                    a = opened(a, recording)
+                else:
+                    a = opened(a, recording) if recording and a.requires_grad else a._pair
+                if a.data.layout is not STRIDED:
+                    sparse = True
+            elif kind is list or kind is tuple:
                 if packing.involved(a):
                     return call(entry, args, kwargs, recording)
                 a = enter(a, recording)
@@ -102,10 +112,10 @@ def _kernel(entry: Entry) -> Callable[..., Any]:
             pairs.append(a)
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        result = on_sparse(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs)
-        if type(result) is Pair and result is not pairs[0] and not result.data.requires_grad:
-            return wrap(result)
-        return args[0] if result is pairs[0] else leave(result)  # a rule's way to say: the tensor itself
+        result = on_sparse(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs) if kwargs else rule(*pairs)
+        if result is pairs[0]:  # a rule's way to say: the tensor itself
+            return args[0]
+        return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
 
     return functional
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts
+from ..compat import shares_memory, transforming
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from . import aliasing, inputs
@@ -85,8 +86,10 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     if into:
         new = inputs.write(pair, new, into)
     if new.data is not pair.data:
-        plain = type(x._history) is aliasing.Wrapping  # its holder reads what lies under holes: it stays
-        pair.data.copy_(torch.where(new.mask, new.data, pair.data) if plain else new.data)
+        if type(x._history) is aliasing.Wrapping:  # its holder reads what lies under holes: it stays
+            _write_valid(pair.data, new)
+        else:
+            pair.data.copy_(new.data)
     hold(x, aliasing.write_validity(pair, x._family, new.mask, new.payload))
     if x._family is not None:
         x._seen = x._family.version
@@ -94,6 +97,14 @@ def _write(x: MaskedTensor, new: Pair) -> None:
             seen = member()
             if seen is not None:
                 pair_of(seen)
+
+
+def _write_valid(data: Tensor, new: Pair) -> None:
+    """Writes the valid entries of ``new`` into ``data``."""
+    if data.dtype is new.data.dtype and type(data) is Tensor and not (transforming() or shares_memory(data, new.data)):
+        torch.where(new.mask, new.data, data, out=data)
+    else:
+        data.copy_(torch.where(new.mask, new.data, data))
 
 
 def stay_hard(x: MaskedTensor, copy: MaskedTensor) -> None:

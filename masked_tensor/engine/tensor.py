@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 else:
     Methods = Tensor
 
+STRIDED = torch.strided  # read on every op's way
+
 
 @final
 class MaskedTensor(Methods):
@@ -80,21 +82,22 @@ MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
 
 def wrap(pair: Pair) -> MaskedTensor:
     """An untracked MaskedTensor around ``pair``."""
-    data = pair.data.detach() if pair.data.requires_grad else pair.data
+    data = pair.data
+    if data.requires_grad:
+        data = data.detach()
+        pair = Pair(data, pair.mask, pair.payload)
     if not ordinary():
         if bypassed():
             raise errors.inside_transform()
         if has_tangent(data):
             raise errors.forward_mode()
-    if data is not pair.data:
-        pair = Pair(data, pair.mask, pair.payload)
-    if data.layout is not torch.strided:
+    if data.layout is not STRIDED:
         return _wrap_sparse(pair)
     # By position, which is faster: size, strides, storage_offset, memory_format, dtype, layout, device, pin_memory,
     # requires_grad, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout, _extra_dispatch_keys.
     # fmt: off
     result = make(
-        MaskedTensor, data.shape, data.stride(), data.storage_offset(), None, data.dtype, torch.strided, data.device,
+        MaskedTensor, data.shape, data.stride(), data.storage_offset(), None, data.dtype, STRIDED, data.device,
         False, False, None, False, False, KEYS,
     )
     # fmt: on

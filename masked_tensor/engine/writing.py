@@ -30,13 +30,14 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
         return _write_plain(entry, args, kwargs, recording)
     if entry.op.detaches:
         return detach(target)
-    settling.check(target)
-    if target._packed is not None and settling.alone(target):
-        try:
-            return _in_packed(entry, args, kwargs, recording)
-        except NoForm:
-            report.spread(entry, args, kwargs)
-    settling.settle(target)
+    if target._packed is not None or target._kin is not None:
+        settling.check(target)
+        if target._packed is not None and settling.alone(target):
+            try:
+                return _in_packed(entry, args, kwargs, recording)
+            except NoForm:
+                report.spread(entry, args, kwargs)
+        settling.settle(target)
     old = enter(target, recording)
     if layouts.involved((old,)):
         return _write_sparse(target, entry, args, kwargs, recording)
@@ -45,7 +46,9 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     rest = [enter(a, recording) for a in args[1:]]
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
-    new = entry.rule(old, *rest, **{k: enter(v, recording) for k, v in kwargs.items()})
+    if kwargs:
+        kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+    new = entry.rule(old, *rest, **kwargs)
     return target if new is old else assign(target, new)  # dropout in evaluation writes nothing
 
 

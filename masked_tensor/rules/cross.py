@@ -14,8 +14,8 @@ def cross(x: Pair | torch.Tensor, other: Pair | torch.Tensor, *, dim: int = -1) 
     if any(p.data.dim() != pairs[0].data.dim() or p.data.shape[dim] != 3 for p in pairs):
         torch.linalg.cross(pairs[0].data, pairs[1].data, dim=dim)  # raises
     factors = [_turned(p, by, dim) for by in (-1, -2) for p in pairs]
-    mask, _ = joined(tuple(factors))
-    a, b, c, d = guarded([f.data for f in factors], mask)
+    data, mask, _ = joined(tuple(factors))
+    a, b, c, d = guarded(data, mask)
     return Pair(a * d - c * b, mask)
 
 

@@ -29,16 +29,19 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
     if not (data.is_floating_point() or data.is_complex()):
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dims = shapes.canonical_dims(dim, data.dim())
-    count = masks.count(x.mask, dims, True)
+    precise = Pair(_precise(data), x.mask, x.payload)
+    walk = chunks.walk_dim(precise.data, dims)
+    keep = keepdim or walk is not None or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is
+    count = masks.count(x.mask, dims, keep)
     correction = 1 if correction is None else correction
     valid = count > max(correction, 0)
-    squares = _squares(x, dims, count)
+    squares = _squares(precise, dims, count, walk, keep)
     if correction == int(correction):
         divisor = (count - correction).clamp_min(1)
     else:  # an int64 tensor less a Python float is float32
         divisor = torch.where(valid, (count.double() - correction).to(squares.dtype), 1)
     result = (squares / divisor).to(_real(data.dtype))
-    if not keepdim:
+    if keep and not keepdim:
         result, valid = result.squeeze(dims), valid.squeeze(dims)
     return Pair(result, valid)
 
@@ -49,16 +52,14 @@ def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
     return Pair(root(result.data), result.mask)
 
 
-def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
-    """The sum of the squared distances of the valid entries from their mean; reduced dimensions are kept."""
-    x = Pair(_precise(x.data), x.mask, x.payload)
-    walk = chunks.walk_dim(x.data, dims)
+def _squares(x: Pair, dims: tuple[int, ...], count: Tensor, walk: int | None, keep: bool) -> Tensor:
+    """The sum of the squared distances of the valid entries from their mean; with ``walk`` in pieces along it."""
     number = count.clamp(min=1)
     if walk is None:
         whole = masks.constant(x.mask, dims)  # a slice holds either data or payload: nothing mixes
         data = guard(x.data, x.mask) if whole else zeroed(x)
-        distance = select(data - data.sum(dims, True) / number, x.mask, 0)
-        return _about_zero(squared(distance).sum(dims, True), distance, dims, number)
+        distance = select(data - data.sum(dims, keep) / number, x.mask, 0)
+        return _about_zero(squared(distance).sum(dims, keep), distance, dims, number)
     average = total(x, dims, True) / number if walk in dims else None
     sums, rests = [], []
     for part, mask, start in chunks.pieces(x, walk, 0):
@@ -74,10 +75,10 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor) -> Tensor:
 
 def _about_zero(squares: Tensor, distance: Tensor, dims: tuple[int, ...], number: Tensor) -> Tensor:
     """``squares`` less what a rounded mean adds: the sum of the distances, 0 but for that, which has no gradient."""
-    rest = distance.detach()
-    if rest.dtype not in WIDER:
+    if distance.dtype not in WIDER:
         return squares
-    return (squares - squared(rest.sum(dims, True) if dims else rest) / number).clamp_min(0)
+    rest = distance.detach()
+    return (squares - squared(rest.sum(dims, squares.dim() > 0) if dims else rest) / number).clamp_min(0)
 
 
 def _precise(data: Tensor) -> Tensor:

@@ -41,7 +41,7 @@ def elementwise(
         data = x.data
         if not (linear or (smooth and zero)):
             data = guarded([data], x.mask)[0]
-        result = op(data, **keywords)
+        result = op(data, **keywords) if keywords else op(data)
         payload = ZERO if zero else ANY
         if isinstance(result, tuple):
             return tuple(Pair(r, x.mask, payload) for r in result)
@@ -53,29 +53,33 @@ def elementwise(
             return alone(op, operands[0], keywords)
         if adds and MEANING.get() is not DEFAULT and current().in_gradient:
             return summed(op, operands, keywords)
-        mask, shared = joined(operands)
+        data, mask, shared = joined(operands)
         zero = shared and keeps_zero is not None and keeps_zero(operands)
         constant = linear
         if keywords and "alpha" in keywords and not finite_factors((keywords["alpha"],)):
             constant = zero = False
-        data = [x.data if type(x) is Pair else x for x in operands]
         if not (constant or (smooth and zero)):
             data = guarded(data, mask, scales)
-        result = op(*data, **keywords)
+        result = op(*data, **keywords) if keywords else op(*data)
         payload = ZERO if zero else ANY
-        if type(result) is tuple:
+        if isinstance(result, tuple):
             return tuple(Pair(r, masks.fit(mask, r.shape), payload) for r in result)
-        return Pair(result, mask if result.shape == mask.shape else mask.expand(result.shape), payload)
+        shape = result.shape
+        return Pair(result, mask if shape == mask.shape else mask.expand(shape), payload)
 
     return pointwise
 
 
-def joined(operands: tuple[Any, ...]) -> tuple[Tensor, bool]:
-    """The AND of the operands' masks, and whether they share one mask with zeros under it (static)."""
+def joined(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
+    """The operands' data, the AND of their masks, and whether they share one mask with zeros under it (static)."""
+    data: list[Any] = []
     mask = None
     shared = True
     for x in operands:
-        if type(x) is Pair:
+        if type(x) is not Pair:
+            data.append(x)
+        else:
+            data.append(x.data)
             if mask is None:
                 mask = x.mask
             elif mask is not x.mask:
@@ -85,9 +89,10 @@ def joined(operands: tuple[Any, ...]) -> tuple[Tensor, bool]:
                     if MEANING.get() is not DEFAULT and current().mismatch == "raise":
                         check_match(mask, x.mask)
                 mask = combined
-            shared = shared and x.payload is ZERO
+            if x.payload is not ZERO:
+                shared = False
     assert mask is not None
-    return mask, shared
+    return data, mask, shared
 
 
 def summed(op: Callable[..., Any], operands: tuple[Any, ...], keywords: dict[str, Any]) -> Pair:
@@ -153,7 +158,10 @@ def always(operands: tuple[Any, ...]) -> bool:
 
 def no_others(operands: tuple[Any, ...]) -> bool:
     """Sums: 0 + 0 == 0, but not 0 + number or 0 + plain."""
-    return all(type(x) is Pair for x in operands)
+    for x in operands:  # noqa: SIM110 (a plain loop is faster)
+        if type(x) is not Pair:
+            return False
+    return True
 
 
 def finite_factors(operands: Sequence[Any]) -> bool:

@@ -69,7 +69,7 @@ def divided(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
         if type(other) is Pair and (type(x) is not Pair or x.mask is other.mask):
             other = Pair(select(other.data, other.mask, 1), other.mask)
         else:
-            other = _harmless(x, other, joined((x, other))[0])
+            other = _harmless(x, other, joined((x, other))[1])
     return plainly(op, x, other, **keywords)
 
 
