@@ -1,4 +1,4 @@
-"""All benchmarks: ``python -m benchmarks [name ...]``, or as a file: ``python benchmarks/__main__.py``.
+"""All benchmarks: ``python -m benchmarks [name ...]``, or as a file: ``python benchmarks [name ...]``.
 
 The ratios are to the plain op on the same data without a mask, interleaved in one process; the clock is described in
 ``timing.py``.  ``--write`` makes the page ``docs/cost.md`` of them.  ``--device cuda`` runs them on a GPU.  Pictures of
@@ -8,17 +8,24 @@ how cost grows are drawn by ``python -m benchmarks.growth``.
 import argparse
 import platform
 import sys
+import time
+import traceback
 import warnings
 from importlib import import_module
-from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import torch
 
+sys.path.insert(0, str(Path(__file__).parent.parent))  # run as a file, the folder is no package yet
+
+from benchmarks import timing
+
 ROOT = Path(__file__).parent.parent
-NAMES = ("tiny", "steps", "packed", "pointwise", "reductions", "softmax", "order", "sparse", "ranks", "curves")
+NAMES = (
+    *("importing", "tiny", "steps", "packed", "attention", "pointwise", "reductions", "softmax", "order", "sparse"),
+    *("ranks", "curves"),
+)
 COMPILED = ("steps", "packed", "reductions", "softmax")
 
 
@@ -33,40 +40,48 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
-    sys.path.insert(0, str(ROOT))  # run as a file, the folder is no package yet
-    from benchmarks import timing
-
     timing.DEVICE, timing.LEAST = options.device, options.small
     timing.settle()
     sections: list[tuple[str, timing.Line]] = []
     for name in options.names or NAMES:
-        if name == "packed" and find_spec("transformers") is None:
-            print("\npacked: not run, its models come from transformers (the extra `models`)")
-            continue
         module = import_module(f"benchmarks.{name}")
         title = (module.__doc__ or "").partition("\n")[0]
         print(f"\n{title}", flush=True)
         torch.manual_seed(0)
-        module.run(options.small)
-        if options.compiled and name in COMPILED:
-            module.compiled(options.small)
+        start = time.perf_counter()
+        try:
+            module.run(options.small)
+            if options.compiled and name in COMPILED:
+                module.compiled(options.small)
+        except Exception:  # the other tables are measured all the same
+            timing.FAILED.append(f"{name}:\n{traceback.format_exc()}")
+        print(f"{time.perf_counter() - start:.0f} s", flush=True)
         sections += [(title, line) for line in timing.LINES]
         timing.LINES.clear()
     if options.write:
         page = ROOT / "docs" / ("cost.md" if options.device == "cpu" else f"cost_{options.device}.md")
         before = page.read_text() if page.exists() else ""
         page.write_text(merged(before, written(sections, options.device, options.threads)))
+    sys.exit("\n".join(["", *timing.FAILED]) if timing.FAILED else 0)
 
 
-def written(sections: list[tuple[str, Any]], device: str, threads: int) -> str:
+def written(sections: list[tuple[str, timing.Line]], device: str, threads: int) -> str:
     """The page: a table for each benchmark."""
-    where = torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} CPU, {threads} thread(s)"
+    where = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}" if device == "cuda" else processor()
+    where += f", {threads} thread" + "s" * (threads != 1)
     parts = [INTRODUCTION.format(where=where, torch=torch.__version__, python=platform.python_version())]
     for title, group in groupby(sections, lambda pair: pair[0]):
         lines = [line for _, line in group]
         kinds = list(dict.fromkeys(kind for line in lines for kind in line.ratios))
-        goal, kept = any(line.target for line in lines), any(line.saved for line in lines)
-        head = ["", "plain, ms", *kinds, *["goal"] * goal, *["kept for backward, MiB"] * kept]
+        goal, peak, kept = (any(getattr(line, name) for line in lines) for name in ("target", "peaks", "saved"))
+        head = [
+            "",
+            "plain, ms",
+            *kinds,
+            *["goal"] * goal,
+            *["memory at the peak"] * peak,
+            *["kept for backward"] * kept,
+        ]
         parts += [
             "",
             f"## {title.partition(':')[0].rstrip('.')}",
@@ -78,7 +93,10 @@ def written(sections: list[tuple[str, Any]], device: str, threads: int) -> str:
         ]
         for line in lines:
             cells = [line.title, f"{line.seconds * 1e3:.3g}", *(ratio(line.ratios.get(kind)) for kind in kinds)]
-            cells += [line.target] * goal + [", ".join(f"{k} {v:.3g}" for k, v in line.saved.items())] * kept
+            cells += [line.target] * goal
+            cells += [
+                ", ".join(timing.sizes(found)) for found, any_ in ((line.peaks, peak), (line.saved, kept)) if any_
+            ]
             parts.append(table_row(cells))
     return "\n".join(parts) + "\n"
 
@@ -87,6 +105,14 @@ def merged(page: str, made: str) -> str:
     """``made``, and behind its introduction also the tables of ``page`` that it has not; in the order of ``page``."""
     old, new = ({table.partition("\n")[0]: table for table in text.split("\n## ")[1:]} for text in (page, made))
     return "\n## ".join([made.partition("\n## ")[0], *(old | new).values()])
+
+
+def processor() -> str:
+    """The CPU by its name, where the system tells."""
+    about = Path("/proc/cpuinfo")
+    lines = about.read_text().splitlines() if about.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or f"{platform.machine()} CPU"
 
 
 def table_row(cells: list[str]) -> str:

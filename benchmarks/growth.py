@@ -23,8 +23,9 @@ from torch.nn import functional as F
 import masked_tensor as mt
 
 from . import pictures, sparse, timing
+from .reductions import columns
 from .thresholds import edges
-from .timing import Candidates, many, medians, training_step
+from .timing import Candidates, many, medians, spread, training_step
 
 DATA = Path(__file__).parent.parent / "docs" / "curves.json"
 WIDTH = 64  # of a row
@@ -65,31 +66,17 @@ def of(data: Tensor, mask: Tensor) -> Iterator[tuple[str, Candidates]]:
     x, array = mt.as_masked_tensor(data, mask), np.ma.masked_array(data.cpu().numpy(), ~mask.cpu().numpy())
     more: dict[str, Candidates] = {
         "add": {"numpy.ma": lambda: array + array},
-        "sum": {"torch.masked": lambda: peer.sum(data, mask=mask), "numpy.ma": lambda: array.sum(), **columns(array)},
+        "sum": {
+            "torch.masked": lambda: peer.sum(data, mask=mask),
+            "numpy.ma": lambda: array.sum(),
+            **columns("sum", array),
+        },
         "softmax": {"torch.masked": lambda: peer.softmax(data, -1, mask=mask)},
         "linear": {"by hand": lambda: F.linear(torch.where(mask, data, 0), WEIGHT)},
     }
     for name, op in OPS.items():
         if name != "linear" or data.shape[-1] == WIDTH:
             yield name, {"plain": partial(op, data), "masked": partial(op, x)} | more[name]
-
-
-def columns(array: Any) -> Candidates:
-    """The sums of libraries for tables, whose columns have missing values."""
-    found: Candidates = {}
-    try:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
-        arrow = pa.array(array.data.ravel(), mask=array.mask.ravel())
-        found["pyarrow"] = lambda: pc.sum(arrow)
-        import polars as pl
-
-        series = pl.from_arrow(arrow)
-        found["polars"] = lambda: series.sum()  # type: ignore[union-attr]
-    except ImportError:
-        pass
-    return found
 
 
 def stored(small: bool) -> Points:
@@ -127,13 +114,6 @@ def padding(small: bool) -> Points:
             kinds = {"plain": data, "masked": x, "packed": packed, "nested": nested}
             yield name, share, {kind: partial(op, value) for kind, value in kinds.items()}
         yield "transformer step", share, transformer(batch, steps, share)
-
-
-def spread(batch: int, steps: int, share: float) -> Tensor:
-    """Lengths of which the mean leaves that share as padding, evenly spread about it."""
-    mean = steps * (1 - share)
-    reach = min(mean - 1, steps - mean)
-    return torch.linspace(mean - reach, mean + reach, batch).round().long()
 
 
 def transformer(batch: int, steps: int, share: float) -> Candidates:

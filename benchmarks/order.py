@@ -1,16 +1,18 @@
 """Order, gather and fill: 4096 x 4096, float32, half of it valid, at random or by rows.
 
 The goal is 1.5 times the plain op plus one pass over the mask.  ``mt.masked_fill`` is compared with itself on plain
-data, which is faster than torch's.
+data, which is faster than torch's.  The peers are ``torch.masked`` and, on the CPU, ``numpy.ma``, where they have it.
 """
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 
 import masked_tensor as mt
 
-from .timing import row
+from . import timing
+from .timing import Candidates, row
 
 
 def run(small: bool) -> None:
@@ -35,6 +37,12 @@ def run(small: bool) -> None:
         "assign where": lambda t: t.clone().__setitem__(where, 1.0),
         "assign columns": lambda t: t.clone().__setitem__((slice(None), slice(0, None, 2)), 1.0),
     }
+    peers: dict[str, Candidates] = {"median": {"torch.masked": lambda: torch.masked.median(data, -1, mask=mask)}}
+    if timing.DEVICE == "cpu":
+        array = np.ma.masked_array(data.numpy(), ~mask.numpy())
+        peers["sort"] = {"numpy.ma": lambda: np.ma.sort(array, -1)}
+        peers["median"]["numpy.ma"] = lambda: np.ma.median(array, -1)
     for name, op in ops.items():
         candidates = {"plain": data, "random mask": x, "mask of rows": padded}
-        row(name, {kind: lambda op=op, t=t: op(t) for kind, t in candidates.items()}, "1.5 and a pass", rounds=5)
+        calls = {kind: lambda op=op, t=t: op(t) for kind, t in candidates.items()} | peers.get(name, {})
+        row(name, calls, "1.5 and a pass", rounds=5)

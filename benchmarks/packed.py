@@ -6,6 +6,7 @@
 
 import argparse
 from collections.abc import Callable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from masked_tensor import as_masked_tensor
 
 from .packed_models import ByHand, Conformer
-from .timing import row, training_step
+from .timing import FAILED, row, training_step
 
 Loss = Callable[[], Tensor]
 Case = tuple[nn.Module, dict[str, Loss]]
@@ -161,6 +162,7 @@ def ragged(loss: Any, data: Tensor, valid: Tensor, dims: tuple[int, int] = (0, 1
     return {"masked": masked, "packed": packed}
 
 
+LANGUAGE = ("Bert", "Llama", "GPT2", "Qwen3") if find_spec("transformers") else ()
 CASES: dict[str, tuple[Any, tuple[float, ...]]] = {
     "encoder": (encoder, (0.5, 0.75, 0.0)),
     "tagger": (tagger, (0.5, 0.75)),
@@ -168,7 +170,7 @@ CASES: dict[str, tuple[Any, tuple[float, ...]]] = {
     "by hand": (by_hand, (0.5,)),
     "stack": (stack, (0.5,)),
     "recurrent": (recurrent, (0.5,)),
-    **{name: (lambda p, s, n=name: language(n, p, s), (0.5,)) for name in ("Bert", "Llama", "GPT2", "Qwen3")},
+    **{name: (lambda p, s, n=name: language(n, p, s), (0.5,)) for name in LANGUAGE},
 }
 
 
@@ -180,7 +182,7 @@ GOALS = {
     ("conformer", 0.55): "0.52",
     ("stack", 0.5): "0.8",
     ("recurrent", 0.5): "0.95",
-    **{(name, 0.5): "0.62" for name in ("Bert", "Llama", "GPT2", "Qwen3")},
+    **{(name, 0.5): "0.62" for name in LANGUAGE},
 }
 
 
@@ -190,11 +192,18 @@ def run(small: bool, names: Sequence[str] = tuple(CASES), rounds: int = 5) -> No
         for share in shares:
             torch.manual_seed(0)
             model, losses = make(share, small)
-            values = {kind: loss().item() for kind, loss in losses.items()}
-            if name != "recurrent":  # backwards, the plain one reads the padding first
-                assert all(abs(v - values["plain"]) < 1e-3 * abs(values["plain"]) for v in values.values()), values
+            title = f"{name}, {share:.0%} padding"
             steps: dict[str, Callable[[], object]] = {k: training_step(model, v) for k, v in losses.items()}
-            row(f"{name}, {share:.0%} padding", steps, GOALS.get((name, share), ""), rounds, memory=dict(losses))
+            row(title, steps, GOALS.get((name, share), ""), rounds, memory=dict(losses))
+            if name != "recurrent" and not any(title in what for what in FAILED):  # it reads the padding first
+                check(title, losses)
+
+
+def check(title: str, losses: dict[str, Loss]) -> None:
+    """All kinds give one value, or it is said at the end."""
+    values = {kind: loss().item() for kind, loss in losses.items()}
+    if any(abs(value - values["plain"]) > 1e-3 * abs(values["plain"]) for value in values.values()):
+        FAILED.append(f"{title}: the losses differ: {values}")
 
 
 def compiled(small: bool) -> None:

@@ -61,4 +61,4 @@ def run(small: bool) -> None:
         times = torch.load(Path(folder) / "0.pt")
     plain = times.pop("plain")
     ratios = {kind: seconds / plain for kind, seconds in times.items()}
-    timing.report("perceptron under DDP, batch 32", plain, ratios, "1.1")
+    timing.report(timing.Line("perceptron under DDP, batch 32", plain, ratios, "1.1"))

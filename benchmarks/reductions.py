@@ -1,11 +1,12 @@
 """Reductions: 4096 x 4096, float32, half of it valid at random; what lies under the mask is not known to be 0.
 
-The peers are ``torch.masked`` and, on the CPU, ``numpy.ma``.  ``by hand`` is ``torch.where`` with the number that the
-op ignores, and the plain op.
+The peers are ``torch.masked`` and, on the CPU, ``numpy.ma``, polars and pyarrow.  ``by hand`` is ``torch.where`` with
+the number that the op ignores, and the plain op.
 """
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,9 +50,12 @@ def run(small: bool) -> None:
         }
         if ignored is not None:
             candidates["by hand"] = lambda op=op, dim=dim, n=ignored: op(torch.where(mask, data, n), dim)
-        if array is not None and hasattr(array, name):
-            candidates["numpy.ma"] = lambda name=name, dim=dim: getattr(array, name)(dim)
+        theirs = {"amax": "max", "amin": "min"}.get(name, name)
+        if array is not None and hasattr(array, theirs):
+            candidates["numpy.ma"] = lambda name=theirs, dim=dim: getattr(array, name)(dim)
         row(f"{name}({dim})", candidates, goal, rounds=5)
+    for name, ignored in (("sum", 0.0), ("mean", None), ("max", -math.inf), ("var", None)):
+        whole(name, ignored, data, mask, array)
     for name in ("sum", "mean", "amax", "var"):
         op = getattr(torch, name)
         row(
@@ -78,6 +82,36 @@ def run(small: bool) -> None:
             {"plain": lambda s=step: s(leaf), "masked": lambda s=step: s(masked)},
             rounds=5,
         )
+
+
+def whole(name: str, ignored: float | None, data: Tensor, mask: Tensor, array: Any) -> None:
+    """A reduction of all elements, which libraries for tables have, too: their columns have missing values."""
+    op, x = getattr(torch, name), mt.as_masked_tensor(data, mask)
+    candidates: dict[str, Callable[[], object]] = {"plain": lambda: op(data), "masked": lambda: op(x)}
+    if ignored is not None:
+        candidates["by hand"] = lambda: op(torch.where(mask, data, ignored))
+    if array is not None:
+        candidates["numpy.ma"] = lambda: getattr(array, name)()
+        candidates |= columns(name, array)
+    row(f"{name}() of all", candidates, rounds=5)
+
+
+def columns(name: str, array: Any) -> dict[str, Callable[[], object]]:
+    """The reduction of polars and of pyarrow, where they are installed."""
+    found: dict[str, Callable[[], object]] = {}
+    try:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        arrow = pa.array(array.data.ravel(), mask=array.mask.ravel())
+        found["pyarrow"] = lambda: getattr(pc, {"var": "variance"}.get(name, name))(arrow)
+        import polars as pl
+
+        series = pl.from_arrow(arrow)
+        found["polars"] = lambda: getattr(series, name)()
+    except ImportError:
+        pass
+    return found
 
 
 def compiled(small: bool) -> None:

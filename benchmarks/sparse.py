@@ -3,7 +3,6 @@
 ``plain`` is the best single scatter or segment reduction over the stored values that this kind of result allows.
 """
 
-import ctypes
 import itertools
 import warnings
 from collections.abc import Callable
@@ -27,27 +26,6 @@ def example(size: int, entries: int, layout: str) -> Tensor:
         check_invariants=False,
     )
     return x if layout == "coo" else x.to_sparse_csr()
-
-
-def extra_memory(function: Callable[[], object]) -> float:
-    """How many bytes the call needs at its peak beyond what is there before (Linux: the high-water mark is reset)."""
-    function()
-    ctypes.CDLL(None).malloc_trim(0)  # what was freed is not there: it counts when it is needed again
-    with open("/proc/self/clear_refs", "w") as marks:
-        marks.write("5")
-    before = resident("VmRSS")
-    function()
-    return resident("VmHWM") - before
-
-
-def resident(field: str) -> float:
-    with open("/proc/self/status") as status:
-        return next(float(line.split()[1]) * 1024 for line in status if line.startswith(field))
-
-
-def size_of(x: Tensor) -> int:
-    parts = (x.indices(),) if x.layout is torch.sparse_coo else (x.crow_indices(), x.col_indices())
-    return sum(t.numel() * t.itemsize for t in (*parts, x.values()))
 
 
 def floor(x: Tensor, name: str, dim: int) -> Callable[[], Tensor]:
@@ -87,5 +65,3 @@ def run(small: bool) -> None:
                 peer, mask = getattr(torch.masked, name), mt.specified_mask(x)
                 candidates["torch.masked"] = partial(peer, x, dim, keepdim=True, mask=mask)
             row(f"{name}({dim}), {layout}, {size}", candidates, "2", rounds=3)
-            if not x.is_cuda:
-                print(f"    needs {extra_memory(call) / size_of(x):.2f} of the input's memory", flush=True)

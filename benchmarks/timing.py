@@ -1,4 +1,4 @@
-"""Times as all benchmarks take them: in one process, the candidates in turn, medians over the rounds.
+"""Times and memory as all benchmarks take them: in one process, the candidates in turn, medians over the rounds.
 
 On the CPU it is processor time, which other work on the machine does not add to; on a GPU the time until it is idle.
 ``torch.utils.benchmark`` measures one candidate after the other, so that a slow minute of the machine falls on one of
@@ -28,10 +28,14 @@ class Line:
     seconds: float
     ratios: dict[str, float]
     target: str
-    saved: dict[str, float] = field(default_factory=dict)
+    peaks: dict[str, float] = field(default_factory=dict)  #: bytes that each candidate needs beyond what was there
+    saved: dict[str, float] = field(default_factory=dict)  #: bytes that are kept for backward
 
 
 LINES: list[Line] = []  #: all that were printed, for whoever makes a page of them
+FAILED: list[str] = []  #: what raised, and was left out: the others are measured all the same
+PEERS = ("torch.masked", "numpy.ma", "polars", "pyarrow", "nested")  #: which are left out where they cannot
+FOREIGN = ("numpy.ma", "polars", "pyarrow")  #: their memory is not torch's
 
 
 def clock() -> float:
@@ -70,21 +74,28 @@ def many(candidate: Callable[[], object], calls: int) -> Callable[[], None]:
     return run
 
 
+def spread(batch: int, steps: int, share: float) -> Tensor:
+    """Lengths of which the mean leaves that share as padding, evenly spread about it."""
+    mean = steps * (1 - share)
+    reach = min(mean - 1, steps - mean)
+    return torch.linspace(mean - reach, mean + reach, batch).round().long()
+
+
 def training_step(module: nn.Module, loss: Callable[[], Tensor], compiled: bool = False) -> Callable[[], Tensor]:
     """Forward and backward of ``loss``, which uses ``module``; the parameters' gradients are made anew."""
     run = torch.compile(loss, fullgraph=True) if compiled else loss
 
     def step() -> Tensor:
-        module.zero_grad(set_to_none=True)
         value = run()
         value.backward()  # type: ignore[no-untyped-call]
+        module.zero_grad(set_to_none=True)
         return value
 
     return step
 
 
 def saved(loss: Callable[[], object]) -> float:
-    """MiB that ``loss`` keeps for backward, each memory once."""
+    """The bytes that ``loss`` keeps for backward, each memory once."""
     kept: dict[int, int] = {}
 
     def pack(x: Tensor) -> Tensor:
@@ -94,13 +105,13 @@ def saved(loss: Callable[[], object]) -> float:
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda x: x):
         loss()
-    return sum(kept.values()) / 2**20
+    return sum(kept.values())
 
 
 def peak(call: Callable[[], object]) -> int:
-    """The bytes that ``call`` needs at its peak beyond what is there before, as torch's allocator counts them."""
-    call()
+    """The bytes that ``call``, which ran before, needs at its peak beyond what is there, as torch counts them."""
     if DEVICE == "cuda":
+        torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
         before = torch.cuda.memory_allocated()
         call()
@@ -115,6 +126,21 @@ def peak(call: Callable[[], object]) -> int:
     return most
 
 
+def able(title: str, candidates: Candidates) -> Candidates:
+    """Those that run; those of ours that do not are named in ``FAILED``."""
+    found = {}
+    for name, candidate in candidates.items():
+        try:
+            candidate()
+            clock()  # a GPU tells later
+            found[name] = candidate
+        except Exception as error:  # whatever it is, the rest of the page is measured
+            what = f"{title}, {name}: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            print(f"{'left out' if name in PEERS else 'FAILED'}: {what}", flush=True)
+            FAILED.extend([what] * (name not in PEERS))
+    return found
+
+
 def row(
     title: str,
     candidates: Candidates,
@@ -127,22 +153,52 @@ def row(
 
     ``memory``: of these, what is kept for backward, too.
     """
-    rounds, calls = (1, 1) if LEAST else (rounds, calls)
+    torch.set_default_device(None)
+    candidates = able(title, candidates)
+    settle()
+    if "plain" not in candidates:
+        return
+    rounds, calls = (1, 1) if LEAST else enough(candidates["plain"], rounds, calls)
     run = candidates if calls == 1 else {name: many(candidate, calls) for name, candidate in candidates.items()}
     times = {name: seconds / calls for name, seconds in medians(run, rounds).items()}
     plain = times.pop("plain")
     ratios = {name: seconds / plain for name, seconds in times.items()}
-    kept = {name: saved(candidate) for name, candidate in (memory or {}).items()}
-    report(title, plain, ratios, target, kept)
+    torch.set_default_device(None)
+    peaks = {name: float(peak(candidate)) for name, candidate in candidates.items() if name not in FOREIGN}
+    kept = {name: saved(candidate) for name, candidate in (memory or {}).items() if name in candidates}
+    settle()
+    report(Line(title, plain, ratios, target, peaks, kept))
 
 
-def report(
-    title: str, plain: float, ratios: dict[str, float], target: str = "", kept: dict[str, float] | None = None
-) -> None:
+def enough(plain: Callable[[], object], rounds: int, calls: int) -> tuple[int, int]:
+    """Fewer rounds of what takes long; on a GPU, where a wait costs some microseconds, calls for two milliseconds."""
+    start = clock()
+    plain()
+    seconds = clock() - start
+    if DEVICE == "cuda":
+        calls = max(calls, min(200, int(2e-3 / seconds)))
+    return (min(rounds, 3) if seconds > 0.3 else rounds), max(calls, 1)
+
+
+def report(line: Line) -> None:
     """Prints a line of a table and remembers it."""
-    kept = kept or {}
-    LINES.append(Line(title, plain, ratios, target, kept))
-    cells = "".join(f"{name} {ratio:7.2f}x   " for name, ratio in ratios.items())
-    stored = "".join(f"{name} {mib:.1f} MiB   " for name, mib in kept.items())
-    goal = target and f"goal {target}"
-    print(f"{title:44}{plain * 1e3:9.3f} ms   {cells}{stored and f'saved: {stored}'}{goal}", flush=True)
+    LINES.append(line)
+    cells = "".join(f"{name} {ratio:7.2f}x   " for name, ratio in line.ratios.items())
+    peaks, kept = (", ".join(sizes(found)) for found in (line.peaks, line.saved))
+    memory = (peaks and f"peak: {peaks}   ") + (kept and f"saved: {kept}   ")
+    goal = line.target and f"goal {line.target}"
+    print(f"{line.title:44}{line.seconds * 1e3:9.3f} ms   {cells}{memory}{goal}", flush=True)
+
+
+def sizes(found: dict[str, float]) -> list[str]:
+    """``plain 64 MiB`` of each."""
+    return [f"{name} {size(number)}" for name, number in found.items()]
+
+
+def size(number: float) -> str:
+    """``12 B``, ``1.5 KiB``, ``64 MiB``."""
+    for unit in ("B", "KiB"):
+        if number < 1000:
+            return f"{number:.3g} {unit}"
+        number /= 1024
+    return f"{number:.3g} MiB"

@@ -1,52 +1,71 @@
 """Tiny tensors: 4 x 4, float32, where the time is that of the calls.
 
-The floor of an op whose kernel is written in Python and which makes a wrapper is about 4.7 times ``relu``.
+The floor of an op whose kernel is written in Python and which makes a wrapper is about 4.7 times ``relu``.  The peers
+are ``torch.masked``, which has no relu, and on the CPU ``numpy.ma``, where they have the op.
 """
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.masked import masked_tensor as peer
 
 import masked_tensor as mt
 
+from . import timing
 from .timing import row
 
 CALLS = 200
+ARRAYS = ("add, one mask", "mul", "mul by 2.0", "add_", "sum", "mean", "var")  # what numpy.ma calls by the same name
+ALONE = ("add, two masks", "add a plain tensor", "relu", "dropout, eval")  # which torch.masked has not
 
 
 def run(small: bool) -> None:
     a, b = torch.randn(4, 4), torch.randn(4, 4)
     mask, other = torch.rand(4, 4) < 0.7, torch.rand(4, 4) < 0.7
     x, y, z = mt.as_masked_tensor(a, mask), mt.as_masked_tensor(b, mask), mt.as_masked_tensor(b, other)
-    cases: dict[str, tuple[Callable[[], object], Callable[[], object], str]] = {
-        "add, one mask": (lambda: a + b, lambda: x + y, "6"),
-        "add, two masks": (lambda: a + b, lambda: x + z, ""),
-        "add a plain tensor": (lambda: a + b, lambda: x + b, ""),
-        "mul": (lambda: a * b, lambda: x * y, "6"),
-        "mul by 2.0": (lambda: a * 2.0, lambda: x * 2.0, ""),
-        "relu": (lambda: a.relu(), lambda: x.relu(), "5.5"),
-        "exp": (lambda: a.exp(), lambda: x.exp(), ""),
-        "add_": (lambda: a.add_(b), lambda: x.add_(y), ""),
-        "sum": (lambda: a.sum(), lambda: x.sum(), "7"),
-        "mean": (lambda: a.mean(), lambda: x.mean(), ""),
-        "amax": (lambda: a.amax(), lambda: x.amax(), ""),
-        "var": (lambda: a.var(), lambda: x.var(), "8"),
-        "softmax": (lambda: a.softmax(-1), lambda: x.softmax(-1), "8"),
-        "dropout, eval": (lambda: torch.dropout(a, 0.5, False), lambda: torch.dropout(x, 0.5, False), ""),
+    cases: dict[str, tuple[Callable[[Any, Any], object], tuple[Any, Any], str]] = {
+        "add, one mask": (lambda x, y: x + y, (x, y), "6"),
+        "add, two masks": (lambda x, y: x + y, (x, z), ""),
+        "add a plain tensor": (lambda x, y: x + y, (x, b), ""),
+        "mul": (lambda x, y: x * y, (x, y), "6"),
+        "mul by 2.0": (lambda x, y: x * 2.0, (x, y), ""),
+        "relu": (lambda x, y: x.relu(), (x, y), "5.5"),
+        "exp": (lambda x, y: x.exp(), (x, y), ""),
+        "add_": (lambda x, y: x.__iadd__(y), (x.clone(), y), ""),
+        "sum": (lambda x, y: x.sum(), (x, y), "7"),
+        "mean": (lambda x, y: x.mean(), (x, y), ""),
+        "amax": (lambda x, y: x.amax(), (x, y), ""),
+        "var": (lambda x, y: x.var(), (x, y), "8"),
+        "softmax": (lambda x, y: x.softmax(-1), (x, y), "8"),
+        "dropout, eval": (lambda x, y: torch.dropout(x, 0.5, False), (x, y), ""),
     }
     with torch.no_grad():
-        for name, (plain, masked, goal) in cases.items():
-            row(name, {"plain": plain, "masked": masked}, goal, rounds=31, calls=CALLS)
+        for name, (op, given, goal) in cases.items():
+            inputs = {"plain": (a.clone(), b), "masked": given}
+            if name not in ALONE:
+                inputs["torch.masked"] = peer(a.clone(), mask), peer(b, mask)
+            if name in ARRAYS and timing.DEVICE == "cpu":
+                inputs["numpy.ma"] = tuple(np.ma.masked_array(t.clone().numpy(), ~mask.numpy()) for t in (a, b))
+            candidates = {kind: lambda op=op, xy=xy: op(*xy) for kind, xy in inputs.items()}
+            row(name, candidates, goal, rounds=31, calls=CALLS)
     p, q = a.clone().requires_grad_(), b.clone().requires_grad_()
     u, v = mt.masked_tensor(a, mask, requires_grad=True), mt.masked_tensor(b, mask, requires_grad=True)
-    both = {"plain": step(p, q), "masked": step(u, v)}
-    row("mul and sum, forward and backward", both, "4", rounds=31, calls=CALLS)
+    f, g = peer(a, mask, requires_grad=True), peer(b, mask, requires_grad=True)
+    steps = {
+        "plain": step(p, q),
+        "masked": step(u, v),
+        "by hand": step(p, q, lambda t: torch.where(mask, t, 0)),
+        "torch.masked": step(f, g),
+    }
+    row("mul and sum, forward and backward", steps, "4", rounds=31, calls=CALLS)
 
 
-def step(left: Tensor, right: Tensor) -> Callable[[], None]:
+def step(left: Tensor, right: Tensor, filled: Callable[[Tensor], Tensor] = lambda t: t) -> Callable[[], None]:
     def run() -> None:
+        (filled(left) * filled(right)).sum().backward()  # type: ignore[no-untyped-call]
         left.grad = right.grad = None
-        (left * right).sum().backward()  # type: ignore[no-untyped-call]
 
     return run

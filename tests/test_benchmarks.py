@@ -6,23 +6,56 @@ from importlib import import_module
 import pytest
 import torch
 
-from benchmarks import growth, pictures, thresholds, timing
+from benchmarks import growth, packed, pictures, thresholds, timing
 from benchmarks.__main__ import NAMES, merged, written
 from masked_tensor import settings
 
 
 @pytest.mark.filterwarnings("ignore")  # the peers' own
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "packed"])  # which wants transformers
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "packed"])  # which takes long
 def test_a_benchmark_runs_in_small(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     lines: list[timing.Line] = []
     monkeypatch.setattr(timing, "LEAST", True)
     monkeypatch.setattr(timing, "LINES", lines)
+    monkeypatch.setattr(timing, "FAILED", [])
     import_module(f"benchmarks.{name}").run(True)
     assert lines
+    assert not timing.FAILED
     assert all(seconds > 0 for line in lines for seconds in (line.seconds, *line.ratios.values()))
     page = written([("A table: of one benchmark.", line) for line in lines], "cpu", 1)
     assert all(f"| {line.title} |" in page for line in lines)
     assert lines[0].title in capsys.readouterr().out
+
+
+def test_packed_rows_run_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "LEAST", True)
+    monkeypatch.setattr(timing, "LINES", [])
+    packed.run(True, ("encoder", "stack", "recurrent"))
+    assert {kind for line in timing.LINES for kind in line.saved} == {"plain", "masked", "packed"}
+    assert not timing.FAILED
+
+
+def test_what_raises_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    """On a GPU that nobody watches, one line must not cost the others; what is ours makes the command fail."""
+
+    def fails() -> None:
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setattr(timing, "LEAST", True)
+    monkeypatch.setattr(timing, "LINES", [])
+    monkeypatch.setattr(timing, "FAILED", [])
+    timing.row("op", {"plain": lambda: None, "masked": lambda: None, "torch.masked": fails, "numpy.ma": lambda: None})
+    timing.row("op 2", {"plain": lambda: None, "masked": fails})
+    timing.row("op 3", {"plain": fails, "masked": lambda: None})
+    assert [list(line.ratios) for line in timing.LINES] == [["masked", "numpy.ma"], []]
+    assert timing.FAILED == ["op 2, masked: RuntimeError: no kernel", "op 3, plain: RuntimeError: no kernel"]
+    assert "left out: op, torch.masked" in capsys.readouterr().out
+
+
+def test_sizes_are_written_in_their_unit() -> None:
+    assert timing.sizes({"plain": 12, "masked": 1536, "packed": 64 * 2**20}) == [
+        "plain 12 B", "masked 1.5 KiB", "packed 64 MiB"
+    ]  # fmt: skip
 
 
 def test_a_table_of_the_page_is_measured_anew() -> None:
