@@ -142,6 +142,7 @@ SECTIONS = {  # of the reference: the modules whose public names stand there; th
     "Means that add up": ["mean_over"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
+    "Choosing who computes": ["kernels"],
     "Asking and extending": ["inspect", "doors", "pair", "validity"],
     "Errors": ["errors"],
 }

@@ -7,6 +7,7 @@ torch that lacks a name says so on import, where there is no other way.  Only st
 import inspect
 from collections.abc import Callable
 from functools import wraps
+from importlib import import_module
 from types import CodeType, FrameType
 from typing import Any
 
@@ -217,6 +218,12 @@ def bind_checkpoints(bound: Callable[[Callable[..., Any]], Callable[..., Any]]) 
     checkpoint._CheckpointFrame.__init__ = bound_init  # type: ignore[method-assign, assignment]  # there is no hook
 
 
+def build(function: Callable[..., Any], examples: tuple[Tensor, ...]) -> Callable[..., Any]:
+    """``function`` as a kernel of inductor's, for all sizes; without it there are no built kernels."""
+    graph = import_module("torch.fx.experimental.proxy_tensor").make_fx(function, tracing_mode="symbolic")(*examples)
+    return torch._inductor.standalone_compile(graph, list(examples))
+
+
 def traced() -> Any:
     """What is being compiled in this thread, if anything is."""
     return TracingContext.try_get()
@@ -224,8 +231,8 @@ def traced() -> Any:
 
 __all__ = [
     "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "bind_checkpoints",
-    "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional", "groups_known",
-    "has_forward_mode", "has_tangent", "is_wrapped", "keeps_results", "observed", "operators", "real",
+    "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional",
+    "groups_known", "has_forward_mode", "has_tangent", "is_wrapped", "keeps_results", "observed", "operators", "real",
     "recomputed_later", "run_eagerly", "schema", "shares_memory", "traced", "tracked", "transforming", "tree_flatten",
     "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip

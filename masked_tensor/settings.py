@@ -19,6 +19,7 @@ WindowRule = Literal["core", "any", "all"]
 ProductRule = Literal["any", "all"]
 PaddingRule = Literal["row", "tensor"]
 MismatchRule = Literal["and", "raise"]
+KernelRule = Literal["ordinary", "compiled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,9 @@ def gradient_of(node: Any) -> Meaning:
 Over = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 OVER: ContextVar[Over | None] = ContextVar("masked_tensor.over", default=None)
 
+#: Who computes the reductions of large tensors; no choice of meaning.
+KERNELS: ContextVar[KernelRule] = ContextVar("masked_tensor.kernels", default="ordinary")
+
 # --------------------------------------------------------------------------------------------- numbers that decide how
 # Elements, unless said.  Where two ways cross was measured by benchmarks/thresholds.py: CPU time of one thread,
 # float32, random masks with 70 % valid, torch 2.13 on a busy AMD EPYC (2 MiB of L2, 32 MiB of L3), forward without
@@ -131,5 +135,11 @@ BLOCKS = 1 << 18
 #: keys a table is 20 times as fast as a sort at 4 to one, 6 times at 64 to one: the limit is for its memory.
 TABLE_OF = 4
 TABLE = 1024
+#: Rows that a built kernel adds up before it goes on to the next columns.
+STRIP = 32
+#: The longest stretch of a row that a built kernel adds up by itself.
+RUN = 4096
+#: Shorter rows have no built kernels: most of a vector would be empty.
+LANES = 16
 #: Not measured: float32 holds no greater ranks exactly, and ``torch.quantile`` takes no longer slices.
 EXACT = 1 << 24

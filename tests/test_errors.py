@@ -21,8 +21,9 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
-from masked_tensor import compat
+from masked_tensor import compat, settings
 from masked_tensor.api import convert
+from masked_tensor.shared import built
 
 from .helpers.messages import literals, templates
 from .helpers.wrapping import Wrapper
@@ -1201,6 +1202,26 @@ def test_fills() -> None:
         message(TypeError, lambda value=value: x.filled(value))
     refused(TypeError, lambda: x.filled(-1), """filled(-1): uint8 cannot hold the value; convert first, x.float()""")
     refused(TypeError, lambda: (x > 0).filled(2), """filled(2): bool cannot hold the value; convert first, x.float()""")
+
+
+def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    refused(
+        ValueError, lambda: mt.kernels("fast"), """kernels: rule must be one of ('ordinary', 'compiled'), got 'fast'"""
+    )
+
+    def build(*_: Any) -> None:
+        raise FileNotFoundError("no g++")
+
+    for where, name, value in ((settings, "LARGE", 1), (built, "_BUILT", {}), (built, "build", build)):
+        monkeypatch.setattr(where, name, value)
+    with mt.kernels("compiled"):
+        refused(
+            RuntimeError,
+            lambda: mt.masked_tensor(ones(16, 16), ones(16, 16).bool()).amax(0),
+            """\
+kernels('compiled'): amax of torch.float32 could not be built: no g++
+It takes a C++ compiler: g++, or what CXX names in the environment; leave the context without one""",
+        )
 
 
 def test_code_that_is_not_ours() -> None:

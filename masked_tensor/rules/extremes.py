@@ -16,7 +16,7 @@ from ..pair import Pair
 from ..rows import reduction as packed
 from ..rows.features import along
 from ..select import select
-from ..shared import chunks
+from ..shared import built, chunks
 from ..shared.identity import identity
 from ..sparse import forms
 from ..sparse.lifts import instead
@@ -33,6 +33,9 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
     if any(x.data.shape[d] == 0 for d in dims):
         plain = EXTREMES[which](x.data, dim or (), keepdim)  # raises: an extreme of nothing has no value
         return Pair(plain, masks.any(x.mask, dims, keepdim))
+    found = built.reduce(f"a{which}", x, dims, keepdim)
+    if found is not None:
+        return Pair(found[0], found[1] > 0)
     if tracked(x.data) and not transforming():
         data = _Extreme.apply(x.data, x.mask, dims, keepdim, which)
     else:

@@ -19,7 +19,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
-from ..shared import chunks
+from ..shared import built, chunks
 from ..sparse import forms
 from ..sparse.lifts import instead
 
@@ -55,6 +55,9 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
     if dim is None and not keepdim and masks.few(x.mask):
         return Pair(torch.sum(zeroed(x), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
+    found = built.reduce("sum", x, dims, keepdim, dtype)
+    if found is not None:
+        return Pair(found[0], found[1] > 0, Payload.ZERO)
     data = total(x, dims, keepdim, dtype)
     return Pair(data, masks.reduced(x.mask, dim, keepdim), sum_payload(x, dims))
 
@@ -112,10 +115,10 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
     dims = shapes.canonical_dims(dim, data.dim())
     if data.numel() == 0 or masks.constant(x.mask, dims):  # what lies under the mask is averaged, too, and stays there
         return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.reduced(x.mask, dims, keepdim), x.payload)
-    count = masks.count(x.mask, dims, keepdim)
     wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
-    result = total(x, dims, keepdim, wide) / count.clamp(min=1)
-    return Pair(result.to(kind), count > 0, Payload.ZERO)
+    found = built.reduce("sum", x, dims, keepdim, wide)
+    result, count = found or (total(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim))
+    return Pair((result / count.clamp(min=1)).to(kind), count > 0, Payload.ZERO)
 
 
 def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
@@ -129,6 +132,9 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         return data
 
     dims = shapes.canonical_dims(dim, x.data.dim())
+    found = built.reduce("prod", x, dims, keepdim, dtype)
+    if found is not None:
+        return Pair(found[0], found[1] > 0)
     return Pair(reduce(x, dims, keepdim, kernel, 1), masks.reduced(x.mask, dims, keepdim))
 
 
