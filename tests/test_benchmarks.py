@@ -6,7 +6,7 @@ from importlib import import_module
 import pytest
 import torch
 
-from benchmarks import growth, packed, pictures, thresholds, timing
+from benchmarks import growth, packed, pictures, steps, thresholds, timing
 from benchmarks.__main__ import NAMES, merged, written
 from masked_tensor import settings
 
@@ -33,6 +33,17 @@ def test_packed_rows_run_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
     packed.run(True, ("encoder", "stack", "recurrent"))
     assert {kind for line in timing.LINES for kind in line.saved} == {"plain", "masked", "packed"}
     assert not timing.FAILED
+
+
+POOLS = ("pixels missing, batch 16", "conv2d, padded")  # the pool keeps its input with the lowest number in the holes
+
+
+@pytest.mark.parametrize("name", [name for name in steps.CASES if name not in POOLS])
+def test_a_training_step_keeps_what_the_plain_one_keeps(name: str) -> None:
+    """For backward: a tenth more at most, masks included."""
+    make, size, _ = steps.CASES[name]
+    _, losses = make(min(size, 32))
+    assert timing.saved(losses["masked"]) <= 1.1 * timing.saved(losses["plain"])
 
 
 def test_what_raises_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:

@@ -1,5 +1,28 @@
 """The family join under the laws."""
 
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+import masked_tensor as mt
+from masked_tensor import masks
+from masked_tensor.engine.tensor import pair_of
+
 from .laws import laws
 
 test_law = laws("join")
+
+
+@pytest.mark.parametrize("join", [torch.cat, torch.stack])
+def test_parts_of_one_padding_stay_padding(join: Callable[..., Any]) -> None:
+    """As rotary embeddings turn halves of the features: attention sees that whole keys are missing."""
+    x = mt.as_masked_tensor(torch.randn(2, 3, 8), torch.tensor([[1, 1, 0], [1, 0, 0]], dtype=torch.bool)[..., None])
+    a, b = x.chunk(2, -1)
+    mask = pair_of(join((-b, a), -1)).mask
+    assert masks.constant(mask, -1)
+    assert torch.equal(mask, join((b.get_mask(), a.get_mask()), -1))
+    other = mt.as_masked_tensor(torch.randn(2, 3, 4), torch.rand(2, 3, 1) < 0.5)
+    joined = torch.cat((a, other), -1)
+    assert torch.equal(joined.get_mask(), torch.cat((a.get_mask(), other.get_mask()), -1))

@@ -17,7 +17,7 @@ from ..op import Op
 from ..pair import Pair
 from ..rows import attention as packed
 from ..rows.lifts import instead
-from ..select import guard, select, zeroed
+from ..select import finished, guard, select, zeroed
 from ..shared import terms
 from ..shared.pairing import paired
 
@@ -52,7 +52,7 @@ def scaled_dot_product_attention(
     data = torch.nn.functional.scaled_dot_product_attention(
         *sight[:4], dropout_p, sight.is_causal, scale=scale, enable_gqa=enable_gqa
     )
-    return Pair(data, _valid(sight, value, data))
+    return finished(data, _valid(sight, value, data))  # the zeros in place: backward, where out is saved, 0 times out
 
 
 def attention_math(
@@ -88,7 +88,7 @@ def attention_flash(
     op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
     data, normaliser = op(*sight[:3], dropout_p, sight.is_causal, attn_mask=_additive(sight), scale=scale)
     rows = masks.both(masks.any(sight.seen, -1, True), sight.queries).squeeze(-1)
-    return Pair(data, _valid(sight, value, data)), Pair(normaliser, masks.fit(rows, normaliser.shape))
+    return finished(data, _valid(sight, value, data)), Pair(normaliser, masks.fit(rows, normaliser.shape))
 
 
 def fused_choice(*args: Any, **kwargs: Any) -> int:

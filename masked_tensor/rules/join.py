@@ -1,6 +1,7 @@
 """Joins: every part brings its validity; plain parts are valid.
 
-Layouts, dtypes and devices promote as torch does.  A dimension in which every part's mask is constant stays constant.
+Layouts, dtypes and devices promote as torch does.  A dimension in which every part's mask is constant stays constant;
+so does the one that is joined, where all parts have one mask.
 """
 
 from collections.abc import Sequence
@@ -65,6 +66,10 @@ def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tenso
     for d in range(len(shape)):
         if d != dim and shape[d] > 0 and all(m.stride(d) == 0 or m.shape[d] == 1 for m in parts):
             parts = [m.narrow(d, 0, 1) for m in parts]
+    if all(masks.constant(m, dim) for m in parts):
+        first, *others = (m.narrow(dim, 0, 1) for m in parts)
+        if all(masks.same(first, m) for m in others):  # parts of one tensor, as rotary embeddings join them
+            return masks.fit(first, shape)
     return masks.fit(torch.cat(list(parts), dim), shape)
 
 
