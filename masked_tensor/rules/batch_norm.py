@@ -21,7 +21,7 @@ from ..rows import features as packed
 from ..rows.runs import sequenced
 from ..select import guard, zeroed
 from ..shared.running import track
-from ..shared.standardize import Parameter, shaped, standardize
+from ..shared.standardize import Parameter, Statistics, shaped, standardize
 from ..sparse import layers
 from ..sparse.lifts import instead
 
@@ -45,7 +45,7 @@ def batch_norm(
         parameters: Any = (p.data if type(p) is Pair else p for p in (weight, bias, running_mean, running_var))
         op: Any = torch.batch_norm
         return Pair(op(x.data, *parameters, training, momentum, eps, False), x.mask)
-    return native_batch_norm(x, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _normed(x, weight, bias, running_mean, running_var, training, momentum, eps)[0]
 
 
 def native_batch_norm(
@@ -60,17 +60,34 @@ def native_batch_norm(
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the batch's mean and reciprocal standard deviation (empty in evaluation)."""
     x = pair.of(x)
+    result, s = _normed(x, weight, bias, running_mean, running_var, training, momentum, eps)
+    if s is None:
+        nothing = pair.plain(x.data.new_empty(0))
+        return result, nothing, nothing
+    some = (s.number != 0).reshape(-1)
+    mean, rstd = (Pair(t.detach().reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))  # as torch's own
+    return result, mean, rstd
+
+
+def _normed(
+    x: Pair,
+    weight: Parameter,
+    bias: Parameter,
+    running_mean: Parameter,
+    running_var: Parameter,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Pair, Statistics | None]:
+    """The result, and in training the statistics of the channels."""
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not training:
-        nothing = pair.plain(x.data.new_empty(0))
-        return _evaluated(x, weight, bias, running_mean, running_var, eps), nothing, nothing
+        return _evaluated(x, weight, bias, running_mean, running_var, eps), None
     dims = tuple(d for d in range(x.data.dim()) if d != 1)
     channels = _channels(x)
     result, s = standardize(x, dims, eps, shaped(weight, channels), shaped(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
-    some = masks.any(x.mask, dims)
-    mean, rstd = (Pair(t.detach().reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))  # as torch's own
-    return result, mean, rstd
+    return result, s
 
 
 def instance_norm(

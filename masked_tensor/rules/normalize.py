@@ -42,15 +42,16 @@ def native_layer_norm(
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the mean and the reciprocal standard deviation of every group."""
     x, dims = pair.of(x), _last(x, normalized_shape)
-    groups = masks.any(x.mask, dims, True)
     if masks.constant(x.mask, dims) and _plain(weight, bias):
         dtype = _precision(x.data.dtype, eps)
         if dtype is not None:
             kernel: Any = torch.native_layer_norm
             data, mean, rstd = _in(dtype, x, kernel, _rows(x, weight), normalized_shape, weight, bias, eps)
+            groups = masks.any(x.mask, dims, True)
             return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, bias)
     result, s = standardize(x, dims, eps, _wide(weight, x), _wide(bias, x))
+    groups = s.number != 0
     return result, _statistic(s.mean.to(x.data.dtype), groups), _statistic(s.rstd.to(x.data.dtype), groups)
 
 
@@ -64,17 +65,17 @@ def fused_rms_norm(
 ) -> tuple[Pair, Pair]:
     """The form with the reciprocal root mean square of every group."""
     x, dims = pair.of(x), _last(x, normalized_shape)
-    groups = masks.any(x.mask, dims, True)
     if masks.constant(x.mask, dims) and _plain(weight):
         dtype = _precision(x.data.dtype, eps)
         if dtype is not None:
             kernel: Any = torch.ops.aten._fused_rms_norm.default
             data, rstd = _in(dtype, x, kernel, _rows(x, weight), normalized_shape, weight, eps)
+            groups = masks.any(x.mask, dims, True)
             return finished(data, x.mask), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, None)
     eps = smallest_eps(x.data.dtype) if eps is None else eps
     result, s = standardize(x, dims, eps, _wide(weight, x), centred=False)
-    return result, _statistic(s.rstd, groups)
+    return result, _statistic(s.rstd, s.number != 0)
 
 
 def group_norm(
@@ -116,7 +117,7 @@ def _grouped(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: floa
     wide, s = standardize(parts, dims, eps, shaped(weight, channels), shaped(bias, channels))
     valid = x.mask if masks.same(wide.mask, parts.mask) else masks.reshape(wide.mask, shape)
     result = Pair(wide.data.reshape(shape), valid, wide.payload)
-    some = masks.any(parts.mask, dims)
+    some = (s.number != 0).reshape(shape[0], groups)
     mean, rstd = (t.reshape(some.shape).to(x.data.dtype) for t in (s.mean, s.rstd))
     return result, _statistic(mean, some), _statistic(rstd, some)
 

@@ -8,6 +8,9 @@ For the gradient g of the result, and sums over the n valid entries of a group::
 
 The mean is rounded: ``x - mean`` of float32 is centred once more, by its own mean, the ``rest``.
 
+What is as small as the groups is combined first, so that each pass over the data does as much as it can: where a weight
+is constant over stretches of a group, ``(x - mean - rest) * rstd * weight + bias`` is one product and one sum.
+
 Nothing under the mask takes part: it is cleared bit by bit, because 0 times NaN is NaN.
 """
 
@@ -39,89 +42,160 @@ def forward(
     number, result, dtype, parts = count.clamp_min(1), torch.empty_like(data), count.dtype, split(data, dims)
     mean, squares, rstd = torch.zeros_like(count), torch.empty_like(count), torch.empty_like(count)
     rest = torch.empty_like(count) if centred and data.dtype is torch.float32 else None
-    least = torch.full((), eps, dtype=dtype)
-    tensors = (data, result, number, mean, squares, rstd, rest, weight, bias)
-    buffers = (parts.buffers(data, dtype) for _ in range(2))
-    for keep, h, square, x, out, n, m, v, r, c, w, b in zip(
-        _keepers(mask, parts, dtype), *buffers, *map(parts, tensors), strict=True
+    outs = parts(result)
+    tensors = map(parts, (data, number, mean, squares, rstd, rest, weight, bias))
+    buffers = parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype)
+    for keep, h, wide, out, x, n, m, v, r, c, w, b in zip(
+        _keepers(mask, parts, dtype), *buffers, outs, *tensors, strict=True
     ):
         if x.dtype is not dtype:
             x = h.copy_(x)
         if payload is not Payload.ZERO:
             x = keep(x, h)
         if centred:
-            x = keep(torch.sub(x, torch.div(x.sum(dims, True), n, out=m), out=h), h)
-        torch.sum(torch.mul(x, x, out=square), dims, True, out=v)
+            x = keep(torch.sub(x, torch.sum(x, dims, True, out=m).div_(n), out=h), h)
+        torch.sum(torch.mul(x, x, out=wide), dims, True, out=v).div_(n)
         if c is not None:  # sum((x - c) ** 2) = sum(x ** 2) - n * c ** 2
-            torch.div(x.sum(dims, True), n, out=c)
-            v.addcmul_(c * c, n, value=-1).clamp_min_(0)
-        torch.rsqrt(torch.addcdiv(least, v, n), out=r)
-        keep(_scaled(x, c, r, w, b, h), out)
-    return result, mean, squares.div_(number), rstd, rest
+            torch.sum(x, dims, True, out=c).div_(n)
+            v.addcmul_(c, c, value=-1).clamp_min_(0)
+        torch.add(v, eps, out=r).rsqrt_()
+        keep(_scaled(x, c, r, w, b, dims, wide), out)
+    return result, mean, squares, rstd, rest
 
 
-def _scaled(x: Tensor, c: Any, r: Tensor, w: Any, b: Any, out: Tensor) -> Tensor:
-    """``(x - c) * r * w + b``; what is as small as ``r`` is combined first."""
-    small = w is not None and w.shape == r.shape
-    if small:
-        r = r * w
-    if c is None or (small and b is not None):
+def _scaled(x: Tensor, c: Any, r: Tensor, w: Any, b: Any, dims: tuple[int, ...], out: Tensor) -> Tensor:
+    """``(x - c) * r * w + b``; what is as small as the groups is combined first."""
+    if w is not None and not _inside(w, x, dims):
+        r, w = r * w, None
+    if b is not None and w is None and not _inside(b, x, dims):
+        return torch.mul(x, r, out=out).add_(b if c is None else torch.addcmul(b, c, r, value=-1))
+    if c is None:
         torch.mul(x, r, out=out)
-        b = b if c is None else b - c * r
     else:
         torch.sub(x, c, out=out).mul_(r)
-    if w is not None and not small:
+    if w is not None:
         return out.mul_(w) if b is None else torch.addcmul(b, out, w, out=out)
     return out if b is None else out.add_(b)
 
 
+def _inside(parameter: Tensor, data: Tensor, dims: tuple[int, ...]) -> bool:
+    """Whether it changes from one element of a group to the next: combined with the groups it is no small tensor."""
+    last = max((d for d in dims if data.shape[d] > 1), default=0)
+    return parameter.shape[last] != 1
+
+
 def backward(
-    saved: Sequence[Any], grads: Sequence[Tensor], dims: tuple[int, ...], centred: bool
+    saved: Sequence[Any], grads: Sequence[Any], payload: Payload, dims: tuple[int, ...], centred: bool
 ) -> tuple[Tensor | None, ...]:
     """The gradients of data, weight and bias, for those of the results; that of the first is 0 outside the mask."""
-    data, weight, bias, mask, count, mean, rstd, rest = saved
-    grad, grad_mean, _, grad_rstd = grads
-    dtype, back = count.dtype, torch.empty_like(data)
-    shape = next((p.shape for p in (weight, bias) if p is not None), count.shape)
-    alike = tuple(d for d in dims if shape[d] == 1)  # along these the parameters are constant
-    other = tuple(d for d in dims if shape[d] != 1)
-    weights, biases = totals = [p if p is None else torch.zeros_like(p, dtype=dtype) for p in (weight, bias)]
-    number = count.clamp_min(1)
-    share = -rstd / number
-    tensors = (data, grad, back, mean, rstd, rest, share, grad_mean / number, grad_rstd * rstd * share)
-    parts = split(data, dims)
-    buffers = (parts.buffers(data, dtype) for _ in range(2))
-    for keep, h, d, x, g, out, m, r, c, share, from_mean, from_rstd, w, *sums in zip(
-        _keepers(mask, parts, dtype), *buffers, *map(parts, (*tensors, weight, biases, weights)), strict=True
-    ):
-        g = g.to(dtype)
-        torch.sub(x, m, out=h)
-        keep((h if c is None else h.sub_(c)).mul_(r), h)
-        p, q = _sum(g, alike), _sum(torch.mul(g, h, out=d), alike)
-        for total, part in zip(sums, (p, q), strict=True):
-            if total is not None:
-                total.add_(part.sum_to_size(total.shape))
-        factor = r
-        if w is not None:
-            p, q = p * w, q * w
-            g, factor = (g, r * w) if alike else (p, r)
-        p, q = _sum(p, other), _sum(q, other)  # before d, which q may lie in, is written
-        torch.mul(g, factor, out=d).addcmul_(h, torch.addcmul(from_rstd, q, share))
-        keep(d.add_(torch.addcmul(from_mean, p, share)) if centred else d, out)
+    weight, bias = saved[1:3]
+    inside = any(p is not None and _inside(p, saved[0], dims) for p in (weight, bias))
+    back, *totals = (_by_element if inside else _by_group)(saved, grads, payload, dims, centred)
     return back, *(t if t is None else t.to(p.dtype) for t, p in zip(totals, (weight, bias), strict=True))
 
 
+def _by_group(
+    saved: Sequence[Any], grads: Sequence[Any], payload: Payload, dims: tuple[int, ...], centred: bool
+) -> tuple[Tensor | None, ...]:
+    """For parameters that are constant over stretches of a group: ``d = x - mean`` takes part as it is.
+
+    The gradient of the data is ``a * g + b * d + e`` with a, b and e as small as the sums of ``g`` and ``g * d``.
+    """
+    data, weight, bias, mask, count, mean, rstd, rest = saved
+    grad, grad_mean, _, grad_rstd = grads
+    dtype, back, parts = count.dtype, torch.empty_like(data), split(data, dims)
+    shape = torch.broadcast_shapes(count.shape, *(p.shape for p in (weight, bias) if p is not None))
+    alike, other = (tuple(d for d in dims if (shape[d] == 1) is one) for one in (True, False))
+    sums, products = count.new_empty(shape), count.new_empty(shape)
+    share, scale = -rstd / count.clamp_min(1), rstd if weight is None else rstd * weight
+    slope = share * rstd * rstd
+    from_mean = grad_mean / count.clamp_min(1) if centred and grad_mean is not None else None
+    if other:  # a NaN of a group, which ``rstd`` knows, must not reach the weights of its masked entries
+        mean, rest = (t if t is None else t.nan_to_num(0, 0, 0) for t in (mean, rest))
+    tensors = (grad, sums, products, mean, rest, share, scale, slope, from_mean, grad_rstd, weight)
+    outs = parts(back)
+    buffers = parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype)
+    for keep, h, wide, out, x, g, p, q, m, c, share_, a, b, e, f, w in zip(
+        _keepers(mask, parts, dtype), *buffers, outs, *map(parts, (data, *tensors)), strict=True
+    ):
+        x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
+        x = torch.sub(x, m, out=h) if centred else x
+        x = x if payload is Payload.ZERO else keep(x, h)
+        torch.sum(g, alike, True, out=p)
+        torch.sum(torch.mul(g, x, out=wide), alike, True, out=q)
+        if c is not None:
+            q.addcmul_(p, c, value=-1)
+        if w is not None:
+            p, q = p * w, q * w
+        p, q = _sum(p, other), _sum(q, other)
+        b = (q if f is None else q + f) * b
+        torch.mul(g, a, out=wide).addcmul_(x, b)
+        if centred:
+            e = p * share_ if e is None else torch.addcmul(e, p, share_)
+            wide.add_(e if c is None else e.addcmul_(b, c, value=-1))
+        keep(wide, out)
+    if weight is not None:
+        weights = products * rstd
+        if other:
+            weights.masked_fill_(products == 0, 0)
+        weight = weights.sum_to_size(weight.shape)
+    return back, weight, None if bias is None else sums.sum_to_size(bias.shape)
+
+
+def _by_element(
+    saved: Sequence[Any], grads: Sequence[Any], payload: Payload, dims: tuple[int, ...], centred: bool
+) -> tuple[Tensor | None, ...]:
+    """For parameters that change from one element of a group to the next."""
+    data, weight, bias, mask, count, mean, rstd, rest = saved
+    grad, grad_mean, _, grad_rstd = grads
+    dtype, back, parts = count.dtype, torch.empty_like(data), split(data, dims)
+    totals = [p if p is None else torch.zeros_like(p, dtype=dtype) for p in (weight, bias)]
+    share = -rstd / count.clamp_min(1)
+    from_mean = grad_mean / count.clamp_min(1) if centred and grad_mean is not None else None
+    from_rstd = grad_rstd * rstd if grad_rstd is not None else None
+    outs = parts(back)
+    buffers = parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype)
+    tensors = (data, grad, mean, rstd, rest, share, from_mean, from_rstd, weight, *totals)
+    for keep, h, wide, out, x, g, m, r, c, share, e, f, w, weights, biases in zip(
+        _keepers(mask, parts, dtype), *buffers, outs, *map(parts, tensors), strict=True
+    ):
+        x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
+        x = torch.sub(x, m, out=h) if centred else x
+        x = x if c is None else h.sub_(c)
+        h = keep(torch.mul(x, r, out=h), h)
+        q = torch.mul(g, h, out=wide)
+        if weights is not None:
+            weights.add_(q.sum_to_size(weights.shape))
+        if biases is not None:
+            biases.add_(g.sum_to_size(biases.shape))
+        q = (q if w is None else q.mul_(w)).sum(dims, True)
+        p = g if w is None else torch.mul(g, w, out=wide)
+        e = (
+            (p.sum(dims, True) * share if e is None else torch.addcmul(e, p.sum(dims, True), share))
+            if centred
+            else None
+        )
+        torch.mul(p, r, out=wide).addcmul_(h, (q if f is None else q + f) * share)
+        keep(wide if e is None else wide.add_(e), out)
+    return back, *totals
+
+
 def _keepers(mask: Tensor, parts: Split, dtype: torch.dtype) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
-    """For each piece, what writes data of ``dtype`` into another tensor and 0 outside the mask: by ``bits & flags``."""
+    """For each piece, what writes data of ``dtype`` into another tensor and 0 outside the mask: on its bits.
+
+    ``bits * flags`` with flags in {0, 1}; integers of 64 bits have no fast product, ``bits & -flags``.
+    """
     small = masks.compact(mask).view(torch.int8)
+    wide = dtype.itemsize == 8
+    combine = torch.bitwise_and if wide else torch.mul
     for valid, flags in zip(parts(small), parts.buffers(small, BITS[dtype.itemsize]), strict=True):
-        yield partial(_keep, flags.copy_(valid.neg()))
+        yield partial(_keep, combine, flags.copy_(valid.neg() if wide else valid))
 
 
-def _keep(flags: Tensor, data: Tensor, out: Tensor) -> Tensor:
+def _keep(combine: Callable[..., Tensor], flags: Tensor, data: Tensor, out: Tensor) -> Tensor:
     if data.dtype is not out.dtype:  # half precision; the data is a buffer of our own
-        return out.copy_(_keep(flags, data, data))
-    torch.bitwise_and(data.view(flags.dtype), flags, out=out.view(flags.dtype))
+        return out.copy_(_keep(combine, flags, data, data))
+    combine(data.view(flags.dtype), flags, out=out.view(flags.dtype))
     return out
 
 

@@ -25,14 +25,17 @@ def track(
     The statistics are those of groups, of which a channel may have several: they are averaged, and ``by_channel`` adds
     up the numbers of the groups of each channel.
     """
-    unbiased = variance * number / (number - 1).clamp_min(1)
-    for buffer, new, known in ((running_mean, mean, number >= 1), (running_var, unbiased, number >= 2)):
-        if buffer is None:
+    unbiased = None if running_var is None else variance * (number / (number - 1).clamp_min_(1))
+    for buffer, new, least in ((running_mean, mean, 1), (running_var, unbiased, 2)):
+        if buffer is None or new is None:
             continue
-        groups = by_channel(known.to(new.dtype))
-        average = by_channel(torch.where(known, new, 0)) / groups.clamp_min(1)
-        step = momentum * (groups > 0)
+        known = number >= least
+        if number.numel() == buffer.data.numel():
+            known, new = known.reshape(-1), new.reshape(-1)
+        else:
+            groups = by_channel(known.to(new.dtype))
+            known, new = groups > 0, by_channel(torch.where(known, new, 0)) / groups.clamp_min(1)
         if type(buffer) is Pair:
-            step = step * buffer.mask  # what a buffer does not know stays unknown
+            known = known & buffer.mask  # what a buffer does not know stays unknown
         data: Any = buffer.data if type(buffer) is Pair else buffer
-        data.copy_(data * (1 - step) + average * step)
+        data.copy_(torch.where(known, torch.lerp(data.to(new.dtype), new, momentum), data))

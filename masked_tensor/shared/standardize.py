@@ -123,25 +123,29 @@ class _Standardize(torch.autograd.Function):
         result, mean, variance, rstd, rest = fused.forward(*arguments)
         ctx.save_for_backward(*arguments[:5], mean, rstd, rest)
         ctx.settings = arguments[5:]
+        ctx.set_materialize_grads(False)
         ctx.mark_non_differentiable(variance, *(() if ctx.settings[-1] else (mean,)))
         return result, mean, variance, rstd
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled() or not all(map(real, grads)):
+    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
+        if all(g is None for g in grads):
+            return (None,) * 9
+        if torch.is_grad_enabled() or grads[0] is None or not all(g is None or real(g) for g in grads):
             found = _differentiated(ctx, grads)
         else:
-            _, dims, _, centred = ctx.settings
-            found = fused.backward(ctx.saved_tensors, grads, dims, centred)
+            payload, dims, _, centred = ctx.settings
+            found = fused.backward(ctx.saved_tensors, grads, payload, dims, centred)
         return *found, *(None,) * 6
 
 
-def _differentiated(ctx: Any, grads: tuple[Tensor, ...]) -> tuple[Tensor | None, ...]:
+def _differentiated(ctx: Any, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     """The same through the formula, so that it can be differentiated again, or run under torch.func."""
     again = torch.is_grad_enabled()
     tensors = ctx.saved_tensors[:5]
     with torch.enable_grad():
-        results = [(r, g) for r, g in zip(_formula(*tensors, *ctx.settings), grads, strict=True) if r.requires_grad]
+        made = zip(_formula(*tensors, *ctx.settings), grads, strict=True)
+        results = [(r, g) for r, g in made if r.requires_grad and g is not None]
     inputs = [t for t, needed in zip(tensors, ctx.needs_input_grad, strict=False) if needed]
     outputs, slopes = zip(*results, strict=True)
     found = iter(torch.autograd.grad(outputs, inputs, slopes, create_graph=again, allow_unused=True))
