@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import OpOverload
+from ..compat import OpOverload, schema
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import filled, select, zeroed
-from ..shared import windows
+from ..select import filled, finished, select, zeroed
+from ..shared import tiles, windows
 from ..shared.identity import identity
 from ..shared.windows import Window, each
 
@@ -44,13 +44,17 @@ def max_pool(
     """max_pool1d, 2d, 3d, with or without indices."""
     kernel = each(kernel_size, dims)
     settings = [kernel, each(stride, dims) if stride else kernel, each(padding, dims), each(dilation, dims)]
-    out = op(contender(x, dims), *settings, ceil_mode)
+    aside = kernel == settings[1] and not any(settings[2]) and settings[3] == [1] * dims and not ceil_mode
+    if aside and len(schema(op).returns) == 1 and tiles.serves(x.data, kernel):
+        out: Any = tiles.max_pool(x.data, None if windows.constant(x.mask, dims) else x.mask, kernel)
+    else:
+        out = op(contender(x, dims), *settings, ceil_mode)
     value = out[0] if isinstance(out, tuple) else out
     frame = [Window(k, s, p, p, d, ceil_mode) for k, s, p, d in zip(*settings, strict=True)]
     mask = windows.valid(masks.compact(x.mask), frame, x.data.shape[-dims:], value.shape[-dims:])
     mask = masks.fit(mask, value.shape)
     if not isinstance(out, tuple):
-        return Pair(value, mask)
+        return finished(value, mask)
     return Pair(value, mask), Pair(_indices(op, x, out[1], dims, *settings, ceil_mode), mask)
 
 

@@ -73,15 +73,22 @@ def valid(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs
     first = mask.dim() - len(windows)
     if rule != "core" and any(mask.shape[first + i] != size for i, size in enumerate(sizes)):
         mask = mask.expand(*mask.shape[:first], *sizes)  # a window that sees only padding differs from its neighbours
-    seen = torch.ones(tuple(sizes), dtype=torch.bool, device=mask.device) if rule == "any" else mask
+    # Nothing masked can be in a window that sees only padding.
+    apart = rule == "any" and not all(map(_touches, windows, sizes, outputs))
+    seen = torch.ones(tuple(sizes), dtype=torch.bool, device=mask.device) if apart else mask
     for i, (window, count) in enumerate(zip(windows, outputs, strict=True)):
         if rule == "core":
             mask = core(mask, first + i, window, count)
         else:
             mask = taps(mask, first + i, window, count, rule == "all")
-            seen = taps(seen, i, window, count, False) if rule == "any" else seen
-    # Nothing masked can be in a window that sees only padding.
-    return masks.in_memory(mask | ~seen if rule == "any" else mask)
+            seen = taps(seen, i, window, count, False) if apart else seen
+    return masks.in_memory(mask | ~seen if apart else mask)
+
+
+def _touches(window: Window, size: int, outputs: int) -> bool:
+    """Whether each window sees something else than padding."""
+    last = window.dilation * (window.kernel - 1) - window.left  # of the first window; then the first of the last
+    return size >= window.dilation and last >= 0 and (outputs - 1) * window.stride - window.left < size
 
 
 def transposed(
