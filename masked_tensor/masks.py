@@ -226,7 +226,8 @@ def first(mask: Tensor, dims: Sequence[int]) -> Tensor:
 
 def exactly(device: torch.device) -> AbstractContextManager[Any]:
     """For mask arithmetic: no autocast, or a count of 1001 would be rounded to 1000."""
-    if torch.amp.is_autocast_available(device.type):
+    kind = device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()
 

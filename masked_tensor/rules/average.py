@@ -37,7 +37,7 @@ def avg_pool(
     """avg_pool1d, 2d, 3d."""
     kernel = each(kernel_size, dims)
     steps, pads = each(stride, dims) if stride else kernel, each(padding, dims)
-    data = op(zeroed(x), kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
+    data = op(zeroed(x, inside=True), kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
     frame = [Window(k, s, p, p, ceil=ceil_mode) for k, s, p in zip(kernel, steps, pads, strict=True)]
     sizes, outputs = x.data.shape[-dims:], data.shape[-dims:]
     mask = masks.fit(windows.valid(masks.compact(x.mask), frame, sizes, outputs), data.shape)
@@ -73,7 +73,7 @@ def _taps(inside: Tensor, frame: Sequence[Window], outputs: Sequence[int], with_
 
 def adaptive_avg_pool(op: OpOverload, x: Pair, output_size: Sequence[int], *, dims: int) -> Pair:
     """adaptive_avg_pool1d, 2d, 3d."""
-    data = op(zeroed(x), output_size)
+    data = op(zeroed(x, inside=True), output_size)
     if windows.constant(x.mask, dims):
         return finished(data, windows.first(x.mask, dims).expand(data.shape))
     exact = torch.promote_types(data.dtype, torch.float32)

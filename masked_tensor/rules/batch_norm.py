@@ -143,7 +143,7 @@ def _evaluated(
 def _expect_channels(x: Pair, **parameters: Parameter) -> None:
     for name, parameter in parameters.items():
         if parameter is not None:
-            expect_shape(name, pair.of(parameter).data, (x.data.shape[1],))
+            expect_shape(name, parameter.data if type(parameter) is Pair else parameter, (x.data.shape[1],))
 
 
 def _channels(x: Pair) -> tuple[int, ...]:

@@ -147,11 +147,11 @@ def _convolved(
     groups: int,
     transposed: bool,
 ) -> Pair:
-    parameters = (weight, bias)
-    x, weight = pair.of(x), pair.of(weight)
+    x = pair.of(x)
     ratio = _ratio(apply, x, weight, groups, transposed) if current().renormalize else None
     addend = bias.data if isinstance(bias, Pair) else bias
-    data = apply(zeroed(x), zeroed(weight), *(() if ratio is not None else (addend,)))
+    kernel = zeroed(weight) if isinstance(weight, Pair) else weight
+    data = apply(zeroed(x, inside=True), kernel, *(() if ratio is not None else (addend,)))
     if ratio is not None:
         data = data * ratio.to(data.dtype)
         if addend is not None:
@@ -162,7 +162,7 @@ def _convolved(
     if mask.shape[1] > 1:
         mask = mask.repeat_interleave(data.shape[-dims - 1] // groups, 1)
     mask = mask if data.dim() == dims + 2 else mask.squeeze(0)
-    mask = _with_parameters(masks.fit(mask, data.shape), *parameters, dims, groups, transposed)
+    mask = _with_parameters(masks.fit(mask, data.shape), weight, bias, dims, groups, transposed)
     return finished(data, mask)
 
 
@@ -194,7 +194,7 @@ def _with_parameters(
     return mask
 
 
-def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Pair, groups: int, transposed: bool) -> Tensor:
+def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Operand, groups: int, transposed: bool) -> Tensor:
     """Taps inside the input over valid taps, for each window; 1 where none is valid."""
     with masks.exactly(x.data.device), torch.no_grad():
         present = x.mask.to(torch.float32)  # exact up to 2**24 taps
