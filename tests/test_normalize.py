@@ -323,6 +323,28 @@ def test_a_valid_nan_stays_in_its_group_in_the_closed_form(monkeypatch):
     test_a_valid_nan_stays_in_its_group()
 
 
+@pytest.mark.parametrize("payload", Payload)
+@pytest.mark.parametrize("lost", [NAN, float("inf")])
+def test_the_weight_of_a_channel_of_holes_knows_no_nan_of_its_group(lost, payload, monkeypatch):
+    """Not the closed form, which takes the sums of a channel before it multiplies by what is NaN."""
+    torch.manual_seed(0)
+    monkeypatch.setattr(settings, "FORMULA", 0)
+    data, mask = torch.randn(2, 2, 3, 8, dtype=torch.float64), torch.rand(2, 2, 3, 8) < 0.7
+    mask[:, 0, 1] = False
+    mask[0, 0, 0, 0] = True
+    data[0, 0, 0, 0] = lost
+    data = data.masked_fill(~mask, 0 if payload is Payload.ZERO else NAN)
+    leaves = [t.requires_grad_() for t in (data, *torch.randn(2, 1, 2, 3, 1, dtype=torch.float64))]
+    result, _ = standardize.standardize(Pair(data, mask, payload), (2, 3), 1e-3, *leaves[1:])
+    assert (result.data[~mask] == 0).all()
+    grads = torch.autograd.grad(result.data, leaves, torch.randn_like(data).masked_fill(~mask, 0))
+    assert (grads[0][~mask] == 0).all()
+    assert grads[0][1:].isfinite().all()
+    assert grads[1][0, 0, :, 0].isnan().tolist() == [True, False, True]
+    assert grads[1][0, 1].isfinite().all()
+    assert grads[2].isfinite().all()
+
+
 test_law = laws("normalize")
 
 

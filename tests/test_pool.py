@@ -8,8 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import masked_tensor as mt
+from masked_tensor import settings
 from masked_tensor.api.modes import convolution_validity
 from masked_tensor.engine.tensor import pair_of
+from masked_tensor.shared import tiles
 
 from .laws import laws
 from .test_conv import prefix
@@ -87,6 +89,70 @@ def test_max_pool_over_holes_against_a_loop():
                 best = max(taps, key=lambda t: data[n, c, t])
                 assert int(index.data[n, c, o]) == best
                 assert float(value.data[n, c, o]) == float(data[n, c, best])
+
+
+def tiled_data(kind, shape, dtype):
+    """What tiles must not get wrong: ties, NaN, and the lowest value."""
+    data = torch.randn(shape, dtype=dtype)
+    if kind == "ties":
+        return data.relu()
+    if kind == "nan":
+        return torch.where(torch.rand(shape) < 0.3, torch.nan, data)
+    return torch.where(torch.rand(shape) < 0.6, -torch.inf, data.round()) if kind == "lowest" else data
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("kind", ["scattered", "ties", "nan", "lowest"])
+def test_tiles_are_the_plain_op(kind, dtype, monkeypatch):
+    """Values, who gets the gradient, and its derivative."""
+    torch.manual_seed(0)
+    monkeypatch.setattr(settings, "RECORDED", 1)
+    cases = [
+        ((2, 2), (3, 4, 8, 10)),
+        ((2, 3), (2, 3, 9, 11)),
+        ((1, 4), (2, 3, 5, 9)),
+        ((3, 1), (2, 7, 4)),
+        ((5, 2), (2, 6, 4)),
+    ]
+    for kernel, shape in cases:
+        data = tiled_data(kind, shape, dtype)
+        plain, leaf = data.clone().requires_grad_(), data.clone().requires_grad_()
+        x = mt.as_masked_tensor(data, torch.ones(shape, dtype=torch.bool)).requires_grad_()
+        assert tiles.serves(leaf, kernel) == (max(kernel) <= 4)
+        expected, got, y = F.max_pool2d(plain, kernel), tiles.max_pool(leaf, None, kernel), F.max_pool2d(x, kernel)
+        torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
+        torch.testing.assert_close(pair_of(y).data, expected, rtol=0, atol=0, equal_nan=True)
+        seed = torch.randn_like(expected)
+        seed.view(-1)[0] = torch.inf
+        expected.backward(seed)
+        y.backward(seed)
+        (again,) = torch.autograd.grad(got, leaf, seed.requires_grad_(), create_graph=True)
+        for grad in (again, pair_of(x.grad).data):
+            assert torch.equal(grad, plain.grad)
+        if kind == "ties":
+            (back,) = torch.autograd.grad(again, seed, torch.ones_like(again))
+            assert torch.equal(back, torch.ones_like(seed))
+
+
+def test_holes_in_tiles(monkeypatch):
+    """The largest valid entry of each tile, and the gradient to it alone; of a tile of holes, nothing."""
+    torch.manual_seed(0)
+    monkeypatch.setattr(settings, "RECORDED", 1)
+    for mask in (torch.rand(4, 3, 8, 6) < 0.5, (torch.rand(4, 1, 8, 6) < 0.5).expand(4, 3, 8, 6)):
+        data = torch.where(mask, torch.randn(mask.shape, dtype=torch.float64), torch.nan)
+        x = mt.as_masked_tensor(data, mask).requires_grad_()
+        with convolution_validity("any"):
+            y = F.max_pool2d(x, 2)
+        blocks = (
+            torch.where(mask, data, -torch.inf).unflatten(3, (3, 2)).unflatten(2, (4, 2)).transpose(3, 4).flatten(4)
+        )
+        best, where = blocks.max(-1)
+        assert torch.equal(pair_of(y).mask, best > -torch.inf)
+        assert torch.equal(y.filled(-torch.inf), best)
+        y.sum().backward()
+        given = torch.zeros_like(blocks).scatter_(-1, where[..., None], (best > -torch.inf).double()[..., None])
+        given = given.unflatten(4, (2, 2)).transpose(3, 4).flatten(4, 5).flatten(2, 3)
+        assert torch.equal(pair_of(x.grad).data, given)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
