@@ -42,11 +42,9 @@ def forward(
     number, result, dtype, parts = count.clamp_min(1), torch.empty_like(data), count.dtype, split(data, dims)
     mean, squares, rstd = torch.zeros_like(count), torch.empty_like(count), torch.empty_like(count)
     rest = torch.empty_like(count) if centred and data.dtype is torch.float32 else None
-    outs = parts(result)
     tensors = map(parts, (data, number, mean, squares, rstd, rest, weight, bias))
-    buffers = parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype)
     for keep, h, wide, out, x, n, m, v, r, c, w, b in zip(
-        _keepers(mask, parts, dtype), *buffers, outs, *tensors, strict=True
+        _keepers(mask, parts, dtype), *_memory(parts, data, result, dtype), *tensors, strict=True
     ):
         if x.dtype is not dtype:
             x = h.copy_(x)
@@ -109,25 +107,19 @@ def _by_group(
     sums, products = count.new_empty(shape), count.new_empty(shape)
     share, scale = -rstd / count.clamp_min(1), rstd if weight is None else rstd * weight
     slope = share * rstd * rstd
-    from_mean = grad_mean / count.clamp_min(1) if centred and grad_mean is not None else None
+    from_mean = _divided(grad_mean, count, centred)
     if other:  # a NaN of a group, which ``rstd`` knows, must not reach the weights of its masked entries
         mean, rest = (t if t is None else t.nan_to_num(0, 0, 0) for t in (mean, rest))
-    tensors = (grad, sums, products, mean, rest, share, scale, slope, from_mean, grad_rstd, weight)
-    outs = parts(back)
-    buffers = parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype)
+    tensors = (data, grad, sums, products, mean, rest, share, scale, slope, from_mean, grad_rstd, weight)
     for keep, h, wide, out, x, g, p, q, m, c, share_, a, b, e, f, w in zip(
-        _keepers(mask, parts, dtype), *buffers, outs, *map(parts, (data, *tensors)), strict=True
+        _keepers(mask, parts, dtype), *_memory(parts, data, back, dtype), *map(parts, tensors), strict=True
     ):
         x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
         x = torch.sub(x, m, out=h) if centred else x
         x = x if payload is Payload.ZERO else keep(x, h)
         torch.sum(g, alike, True, out=p)
         torch.sum(torch.mul(g, x, out=wide), alike, True, out=q)
-        if c is not None:
-            q.addcmul_(p, c, value=-1)
-        if w is not None:
-            p, q = p * w, q * w
-        p, q = _sum(p, other), _sum(q, other)
+        p, q = _of_group(p, q if c is None else q.addcmul_(p, c, value=-1), w, other)
         b = (q if f is None else q + f) * b
         torch.mul(g, a, out=wide).addcmul_(x, b)
         if centred:
@@ -135,11 +127,15 @@ def _by_group(
             wide.add_(e if c is None else e.addcmul_(b, c, value=-1))
         keep(wide, out)
     if weight is not None:
-        weights = products * rstd
-        if other:
-            weights.masked_fill_(products == 0, 0)
-        weight = weights.sum_to_size(weight.shape)
+        found = products * rstd
+        weight = (found.masked_fill_(products == 0, 0) if other else found).sum_to_size(weight.shape)
     return back, weight, None if bias is None else sums.sum_to_size(bias.shape)
+
+
+def _of_group(p: Tensor, q: Tensor, w: Tensor | None, other: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    """What the stretches of a group come to, each with its weight."""
+    p, q = (p, q) if w is None else (p * w, q * w)
+    return (p.sum(other, True), q.sum(other, True)) if other else (p, q)
 
 
 def _by_element(
@@ -151,13 +147,11 @@ def _by_element(
     dtype, back, parts = count.dtype, torch.empty_like(data), split(data, dims)
     totals = [p if p is None else torch.zeros_like(p, dtype=dtype) for p in (weight, bias)]
     share = -rstd / count.clamp_min(1)
-    from_mean = grad_mean / count.clamp_min(1) if centred and grad_mean is not None else None
+    from_mean = _divided(grad_mean, count, centred)
     from_rstd = grad_rstd * rstd if grad_rstd is not None else None
-    outs = parts(back)
-    buffers = parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype)
     tensors = (data, grad, mean, rstd, rest, share, from_mean, from_rstd, weight, *totals)
     for keep, h, wide, out, x, g, m, r, c, share, e, f, w, weights, biases in zip(
-        _keepers(mask, parts, dtype), *buffers, outs, *map(parts, tensors), strict=True
+        _keepers(mask, parts, dtype), *_memory(parts, data, back, dtype), *map(parts, tensors), strict=True
     ):
         x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
         x = torch.sub(x, m, out=h) if centred else x
@@ -180,6 +174,16 @@ def _by_element(
     return back, *totals
 
 
+def _divided(grad: Tensor | None, count: Tensor, centred: bool) -> Tensor | None:
+    return grad / count.clamp_min(1) if centred and grad is not None else None
+
+
+def _memory(parts: Split, data: Tensor, result: Tensor, dtype: torch.dtype) -> tuple[list[Tensor], ...]:
+    """For each piece: a buffer, another or where the result goes to (if it is of that dtype), and the latter."""
+    outs: list[Tensor] = parts(result)
+    return parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype), outs
+
+
 def _keepers(mask: Tensor, parts: Split, dtype: torch.dtype) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
     """For each piece, what writes data of ``dtype`` into another tensor and 0 outside the mask: on its bits.
 
@@ -197,7 +201,3 @@ def _keep(combine: Callable[..., Tensor], flags: Tensor, data: Tensor, out: Tens
         return out.copy_(_keep(combine, flags, data, data))
     combine(data.view(flags.dtype), flags, out=out.view(flags.dtype))
     return out
-
-
-def _sum(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    return x.sum(dims, True) if dims else x
