@@ -55,6 +55,7 @@ class Family:
         "hard",
         "kept",
         "members",
+        "noted",
         "offset",
         "payload",
         "root",
@@ -73,6 +74,7 @@ class Family:
         self.tracked = 0  #: counts writes that autograd recorded, for members that no history connects
         self.hard = False  #: padding can never become data
         self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
+        self.noted = False  #: its note lies on the memory, cells.py
         self.graph_input: Any = False  #: the root is the input of a graph that is being compiled
         self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
 

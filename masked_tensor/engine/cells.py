@@ -12,30 +12,41 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_dynamo_compiling
 
 from ..pair import Payload
 from . import aliasing
 
 _PACKAGE = __name__.partition(".")[0]
+_INSIDE: set[str] = set()  # modules that were found to be torch's or ours
 
 
 def asked_from_outside() -> bool:
     """Whether the caller's caller is neither torch, which takes tensors apart to compile, nor this package."""
-    if torch.compiler.is_dynamo_compiling():  # this very function: Dynamo cannot follow it to its caller
+    if is_dynamo_compiling():  # this very function: Dynamo cannot follow it to its caller
         return False
-    name = sys._getframe(2).f_globals.get("__name__", "torch")
-    return name.partition(".")[0] not in ("torch", _PACKAGE)
+    module = sys._getframe(2).f_globals.get("__name__", "torch")
+    if module in _INSIDE:  # on the way of every call of a compiled function
+        return False
+    inside = module.partition(".")[0] in ("torch", _PACKAGE)
+    if inside:
+        _INSIDE.add(module)
+    return not inside
 
 
 def leave_note(x: Any) -> None:
     """Notes the family of ``x`` on its memory."""
-    storage = _storage(x)
-    if storage is None or x._lent:
+    family = x._family
+    if family is not None and family.noted:
         return
-    if x._family is None:
-        x._family = aliasing.Family(x._pair)
-    if storage.__dict__.get("masked_family", _nobody)() is not x._family:
-        storage.masked_family = weakref.ref(x._family)
+    storage = None if x._lent else _storage(x)
+    if storage is None:
+        return
+    if family is None:
+        family = x._family = aliasing.Family(x._pair)
+    if storage.__dict__.get("masked_family", _nobody)() is not family:
+        storage.masked_family = weakref.ref(family)
+    family.noted = True
 
 
 def look_up(x: Any) -> None:

@@ -20,7 +20,7 @@ from .spread import COPY, Copy, parts
 from .tensor import MaskedTensor, equip, lend, pair_of, wrap
 
 Told = Payload | Copy | tuple[Any, bool]  #: what a graph knows of the parts; of rows their order, and if views share it
-NAMES = ["_data", "_bytes"], ["_stored", "_places"]
+GRID, ROWS = ["_data", "_bytes"], ["_stored", "_places"]
 
 
 def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
@@ -29,10 +29,12 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
         lend(x)
     p = x._packed
     if p is not None and p.plainly:
-        return NAMES[1], (p.order, type(p.values) is not Tensor and (x._viewed or x._kin is not None))
+        return ROWS, (p.order, type(p.values) is not Tensor and (x._viewed or x._kin is not None))
     if x._history is not None:
         x._connect()
-    return NAMES[0], COPY if p is not None and type(p.values) is Tensor else pair_of(x).payload
+    if p is None:
+        return GRID, pair_of(x).payload
+    return GRID, COPY if type(p.values) is Tensor else pair_of(x).payload
 
 
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
@@ -94,11 +96,12 @@ def stable_hash(x: MaskedTensor) -> str:
 
 def data(x: MaskedTensor) -> Tensor:
     """The data, which is lent to whoever asks from outside."""
-    if x._packed is not None and type(x._packed.values) is Tensor:
+    p, family = x._packed, x._family
+    if p is not None and type(p.values) is Tensor:
         return parts(x)[0]
     if cells.asked_from_outside():
         lend(x)
-    elif x._packed is None:
+    elif p is None and (family is None or not family.noted):
         cells.leave_note(x)
     return x._pair.data
 
@@ -107,20 +110,24 @@ def set_data(x: MaskedTensor, data: Tensor) -> None:
     """AOTAutograd lays out the parts of a tangent anew."""
     pair = pair_of(x)
     x._pair = Pair(data, pair.mask, pair.payload)
+    if x._family is not None:
+        x._family.noted = False
 
 
 def as_bytes(x: MaskedTensor) -> Tensor:
     """The mask as bytes, as compiled graphs read it: inductor vectorises uint8, not bool."""
-    if x._packed is not None and type(x._packed.values) is Tensor:
+    p, known = x._packed, x._view
+    if p is not None and type(p.values) is Tensor:
         return parts(x)[1]
-    mask = pair_of(x).mask
-    if x._view is None or x._view[0] is not mask:
+    family = x._family
+    mask = (x._pair if family is None or family.version == x._seen else pair_of(x)).mask
+    if known is None or known[0] is not mask:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
             with without_modes():
-                x._view = mask, mask.view(torch.uint8)
+                known = x._view = mask, mask.view(torch.uint8)
         else:
-            x._view = mask, masks.to_bytes(mask)
-    return x._view[1]
+            known = x._view = mask, masks.to_bytes(mask)
+    return known[1]
 
 
 def set_bytes(x: MaskedTensor, mask: Tensor) -> None:
