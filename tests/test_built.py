@@ -130,12 +130,16 @@ def test_the_ordinary_way_is_taken_where_kernels_would_not_do(kernels: list[str]
     assert kernels == []
 
 
-def test_gradients_are_the_ordinary_ones(kernels: list[str]) -> None:
+@pytest.mark.parametrize(("op", "forward"), [("sum", ["sum"]), ("mean", ["sum"]), ("amax", ["amax"]), ("prod", [])])
+def test_gradients_are_the_ordinary_ones(op: str, forward: list[str], kernels: list[str]) -> None:
     data, mask = sample((40, 67), torch.float32)
     x = mt.as_masked_tensor(data, mask).requires_grad_()
-    found = torch.autograd.grad(x.sum(1).sum(), x)[0]
-    assert kernels == []
-    assert torch.equal(found.get_data(), mask.float())
+    actual, expected = twice(x, op, 1, False)
+    torch.testing.assert_close(actual, expected, equal_nan=True)
+    assert kernels == forward
+    for found, wanted in zip(*(torch.autograd.grad(t.sum(), x) for t in (actual, expected)), strict=True):
+        torch.testing.assert_close(found.get_data(), wanted.get_data(), equal_nan=True)
+        assert torch.equal(found.get_mask(), mask)
 
 
 def test_choices_nest_and_end() -> None:

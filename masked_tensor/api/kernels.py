@@ -36,8 +36,8 @@ def kernels(rule: KernelRule = "compiled") -> Kernels:
 
     A kernel is built when it is first needed, which takes a few seconds and a C++ compiler (without one: RuntimeError),
     once for each reduction, dtype and number of threads, whatever the sizes; inductor's cache on disk keeps it for the
-    next process.  The ordinary way is taken where a gradient is recorded, for small tensors and for those whose data or
-    mask does not fill its memory in order.
+    next process.  Gradients are the ordinary ones.  The ordinary way is taken for small tensors, for bool, complex and
+    integers of less than 32 bits, and where data or mask does not fill its memory in order.
 
     Holds for the thread that enters it, until the context is left.  Raises ValueError for another ``rule``.
 

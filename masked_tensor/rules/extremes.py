@@ -44,7 +44,8 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
 
 
 def greatest(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
-    return reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
+    found = built.reduce(f"a{which}", x, dims, keepdim)
+    return found[0] if found is not None else reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
 
 
 class _Extreme(torch.autograd.Function):

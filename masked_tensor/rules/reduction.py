@@ -67,6 +67,9 @@ def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | No
     if x.data.numel() >= settings.LARGE and tracked(x.data) and not transforming():
         result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
         return result
+    found = built.reduce("sum", x, dims, keepdim, dtype)
+    if found is not None:
+        return found[0]
     if type(x.data) is not Tensor:  # traced: the loop that looks for valid entries reads the data as well, in one
         x = Pair(x.data, x.mask)
     kernel = torch.sum if dtype is None else partial(torch.sum, dtype=dtype)

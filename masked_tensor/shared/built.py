@@ -44,7 +44,7 @@ def reduce(
 ) -> tuple[Tensor, Tensor] | None:
     """The reduction over the valid entries, and how many there are (int64).  None: the ordinary way is to be taken.
 
-    It is taken unless somebody asked for kernels, and for what is small, tracked or not in order in memory.
+    That is so unless somebody asked for kernels, and for what is small, tracked or not in order in memory.
     """
     data = x.data
     if data.numel() < settings.LARGE or settings.KERNELS.get() != "compiled" or not _takes(x, name):
