@@ -1,7 +1,7 @@
-"""Tiny tensors: 4 x 4, float32, where the time is that of the calls.
+"""Tiny tensors: 4 x 4, float32, where the time is that of the calls; the floor is a Python kernel and a wrapper.
 
-The floor of an op whose kernel is written in Python and which makes a wrapper is about 4.7 times ``relu``.  The peers
-are ``torch.masked``, which has no relu, and on the CPU ``numpy.ma``, where they have the op.
+No op whose kernel is written in Python and makes a wrapper can be cheaper than the floor, which looks at no mask
+(``floor.py``).  The peers are ``torch.masked``, which has no relu, and on the CPU ``numpy.ma``, where they have the op.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from torch.masked import masked_tensor as peer
 import masked_tensor as mt
 
 from . import timing
+from .floor import bare
 from .timing import row
 
 CALLS = 200
@@ -49,6 +50,7 @@ def run(small: bool) -> None:
                 inputs["torch.masked"] = peer(a.clone(), mask), peer(b, mask)
             if name in ARRAYS and timing.DEVICE == "cpu":
                 inputs["numpy.ma"] = tuple(np.ma.masked_array(t.clone().numpy(), ~mask.numpy()) for t in (a, b))
+            inputs["floor"] = bare(a.clone()), b if given[1] is b else bare(b)
             candidates = {kind: lambda op=op, xy=xy: op(*xy) for kind, xy in inputs.items()}
             row(name, candidates, goal, rounds=31, calls=CALLS)
     p, q = a.clone().requires_grad_(), b.clone().requires_grad_()
