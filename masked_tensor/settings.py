@@ -113,8 +113,8 @@ CHUNK = 1 << 18
 #: rows of 64: even at 2 million; it saves the memory of the copy, which this does not show.
 LARGE = 1 << 19
 #: Per step of a loop with several buffers.  On the norms of 2 million, forward and backward: a quarter of it costs 1.2
-#: to 1.5 times as much, twice of it between 0.9 and 1.6.
-PIECE = 1 << 17
+#: to 1.3 times as much, half of it 1.04 to 1.13 times, twice of it between 0.97 and 1.15.
+PIECE = 1 << 18
 #: The pieces of such a loop are made of stretches of memory at least so long.  On ``layer_norm``, contiguous: no
 #: difference between 32 and 512; it is for strided data.
 STRETCH = 128

@@ -141,9 +141,12 @@ def _evaluated(
 
 
 def _expect_channels(x: Pair, **parameters: Parameter) -> None:
+    channels = x.data.shape[1:2]
     for name, parameter in parameters.items():
         if parameter is not None:
-            expect_shape(name, parameter.data if type(parameter) is Pair else parameter, (x.data.shape[1],))
+            data = parameter.data if type(parameter) is Pair else parameter
+            if data.shape != channels:
+                expect_shape(name, data, channels)
 
 
 def _channels(x: Pair) -> tuple[int, ...]:

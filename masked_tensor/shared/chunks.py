@@ -93,14 +93,15 @@ class Split:
 
     def __call__(self, t: Tensor | None) -> Any:
         """The pieces of a tensor that broadcasts to the one that is cut, and has as many dimensions."""
-        if t is None or t.shape[self.dim] == 1:
+        if t is None or len(self.lengths) == 1 or t.shape[self.dim] == 1:
             return [t] * len(self.lengths)
         return t.split(self.lengths, self.dim)
 
     def buffers(self, t: Tensor, dtype: torch.dtype) -> list[Tensor]:
         """For each piece of ``t`` the same memory, in its shape and layout."""
         memory = torch.empty_like(self(t)[0], dtype=dtype)
-        last = memory if t.shape[self.dim] == 1 else memory.narrow(self.dim, 0, self.lengths[-1])
+        whole = len(self.lengths) == 1 or t.shape[self.dim] == 1
+        last = memory if whole else memory.narrow(self.dim, 0, self.lengths[-1])
         return [memory] * (len(self.lengths) - 1) + [last]
 
 
