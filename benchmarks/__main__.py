@@ -42,7 +42,6 @@ def main() -> None:
     warnings.simplefilter("ignore")
     timing.DEVICE, timing.LEAST = options.device, options.small
     timing.settle()
-    sections: list[tuple[str, timing.Line]] = []
     for name in options.names or NAMES:
         module = import_module(f"benchmarks.{name}")
         title = (module.__doc__ or "").partition("\n")[0]
@@ -56,12 +55,11 @@ def main() -> None:
         except Exception:  # the other tables are measured all the same
             timing.FAILED.append(f"{name}:\n{traceback.format_exc()}")
         print(f"{time.perf_counter() - start:.0f} s", flush=True)
-        sections += [(title, line) for line in timing.LINES]
+        if options.write and timing.LINES:  # at once: what was measured is not lost with what comes after
+            page = ROOT / "docs" / ("cost.md" if options.device == "cpu" else f"cost_{options.device}.md")
+            lines = [(title, line) for line in timing.LINES]
+            page.write_text(merged(page.read_text(), written(lines, options.device, options.threads)))
         timing.LINES.clear()
-    if options.write:
-        page = ROOT / "docs" / ("cost.md" if options.device == "cpu" else f"cost_{options.device}.md")
-        before = page.read_text() if page.exists() else ""
-        page.write_text(merged(before, written(sections, options.device, options.threads)))
     sys.exit("\n".join(["", *timing.FAILED]) if timing.FAILED else 0)
 
 
@@ -69,7 +67,9 @@ def written(sections: list[tuple[str, timing.Line]], device: str, threads: int) 
     """The page: a table for each benchmark."""
     where = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}" if device == "cuda" else processor()
     where += f", {threads} thread" + "s" * (threads != 1)
-    parts = [INTRODUCTION.format(where=where, torch=torch.__version__, python=platform.python_version())]
+    title, option = (" on a GPU", f" --device {device}") if device != "cpu" else ("", "")
+    versions = {"torch": torch.__version__, "python": platform.python_version()}
+    parts = [INTRODUCTION.format(title=title, option=option, where=where, **versions)]
     for title, group in groupby(sections, lambda pair: pair[0]):
         lines = [line for _, line in group]
         kinds = list(dict.fromkeys(kind for line in lines for kind in line.ratios))
@@ -123,11 +123,14 @@ def ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-INTRODUCTION = """# What it costs
+INTRODUCTION = """# What it costs{title}
 
-Everything here is printed by `python -m benchmarks --compiled --write`, all of it or the tables that one names: what
-the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run in turn in one
-process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the plain op.
+Everything here is printed by `python -m benchmarks --compiled{option} --write`, all of it or the tables that one names:
+what the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run in turn
+in one process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the plain op.
+Memory at the peak is what one call needs beyond what was there before, as torch's allocator counts it; kept for
+backward is what a step saves, each memory once. Ours are masked and packed, or named by the kind of their mask (padded,
+random); the others are peers, and the same written by hand in plain torch.
 
 Measured on: {where}; torch {torch}, Python {python}.
 

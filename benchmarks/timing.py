@@ -51,17 +51,19 @@ def settle() -> None:
     torch.set_default_device(None if DEVICE == "cpu" else DEVICE)
 
 
-def medians(candidates: Candidates, rounds: int = ROUNDS, clock: Callable[[], float] = clock) -> dict[str, float]:
-    """Median seconds of each candidate, after one round that warms up."""
+def medians(
+    candidates: Candidates, rounds: int = ROUNDS, clock: Callable[[], float] = clock, warm: bool = False
+) -> dict[str, float]:
+    """Median seconds of each candidate, after one round that warms up unless they are ``warm``."""
     times: dict[str, list[float]] = {name: [] for name in candidates}
     torch.set_default_device(None)
-    for _ in range(rounds + 1):
+    for _ in range(rounds + (not warm)):
         for name, candidate in candidates.items():
             start = clock()
             candidate()
             times[name].append(clock() - start)
     settle()
-    return {name: statistics.median(values[1:]) for name, values in times.items()}
+    return {name: statistics.median(values[not warm :]) for name, values in times.items()}
 
 
 def many(candidate: Callable[[], object], calls: int) -> Callable[[], None]:
@@ -158,9 +160,9 @@ def row(
     settle()
     if "plain" not in candidates:
         return
-    rounds, calls = (1, 1) if LEAST else enough(candidates["plain"], rounds, calls)
+    rounds, calls, warm = (1, 1, True) if LEAST else enough(candidates["plain"], rounds, calls)
     run = candidates if calls == 1 else {name: many(candidate, calls) for name, candidate in candidates.items()}
-    times = {name: seconds / calls for name, seconds in medians(run, rounds).items()}
+    times = {name: seconds / calls for name, seconds in medians(run, rounds, warm=warm).items()}
     plain = times.pop("plain")
     ratios = {name: seconds / plain for name, seconds in times.items()}
     torch.set_default_device(None)
@@ -170,14 +172,17 @@ def row(
     report(Line(title, plain, ratios, target, peaks, kept))
 
 
-def enough(plain: Callable[[], object], rounds: int, calls: int) -> tuple[int, int]:
-    """Fewer rounds of what takes long; on a GPU, where a wait costs some microseconds, calls for two milliseconds."""
+def enough(plain: Callable[[], object], rounds: int, calls: int) -> tuple[int, int, bool]:
+    """Rounds and calls, and whether one call each was enough to warm up: few of what takes long.
+
+    On a GPU, where a wait costs some microseconds, calls for two milliseconds.
+    """
     start = clock()
     plain()
     seconds = clock() - start
     if DEVICE == "cuda":
         calls = max(calls, min(200, int(2e-3 / seconds)))
-    return (min(rounds, 3) if seconds > 0.3 else rounds), max(calls, 1)
+    return (min(rounds, 3), calls, True) if seconds > 0.3 else (rounds, calls, False)
 
 
 def report(line: Line) -> None:

@@ -52,7 +52,7 @@ def rows(x: Any) -> Any:
 
 
 def packed_attention(x: Any) -> list[Any]:
-    layer = nn.TransformerEncoderLayer(WIDTH, 4, WIDTH, 0.0, batch_first=True).to(x.device)
+    layer = nn.TransformerEncoderLayer(WIDTH, 4, WIDTH, 0.0, batch_first=True, device=x.device)
     loss = layer(x).square().mean()
     loss.backward()
     return [loss, *(p.grad for p in layer.parameters())]
