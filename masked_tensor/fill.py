@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import real
+from .compat import observed, real
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -91,7 +91,8 @@ def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex, spare: Ten
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
     """Writes 0 outside ``mask``, which broadcasts, into ``data``, which must be ``bitwise``; autograd is not told."""
     data = data.data  # the write is no new version, which a view would notice
-    zero = _READY.get((int, 0, data.dtype)) if _small(data, mask, settings.SMALL_ZERO) else None
+    small = _small(data, mask, settings.SMALL_ZERO) and not observed()  # out= has no derivative in a tracer's graph
+    zero = _READY.get((int, 0, data.dtype)) if small else None
     if zero is not None:
         torch.where(mask, data, zero, out=data)
         return

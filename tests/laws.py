@@ -47,7 +47,7 @@ def laws(family: str) -> Callable[..., None]:
     ) -> None:
         checked = 0
         for k, sample in enumerate(_samples(name, law)):
-            if not plain_runs(sample):
+            if not plain_runs(sample) or (law == "gradient" and extreme(sample)):
                 continue
             # Samples are tiny: every other one is recorded as a large tensor is.
             monkeypatch.setattr(settings, "RECORDED", RECORDED if k % 2 else 0)
@@ -93,6 +93,13 @@ def plain_runs(sample) -> bool:
     except (RuntimeError, ValueError, IndexError, TypeError):
         return False
     return any(isinstance(a, torch.Tensor) for a in torch.utils._pytree.tree_leaves((args, kwargs)))
+
+
+def extreme(sample) -> bool:
+    """Whether there is an operand for which finite differences say nothing."""
+    args = torch.utils._pytree.tree_leaves((sample.args, sample.kwargs))
+    given = [a for a in args if isinstance(a, torch.Tensor) and a.is_floating_point()]
+    return any(bool((a.detach().abs() > 1e150).any()) or bool(a.isnan().any()) for a in given)
 
 
 def _check(name, law, sample, case):

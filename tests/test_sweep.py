@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from .helpers import database
+from .helpers.pinned import with_pinned
 from .oracles import ORACLES
 from .sweep import REASONS, SKIPPED, judge, score
 
@@ -19,6 +20,7 @@ def test_entry(name: str) -> None:
     assert verdict.outcome in (expected, "skipped"), f"{verdict.outcome}: {verdict.detail}"
 
 
+@with_pinned
 @pytest.mark.filterwarnings("ignore")
 def test_the_documented_score_is_up_to_date() -> None:
     """What passes the laws is the business of the law tests: here every entry runs once, forward and backward."""

@@ -13,10 +13,11 @@ import torch
 
 import masked_tensor as mt
 
+from .helpers.pinned import with_pinned
+
 ROOT = Path(__file__).parent.parent
 EVERYDAY = ROOT / "tests" / "everyday.py"
 STUB = ROOT / "masked_tensor" / "engine" / "methods.pyi"
-PINNED = next(line for line in (ROOT / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
 
 
 def checked(*command: str) -> str:
@@ -42,9 +43,7 @@ def test_everyday_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out
 
 
-@pytest.mark.skipif(
-    not torch.__version__.startswith(PINNED.removeprefix("torch==")), reason="made from the pinned torch"
-)
+@with_pinned
 def test_the_stub_is_what_the_tool_makes() -> None:
     assert STUB.read_text() == runpy.run_path(str(ROOT / "tools" / "stub.py"))["text"]()
 

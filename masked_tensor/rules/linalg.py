@@ -138,9 +138,11 @@ ROWS = [
     Op("linalg_lu_factor_ex", of_set, {"gives": "MVE"}, generic=True),
     Op("linalg_lu", of_set, {"gives": "MMM"}, generic=True),
     Op("linalg_matrix_exp", of_set, {"fill": 0}, generic=True),
+    Op("linalg_matrix_sqrth", of_set, generic=True, optional=True),  # from torch 2.15 on
     Op("lu_unpack", lu_unpack),
     Op("_linalg_eigh", eigh, generic=True),
     *rows("_linalg_svd linalg_qr geqrf linalg_eig _linalg_eigvals linalg_ldl_factor_ex", of_whole, generic=True),
+    Op("linalg_polar", of_whole, generic=True, optional=True),  # from torch 2.15 on
     Op("linalg_pinv.atol_rtol_tensor", of_whole, generic=True),
     # Of these torch would make others itself, with numbers and identities of the layout of x.
     Op("linalg_matrix_rank", rank, generic=True),

@@ -125,6 +125,8 @@ ORACLES = {
     "linalg.inv": of_set("M"),
     "linalg.inv_ex": of_set("ME"),
     "linalg.matrix_exp": of_set("M"),
+    "linalg.matrix_sqrth": of_set("M"),
+    "linalg.polar": WHOLE,
     "matrix_exp": of_set("M"),
     **dict.fromkeys(("linalg.det", "logdet"), of_set("E")),
     "linalg.slogdet": of_set("EE"),
@@ -147,7 +149,7 @@ ORACLES = {
 }
 
 SYMMETRIC = "one half of a symmetric matrix is read: gradcheck, which moves one entry at a time, wants both"
-_HALVES = "cholesky cholesky_inverse linalg.cholesky linalg.cholesky_ex linalg.eigh linalg.eigvalsh"
+_HALVES = "cholesky cholesky_inverse linalg.cholesky linalg.cholesky_ex linalg.eigh linalg.eigvalsh linalg.matrix_sqrth"
 XFAIL = {
     **{(name, "gradient"): SYMMETRIC for name in (*_HALVES.split(), "linalg.pinv.hermitian")},
     ("linalg.lstsq", "compiled"): "torch cannot trace it: it asks for the rank",

@@ -77,7 +77,8 @@ def _matmul(op: Any, a: Any, b: Any) -> Masked:
 
 def linear(op: Any, x: Any, weight: Any, bias: Any = None) -> Masked:
     letters = "abcd"[: masked(x).data.dim() - 1]
-    product = contract(f"{letters}k,mk->{letters}m", x, weight)
+    m = "m" if masked(weight).data.dim() == 2 else ""  # one feature
+    product = contract(f"{letters}k,{m}k->{letters}{m}", x, weight)
     return product if bias is None else add(bias, product)
 
 
