@@ -55,12 +55,12 @@ def reduce(
     blocks = _blocks(flat.shape, [d in dims for d in order])
     if out not in DTYPES or not (flat.is_contiguous() and mask.is_contiguous()) or not _pays(blocks):
         return None
-    result, count = _along(name, flat, mask.view(torch.uint8), blocks, torch.float32 if rounds(out) else out)
-    shape = [1 if d in dims else data.shape[d] for d in order]
-    back = sorted(range(data.dim()), key=lambda d: order[d])
-    found = [t.view(shape).permute(back) for t in (result.to(out), count)]
-    result, count = found if keepdim else (t.squeeze(dims) for t in found)
-    return result, count
+    found = _along(name, flat, mask.view(torch.uint8), blocks, torch.float32 if rounds(out) else out)
+    left = [d for d in order if keepdim or d not in dims]
+    shape = [1 if d in dims else data.shape[d] for d in left]
+    back = sorted(range(len(left)), key=lambda i: left[i])
+    result, count = (t.view(shape).permute(back) for t in found)
+    return result.to(out), count
 
 
 #: Those whose result has a dtype of its own.
@@ -100,13 +100,17 @@ def _along(
     at = max(i for i, (_, drop) in enumerate(blocks) if drop)
     before, length, after = blocks[:at], blocks[at][0], [size for size, _ in blocks[at + 1 :]]
     size = min(length, settings.STRIP if after else settings.RUN)
-    cuts = [n for n in (length - length % size, length % size) if n]
-    wholes = [t.view(prod(n for n, _ in before), length, *after).split(cuts, 1) for t in (data, mask)]
+    whole = length - length % size
     kernel = _kernel(name, data.dtype, dtype, len(after))
-    parts = [kernel(*(w.unflatten(1, (-1, min(size, w.shape[1]))) for w in part)) for part in zip(*wholes, strict=True)]
-    result, count = (torch.cat(part, 1) for part in zip(*parts, strict=True))
-    shape = [*(n for n, _ in before), result.shape[1], *after]
+    wide = [t.view(prod(n for n, _ in before), length, *after) for t in (data, mask)]
+    result, count = kernel(*(t.narrow(1, 0, whole).unflatten(1, (whole // size, size)) for t in wide))
+    if whole < length:
+        rest = kernel(*(t.narrow(1, whole, length - whole).unsqueeze(1) for t in wide))
+        result, count = torch.cat((result, rest[0]), 1), torch.cat((count, rest[1]), 1)
     over = [*(i for i, (_, drop) in enumerate(before) if drop), at]
+    if over == [at] and size == length:
+        return result, count.to(torch.int64)
+    shape = [*(n for n, _ in before), result.shape[1], *after]
     result, count = result.view(shape), count.view(shape).sum(over, dtype=torch.int64)
     for d in reversed(over):
         result = _plain(name, result, d, dtype)
@@ -119,9 +123,9 @@ def _plain(name: str, data: Tensor, dim: int, dtype: torch.dtype) -> Tensor:
 
 def _kernel(name: str, dtype: torch.dtype, out: torch.dtype, after: int) -> Built:
     key = (name, dtype, out, after, torch.get_num_threads())
-    with _BUILDING:
-        if key not in _BUILT:
-            _BUILT[key] = _build(*key)
+    if key not in _BUILT:
+        with _BUILDING:
+            _BUILT[key] = _BUILT.get(key) or _build(*key)
     return _BUILT[key]
 
 
