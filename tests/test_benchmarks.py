@@ -35,10 +35,7 @@ def test_packed_rows_run_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not timing.FAILED
 
 
-POOLS = ("pixels missing, batch 16", "conv2d, padded")  # the pool keeps its input with the lowest number in the holes
-
-
-@pytest.mark.parametrize("name", [name for name in steps.CASES if name not in POOLS])
+@pytest.mark.parametrize("name", steps.CASES)
 def test_a_training_step_keeps_what_the_plain_one_keeps(name: str) -> None:
     """For backward: a tenth more at most, masks included."""
     make, size, _ = steps.CASES[name]
