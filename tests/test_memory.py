@@ -667,3 +667,33 @@ def test_the_gradient_of_a_leaf_that_nobody_else_holds_is_not_copied() -> None:
         y, ones = view(leaf) * 2.0, torch.ones_like(view(leaf.detach()))
         made = allocated(lambda y=y, ones=ones: torch.autograd.grad(y, leaf, ones))
         assert made < 2.5 * 400_000  # the gradient with 0 outside the mask, and that of the product
+
+
+def test_a_gradient_is_taken_as_it_is_where_nobody_else_holds_it() -> None:
+    """Autograd asks for it without its history, and then it may be the same tensor; a hook that asks gets another."""
+    kept: list[Any] = []
+
+    def after(x: torch.Tensor) -> None:
+        found, x.grad = x.grad, None
+        assert found is not None
+        kept.append((found, found.detach()))
+
+    for hook in (None, "before", "after"):
+        x = mt.masked_tensor([1.0, None, 3.0], requires_grad=True)
+        if hook == "before":
+            x.register_hook(kept.append)
+        elif hook == "after":
+            x.register_post_accumulate_grad_hook(after)
+        for times in (1, 2):
+            (x * x).sum().backward()
+            if hook == "after":
+                found, detached = kept.pop()
+                assert found is not detached
+                assert found.tolist() == detached.tolist() == [2.0, None, 6.0]
+                continue
+            assert x.grad is not None
+            assert x.grad.tolist() == [2.0 * times, None, 6.0 * times]
+            assert (x.grad.requires_grad, x.grad.grad_fn) == (False, None)
+        if hook == "before":
+            assert [g.tolist() for g in kept] == [[2.0, None, 6.0]] * 2  # accumulating does not write into them
+            kept.clear()

@@ -4,18 +4,21 @@ These names are the ground the two doors stand on; without any one of them there
 of torch stand in ``compat.py``.
 """
 
+import sys
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial, reduce
 from operator import or_
+from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
 from torch._C._functorch import _add_batch_dim, _unwrap_batched, get_unwrapped, maybe_current_level
+from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
-from ..compat import OpOverload, is_wrapped, schema, tracked
+from ..compat import OpOverload, current_node, is_wrapped, schema, tracked
 
 #: The key of the autograd door: it outranks the backends' autograd keys, so that rules run above autograd.
 DOOR = "AutogradPrivateUse3"
@@ -34,7 +37,11 @@ AUTOGRAD = DispatchKeySet(DispatchKey.AutogradCPU)
 #: For metadata only: no kernel that reads memory is called through it.
 BACKEND = DispatchKeySet(DispatchKey.CPU)
 
+#: The node at which a gradient arrives at its leaf.
+ACCUMULATE: Any = type(graph.get_gradient_edge(torch.empty(0, requires_grad=True)).node)
+
 _AS_IT_IS = nullcontext()
+_HERE = __package__.partition(".")[0] + "."
 _COMPILED = "torch._functorch._aot_autograd"  # a compiled graph: its derivative was made from our rules
 
 make = Tensor._make_wrapper_subclass  #: a tensor without memory of its own
@@ -135,6 +142,20 @@ def _uses(x: Tensor) -> int:
 def left_to_us(x: Tensor) -> bool:
     """Whether a gradient that autograd has just handed over may be written to: all of it memory that nobody holds."""
     return not tracked(x) and x.is_contiguous() and not held_elsewhere(x)
+
+
+def stolen(x: Tensor) -> bool:
+    """Whether autograd asks for ``x`` without its history to make it the gradient of a leaf: nobody else holds it then.
+
+    Where somebody does it makes a copy.  A hook of the user's that runs there has a frame of its own.
+    """
+    node: Any = current_node()
+    if type(node) is not ACCUMULATE or node.variable.grad is not None or x.requires_grad or torch.is_grad_enabled():
+        return False
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_HERE):
+        frame = frame.f_back
+    return frame is None or frame.f_globals is vars(graph)  # from where the engine is run
 
 
 # -------------------------------------------------------------------------------------------------------------- vmap

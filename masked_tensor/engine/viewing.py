@@ -6,6 +6,7 @@ from .. import layouts
 from ..layouts import meshes
 from ..pair import Pair
 from . import settling
+from .dispatcher import stolen
 from .members import join, stay_hard
 from .ports import enter, enter_to_view, leave
 from .sparsely import on_sparse
@@ -16,6 +17,8 @@ from .tensor import MaskedTensor, hold
 def view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """``op(base, ...)`` for an op whose results share memory with ``base``."""
     base = args[0]
+    if entry.op.detaches and stolen(base):
+        return base
     pair, live = enter_to_view(base, recording)
     rest = [enter(a, recording) for a in args[1:]]
     if layouts.is_sparse(pair.data):

@@ -53,7 +53,7 @@ def reduce(
 def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Sum of the valid entries; 0 where nothing is valid."""
     if dim is None and not keepdim and masks.few(x.mask):
-        return Pair(torch.sum(zeroed(x), dtype=dtype), torch.any(x.mask), Payload.ZERO)
+        return Pair(torch.sum(zeroed(x, inside=True), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
     found = built.reduce("sum", x, dims, keepdim, dtype)
     if found is not None:
