@@ -118,7 +118,7 @@ def test_tiles_are_the_plain_op(kind, dtype, monkeypatch):
         data = tiled_data(kind, shape, dtype)
         plain, leaf = data.clone().requires_grad_(), data.clone().requires_grad_()
         x = mt.as_masked_tensor(data, torch.ones(shape, dtype=torch.bool)).requires_grad_()
-        assert tiles.serves(leaf, kernel) == (max(kernel) <= 4)
+        assert tiles.serves(leaf, kernel, 2) == (max(kernel) <= 4)
         expected, got, y = F.max_pool2d(plain, kernel), tiles.max_pool(leaf, None, kernel), F.max_pool2d(x, kernel)
         torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
         torch.testing.assert_close(pair_of(y).data, expected, rtol=0, atol=0, equal_nan=True)
@@ -132,6 +132,21 @@ def test_tiles_are_the_plain_op(kind, dtype, monkeypatch):
         if kind == "ties":
             (back,) = torch.autograd.grad(again, seed, torch.ones_like(again))
             assert torch.equal(back, torch.ones_like(seed))
+
+
+def test_what_is_no_tile_is_an_error_of_torch(monkeypatch):
+    monkeypatch.setattr(settings, "RECORDED", 1)
+    wrong = [
+        ((2, 2), (4, 4)),
+        ((2, 2), (1, 2, 3, 4, 4)),
+        ((2, 2), (2, 1, 4)),
+        ((2, 0), (2, 4, 4)),
+        ((2, 2, 2), (2, 4, 4)),
+    ]
+    for kernel, shape in wrong:
+        for x in (torch.ones(shape), mt.masked_tensor(torch.ones(shape), torch.ones(shape, dtype=torch.bool))):
+            with pytest.raises((RuntimeError, IndexError)):
+                F.max_pool2d(x, kernel)
 
 
 def test_holes_in_tiles(monkeypatch):

@@ -44,8 +44,8 @@ def max_pool(
     """max_pool1d, 2d, 3d, with or without indices."""
     kernel = each(kernel_size, dims)
     settings = [kernel, each(stride, dims) if stride else kernel, each(padding, dims), each(dilation, dims)]
-    aside = kernel == settings[1] and not any(settings[2]) and settings[3] == [1] * dims and not ceil_mode
-    if aside and len(schema(op).returns) == 1 and tiles.serves(x.data, kernel):
+    aside = settings == [kernel, kernel, [0] * dims, [1] * dims] and not ceil_mode
+    if aside and len(schema(op).returns) == 1 and tiles.serves(x.data, kernel, dims):
         out: Any = tiles.max_pool(x.data, None if windows.constant(x.mask, dims) else x.mask, kernel)
     else:
         out = op(contender(x, dims), *settings, ceil_mode)

@@ -19,15 +19,21 @@ from ..select import cleared, select
 Wins = list[Tensor]  #: of each slice but the first, where it is larger than all before it
 
 
-def serves(data: Tensor, kernel: Sequence[int]) -> bool:
-    """Whether it is worth while for these tiles: CPU memory in rows, and few elements along each side."""
+def serves(data: Tensor, kernel: Sequence[int], dims: int) -> bool:
+    """Whether it is worth while for tiles of ``dims`` dimensions: CPU memory in rows, and few elements along each side.
+
+    Where there is no such tile, torch's own op says so.
+    """
     return (
         bitwise(data)
         and data.dtype in (torch.float32, torch.float64)
         and data.numel() >= settings.RECORDED
         and data.is_contiguous()
-        and 1 < max(kernel) <= 4
         and not transforming()
+        and len(kernel) == dims
+        and dims < data.dim() <= dims + 2
+        and 1 < max(kernel) <= 4
+        and all(0 < k <= size for k, size in zip(kernel, data.shape[-dims:], strict=True))
     )
 
 
