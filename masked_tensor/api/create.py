@@ -82,13 +82,15 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         )
     if mask is None and type(data) is MaskedTensor and not layouts.is_sparse(data):
         return data.view_as(data)
+    if not (given.knows(data) or data.is_quantized):  # nothing to find out about it
+        return _wrapped(Pair(data, owned(given.mask(mask, data))))
     pair = given.pair(data)
-    if mask is None and given.knows(data):
+    if mask is None:
         return _wrapped(Pair(pair.data, layouts.own(pair.mask)))
     mask = given.mask(mask, pair.data)
     if layouts.is_sparse(pair.data):
         return _wrapped(layouts.paired(pair.data, layouts.own(mask)))
-    return masked(pair, mask) if given.knows(data) else _wrapped(Pair(pair.data, owned(mask)))
+    return masked(pair, mask)
 
 
 def masked_invalid(data: Any) -> MaskedTensor:
