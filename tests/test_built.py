@@ -1,4 +1,8 @@
-"""Built kernels give what the ordinary way gives, whatever lies under the mask; each is built once for all sizes."""
+"""Built kernels give what the ordinary way gives, whatever lies under the mask; each is built once for all sizes.
+
+``MASKED_TENSOR_KERNELS=1 python -m pytest tests/test_reduction.py tests/test_extremes.py`` runs the laws, or any tests,
+with every reduction that has a kernel.
+"""
 
 import itertools
 import threading
