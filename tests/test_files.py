@@ -54,3 +54,13 @@ def test_a_masked_state_dict_survives(tmp_path: Path) -> None:
 def test_a_file_without_holes_is_a_plain_one(tmp_path: Path) -> None:
     mt.save_file({"a": torch.ones(2)}, tmp_path / "a")
     assert mt.load_file(tmp_path / "a")["a"].tolist() == [1.0, 1.0]
+
+
+def test_tensors_that_share_a_mask_are_written(tmp_path: Path) -> None:
+    mask = torch.tensor([[True], [False]])
+    x, y = (mt.masked_tensor(torch.ones(2, 3), mask) for _ in range(2))
+    mt.save_file({"x": x, "y": y, "z": x * 2}, tmp_path / "file")
+    loaded = mt.load_file(tmp_path / "file")
+    loaded["x"][1] = 5.0
+    assert loaded["y"].tolist() == [[1.0] * 3, [None] * 3]
+    assert loaded["z"].tolist() == [[2.0] * 3, [None] * 3]

@@ -42,7 +42,8 @@ def save_file(
             raise ValueError(f"the mask of {name!r} would be {belongs[name]!r}, which is another tensor's name")
         pair = pair_of(x)
         entries[name] = zeroed(pair).detach().contiguous()
-        entries[belongs[name]] = masks.compact(pair.mask).contiguous()
+        mask = masks.compact(pair.mask)  # which others may have, too: a file wants memory of its own for each
+        entries[belongs[name]] = mask.clone(memory_format=torch.contiguous_format)
     known = {**(metadata or {}), **({KEY: json.dumps(belongs)} if belongs else {})}
     _library("safetensors.torch").save_file(entries, filename, known or None)
 
