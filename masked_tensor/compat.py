@@ -17,7 +17,7 @@ from torch.autograd import forward_ad
 from torch.utils import checkpoint
 
 try:
-    # The node of the graph that autograd evaluates.  Without it: which derivative runs is not known.
+    # The node of the graph that autograd evaluates.  Without it which derivative runs is not known.
     from torch._C import _current_autograd_node as current_node
 
     # Whether two tensors share memory, also while they are traced and have no address.  Without it masks that are the
@@ -49,6 +49,9 @@ try:
 
     # The type of an operator.  Rules are annotated with it; the table is keyed by it.
     from torch._ops import OpOverload, OpOverloadPacket
+
+    # Whether a tensor is a tracer's.  Without it torch 2.11's cache of graphs would serve where they mean other things.
+    from torch._subclasses.fake_tensor import is_fake
 
     # What AOTAutograd puts around a tensor while it runs a function to make a graph of it.  Without it a compiled
     # function would change the validity of its input, unseen by others who share the mask.
@@ -135,10 +138,7 @@ def code_of(frame: FrameType) -> CodeType:
 
 
 def real(x: Tensor) -> bool:
-    """Whether ``x`` is memory on the CPU that may be read as another dtype: no tracing, torch.func or other device.
-
-    The zeros that some derivatives are (that of ``sgn``) have no memory.
-    """
+    """Whether ``x`` is memory on the CPU that may be read as another dtype: not traced, not what ``sgn`` leaves."""
     plain = type(x) is Tensor or type(x) is torch.nn.Parameter
     return plain and x.is_cpu and not transforming() and not batched_gradient(x) and not x._is_zerotensor()
 
@@ -232,7 +232,7 @@ def traced() -> Any:
 __all__ = [
     "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "bind_checkpoints",
     "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional",
-    "groups_known", "has_forward_mode", "has_tangent", "is_wrapped", "keeps_results", "observed", "operators", "real",
-    "recomputed_later", "run_eagerly", "schema", "shares_memory", "traced", "tracked", "transforming", "tree_flatten",
-    "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
+    "groups_known", "has_forward_mode", "has_tangent", "is_fake", "is_wrapped", "keeps_results", "observed",
+    "operators", "real", "recomputed_later", "run_eagerly", "schema", "shares_memory", "traced", "tracked",
+    "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip

@@ -19,6 +19,8 @@ DTYPES = [
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_every_dtype(dtype: torch.dtype) -> None:
+    if dtype in (torch.uint16, torch.uint32, torch.uint64) and torch.__version__ < "2.13":
+        pytest.skip("torch's own where has no kernel")
     x = mt.masked_tensor(tensor([1, 1, 0]).to(dtype), tensor([True, False, True]))
     assert x.dtype is dtype
     assert x.tolist() == [1, None, 0]

@@ -87,7 +87,8 @@ PRIVATE = {
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
         torch._C._get_default_device torch._C._is_alias_of torch._functorch.eager_transforms._jvp_with_argnums
         torch._functorch.eager_transforms._vjp_with_argnums torch._functorch.eager_transforms.grad_and_value_impl
-        torch._ops.OpOverload torch._ops.OpOverloadPacket torch._subclasses.functional_tensor.FunctionalTensor
+        torch._ops.OpOverload torch._ops.OpOverloadPacket torch._subclasses.fake_tensor.is_fake
+        torch._subclasses.functional_tensor.FunctionalTensor
         torch._tensor_str.PRINT_OPTS torch._tensor_str._Formatter torch.autograd.forward_ad._current_level
         torch.utils._python_dispatch._disable_current_modes
         torch.utils._pytree.tree_flatten torch.utils._pytree.tree_leaves torch.utils._pytree.tree_map

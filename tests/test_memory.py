@@ -661,6 +661,7 @@ def test_gradients_of_two_leaves_share_no_memory() -> None:
         assert b.grad.sum().item() == pytest.approx(before[0] + before[2])  # type: ignore[union-attr]
 
 
+@pytest.mark.skipif(torch.__version__ < "2.13", reason="more of torch's own holds it")
 def test_the_gradient_of_a_leaf_that_nobody_else_holds_is_not_copied() -> None:
     leaf = mt.masked_tensor(torch.rand(100, 1000), torch.rand(100, 1000) < 0.5).requires_grad_()
     for view in (lambda x: x, lambda x: x.view(1000, 100), lambda x: x.t()[None]):

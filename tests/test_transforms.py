@@ -102,6 +102,7 @@ FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop.*count_nonzero")  # torch 2.11
 @pytest.mark.parametrize("name", FORMS)
 def test_functional_forms_under_every_transform(name: str) -> None:
     form = FORMS[name]
@@ -118,6 +119,7 @@ def test_functional_forms_under_every_transform(name: str) -> None:
     assert_close(vmap(grad(form), (0, None))(DATA.expand(2, 3, 4), MASK), expected.expand(2, 3, 4))
 
 
+@pytest.mark.filterwarnings("ignore:There is a performance drop.*count_nonzero")  # torch 2.11
 def test_gradients_for_every_sample() -> None:
     """Per-sample gradients of a model: vmap of grad of a functional form, with a plain model inside."""
     torch.manual_seed(0)

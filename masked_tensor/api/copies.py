@@ -8,13 +8,17 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks
-from ..compat import COLLATE
+from ..compat import COLLATE, is_fake
 from ..engine.aliasing import Family
+from ..engine.flattening import stable_hash
 from ..engine.packing import wrap_packed
 from ..engine.settling import settle
 from ..engine.tensor import ENGINE, MaskedTensor, lend, pair_of, reset, wrap
 from ..pair import Pair, Payload
 from ..rows import Packed, Rows
+
+#: Before, torch asked no input for what it adds to the key of a compiled graph in a cache on disk.
+_KEYS_ARE_PICKLES = torch.__version__ < "2.13"
 
 
 def rebuild(
@@ -62,6 +66,8 @@ def _attributes(x: MaskedTensor) -> dict[str, Any]:
 
 def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
     """Pickles data and compact mask; a tensor inside a graph cannot be pickled, as in torch."""
+    if _KEYS_ARE_PICKLES and is_fake(x._pair.data if x._packed is None else x._packed.values):
+        return str, (stable_hash(x),)
     _leaf_only(x, "pickle")
     if x._packed is not None:
         p = x._packed

@@ -36,7 +36,6 @@ ORACLES = {
     **{f"{name}{variant}": moments(name) for name in ("var", "std") for variant in ("", ".unbiased")},
     **{f"{name}_mean{variant}": moments(name, "mean") for name in ("var", "std") for variant in ("", ".unbiased")},
 }
+SAMPLED = torch.__version__ >= "2.13"  # whose database has such samples
 EMPTY = "too few valid entries are masked, where the plain op gives NaN (the exception in L6)"
-XFAIL = {
-    (name, "identity"): EMPTY for name in ("var.unbiased", "std.unbiased", "var_mean.unbiased", "std_mean.unbiased")
-}
+XFAIL = {(f"{name}.unbiased", "identity"): EMPTY for name in ("var", "std", "var_mean", "std_mean") if SAMPLED}

@@ -40,3 +40,5 @@ ORACLES = {
     "quantile": quantile_with(torch.quantile),
     "nanquantile": quantile_with(torch.nanquantile),
 }
+if torch.__version__ < "2.13":
+    XFAIL = {(name, "compiled"): "torch's own quantile compares values" for name in ("quantile", "nanquantile")}
