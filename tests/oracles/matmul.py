@@ -193,7 +193,3 @@ ORACLES = {
     "addbmm": _affine("bnk,bkm->nm"),
     "baddbmm": _affine("bnk,bkm->bnm"),
 }
-
-XFAIL = {
-    ("addr", "gradient"): "a sample of the database holds NaN as data (beta = 0): no numerical gradient",
-}
