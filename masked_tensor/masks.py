@@ -228,7 +228,7 @@ def exactly(device: torch.device) -> AbstractContextManager[Any]:
     """For mask arithmetic: no autocast, or a count of 1001 would be rounded to 1000."""
     kind = device.type
     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
-        return torch.autocast(device.type, enabled=False)
+        return torch.autocast(kind, enabled=False)
     return nullcontext()
 
 

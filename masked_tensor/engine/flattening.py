@@ -96,12 +96,12 @@ def stable_hash(x: MaskedTensor) -> str:
 
 def data(x: MaskedTensor) -> Tensor:
     """The data, which is lent to whoever asks from outside."""
-    p, family = x._packed, x._family
+    p = x._packed
     if p is not None and type(p.values) is Tensor:
         return parts(x)[0]
     if cells.asked_from_outside():
         lend(x)
-    elif p is None and (family is None or not family.noted):
+    elif p is None:
         cells.leave_note(x)
     return x._pair.data
 
@@ -119,8 +119,7 @@ def as_bytes(x: MaskedTensor) -> Tensor:
     p, known = x._packed, x._view
     if p is not None and type(p.values) is Tensor:
         return parts(x)[1]
-    family = x._family
-    mask = (x._pair if family is None or family.version == x._seen else pair_of(x)).mask
+    mask = pair_of(x).mask
     if known is None or known[0] is not mask:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
             with without_modes():

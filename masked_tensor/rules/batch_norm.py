@@ -40,12 +40,12 @@ def batch_norm(
     cudnn_enabled: bool = True,
 ) -> Pair:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` per channel (dimension 1)."""
-    x = pair.of(x)
+    x, parameters = pair.of(x), (weight, bias, running_mean, running_var)
     if x.data.dim() < 2:  # empty, or torch's own error
-        parameters: Any = (p.data if type(p) is Pair else p for p in (weight, bias, running_mean, running_var))
+        plain: Any = (p.data if type(p) is Pair else p for p in parameters)
         op: Any = torch.batch_norm
-        return Pair(op(x.data, *parameters, training, momentum, eps, False), x.mask)
-    return _normed(x, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+        return Pair(op(x.data, *plain, training, momentum, eps, False), x.mask)
+    return _normed(x, *parameters, training=training, momentum=momentum, eps=eps)[0]
 
 
 def native_batch_norm(
@@ -60,7 +60,8 @@ def native_batch_norm(
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the batch's mean and reciprocal standard deviation (empty in evaluation)."""
     x = pair.of(x)
-    result, s = _normed(x, weight, bias, running_mean, running_var, training, momentum, eps)
+    parameters = (weight, bias, running_mean, running_var)
+    result, s = _normed(x, *parameters, training=training, momentum=momentum, eps=eps)
     if s is None:
         nothing = pair.plain(x.data.new_empty(0))
         return result, nothing, nothing
@@ -70,16 +71,10 @@ def native_batch_norm(
 
 
 def _normed(
-    x: Pair,
-    weight: Parameter,
-    bias: Parameter,
-    running_mean: Parameter,
-    running_var: Parameter,
-    training: bool,
-    momentum: float,
-    eps: float,
+    x: Pair, *parameters: Parameter, training: bool, momentum: float, eps: float
 ) -> tuple[Pair, Statistics | None]:
     """The result, and in training the statistics of the channels."""
+    weight, bias, running_mean, running_var = parameters
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not training:
         return _evaluated(x, weight, bias, running_mean, running_var, eps), None
@@ -144,9 +139,7 @@ def _expect_channels(x: Pair, **parameters: Parameter) -> None:
     channels = x.data.shape[1:2]
     for name, parameter in parameters.items():
         if parameter is not None:
-            data = parameter.data if type(parameter) is Pair else parameter
-            if data.shape != channels:
-                expect_shape(name, data, channels)
+            expect_shape(name, parameter.data if type(parameter) is Pair else parameter, channels)
 
 
 def _channels(x: Pair) -> tuple[int, ...]:

@@ -39,13 +39,17 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
     if tracked(x.data) and not transforming():
         data = _Extreme.apply(x.data, x.mask, dims, keepdim, which)
     else:
-        data = greatest(x, dims, keepdim, which)
+        data = _ordinary(x, dims, keepdim, which)
     return Pair(data, masks.any(x.mask, dims, keepdim))
 
 
 def greatest(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
     found = built.reduce(f"a{which}", x, dims, keepdim)
-    return found[0] if found is not None else reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
+    return found[0] if found is not None else _ordinary(x, dims, keepdim, which)
+
+
+def _ordinary(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
+    return reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
 
 
 class _Extreme(torch.autograd.Function):

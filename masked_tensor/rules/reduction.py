@@ -58,18 +58,21 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
     found = built.reduce("sum", x, dims, keepdim, dtype)
     if found is not None:
         return Pair(found[0], found[1] > 0, Payload.ZERO)
-    data = total(x, dims, keepdim, dtype)
+    data = _added(x, dims, keepdim, dtype)
     return Pair(data, masks.reduced(x.mask, dim, keepdim), sum_payload(x, dims))
 
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
+    found = built.reduce("sum", x, dims, keepdim, dtype)
+    return found[0] if found is not None else _added(x, dims, keepdim, dtype)
+
+
+def _added(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None) -> Tensor:
+    """The same where no built kernel serves."""
     if x.data.numel() >= settings.LARGE and tracked(x.data) and not transforming():
         result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
         return result
-    found = built.reduce("sum", x, dims, keepdim, dtype)
-    if found is not None:
-        return found[0]
     if type(x.data) is not Tensor:  # traced: the loop that looks for valid entries reads the data as well, in one
         x = Pair(x.data, x.mask)
     kernel = torch.sum if dtype is None else partial(torch.sum, dtype=dtype)
@@ -120,7 +123,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.reduced(x.mask, dims, keepdim), x.payload)
     wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
     found = built.reduce("sum", x, dims, keepdim, wide)
-    result, count = found or (total(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim))
+    result, count = found or (_added(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim))
     return Pair((result / count.clamp(min=1)).to(kind), count > 0, Payload.ZERO)
 
 

@@ -78,9 +78,9 @@ def pieces(x: Pair, walk: int, fill: float) -> Iterator[tuple[Tensor, Tensor, in
         data, mask = x.data.narrow(walk, start, length), x.mask.narrow(walk, start, length)
         if buffer is None:
             buffer = torch.empty_like(data)
-            spare = torch.empty(data.numel() if fill else 0, dtype=BITS[data.dtype.itemsize])
+            spare = torch.empty(data.numel(), dtype=BITS[data.dtype.itemsize]) if fill else None
         out = buffer.narrow(walk, 0, length)
-        fill_into(out, data, mask, fill, spare if fill else None)
+        fill_into(out, data, mask, fill, spare)
         yield out, mask, start
 
 

@@ -164,11 +164,9 @@ def _by_element(
             biases.add_(g.sum_to_size(biases.shape))
         q = (q if w is None else q.mul_(w)).sum(dims, True)
         p = g if w is None else torch.mul(g, w, out=wide)
-        e = (
-            (p.sum(dims, True) * share if e is None else torch.addcmul(e, p.sum(dims, True), share))
-            if centred
-            else None
-        )
+        if centred:
+            s = p.sum(dims, True)
+            e = s * share if e is None else torch.addcmul(e, s, share)
         torch.mul(p, r, out=wide).addcmul_(h, (q if f is None else q + f) * share)
         keep(wide if e is None else wide.add_(e), out)
     return back, *totals

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..compat import real, tracked, transforming
+from ..compat import tracked, transforming
 from ..fill import BITS, bitwise, fill_outside
 from ..select import cleared, select
 
@@ -70,7 +70,7 @@ class _MaxPool(torch.autograd.Function):
                 grad = spread(grad, wins[len(wins) - k + 1 :], dim, ctx.shape[dim])
                 del wins[len(wins) - k + 1 :]
         if mask is not None:  # a lowest value that is valid loses its tie to a hole before it
-            grad = cleared(grad, mask) if real(grad) and not tracked(grad) else select(grad, mask, 0)
+            grad = select(grad, mask, 0) if tracked(grad) else cleared(grad, mask)
         return grad, None, None
 
 
