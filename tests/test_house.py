@@ -245,12 +245,12 @@ def test_few_lines_are_kept_from_mypy_and_each_says_why() -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
-    """240 lines a file, 35 a function without its docstring: at the limit, look for the second idea."""
-    assert len(path.read_text().splitlines()) <= 240
+    """300 lines a file, 45 a function without its docstring: at the limit, look for the second idea."""
+    assert len(path.read_text().splitlines()) <= 300
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.FunctionDef):
             body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-            assert node.end_lineno - node.lineno - (body[0].lineno - node.body[0].lineno) < 35, node.name
+            assert node.end_lineno - node.lineno - (body[0].lineno - node.body[0].lineno) < 45, node.name
 
 
 NUMBERS = {  # of no size that was measured
