@@ -1,5 +1,6 @@
 """Containers of other libraries, both ways, with the real library: dtypes and nulls are exact."""
 
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -102,6 +103,46 @@ def test_what_nobody_takes_is_released() -> None:
     column = pa.array(x)
     del column
     assert (len(abi._OWNED), len(abi._LENT)) == before
+
+
+@pytest.mark.parametrize("kind", ["array", "stream"])
+def test_an_arrow_capsule_is_read_once(kind: str) -> None:
+    pa = pytest.importorskip("pyarrow")
+
+    class Again:
+        """Hands out the same capsules, however often it is asked."""
+
+    def once(held: Any, taken_by: Any) -> None:
+        again = Again()
+        capsules = getattr(held, f"__arrow_c_{kind}__")()
+        setattr(Again, f"__arrow_c_{kind}__", lambda self, requested_schema=None: capsules)
+        assert taken_by(again) is not None
+        with pytest.raises(ValueError, match=r"was consumed \(released\) before"):
+            mt.masked_tensor(again)
+
+    for taken_by in (mt.masked_tensor, pa.array if kind == "array" else pa.chunked_array):
+        once(pa.array([1, None]) if kind == "array" else pa.chunked_array([[1, None]]), taken_by)
+
+
+def test_hostile_arrow_columns_are_refused() -> None:
+    command = [sys.executable, "-m", "tests.helpers.hostile_arrow", "0", "1500"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+    assert "'right'" in done.stdout
+
+
+@pytest.mark.parametrize("dtype", ARROW, ids=str)
+def test_arrow_lists_and_words_of_every_dtype(dtype: torch.dtype) -> None:
+    pa = pytest.importorskip("pyarrow")
+    values = [np.float16(1) if dtype is torch.float16 else True if dtype is torch.bool else 1, None]
+    column = pa.array([values, [], values[:1]], pa.list_(getattr(pa, ARROW[dtype])()))
+    expected = [[1, None], [None, None], [1, None]]
+    assert mt.masked_tensor(column).tolist() == expected
+    assert mt.masked_tensor(pa.chunked_array([column[:1], column[1:], column[2:]])).tolist() == [*expected, [1, None]]
+    if dtype is not torch.float16:  # pyarrow does not encode it
+        words = column.values.dictionary_encode()
+        assert mt.masked_tensor(words).tolist() == [1, None, 1]
+        assert mt.masked_tensor(words).dtype is dtype
 
 
 CELLS: dict[str, Any] = {

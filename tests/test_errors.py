@@ -155,11 +155,29 @@ def test_containers() -> None:
         """the arrow stream failed: Invalid: the file ends here. Detail: Python exception: Traceback (most recent call last):""",
     )
     refused(
+        ValueError,
+        lambda: make(taken_column(pa)),
+        """the arrow column cannot be read: its schema was consumed (released) before; ask for a new one""",
+    )
+    refused(
         TypeError,
         lambda: pa.array(make(1.0)),
         """a 0-d masked tensor is no arrow column; use x.reshape(1), or x.tolist() for its value""",
     )
     refused(TypeError, lambda: pa.array(make(ones(2).bfloat16())), """arrow has no type for bfloat16; use x.float()""")
+
+
+def taken_column(pa: Any) -> Any:
+    capsules = pa.array([1]).__arrow_c_array__()
+
+    class Taken:
+        """Hands out what pyarrow took already."""
+
+        def __arrow_c_array__(self, requested_schema: Any = None) -> Any:
+            return capsules
+
+    pa.array(Taken())
+    return Taken()
 
 
 def failing_stream(pa: Any) -> Any:

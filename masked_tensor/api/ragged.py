@@ -13,6 +13,7 @@ from .. import masks
 from ..pair import Pair, plain
 
 SIDES = ("right", "left")
+_SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}  # torch indexes these alone
 
 
 def check_side(side: str) -> None:
@@ -63,7 +64,9 @@ def spread(rows: Pair, lengths: Tensor, side: str = "right") -> Pair:
     mask = masks.lengths_to_mask(lengths, int(lengths.max()) if len(lengths) else 0)
     mask = mask.flip(1) if side == "left" else mask
     shape = (*mask.shape, *rows.data.shape[1:])
-    data = rows.data.new_zeros(shape).index_put((mask,), rows.data)
+    kind = rows.data.dtype
+    bits = rows.data.view(_SIGNED.get(kind, kind))
+    data = bits.new_zeros(shape).index_put((mask,), bits).view(kind)
     return Pair(data, rows.mask.new_zeros(shape).index_put((mask,), rows.mask))
 
 

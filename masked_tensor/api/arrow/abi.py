@@ -1,8 +1,11 @@
 """What the Arrow C data interface lays down in memory: three structures, and the capsules they travel in."""
 
+import contextlib
 import ctypes
 import itertools
-from ctypes import POINTER, PYFUNCTYPE, Structure, c_char_p, c_int, c_int64, c_void_p, py_object
+import os
+from collections.abc import Iterator
+from ctypes import POINTER, PYFUNCTYPE, Structure, c_char, c_char_p, c_int, c_int64, c_void_p, py_object
 from typing import Any
 
 
@@ -56,9 +59,36 @@ _get_raw = PYFUNCTYPE(c_void_p, c_void_p, c_char_p)(("PyCapsule_GetPointer", cty
 _new = PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 
 
-def opened(capsule: object, kind: type) -> Any:
-    """The structure inside a capsule, which goes on to own it."""
-    return ctypes.cast(_get(capsule, NAMES[kind]), POINTER(kind)).contents
+@contextlib.contextmanager
+def taken(capsule: object, kind: type) -> Iterator[Any]:
+    """The structure inside a capsule, released afterwards: whoever opens the capsule again finds it consumed."""
+    content: Any = ctypes.cast(_get(capsule, NAMES[kind]), POINTER(kind)).contents
+    try:
+        yield content
+    finally:
+        if content.release:
+            content.release(ctypes.pointer(content))
+
+
+def readable(address: int, size: int) -> bool:
+    """Whether there is memory of ours at an address: its first and its last byte are asked of the system.
+
+    The interface does not say how large a buffer is, so this is all that can be known of one.
+    """
+    if address <= 0 or address + size >= 2**63:
+        return False
+    if not size or os.name != "posix":
+        return True
+    source, sink = os.pipe()
+    try:
+        for place in (address, address + size - 1):
+            os.write(sink, (c_char * 1).from_address(place))  # an error, where reading it would end the process
+    except OSError:
+        return False
+    finally:
+        os.close(source)
+        os.close(sink)
+    return True
 
 
 def capsule(content: Any) -> Any:

@@ -7,6 +7,7 @@ DTYPES = {
     "l": torch.int64, "L": torch.uint64, "e": torch.float16, "f": torch.float32, "g": torch.float64,
 }  # fmt: skip
 FORMATS = {dtype: name for name, dtype in DTYPES.items()} | {torch.bool: "b"}
+INTEGERS = frozenset(name for name, dtype in DTYPES.items() if not dtype.is_floating_point)
 BITS = "b"  #: booleans, eight to a byte
 NULL = "n"  #: nothing but holes
 FIXED = "+w:"  #: lists of one length, which follows

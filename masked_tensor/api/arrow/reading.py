@@ -13,7 +13,8 @@ from ... import masks
 from ...pair import Pair
 from .. import ragged, tables
 from . import formats
-from .abi import Array, Schema, Stream, opened
+from .abi import Array, Schema, Stream, readable, taken
+from .checks import check_array, check_schema, expect
 
 
 def speaks(data: object) -> bool:
@@ -24,11 +25,21 @@ def speaks(data: object) -> bool:
 def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
     """A column as a pair ``(N,)``, lists as ``(N, T)`` with holes at the end, a table as ``(N, columns)``."""
     if hasattr(data, "__arrow_c_array__"):
-        schema, array = data.__arrow_c_array__()
-        return _column(opened(schema, Schema), opened(array, Array), dtype)  # the capsules release what they hold
-    capsule = data.__arrow_c_stream__()
-    stream, schema = opened(capsule, Stream), Schema()
+        capsules = data.__arrow_c_array__()
+        with taken(capsules[0], Schema) as schema, taken(capsules[1], Array) as array:
+            check_schema(schema)
+            check_array(schema, array)
+            return _column(schema, array, dtype)
+    with taken(data.__arrow_c_stream__(), Stream) as stream:
+        return _streamed(stream, dtype)
+
+
+def _streamed(stream: Any, dtype: torch.dtype | None) -> Pair:
+    expect(stream.release, "its stream was consumed (released) before; ask for a new one")
+    expect(stream.get_schema and stream.get_next, "its stream has no functions")
+    schema = Schema()
     _check(stream, stream.get_schema(stream, schema))
+    check_schema(schema)
     try:
         pieces = list(_pieces(stream, schema, dtype))
         return ragged.joined(pieces) if pieces else _column(schema, Array(), dtype)
@@ -43,6 +54,7 @@ def _pieces(stream: Any, schema: Any, dtype: torch.dtype | None) -> Any:
         if not array.release:
             return
         try:
+            check_array(schema, array)
             yield _column(schema, array, dtype)
         finally:
             array.release(array)
@@ -50,14 +62,16 @@ def _pieces(stream: Any, schema: Any, dtype: torch.dtype | None) -> Any:
 
 def _check(stream: Any, failed: int) -> None:
     if failed:
-        reason = (stream.get_last_error(stream) or b"").decode().partition("\n")[0]
+        said = stream.get_last_error(stream) if stream.get_last_error else None
+        reason = (said or b"").decode(errors="replace").partition("\n")[0]
         raise RuntimeError(f"the arrow stream failed: {reason}")
 
 
 def _column(schema: Any, array: Any, dtype: torch.dtype | None, start: int = 0, length: int | None = None) -> Pair:
     """Entries ``start`` to ``start + length`` of a column."""
     length = array.length if length is None else length
-    name = schema.format.decode()
+    expect(start + length <= array.length, f"{start + length} entries of a child that has {array.length}")
+    name = schema.format.decode(errors="replace")
     if schema.dictionary:
         codes = _numbers(name, array, start, length)
         words = _whole(schema.dictionary.contents, array.dictionary, dtype)
@@ -90,7 +104,7 @@ def _numbers(name: str, array: Any, start: int, length: int) -> Pair:
 
 def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, start: int, length: int) -> Pair:
     columns = [_child(schema, array, i, dtype, array.offset + start, length) for i in range(schema.n_children)]
-    names = [(schema.children[i].contents.name or b"").decode() for i in range(schema.n_children)]
+    names = [(schema.children[i].contents.name or b"").decode(errors="replace") for i in range(schema.n_children)]
     return _within(mask, tables.side_by_side(names, columns))
 
 
@@ -98,8 +112,10 @@ def _lists(schema: Any, array: Any, dtype: torch.dtype | None, start: int, lengt
     kind = formats.OFFSETS[schema.format.decode()]
     offsets = _buffer(array, 1, kind, array.offset + start, length + 1 if length else 0).long()
     first, last = (int(offsets[0]), int(offsets[-1])) if length else (0, 0)
+    lengths = offsets.diff()
+    expect(first >= 0 and bool(lengths.ge(0).all()), "a list ends before it begins")
     rows = _child(schema, array, 0, dtype, first, last - first)
-    return ragged.spread(rows, offsets.diff())
+    return ragged.spread(rows, lengths)
 
 
 def _child(schema: Any, array: Any, i: int, dtype: torch.dtype | None, start: int, length: int) -> Pair:
@@ -121,14 +137,16 @@ def _within(mask: Tensor, rows: Pair) -> Pair:
 
 
 def _looked_up(codes: Pair, words: Pair) -> Pair:
-    if not len(words.data):
+    count, index = len(words.data), torch.where(codes.mask, codes.data.long(), 0)
+    known = index.ge(0) & index.lt(count)
+    expect(bool((known | ~codes.mask).all()), f"a code names no word of its dictionary, which has {count}")
+    if not count:
         return Pair(words.data.new_zeros(len(codes.data)), masks.full((len(codes.data),), codes.data.device, False))
-    index = torch.where(codes.mask, codes.data.long(), 0)
     return Pair(words.data[index], codes.mask & words.mask[index])
 
 
 def _validity(array: Any, start: int, length: int) -> Tensor:
-    if not array.n_buffers or array.null_count == 0 or not array.buffers[0]:
+    if not array.n_buffers or array.null_count == 0 or not array.buffers or not array.buffers[0]:
         return masks.full((length,), torch.device("cpu"))
     return _bits(array, 0, array.offset + start, length)
 
@@ -145,6 +163,8 @@ def _buffer(array: Any, number: int, dtype: torch.dtype, start: int, length: int
     """A copy of ``length`` elements of a buffer."""
     if not length:
         return torch.empty(0, dtype=dtype)
-    address = array.buffers[number] + start * dtype.itemsize
-    memory = (ctypes.c_char * (length * dtype.itemsize)).from_address(address)
+    expect(number < array.n_buffers and array.buffers, f"it has {array.n_buffers} buffers")
+    address, size = (array.buffers[number] or 0) + start * dtype.itemsize, length * dtype.itemsize
+    expect(array.buffers[number] and readable(address, size), f"no memory lies at entries {start} to {start + length}")
+    memory = (ctypes.c_char * size).from_address(address)
     return torch.frombuffer(memory, dtype=dtype).clone()
