@@ -1,6 +1,7 @@
 """Columns as the Arrow C data interface has them, and ways in which one can be wrong.
 
-``python -m tests.helpers.hostile_arrow SEED COUNT`` reads them.  It runs in a process of its own, since a column that is wrong ends the process of a reader that trusts it.
+``python -m tests.helpers.hostile_arrow SEED COUNT`` reads them.  It runs in a process of its own, since a
+column that is wrong ends the process of a reader that trusts it.
 """
 
 import ctypes
