@@ -90,6 +90,15 @@ def counts_holes(name: str) -> str:
     )
 
 
+def counts_made(op: str) -> MaskedSizeError:
+    """Inside of ``strict()`` a tensor that ``new_ones`` made of a masked one is counted."""
+    return MaskedSizeError(
+        f"{op} would count what new_ones() or new_full() made of a masked tensor, which is valid where that tensor is "
+        "masked, too; torch.ones_like(x) keeps the mask, x.count() counts what is valid, and a masked index skips an "
+        "entry"
+    )
+
+
 def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
     """``op``: the operator's full name; ``masked``: which arguments were masked."""
     where = ", ".join(masked) or "an argument"

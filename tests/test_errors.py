@@ -167,6 +167,16 @@ def test_containers() -> None:
     refused(TypeError, lambda: pa.array(make(ones(2).bfloat16())), """arrow has no type for bfloat16; use x.float()""")
 
 
+def test_counts_of_what_new_ones_made() -> None:
+    x = mt.masked_tensor([[1.0], [None]])
+    with mt.strict():
+        refused(
+            mt.MaskedSizeError,
+            lambda: x.new_ones(2).sum(),
+            """sum would count what new_ones() or new_full() made of a masked tensor, which is valid where that tensor is masked, too; torch.ones_like(x) keeps the mask, x.count() counts what is valid, and a masked index skips an entry""",
+        )
+
+
 def taken_column(pa: Any) -> Any:
     capsules = pa.array([1]).__arrow_c_array__()
 

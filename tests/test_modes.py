@@ -2,12 +2,14 @@
 
 import io
 import warnings
+from typing import Any
 
 import pytest
 import torch
 
 import masked_tensor as mt
 from masked_tensor import MaskMismatchError, mask_mismatch
+from masked_tensor.shared import made as of_strict
 
 X = mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True])
 Y = mt.masked_tensor([1.0, 2.0, 3.0], [True, True, True])
@@ -96,6 +98,92 @@ def test_strict_makes_every_convenience_an_error(name: str) -> None:
     with mt.strict(), pytest.raises(error):
         convenience()
     convenience()
+
+
+HALF = mt.masked_tensor([[2.0, None], [4.0, None], [None, None]])
+ALL = mt.masked_tensor(torch.ones(3, 2))
+MADE = {
+    "new_ones": lambda x: x.new_ones(len(x)),
+    "new_full": lambda x: x.new_full((len(x),), 1.0),
+    "int64": lambda x: x.new_ones(len(x), dtype=torch.int64),
+    "converted": lambda x: x.new_ones(len(x)).double(),
+    "doubled": lambda x: 2 * x.new_ones(len(x)),
+    "moved": lambda x: x.new_ones(len(x)).unsqueeze(1).expand(3, 2).t()[0],
+    "detached": lambda x: x.new_ones(len(x)).requires_grad_().clone().detach(),
+    "of its size": lambda x: x.new_ones(x.shape)[:, 0],
+    "of bfloat16": lambda x: x.bfloat16().new_ones(len(x)),
+    "packed": lambda x: mt.from_lengths(torch.ones(3, 2), [2, 2, 1 if x is HALF else 2]).packed().new_ones(3, 2)[:, 0],
+}
+AT = torch.tensor([0, 0, 1])
+COUNTED = {
+    "sum": lambda n: n.sum(),
+    "sum along": lambda n: n.sum(0, keepdim=True),
+    "mean times size": lambda n: n.reshape(3, 1).sum((0, 1)),
+    "count_nonzero": torch.count_nonzero,
+    "cumsum": lambda n: n.cumsum(0),
+    "scatter_add": lambda n: torch.zeros(2, dtype=n.dtype).scatter_add(0, AT, n),
+    "scatter_add_": lambda n: n.new_zeros(2).scatter_add_(0, AT, n),
+    "scatter_reduce": lambda n: n.new_zeros(2).scatter_reduce(0, AT, n, "sum"),
+    "scatter(add)": lambda n: n.new_zeros(2).scatter(0, AT, n, reduce="add"),
+    "index_add": lambda n: n.new_zeros(2).index_add(0, AT, n),
+    "index_put": lambda n: n.new_zeros(2).index_put((AT,), n, accumulate=True),
+    "segment_reduce": lambda n: torch.segment_reduce(n.double(), "sum", lengths=torch.tensor([2, 1])),
+    "div": lambda n: torch.ones(3, dtype=n.dtype) / n,
+    "div masked": lambda n: mt.masked_tensor(torch.ones(3, dtype=n.dtype)) / n,
+}
+HONEST = {
+    "a target": lambda x: x.new_ones(3).scatter_add_(0, AT, torch.ones_like(x[:, 0])),
+    "a target that is filled": lambda x: x.new_full((3,), -1.0).scatter_(0, AT, x[:, 0]),
+    "compared": lambda x: x.new_ones(3) > 0,
+    "the largest": lambda x: x.new_ones(3).amax(),
+    "a mean": lambda x: x.new_ones(3).mean(),
+    "joined": lambda x: torch.cat([x, x.new_ones(3, 2)]),
+    "of another size": lambda x: x.new_ones(5).sum(),
+    "a number": lambda x: x[:, 0].mean() / x.new_ones(()),
+    "of zeros": lambda x: x.new_zeros(3).sum(),
+    "with its mask": lambda x: torch.ones_like(x).sum(),
+    "at masked places": lambda x: x.new_zeros(2).scatter_add_(
+        0, mt.masked_tensor(AT, x.get_mask()[:, 0]), x.new_ones(3)
+    ),
+}
+
+
+@pytest.mark.parametrize("counted", COUNTED)
+@pytest.mark.parametrize("made", MADE)
+def test_strict_does_not_count_what_new_ones_made(made: str, counted: str) -> None:
+    def count(x: Any) -> Any:
+        return COUNTED[counted](MADE[made](x))
+
+    plainly = mt.get_data(count(HALF))
+    with mt.strict():
+        with pytest.raises(mt.MaskedSizeError, match=r"new_ones\(\) or new_full\(\)"):
+            count(HALF)
+        assert torch.equal(mt.get_data(count(ALL)), plainly)
+        with pytest.raises(mt.MaskedSizeError):
+            count(HALF)
+    assert torch.equal(mt.get_data(count(HALF)), plainly)
+
+
+@pytest.mark.parametrize("honest", HONEST)
+def test_strict_lets_what_new_ones_made_be_used(honest: str) -> None:
+    expected = HONEST[honest](HALF)
+    with mt.strict():
+        torch.testing.assert_close(HONEST[honest](HALF), expected)
+
+
+def test_nothing_is_kept_of_what_new_ones_made() -> None:
+    before = set(of_strict.KNOWN)  # what the tracebacks of other tests hold
+    HALF.new_ones(3)
+    assert before == of_strict.KNOWN
+    with mt.strict():
+        kept = HALF.new_ones(3)
+        for _ in range(5):
+            HALF.new_ones(3)
+        assert len([known for known in of_strict.KNOWN - before if not known.expired()]) == 1
+    assert kept.sum() == 3
+    del kept
+    ALL.sum()
+    assert before >= of_strict.KNOWN
 
 
 def test_strict_lets_honest_code_pass() -> None:

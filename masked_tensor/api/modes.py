@@ -146,7 +146,9 @@ def strict() -> Choice:
       hand-written recurrence raises at the first step that has other holes than its state, and a recurrent cell
       where a hole would leave the state as it is;
     - a masked number written into a plain tensor (``total += loss``) raises MaskedWriteError, valid or not;
-    - ``numel()`` raises MaskedSizeError: it counts the holes.
+    - ``numel()`` raises MaskedSizeError: it counts the holes;
+    - so does a sum, a scattered sum at plain indices or a division by what ``x.new_ones(n)`` or ``x.new_full`` made
+      of a tensor that has masked entries, along dimensions of ``x``: it is valid everywhere, and counts them, too.
 
     The masks' values are compared, which waits for the device and does not work in compiled code.
 

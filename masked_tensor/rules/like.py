@@ -13,6 +13,8 @@ from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..rows.lifts import as_shapes, bare, kept, room
+from ..settings import DEFAULT, MEANING
+from ..shared import made
 from ..sparse.lifts import as_it_is, on_values, strided
 
 
@@ -50,6 +52,14 @@ def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     return pair.plain(op(x.data, *args, **kwargs))
 
 
+def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """``new_ones`` and ``new_full``: the same; inside of ``strict()`` they are not to be counted."""
+    result = new(op, x, *args, **kwargs)
+    if MEANING.get() is not DEFAULT:
+        made.remember(x, result)
+    return result
+
+
 def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int], **kwargs: Any) -> Pair:
     """Autograd's way to make room for a copied gradient: of the own size it keeps the mask, else valid everywhere."""
     data = op(x.data, size, stride, **kwargs)
@@ -69,7 +79,8 @@ ROWS = [
     *rows("rand_like randn_like randint_like", like, generic=True, sparse=on_values, rows=kept),
     Op("empty_like", empty_like, generic=True, sparse=on_values, rows=kept),
     Op("zeros_like", zeros_like, generic=True, binding=True, sparse=on_values, rows=kept),
-    *rows("new_empty new_zeros new_ones new_full", new, generic=True, sparse=strided, rows=bare),
+    *rows("new_empty new_zeros", new, generic=True, sparse=strided, rows=bare),
+    *rows("new_ones new_full", new_counts, generic=True, sparse=strided, rows=bare),
     Op("new_empty_strided", new_empty_strided, generic=True, rows=room),
     Op("is_same_size", is_same_size, sparse=as_it_is, rows=as_shapes),
 ]

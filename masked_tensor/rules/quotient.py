@@ -19,6 +19,7 @@ from ..op import Op, rows
 from ..pair import Pair
 from ..rows.lifts import elementwise as as_values
 from ..select import select
+from ..shared import made
 from ..sparse.lifts import on_values
 from .pointwise import NUMBERS, elementwise, fractional, joined, plainly
 
@@ -34,6 +35,8 @@ by_any = elementwise(scales=True, keeps_zero=finite_divisor)
 
 def quotient(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
     """True division."""
+    if made.KNOWN:
+        made.refuse("div", other)
     if isinstance(other, Tensor) and other.dim() <= 1:  # of one dimension a number of each entry of a vmap
         refuse_mean_of_all_weights()
     return by_any(op, x, other, **keywords)

@@ -19,7 +19,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
-from ..shared import built, chunks
+from ..shared import built, chunks, made
 from ..sparse import forms
 from ..sparse.lifts import instead
 
@@ -52,6 +52,8 @@ def reduce(
 
 def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Sum of the valid entries; 0 where nothing is valid."""
+    if made.KNOWN:
+        made.refuse("sum", x)
     if dim is None and not keepdim and masks.few(x.mask):
         return Pair(torch.sum(zeroed(x, inside=True), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
@@ -200,6 +202,8 @@ def _nothing(dim: Dim, data: Tensor) -> bool:
 
 def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
     """The number of valid entries that are not 0."""
+    if made.KNOWN:
+        made.refuse("count_nonzero", x)
     return Pair(masks.count(masks.both(nonzero(x.data), x.mask), dim), masks.reduced(x.mask, dim))
 
 

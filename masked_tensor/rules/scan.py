@@ -9,6 +9,7 @@ from ..op import Op
 from ..pair import Pair
 from ..rows import runs as packed
 from ..select import filled
+from ..shared import made
 from ..shared.identity import identity
 from ..sparse.lifts import scan, scan_extreme
 
@@ -17,6 +18,8 @@ def accumulate(
     x: Pair, dim: int, *, scan: Callable[..., Tensor], identity: float, dtype: torch.dtype | None = None
 ) -> Pair:
     """cumsum, cumprod: integers promote as in the plain op."""
+    if made.KNOWN:
+        made.refuse(scan.__name__, x)
     return Pair(scan(filled(x, identity), dim, dtype=dtype), x.mask)
 
 

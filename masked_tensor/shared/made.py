@@ -1,0 +1,55 @@
+"""Inside of ``strict()``: what ``x.new_ones(n)`` and ``x.new_full`` made of a masked tensor is not to be counted.
+
+It is valid everywhere, also where ``x`` is masked, so a number of entries that is made of it is too large.  Such a
+tensor is known by the memory of its mask, which views, conversions and products with numbers share with it.  A rule
+that counts asks :data:`KNOWN` first, which is empty while nobody uses ``strict()``.
+"""
+
+from collections.abc import Sequence
+
+from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
+
+from .. import errors, masks
+from ..pair import Pair
+from ..settings import current
+
+KNOWN: set[StorageWeakRef] = set()  #: the memory of their masks, weakly
+
+
+def remember(x: Pair, made: Pair) -> None:
+    """``made`` came of ``x``, which has masked entries along the dimensions that they share."""
+    if (
+        not current().strict
+        or type(x.mask) is not Tensor
+        or x.mask.is_meta
+        or not _along(made.data.shape, x.mask.shape)
+    ):
+        return
+    if bool(masks.compact(x.mask).all()):  # reads the mask, as all of strict() does
+        return
+    _forget()
+    KNOWN.add(_memory(made))
+
+
+def refuse(op: str, value: object) -> None:
+    """Raises if ``op`` would count such a tensor."""
+    if not current().strict:
+        _forget()
+    elif type(value) is Pair and type(value.mask) is Tensor and _memory(value) in KNOWN:
+        raise errors.counts_made(op)
+
+
+def _memory(x: Pair) -> StorageWeakRef:
+    return StorageWeakRef(x.mask.untyped_storage())
+
+
+def _forget() -> None:
+    """What is gone is known no longer."""
+    KNOWN.difference_update([known for known in KNOWN if known.expired()])
+
+
+def _along(made: Sequence[int], size: Sequence[int]) -> bool:
+    """Whether the dimensions of ``made`` are dimensions of ``size``, in this order."""
+    rest = iter(size)
+    return len(made) > 0 and all(n in rest for n in made)
