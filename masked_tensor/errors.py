@@ -137,7 +137,8 @@ def plain_target(op: str) -> MaskedWriteError:
     """A masked operand of an in-place or ``out=`` call whose target is a plain tensor."""
     return MaskedWriteError(
         f"{op} would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) "
-        "instead, or make the target a masked tensor first (as_masked_tensor(target))"
+        "instead, or make the target a masked tensor first (as_masked_tensor(target)); code of others that makes its "
+        "own target (a cache, the outputs of a beam search) is called inside masked_factories()"
     )
 
 

@@ -494,7 +494,7 @@ def test_masked_into_plain() -> None:
     refused(
         mt.MaskedWriteError,
         lambda: target.add_(x),
-        """aten::add_.Tensor would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) instead, or make the target a masked tensor first (as_masked_tensor(target))""",
+        """aten::add_.Tensor would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) instead, or make the target a masked tensor first (as_masked_tensor(target)); code of others that makes its own target (a cache, the outputs of a beam search) is called inside masked_factories()""",
     )
     for write in (lambda: target.add_(x), lambda: target.copy_(x), lambda: torch.add(x, 1, out=target)):
         assert "would write a masked tensor into a plain tensor, which cannot hold the mask" in message(

@@ -141,6 +141,52 @@ def test_masked_factories(make) -> None:
     assert pair_of(made).mask.all()
 
 
+WRITES = {
+    "+=": lambda t, m: t.__iadd__(m),
+    "*=": lambda t, m: t.__imul__(m),
+    "add_": lambda t, m: t.add_(m, alpha=2),
+    "copy_": lambda t, m: t.copy_(m),
+    "setitem": lambda t, m: t.__setitem__(slice(None), m),
+    "setitem, a part": lambda t, m: t.__setitem__(0, m[1]),
+    "setitem, by a mask": lambda t, m: t.__setitem__(torch.tensor([True, False]), m[:1]),
+    "index_copy_": lambda t, m: t.index_copy_(0, torch.tensor([1, 0]), m),
+    "scatter_": lambda t, m: t.scatter_(0, torch.zeros(2, 3, dtype=torch.int64), m),
+    "index_add_": lambda t, m: t.index_add_(dim=0, index=torch.tensor([1, 0]), source=m),
+    "out=": lambda t, m: torch.mul(m, 2, out=t),
+    "addmm_": lambda t, m: t.addmm_(m[:, :2], m),
+    "lists": lambda t, m: torch.cat([m[:1], m[1:]], out=t),
+}
+EVERYWHERE = {
+    "made": lambda: torch.full((2, 3), 3.0),
+    "computed": lambda: torch.zeros(2, 3) + 3.0,
+    "chosen": lambda: torch.where(torch.zeros(2, 3) > 1, torch.zeros(2, 3), torch.full_like(torch.ones(2, 3), 3.0)),
+    "given": lambda: mt.masked_tensor(torch.full((2, 3), 3.0), torch.ones(2, 3, dtype=torch.bool)),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("everywhere", EVERYWHERE)
+def test_masked_factories_let_valid_tensors_be_written_into_plain_ones(everywhere: str, write: str) -> None:
+    def start() -> torch.Tensor:
+        return torch.arange(6.0).reshape(2, 3)
+
+    target, expected, kept = start(), start(), start()
+    WRITES[write](expected, torch.full((2, 3), 3.0))
+    with mt.masked_factories():
+        valid = EVERYWHERE[everywhere]()
+        assert type(valid) is mt.MaskedTensor
+        WRITES[write](target, valid)
+        padded = mt.masked_tensor(torch.full((2, 3), 3.0), torch.tensor([[True], [True]]) & (torch.arange(3) < 2))
+        with pytest.raises(mt.MaskedWriteError):
+            WRITES[write](kept, padded)
+        with mt.strict(), pytest.raises(mt.MaskedWriteError):
+            WRITES[write](kept, valid)
+    with pytest.raises(mt.MaskedWriteError):
+        WRITES[write](kept, valid)
+    assert torch.equal(target, expected)
+    assert torch.equal(kept, start())
+
+
 def test_masked_factories_leave_the_rest_alone() -> None:
     x = example()
     with mt.masked_factories():

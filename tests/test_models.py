@@ -178,7 +178,12 @@ WAYS = {
     "sampling": {"do_sample": True, "top_k": 20, "temperature": 0.8},
     "static cache": {"do_sample": False, "cache_implementation": "static"},
     "without a cache": {"do_sample": False, "use_cache": False},
+    "beams": {"do_sample": False, "num_beams": 3},
+    "beams, several results": {"do_sample": False, "num_beams": 3, "num_return_sequences": 2},
+    "beams, sampling": {"do_sample": True, "num_beams": 2, "top_k": 20},
+    "beams, static cache": {"do_sample": False, "num_beams": 3, "cache_implementation": "static"},
 }
+MAKES_ROOM = ("static", "beams")  # for keys by torch.zeros, for what beams gave by torch.full
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -194,7 +199,7 @@ def test_generation(name: str, told: bool, way: str) -> None:
     expected = model.generate(ids, attention_mask=mask.long(), **options)
     torch.manual_seed(0)
     prompt = mt.as_masked_tensor(torch.where(mask, ids, -100), mask)
-    with mt.masked_factories() if way == "static cache" else nullcontext():  # its room for keys is made by torch.zeros
+    with mt.masked_factories() if way.startswith(MAKES_ROOM) else nullcontext():
         out = model.generate(prompt, **({"attention_mask": mask.long()} if told else {}), **options)
     whole = out.sequences
     assert torch.equal(
@@ -202,6 +207,60 @@ def test_generation(name: str, told: bool, way: str) -> None:
     )
     for ours, theirs in zip(out.scores, expected.scores, strict=True):
         torch.testing.assert_close(ours.filled(torch.nan) if mt.is_masked_tensor(ours) else ours, theirs)
+
+
+@pytest.mark.parametrize("way", ["static cache", "beams"])
+def test_generation_names_the_context_that_it_needs(way: str) -> None:
+    model = text.build("gpt2", "default", head=transformers.GPT2LMHeadModel)
+    ids, mask = prompts()
+    with pytest.raises(mt.MaskedWriteError, match=r"is called inside masked_factories\(\)"):
+        model.generate(mt.as_masked_tensor(ids, mask), max_new_tokens=2, pad_token_id=0, **WAYS[way])
+
+
+SEQUENCES = {"d_model": 16, "vocab_size": 99, "pad_token_id": 0, "eos_token_id": 2}
+TRANSLATORS = {
+    "t5": lambda: transformers.T5ForConditionalGeneration(
+        transformers.T5Config(**SEQUENCES, d_kv=8, d_ff=32, num_layers=2, num_heads=2, decoder_start_token_id=0)
+    ),
+    "bart": lambda: transformers.BartForConditionalGeneration(
+        transformers.BartConfig(
+            **SEQUENCES, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2, decoder_attention_heads=2,
+            encoder_ffn_dim=32, decoder_ffn_dim=32, max_position_embeddings=64, decoder_start_token_id=1,
+            bos_token_id=1, forced_eos_token_id=None,
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["greedy", "beams", "static cache", "beams, static cache"])
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_generation_from_an_encoder(name: str, way: str) -> None:
+    """Inside of masked_factories(), where all of an encoder's own room is masked too: each row alone."""
+    torch.manual_seed(0)
+    model = TRANSLATORS[name]().eval()
+    rows = rows_of_ids(99, lengths=(7, 4, 5))
+    ids = mt.pad_sequence([row[0] for row in rows])
+    options = {"max_new_tokens": 6, **WAYS[way]}
+    with mt.masked_factories():
+        out = model.generate(ids, attention_mask=ids.get_mask().long(), **options)
+    for got, row in zip(mt.filled(out, 0) if mt.is_masked_tensor(out) else out, rows, strict=True):
+        alone = model.generate(row, **options)[0]
+        assert torch.equal(got[: len(alone)], alone)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_mamba_generates_from_plain_prompts(beams: int) -> None:
+    """Its recurrence is written by hand and stays masked after padding; its own attention mask starts it anew."""
+    model = text.build("mamba", "default", head=transformers.MambaForCausalLM)
+    ids, mask = prompts()
+    prompt = mt.as_masked_tensor(torch.where(mask, ids, -100), mask)
+    options = {"max_new_tokens": 4, "pad_token_id": 0, "eos_token_id": None, "num_beams": beams}
+    out = model.generate(prompt.filled(0), attention_mask=prompt.get_mask().long(), **options)
+    for got, row in zip(out, rows_of_ids(99, lengths=(7, 4, 5)), strict=True):
+        assert torch.equal(got[7:], model.generate(row, **options)[0, row.shape[1] :])
+    with mt.masked_factories():
+        kept = model.generate(prompt, attention_mask=mask.long(), **options)
+    assert (kept.filled(-1)[1:, 7:] == -1).all()  # masked; what beams never wrote is -1
 
 
 @pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")

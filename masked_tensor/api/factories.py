@@ -9,7 +9,12 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from ..engine.tensor import MaskedTensor
+from .. import masks
+from ..compat import tree_leaves, tree_map
+from ..engine.tensor import MaskedTensor, pair_of
+from ..errors import MaskedWriteError
+from ..settings import current
+from .convert import filled
 from .create import as_masked_tensor
 
 _NAMES = "empty zeros ones full"
@@ -29,7 +34,8 @@ def masked_factories() -> Iterator[None]:
     mask, and raises.  The sisters: ``torch.empty``, ``zeros``, ``ones``, ``full``, ``empty_strided``, their ``_like``
     forms and the ``new_`` methods of *plain* tensors (those of masked tensors need no context).  With ``out=`` nothing
     changes.  What torch makes inside its own functions is not concerned; a module's parameters are, so build models
-    outside.
+    outside.  A masked tensor that is valid everywhere may be written into a plain tensor here, as a number may
+    everywhere; the mask is read for it.
 
     Example::
 
@@ -52,12 +58,26 @@ class _Factories(TorchFunctionMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         if func not in _FACTORIES or kwargs.get("out") is not None or _ours():
-            return func(*args, **kwargs)
+            try:
+                return func(*args, **kwargs)
+            except MaskedWriteError:  # nothing was written
+                bare = tree_map(_without_mask, (args, kwargs))
+                if current().strict or any(type(x) is MaskedTensor for x in tree_leaves(bare)):
+                    raise
+                return func(*bare[0], **bare[1])
         requires_grad = kwargs.pop("requires_grad", False)
         made = func(*args, **kwargs)
         if type(made) is MaskedTensor or made.layout is not torch.strided:
             return made.requires_grad_(requires_grad)
         return as_masked_tensor(made, True).requires_grad_(requires_grad)
+
+
+def _without_mask(x: Any) -> Any:
+    """The data of a masked tensor that is valid everywhere; else ``x`` itself."""
+    if type(x) is not MaskedTensor or x._packed is not None:
+        return x
+    mask = masks.compact(pair_of(x).mask)
+    return filled(x) if type(mask) is torch.Tensor and not mask.is_meta and bool(mask.all()) else x
 
 
 def _ours() -> bool:
