@@ -111,6 +111,7 @@ MADE = {
     "moved": lambda x: x.new_ones(len(x)).unsqueeze(1).expand(3, 2).t()[0],
     "detached": lambda x: x.new_ones(len(x)).requires_grad_().clone().detach(),
     "of its size": lambda x: x.new_ones(x.shape)[:, 0],
+    "a column": lambda x: x.new_ones(len(x), 1)[:, 0],
     "of bfloat16": lambda x: x.bfloat16().new_ones(len(x)),
     "packed": lambda x: mt.from_lengths(torch.ones(3, 2), [2, 2, 1 if x is HALF else 2]).packed().new_ones(3, 2)[:, 0],
 }
@@ -120,6 +121,7 @@ COUNTED = {
     "sum along": lambda n: n.sum(0, keepdim=True),
     "mean times size": lambda n: n.reshape(3, 1).sum((0, 1)),
     "count_nonzero": torch.count_nonzero,
+    "count": lambda n: mt.masked_tensor(n.count()),
     "cumsum": lambda n: n.cumsum(0),
     "scatter_add": lambda n: torch.zeros(2, dtype=n.dtype).scatter_add(0, AT, n),
     "scatter_add_": lambda n: n.new_zeros(2).scatter_add_(0, AT, n),

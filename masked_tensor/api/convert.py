@@ -17,6 +17,7 @@ from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor, equip, lend, pair_of
 from ..pair import Pair
 from ..rows import order as orders
+from ..shared import made
 
 try:
     import numpy
@@ -139,7 +140,10 @@ def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("count", x)
-    mask = pair_of(x).mask
+    pair = pair_of(x)
+    if made.KNOWN:
+        made.refuse("count", pair)
+    mask = pair.mask
     if layouts.is_sparse(mask):
         mask = layouts.values(mask) if dim is None and not keepdim else layouts.dense_mask(mask)
     return masks.count(mask, dim, keepdim)

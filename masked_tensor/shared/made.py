@@ -50,6 +50,6 @@ def _forget() -> None:
 
 
 def _along(made: Sequence[int], size: Sequence[int]) -> bool:
-    """Whether the dimensions of ``made`` are dimensions of ``size``, in this order."""
-    rest = iter(size)
-    return len(made) > 0 and all(n in rest for n in made)
+    """Whether the dimensions of ``made``, those of size 1 left out, are dimensions of ``size``, in this order."""
+    rest, wide = iter(size), [n for n in made if n != 1]
+    return bool(wide) and all(n in rest for n in wide)
