@@ -11,29 +11,50 @@ from typing import Any
 Rule = Callable[..., Any]
 
 
+Arguments = tuple[str | int, ...]  # by their names in the operator's schema, or by their places
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Takes:
+    """What a rule for packed (or sparse) tensors may be given, argument by argument; it is not asked for other calls.
+
+    An argument that is not named must be plain; if none is named ``stored`` or ``whole``, the first tensor is stored.
+    All of this holds for each tensor of an argument that is a list.
+
+    The engine compares a call with it, so that a rule need not look what its arguments are.
+    """
+
+    stored: Arguments = ()  #: must be packed (or sparse); of what it stores, entries may be masked
+    whole: Arguments = ()  #: must be packed, and nothing that it stores is masked
+    masked: Arguments = ()  #: may be masked, but must be strided
+    free: Arguments = ()  #: may be anything
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Lift:
     """Takes the rule for strided pairs and returns the one for pairs that store less.
 
-    ``name`` is what it is called, ``says`` what it does, for the documentation.  A lifted rule raises
-    :class:`NoForm` for arguments that it has no form for.
+    ``name`` is what it is called, ``says`` what it does, for the documentation.  ``takes`` declares its arguments
+    (None: any tensor may be anything); it raises :class:`NoForm` for what else it has no form for.
     """
 
     name: str
     make: Callable[[Rule], Rule]
     says: str = ""
+    takes: Takes | None = Takes()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Form:
-    """Takes a row's rule and the plain op, and returns the rule for packed tensors, which may raise :class:`NoForm`."""
+    """Takes an op's rule and the plain op, and returns the rule for packed tensors; ``takes`` as in :class:`Lift`."""
 
     name: str
     make: Callable[[Rule, Rule], Rule]
+    takes: Takes | None = Takes()
 
 
 class NoForm(Exception):
-    """A lifted rule was given arguments that it has no form for: the reason, if there is more to say than that."""
+    """A rule was given arguments that it has no form for: the reason, if there is more to say than that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -51,7 +72,8 @@ class Op:
     serve many operators.
 
     ``sparse`` is the lift that makes the rule serve pairs with sparse data; without one they are refused.
-    ``rows`` is the form of the rule for packed tensors; without one they are spread.
+    ``rows`` is the form of the rule for packed tensors, or several, each for what those before it do not serve; without
+    one they are unpacked.
     """
 
     name: str
@@ -60,13 +82,18 @@ class Op:
     generic: bool = False
     binding: bool = False
     sparse: Lift | None = None
-    rows: Form | None = None
+    rows: Form | tuple[Form, ...] = ()
     batched: bool = False  #: ``vmap`` runs it once per entry: taken apart, it would lose its meaning
     detaches: bool = False  #: the result shares memory with the argument, but no history
     copies: bool = False  #: the result is the argument in other memory: its mask is as hard as the argument's
     arrives: bool = False  #: what it is given first is written when it is waited for, though the schema does not say so
     optional: bool = False  #: not every version of torch that is supported has it
     shares: bool = False  #: the result shares memory with the argument though the schema does not say so
+
+    @property
+    def forms(self) -> tuple[Form, ...]:
+        """The forms for packed tensors, in the order in which they are asked."""
+        return self.rows if isinstance(self.rows, tuple) else (self.rows,)
 
     @property
     def law(self) -> str:

@@ -40,6 +40,13 @@ def test_any_two_dimensions_are_a_grid(dims: tuple[int, int]) -> None:
     assert_same(x.packed(dims) * 2, x * 2, "packed", exact=True)
 
 
+@pytest.mark.parametrize("lengths", [[4, 0, 2], [4, 4, 4]])
+def test_unpacked_is_other_memory(lengths: list[int]) -> None:
+    p = mt.from_lengths(torch.zeros(3, 4, 5), lengths).packed()
+    p.unpacked().add_(1)
+    assert not p.sum().item()
+
+
 def test_exits() -> None:
     x, _ = batch(5)
     p = x.packed()

@@ -65,7 +65,7 @@ def _rows(op: str) -> str:
         lines += [f"      {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
         if row.params:
             lines.append("row   " + ", ".join(f"{k}={v!r}" for k, v in row.params.items()))
-        lines.append(f"packed  {row.rows.name if row.rows else 'no form: spread first'}")
+        lines.append(f"packed  {', or '.join(f.name for f in row.forms) or 'no form: spread first'}")
         lines.append(f"sparse  {row.sparse.name if row.sparse else 'no form: x.to_dense() first'}")
     return "\n".join(lines)
 

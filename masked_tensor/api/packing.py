@@ -14,6 +14,7 @@ from ..engine.packing import entered
 from ..engine.ports import enter, leave
 from ..engine.report import Spread
 from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..pair import Pair
 from ..rows import order as orders
 from ..rows.packed import made
 from ..rows.pattern import of_lengths
@@ -109,7 +110,11 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
         raise errors.not_masked("unpacked", x)
     if x._packed is None:
         return x
-    result: MaskedTensor = leave(rows.spread(entered(x, torch.is_grad_enabled(), enter)))
+    p = entered(x, torch.is_grad_enabled(), enter)
+    padded = rows.spread(p)
+    if p.rows.full:  # this is the memory of x, into which the owner of the result may write
+        padded = Pair(padded.data.clone(), padded.mask, padded.payload)
+    result: MaskedTensor = leave(padded)
     return result
 
 

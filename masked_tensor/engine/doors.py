@@ -178,7 +178,7 @@ def hang(entry: Entry) -> None:
 
 
 def register_rule(
-    name: str, *, sparse: Lift | None = None, rows: Form | None = None, batched: bool = False, **params: Any
+    name: str, *, sparse: Lift | None = None, rows: Form | tuple[Form, ...] = (), batched: bool = False, **params: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the function is the masked meaning of operator ``name``.
 

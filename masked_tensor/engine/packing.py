@@ -20,6 +20,7 @@ from ..rows import Frame, Packed
 from ..rows.operands import matched
 from ..select import select
 from ..settings import DEFAULT, current
+from .arguments import check
 from .dispatcher import KEYS, make
 from .table import Entry
 from .tensor import MaskedTensor, hold, pair_of
@@ -78,8 +79,8 @@ def involved(values: Sequence[Any]) -> bool:
 
 
 def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
-    """What the entry's form makes of the call.  Raises NoForm where there is none."""
-    if entry.rows is None or transforming() or current() is not DEFAULT:  # forms know the default meanings only
+    """What the first of the entry's forms makes of the call that serves it.  Raises NoForm where none does."""
+    if not entry.rows or transforming() or current() is not DEFAULT:  # forms know the default meanings only
         raise NoForm
     if any(0 in v.shape for v in args if is_packed(v)):
         raise NoForm
@@ -91,7 +92,15 @@ def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording
             return type(value)([inside(v) for v in value])
         return value
 
-    return entry.rows(*[inside(a) for a in args], **{k: inside(v) for k, v in kwargs.items()})
+    given, named = [inside(a) for a in args], {k: inside(v) for k, v in kwargs.items()}
+    for form, arguments in entry.rows:
+        try:
+            if arguments:
+                check(arguments, given, named)
+            return form(*given, **named)
+        except NoForm:
+            continue
+    raise NoForm
 
 
 def entered(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:

@@ -14,9 +14,11 @@ import torch
 from ..compat import OpOverload, OpOverloadPacket, schema
 from ..op import Op
 from ..rules import FAMILIES
+from .arguments import Argument, declared
 from .dispatcher import has_kernel
 
 Kind = Literal["functional", "inplace", "out", "arriving"]
+Served = tuple[Callable[..., Any], tuple[Argument, ...]]  # a rule for another storage, and what it may be given
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -29,8 +31,8 @@ class Entry:
     rule: Callable[..., Any]  #: called with pairs, without ``out=`` arguments
     view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
-    sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
-    rows: Callable[..., Any] | None  #: the rule for packed tensors
+    sparse: Served | None  #: the rule for pairs with sparse data
+    rows: tuple[Served, ...]  #: the rules for packed tensors, each for what those before it do not serve
 
 
 ENTRIES: dict[OpOverload, Entry] = {}
@@ -77,9 +79,11 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         shares = _is_view(base or overload) or op.shares
         view = shares and (kind == "functional" or not op.detaches)  # detach_ keeps the geometry
         fits = kind == "functional" or (kind == "inplace" and not view)
-        lifted = op.sparse.make(rule) if op.sparse is not None and fits else None
-        form = op.rows.make(rule, target) if op.rows is not None and kind != "out" and target is not None else None
-        yield Entry(overload, op, kind, rule, view, _outs(overload), lifted, form)
+        lift = op.sparse if fits else None
+        lifted = lift and (lift.make(rule), declared(lift.takes, overload))
+        forms = op.forms if kind != "out" and target is not None else ()
+        packed = tuple((form.make(rule, target), declared(form.takes, overload)) for form in forms)
+        yield Entry(overload, op, kind, rule, view, _outs(overload), lifted, packed)
 
 
 def _binding(overload: OpOverload | None) -> Any:

@@ -21,7 +21,7 @@ def view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording:
         return base
     pair, live = enter_to_view(base, recording)
     rest = [enter(a, recording) for a in args[1:]]
-    if layouts.is_sparse(pair.data):
+    if layouts.involved((pair, *rest)):
         return leave(on_sparse(entry, [pair, *rest], kwargs))
     result = entry.rule(pair, *rest, **kwargs)
     if result is pair:  # nothing to do: the tensor itself, as in torch

@@ -44,6 +44,8 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     if entry.view:
         return become(target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2])
     rest = [enter(a, recording) for a in args[1:]]
+    if layouts.involved(rest):
+        raise refusal(entry.overload, rest, kwargs, "what is written into is strided")
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     if kwargs:

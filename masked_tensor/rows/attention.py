@@ -26,16 +26,14 @@ from .views import faced
 
 
 def scaled_dot_product_attention(
-    query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, is_causal: bool = False, *,
-    scale: float | None = None, enable_gqa: bool = False,
+    query: Packed, key: Packed, value: Packed, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+    is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Packed:  # fmt: skip
     """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
-    if not all(type(x) is Packed and x.inner is None for x in (query, key, value)):
-        raise NoForm  # holes within rows
     anywhere = attn_mask is None and varlen.serves(query.values, key.values, value.values)
     if not anywhere and not all(real(x.rows.index) for x in (query, key, value)):
         return _traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    if type(attn_mask) not in (type(None), Tensor, torch.nn.Parameter) or not same(key.rows, value.rows):
+    if not same(key.rows, value.rows):
         raise NoForm
     if is_causal and not same(query.rows, key.rows):
         raise NoForm  # which key comes before a query is told by places, not by ranks

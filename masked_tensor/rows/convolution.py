@@ -15,17 +15,15 @@ from .views import arranged
 
 
 def conv1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: Packed,
+    weight: Tensor,
+    bias: Tensor | None = None,
     stride: Any = 1,
     padding: Any = 0,
     dilation: Any = 1,
     groups: int = 1,
 ) -> Packed:
     """``conv1d`` of ``(B, C, T)`` that keeps the length, over prefixes."""
-    if type(x) is not Packed or x.inner is not None or not all(_plain(w) for w in (weight, bias)):
-        raise NoForm
     step, wide = _one(stride), _one(dilation)
     reach = wide * (weight.shape[-1] - 1)
     pad = reach / 2 if padding == "same" else 0 if padding == "valid" else _one(padding)
@@ -42,10 +40,6 @@ def conv1d(
     tape = y.rows.tape(gap)
     out = F.conv1d(put(y.values, tape).t()[None], weight, bias, 1, 0, wide, groups)[0].t()
     return made(take(out, y.rows.tape(gap, read=True)), y)
-
-
-def _plain(x: Any) -> bool:
-    return x is None or isinstance(x, Tensor)
 
 
 def _one(value: Any) -> int:

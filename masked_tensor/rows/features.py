@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import pair
-from ..op import Form, NoForm, Rule
+from ..op import Form, NoForm, Rule, Takes
 from ..pair import Pair
 from . import order as orders
 from .packed import Packed, canonical, made
@@ -24,8 +24,7 @@ def along(at: int = 1, default: int | None = -1) -> Form:
     """An op of one tensor along one dimension, which is argument ``at``: softmax, cumsum, glu, topk, max ..."""
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(x: Any, *args: Any, **kwargs: Any) -> Any:
-            alone(x, args, kwargs)
+        def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
             dim = kwargs["dim"] if "dim" in kwargs else args[at - 1] if len(args) >= at else default
             if not isinstance(dim, int):
                 raise NoForm
@@ -57,7 +56,6 @@ def _trailing(dims: Any, at: int = 0) -> Form:
 
     def make(rule: Rule, op: Rule) -> Rule:
         def form(*args: Any, **kwargs: Any) -> Any:
-            alone(args[at], (*args[:at], *args[at + 1 :]), kwargs)
             x = args[at]
             n = dims(*args)
             if not 0 < n <= len(x.order):
@@ -70,7 +68,7 @@ def _trailing(dims: Any, at: int = 0) -> Form:
 
         return form
 
-    return Form("on the last features", make)
+    return Form("on the last features", make, Takes(stored=(at,)))
 
 
 def _contracted(x: Packed, weight: Tensor, *rest: Any) -> int:
@@ -101,7 +99,6 @@ def appended(at: int) -> Form:
     def make(rule: Rule, op: Rule) -> Rule:
         def form(*args: Any, **kwargs: Any) -> Any:
             x = args[at]
-            alone(x, (*args[:at], *args[at + 1 :]), kwargs)
             if not x.values.numel():
                 raise NoForm  # how many classes there are is seen in what is stored
             result = run(x, rule, op)(*args[:at], x.operand(), *args[at + 1 :], **kwargs)
@@ -109,14 +106,12 @@ def appended(at: int) -> Form:
 
         return form
 
-    return Form("one more feature", make)
+    return Form("one more feature", make, Takes(stored=(at,)))
 
 
-def gather(x: Any, dim: int, index: Any, **kwargs: Any) -> Packed:
+def gather(x: Packed, dim: int, index: Packed, **kwargs: Any) -> Packed:
     """``x.gather(dim, index)`` of two packed tensors along a feature."""
-    if type(x) is not Packed or type(index) is not Packed or not same(x.rows, index.rows):
-        raise NoForm
-    if x.inner is not None or index.inner is not None or len(x.order) != len(index.order):
+    if not same(x.rows, index.rows) or len(x.order) != len(index.order):
         raise NoForm
     d = position(dim, x)
     y, at = (arranged(canonical(v), [d]) for v in (x, index))
@@ -125,14 +120,11 @@ def gather(x: Any, dim: int, index: Any, **kwargs: Any) -> Packed:
     return made(torch.gather(y.values, -1, at.values, **kwargs), y)
 
 
-def batch_norm(rule: Rule, op: Rule) -> Rule:
-    """All rows are one batch: channels, the second dimension, are a feature."""
-
-    def form(x: Any, *args: Any, **kwargs: Any) -> Any:
-        alone(x, args, kwargs)
+def _batch_norm(rule: Rule, op: Rule) -> Rule:
+    def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
         y = arranged(x, [1])
         flat = y.values.flatten(0, -2)
-        if y.inner is not None or flat.shape[0] < 2:
+        if flat.shape[0] < 2:
             raise NoForm
         result = op(flat, *args, **kwargs)
         several = isinstance(result, (tuple, list))
@@ -142,7 +134,5 @@ def batch_norm(rule: Rule, op: Rule) -> Rule:
     return form
 
 
-def alone(x: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """Raises NoForm unless ``x`` is the only masked argument."""
-    if type(x) is not Packed or any(type(a) in (Packed, Pair) for a in (*args, *kwargs.values())):
-        raise NoForm
+#: all rows are one batch: channels, the second dimension, are a feature
+batch_norm = Form("one batch", _batch_norm, Takes(whole=(0,)))

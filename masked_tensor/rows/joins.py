@@ -65,8 +65,6 @@ def _one_after_the_other(tensors: Sequence[Any], first: Packed, dim: int) -> Pac
 
 
 def _rowed(x: Any, lead: Packed) -> Packed:
-    if not isinstance(x, Tensor | Pair):
-        raise NoForm
     x = pair.of(x)
     if x.data.dim() != len(lead.order) or not x.data.numel():
         raise NoForm
@@ -80,9 +78,9 @@ def _passed_over(x: Any, tensors: Sequence[Any]) -> bool:
     return all(x.dtype is (t.values.dtype if type(t) is Packed else None) for t in tensors if t is not x)
 
 
-def stack(tensors: Sequence[Any], dim: int = 0) -> Packed:
+def stack(tensors: Sequence[Packed], dim: int = 0) -> Packed:
     """``torch.stack``: a new feature."""
-    if not all(type(t) is Packed for t in tensors) or len({t.shape for t in tensors}) != 1:
+    if len({t.shape for t in tensors}) != 1:
         raise NoForm
     dim = dim + len(tensors[0].order) + 1 if dim < 0 else dim
     return cat([unsqueeze(t, dim) for t in tensors], dim)

@@ -1,8 +1,8 @@
 """Forms by kind of op: how a row's rule serves packed tensors.
 
 A form gets each packed argument as a ``Packed``, other masked ones as a ``Pair``, and returns packed tensors on rows of
-its packed arguments (or pairs, or plain tensors).  It raises ``NoForm`` for what it cannot do: then the ordinary rule
-runs on the spread tensors.
+its packed arguments (or pairs, or plain tensors).  What each argument may be it declares (``Takes``).  It raises
+``NoForm`` for what else it cannot do: then the ordinary rule runs on the padded tensors.
 """
 
 from typing import Any
@@ -10,35 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..op import Form, NoForm, Rule
+from ..op import Arguments, Form, NoForm, Rule, Takes
 from ..pair import Pair
 from .operands import aligned, like
 from .packed import Packed
 from .pattern import same
 
 
-def instead(form: Rule) -> Form:
-    """Another rule altogether: ``form``."""
-    return Form("form", lambda rule, op: form)
-
-
-def either(*forms: Form) -> Form:
-    """The first of several forms that serves the arguments."""
-
-    def make(rule: Rule, op: Rule) -> Rule:
-        chain = [f.make(rule, op) for f in forms]
-
-        def first(*args: Any, **kwargs: Any) -> Any:
-            for form in chain[:-1]:
-                try:
-                    return form(*args, **kwargs)
-                except NoForm:
-                    continue
-            return chain[-1](*args, **kwargs)
-
-        return first
-
-    return Form(", or ".join(f.name for f in forms), make)
+def instead(form: Rule, **takes: Arguments) -> Form:
+    """Another rule altogether: ``form``, of arguments as ``Takes`` says."""
+    return Form("form", lambda rule, op: form, Takes(**takes))
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:
@@ -46,8 +27,6 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
 
     def elementwise(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("memory_format", None)  # of what is stored by rows there is one
-        if any(isinstance(v, Packed | Pair | Tensor) for v in kwargs.values()):
-            raise NoForm
         if len(args) == 1:
             lead, values = args[0], [args[0].operand()]
         else:
@@ -76,8 +55,6 @@ def _kept(rule: Rule, op: Rule) -> Rule:
     """As elementwise, of one tensor alone: copies, likes, draws.  What comes back keeps its validity."""
 
     def kept(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is not Packed or any(type(a) in (Packed, Pair) or _wide(a) for a in (*args, *kwargs.values())):
-            raise NoForm
         kwargs.pop("memory_format", None)
         values = x.operand()
         result = op(values, *args, **kwargs) if x.inner is None else rule(values, *args, **kwargs)
@@ -91,15 +68,11 @@ def _some(rule: Rule, op: Rule) -> Rule:
     kept = _kept(rule, op)
 
     def some(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is not Packed or not x.values.numel():
+        if not x.values.numel():
             raise NoForm
         return kept(x, *args, **kwargs)
 
     return some
-
-
-def _wide(a: Any) -> bool:
-    return isinstance(a, Tensor) and a.dim() > 0
 
 
 def _bare(rule: Rule, op: Rule) -> Rule:
@@ -127,10 +100,10 @@ def _as_shapes(rule: Rule, op: Rule) -> Rule:
     return as_shapes
 
 
-elementwise = Form("elementwise", _elementwise)  #: the values of all operands, brought to the same rows
-chosen = Form("elementwise, within the rows", _chosen)  #: ``where``
+elementwise = Form("elementwise", _elementwise, None)  #: the values of all operands, brought to the same rows
+chosen = Form("elementwise, within the rows", _chosen, None)  #: ``where``
 kept = Form("as it is stored", _kept)  #: one tensor's values, whatever the other arguments are
 some = Form("as it is stored, if anything is", _some)  #: as ``kept``, of at least one entry
 bare = Form("new", _bare)  #: a tensor of its own, to which the packed one only gives dtype and device
 room = Form("plain, or room for itself", _room)  #: ``new_empty_strided``: of the own size it is packed
-as_shapes = Form("by shape", _as_shapes)  #: a question about two shapes
+as_shapes = Form("by shape", _as_shapes, None)  #: a question about two shapes

@@ -5,7 +5,7 @@ from typing import Any
 from torch import Tensor
 
 from .. import pair
-from ..op import Form, NoForm, Rule
+from ..op import Form, NoForm, Rule, Takes
 from ..pair import Pair
 from ..settings import OVER
 from .operands import aligned, like, matched
@@ -17,8 +17,6 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
     """Reduced over everything, the loss is that of the stored values, of which there is at least one."""
 
     def form(*args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(v, Packed | Pair | Tensor) for v in kwargs.values()):
-            raise NoForm
         lead, values = aligned(args)
         if not lead.values.numel():
             raise NoForm
@@ -37,12 +35,12 @@ def _wide(value: Any, lead: Packed) -> Any:
     return value
 
 
-elementwise = Form("loss", _elementwise)
+elementwise = Form("loss", _elementwise, None)
 
 
-def _samples(x: Any, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
+def _samples(x: Packed, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
     """Rows of classes in dimension 1 and one target for each: arranged, what a sample is, and both as ``(N, ..)``."""
-    if type(x) is not Packed or len(x.order) < 2 or not x.values.numel():
+    if len(x.order) < 2 or not x.values.numel():
         raise NoForm
     rest = [d for d in range(len(x.order)) if d != 1]
     shape = target.data.shape if type(target) is Pair else target.shape
@@ -67,9 +65,7 @@ def _entries(result: Pair, y: Packed, samples: Frame) -> Packed:
 def _classes(rule: Rule, op: Rule) -> Rule:
     """Rows of logits and one target for each: all other dimensions are one batch."""
 
-    def form(x: Any, target: Any, weight: Any = None, reduction: int = 1, *args: Any, **kwargs: Any) -> Any:
-        if type(weight) in (Packed, Pair):
-            raise NoForm
+    def form(x: Packed, target: Any, weight: Any = None, reduction: int = 1, *args: Any, **kwargs: Any) -> Any:
         y, samples, flat, named = _samples(x, target)
         result = rule(flat, named, weight, reduction, *args, **kwargs)
         return _entries(result, y, samples) if reduction == 0 else result
@@ -77,15 +73,13 @@ def _classes(rule: Rule, op: Rule) -> Rule:
     return form
 
 
-classes = Form("rows of classes", _classes)
+classes = Form("rows of classes", _classes, Takes(free=("target",)))
 
 
 def _layered(rule: Rule, op: Rule) -> Rule:
     """Rows of features, of which a layer makes logits, and one target for each; reduced, or an entry for each."""
 
-    def form(x: Any, layer: Any, target: Any, *rest: Any) -> Any:
-        if any(type(v) is Packed for v in (layer, *rest)):
-            raise NoForm
+    def form(x: Packed, layer: Any, target: Any, *rest: Any) -> Any:
         y, samples, flat, named = _samples(x, target)
         result = rule(flat, layer, named, *rest)
         return _entries(result, y, samples) if type(result) is Pair else result
@@ -93,4 +87,5 @@ def _layered(rule: Rule, op: Rule) -> Rule:
     return form
 
 
-layered = Form("rows of features", _layered)
+_PARAMETERS = ("linear_weight", "linear_bias", "weight")
+layered = Form("rows of features", _layered, Takes(free=("target",), masked=_PARAMETERS))

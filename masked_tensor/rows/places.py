@@ -35,9 +35,9 @@ def select(x: Packed, dim: int, index: int) -> Packed | Pair:
     return Pair(data.permute(read).reshape(shape), masks.reshape(mask.permute(read), shape))
 
 
-def index(x: Any, indices: Sequence[Any]) -> Pair:
+def index(x: Packed, indices: Sequence[Any]) -> Pair:
     """``x[mask]`` and ``x[sequences, times]``: rows picked out of the grid; a place that stores none gives a hole."""
-    if type(x) is not Packed or x.order[:2] != ((0,), (1,)) or x.first != GRID or not x.values.shape[0]:
+    if x.order[:2] != ((0,), (1,)) or x.first != GRID or not x.values.shape[0]:
         raise NoForm
     if (
         not all(type(i) is Tensor for i in indices)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..compat import real
-from ..op import Form, NoForm, Rule
+from ..op import Form, NoForm, Rule, Takes
 from ..pair import Payload
 from .attention import headed
 from .blocks import Blocks, blocks, cut_runs
@@ -22,9 +22,7 @@ from .views import transpose
 
 
 def _product(rule: Rule, op: Rule) -> Rule:
-    def form(a: Any, b: Any) -> Packed:
-        if type(a) is not Packed or type(b) is not Packed or a.inner is not None or b.inner is not None:
-            raise NoForm
+    def form(a: Packed, b: Packed) -> Packed:
         if a.shape[:-2] != b.shape[:-2] or b.first != GRID or not real(a.values):
             raise NoForm  # another shape, or lengths that cannot be read
         return _scores(a, b) if a.first == GRID else _mixed(a, b)
@@ -80,9 +78,7 @@ def _added(rule: Rule, op: Rule) -> Rule:
     """``beta * summand + alpha * (a @ b)``: a query from which the summand hides every key is masked."""
     product = _product(rule, op)
 
-    def form(summand: Any, a: Any, b: Any, *, beta: float = 1, alpha: float = 1) -> Packed:
-        if not isinstance(summand, Tensor):
-            raise NoForm
+    def form(summand: Tensor, a: Packed, b: Packed, *, beta: float = 1, alpha: float = 1) -> Packed:
         scores: Packed = product(a, b)
         data = scores.values if alpha == 1 else scores.values * alpha
         if beta == 0:
@@ -101,5 +97,5 @@ def _added(rule: Rule, op: Rule) -> Rule:
     return form
 
 
-product = Form("blocks of scores", _product)  #: ``q @ k.mT`` and ``weights @ v``
-added = Form("blocks of scores", _added)  #: the same, added to what hides or biases scores
+product = Form("blocks of scores", _product, Takes(whole=(0, 1)))  #: ``q @ k.mT`` and ``weights @ v``
+added = Form("blocks of scores", _added, Takes(whole=(1, 2)))  #: the same, added to what hides or biases scores

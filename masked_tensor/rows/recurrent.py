@@ -3,7 +3,7 @@
 from typing import Any
 
 from .. import masks
-from ..op import Form, NoForm, Rule
+from ..op import Form, NoForm, Rule, Takes
 from ..pair import Pair
 from ..select import zeroed
 from ..shared import sequences
@@ -14,13 +14,10 @@ from .views import arranged
 
 
 def _recurrent(rule: Rule, op: Any) -> Rule:
-    def form(x: Any, hx: Any, params: Any, *settings: Any) -> tuple[Packed | Pair, ...]:
+    def form(x: Packed, hx: Any, params: Any, *settings: Any) -> tuple[Packed | Pair, ...]:
         *given, batch_first = settings
         steps = ((0,), (1,)) if batch_first else ((1,), (0,))
-        if type(x) is not Packed or x.inner is not None or len(x.order) != 3 or x.order[:2] != steps:
-            raise NoForm
-        others = (*(hx if isinstance(hx, list | tuple) else (hx,)), *params)
-        if any(type(v) is Packed for v in others) or not x.values.shape[0]:
+        if len(x.order) != 3 or x.order[:2] != steps or not x.values.shape[0]:
             raise NoForm
         y = arranged(x, [2])
         weights = [zeroed(w) if type(w) is Pair else w for w in params]
@@ -36,4 +33,5 @@ def _recurrent(rule: Rule, op: Any) -> Rule:
     return form
 
 
-recurrent = Form("step by step", _recurrent)  #: lstm, gru, rnn_tanh, rnn_relu
+#: lstm, gru, rnn_tanh, rnn_relu
+recurrent = Form("step by step", _recurrent, Takes(whole=("input",), masked=("hx", "params")))

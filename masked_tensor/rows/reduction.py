@@ -14,7 +14,7 @@ from .. import masks, pair, shapes
 from ..op import Form, NoForm, Rule
 from ..pair import Pair
 from . import order as orders
-from .features import alone, run
+from .features import run
 from .order import GRID
 from .packed import Packed, made
 from .views import arranged
@@ -29,8 +29,7 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
     """
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(x: Any, *args: Any, **kwargs: Any) -> Any:
-            alone(x, args, kwargs)
+        def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
             lead, (dim, keepdim) = args[: at - 1], _read(args[at - 1 :], kwargs)
             said = len(args) >= at or "dim" in kwargs
             if said and dim is not None and not isinstance(dim, int) and not len(dim):

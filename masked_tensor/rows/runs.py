@@ -5,16 +5,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..op import Form, NoForm, Rule
+from ..op import Form, NoForm, Rule, Takes
 from ..pair import Pair
 from . import features
-from .features import alone
-from .lifts import either
 from .order import GRID
 from .packed import Packed, made
 from .products import pieces
 from .reduction import means, over_time
 from .views import arranged, position
+
+
+WHOLE = Takes(whole=(0,))
 
 
 def along_time(at: int = 1, *, ranked: bool = False) -> Form:
@@ -24,8 +25,7 @@ def along_time(at: int = 1, *, ranked: bool = False) -> Form:
     """
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(x: Any, *args: Any, **kwargs: Any) -> Any:
-            alone(x, args, kwargs)
+        def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
             dim = kwargs["dim"] if "dim" in kwargs else args[at - 1] if len(args) >= at else -1
             axis = _axis(x, dim, ranked)
             if len(args) >= at:
@@ -39,20 +39,19 @@ def along_time(at: int = 1, *, ranked: bool = False) -> Form:
 
         return form
 
-    return Form("along time", make)
+    return Form("along time", make, WHOLE)
 
 
-def along(at: int = 1, *, ranked: bool = False) -> Form:
+def along(at: int = 1, *, ranked: bool = False) -> tuple[Form, Form]:
     """An op of one tensor along one dimension, of features or of time."""
-    return either(features.along(at), along_time(at, ranked=ranked))
+    return features.along(at), along_time(at, ranked=ranked)
 
 
 def _sequenced(rule: Rule, op: Rule) -> Rule:
     """Group and instance norm of ``(B, C, T)``: each sequence by itself, over its own length."""
 
-    def form(x: Any, *args: Any, **kwargs: Any) -> Packed:
-        alone(x, args, kwargs)
-        if x.inner is not None or len(x.order) != 3 or (x.order[0], x.order[2]) != ((0,), (1,)) or not x.values.numel():
+    def form(x: Packed, *args: Any, **kwargs: Any) -> Packed:
+        if len(x.order) != 3 or (x.order[0], x.order[2]) != ((0,), (1,)) or not x.values.numel():
             raise NoForm
         if isinstance(args[0], int) and x.shape[1] % args[0]:
             raise NoForm  # the strided rule says what is wrong
@@ -66,21 +65,20 @@ def _sequenced(rule: Rule, op: Rule) -> Rule:
 
 
 def _averaged(rule: Rule, op: Rule) -> Rule:
-    def form(x: Any, output_size: Any) -> Pair:
-        alone(x, (), {})
-        if x.inner is not None or len(x.order) != 3 or x.order[2] != (1,) or list(output_size) != [1]:
+    def form(x: Packed, output_size: Any) -> Pair:
+        if len(x.order) != 3 or x.order[2] != (1,) or list(output_size) != [1]:
             raise NoForm
         return over_time(x, [2], True, means, None)
 
     return form
 
 
-sequenced = Form("by sequence", _sequenced)  #: group and instance norm
-averaged = Form("mean over time", _averaged)  #: an average pool of all of it
+sequenced = Form("by sequence", _sequenced, WHOLE)  #: group and instance norm
+averaged = Form("mean over time", _averaged, WHOLE)  #: an average pool of all of it
 
 
 def _axis(x: Packed, dim: Any, ranked: bool) -> int:
-    if not isinstance(dim, int) or x.inner is not None or not x.values.numel():
+    if not isinstance(dim, int) or not x.values.numel():
         raise NoForm
     atoms = x.order[position(dim, x)]
     if len(atoms) != 1 or not 0 < atoms[0] < x.first or (ranked and not (x.first == GRID and x.rows.prefix)):

@@ -17,9 +17,9 @@ HEADS = ((0,), (2,), (1,), (3,))  #: (B, H, T, D)
 
 
 def multi_head_attention(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: Packed,
+    key: Packed,
+    value: Packed,
     embed_dim: int,
     num_head: int,
     qkv_weight: Tensor,
@@ -32,9 +32,7 @@ def multi_head_attention(
     mask_type: int | None = None,
 ) -> tuple[Packed, None]:
     """_native_multi_head_attention without the weights, which are no rows of the batch."""
-    if need_weights or not all(
-        type(x) is Packed and x.inner is None and x.order == natural(3) for x in (query, key, value)
-    ):
+    if need_weights or any(x.order != natural(3) for x in (query, key, value)):
         raise NoForm
     parts = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
     q, k, v = (_split(x, F.linear(x.values, weight, bias), num_head) for x, weight, bias in parts)
@@ -52,7 +50,7 @@ def _split(x: Packed, values: Tensor, heads: int) -> Packed:
 
 
 def encoder_layer(
-    src: Any, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
+    src: Packed, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
     proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
     norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
     ffn_bias_2: Tensor, mask: Tensor | None = None, mask_type: int | None = None,
@@ -70,7 +68,7 @@ def encoder_layer(
         hidden = F.linear(v, ffn_weight_1, ffn_bias_1)
         return F.linear(F.gelu(hidden) if use_gelu else torch.relu(hidden), ffn_weight_2, ffn_bias_2)
 
-    if src.inner is not None or src.order != natural(3):
+    if src.order != natural(3):
         raise NoForm
     v = src.values
     if norm_first:

@@ -186,7 +186,7 @@ ROWS = [
     Op(
         "scaled_dot_product_attention",
         scaled_dot_product_attention,
-        rows=instead(packed.scaled_dot_product_attention),
+        rows=instead(packed.scaled_dot_product_attention, whole=("query", "key", "value")),
     ),
     Op("_scaled_dot_product_attention_math", attention_math),
     Op("_scaled_dot_product_flash_attention_for_cpu", attention_flash),

@@ -15,7 +15,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import tracked, transforming
 from ..errors import expect_shape
-from ..op import Form, Op
+from ..op import Op
 from ..pair import Pair
 from ..rows import features as packed
 from ..rows.runs import sequenced
@@ -208,10 +208,10 @@ ROWS = [
         "batch_norm",
         batch_norm,
         sparse=instead(layers.keeping(layers.batch_norm)),
-        rows=Form("one batch", packed.batch_norm),
+        rows=packed.batch_norm,
     ),
     Op("instance_norm", instance_norm, sparse=instead(layers.keeping(layers.instance_norm)), rows=sequenced),
-    Op("native_batch_norm", native_batch_norm, rows=Form("one batch", packed.batch_norm)),
+    Op("native_batch_norm", native_batch_norm, rows=packed.batch_norm),
     Op("_native_batch_norm_legit", native_batch_norm),
     Op("_native_batch_norm_legit.no_stats", without_buffers),
     Op("_native_batch_norm_legit_no_training", fixed),

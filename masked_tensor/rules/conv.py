@@ -206,10 +206,10 @@ def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Operand, groups: int, 
 
 ROWS = [
     # "same" with an even kernel pads, then convolves
-    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True, rows=instead(packed.conv1d)),
+    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True, rows=instead(packed.conv1d, whole=("input",))),
     Op("conv2d.padding", conv, {"op": torch.conv2d}, batched=True),
     Op("conv3d.padding", conv, {"op": torch.conv3d}, batched=True),
-    Op("conv1d", conv, {"op": torch.conv1d}, rows=instead(packed.conv1d)),
+    Op("conv1d", conv, {"op": torch.conv1d}, rows=instead(packed.conv1d, whole=("input",))),
     Op("conv2d", conv, {"op": torch.conv2d}),
     Op("conv3d", conv, {"op": torch.conv3d}),
     Op("_convolution_mode", conv, {"op": torch.ops.aten._convolution_mode.default}),

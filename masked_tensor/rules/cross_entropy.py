@@ -172,11 +172,15 @@ ROWS = [
         "cross_entropy_loss",
         cross_entropy,
         batched=True,
-        sparse=instead(forms.cross_entropy),
+        sparse=instead(forms.cross_entropy, masked=("target",)),
         rows=packed.classes,
     ),
     *rows(
-        "nll_loss nll_loss2d nll_loss_nd", nll_loss, batched=True, sparse=instead(forms.nll_loss), rows=packed.classes
+        "nll_loss nll_loss2d nll_loss_nd",
+        nll_loss,
+        batched=True,
+        sparse=instead(forms.nll_loss, masked=("target",)),
+        rows=packed.classes,
     ),
     Op("nll_loss_forward", nll_loss_forward),
     Op("nll_loss2d_forward", nll_loss_forward),

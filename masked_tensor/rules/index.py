@@ -196,7 +196,7 @@ ROWS = [
     Op("index", index, generic=True, rows=instead(packed_places.index)),
     Op("_unsafe_index", index, generic=True),
     Op("_unsafe_masked_index", index_or),
-    Op("gather", gather, rows=instead(packed.gather)),
+    Op("gather", gather, rows=instead(packed.gather, whole=("self", "index"))),
     Op("index_select", index_select),
     Op("take", take),
     Op("masked_select", masked_select),

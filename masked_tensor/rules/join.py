@@ -78,8 +78,8 @@ def _payload(parts: Sequence[Pair]) -> Payload:
 
 
 ROWS = [
-    Op("cat", cat, rows=instead(packed.cat)),
-    Op("stack", stack, rows=instead(packed.stack)),
+    Op("cat", cat, rows=instead(packed.cat, free=("tensors",))),
+    Op("stack", stack, rows=instead(packed.stack, stored=("tensors",))),
     Op("_stack", stack),
     Op("block_diag", block_diag),
     Op("_chunk_cat", chunk_cat),

@@ -19,7 +19,6 @@ from ..op import Op, rows
 from ..pair import Pair
 from ..rows import features as packed
 from ..rows import products
-from ..rows.lifts import either
 from ..select import finished, guard, select, zeroed
 from ..shared import terms
 from ..sparse import product as sparse_product
@@ -180,18 +179,25 @@ def multilinear(op: OpOverload, *arguments: Any) -> Pair:
     return finished(data, present >= needed)
 
 
-_PRODUCT = either(packed.product, products.product)  #: with a matrix, or of queries and keys
+_SPARSE_PRODUCT = instead(sparse_product.matmul, free=(0, 1))
+_SPARSE_SUM = instead(sparse_product.affine, masked=(0,), free=(1, 2))
+_PRODUCT = packed.product, products.product  #: with a matrix, or of queries and keys
 
 ROWS = [
-    *rows("mm matmul", product, generic=True, sparse=instead(sparse_product.matmul), rows=_PRODUCT),
-    Op("mv", product, generic=True, sparse=instead(sparse_product.matmul)),
+    *rows("mm matmul", product, generic=True, sparse=_SPARSE_PRODUCT, rows=_PRODUCT),
+    Op("mv", product, generic=True, sparse=_SPARSE_PRODUCT),
     Op("bmm", product, generic=True, rows=products.product),
     *rows("dot vdot", product, generic=True),
-    Op("addmm", affine, generic=True, sparse=instead(sparse_product.affine), rows=packed.affine),
-    Op("addmv", affine, generic=True, sparse=instead(sparse_product.affine)),
+    Op("addmm", affine, generic=True, sparse=_SPARSE_SUM, rows=packed.affine),
+    Op("addmv", affine, generic=True, sparse=_SPARSE_SUM),
     Op("addbmm", affine, {"over_batch": True}, generic=True),
     Op("baddbmm", affine, {"scores": True}, generic=True, rows=products.added),
-    Op("linear", linear, sparse=instead(sparse_product.linear), rows=packed.linear),
+    Op(
+        "linear",
+        linear,
+        sparse=instead(sparse_product.linear, free=("input", "weight"), masked=("bias",)),
+        rows=packed.linear,
+    ),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
     Op("_grouped_mm", grouped),

@@ -49,5 +49,5 @@ TAKES_DIM = {
 ROWS = [
     *rows("linalg_vector_norm norm", norm, generic=True, sparse=instead(forms.norm), rows=packed.reduced(2)),
     Op("native_norm", norm, generic=True, sparse=instead(forms.norm)),
-    Op("dist", dist, sparse=instead(forms.dist)),
+    Op("dist", dist, sparse=instead(forms.dist, free=("self", "other"))),
 ]

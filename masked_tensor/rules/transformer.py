@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..rows import transformer as packed
@@ -25,17 +25,17 @@ def multi_head_attention(
     value: Operand,
     embed_dim: int,
     num_head: int,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    mask: Tensor | None = None,
+    qkv_weight: Operand,
+    qkv_bias: Operand,
+    proj_weight: Operand,
+    proj_bias: Operand,
+    mask: Operand | None = None,
     need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
 ) -> tuple[Pair, Pair | None]:
     """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
-    parts = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
+    parts = zip((query, key, value), _thirds(qkv_weight), _thirds(qkv_bias), strict=True)
     q, k, v = (_split(linear(x, weight, bias), num_head) for x, weight, bias in parts)
     seen = visible(mask, mask_type)
     weights = None
@@ -46,6 +46,13 @@ def multi_head_attention(
         mixed = scaled_dot_product_attention(q, k, v, seen)
     merged = Pair(_merge(mixed.data), _merge(mixed.mask), mixed.payload)
     return linear(merged, proj_weight, proj_bias), weights
+
+
+def _thirds(x: Operand) -> list[Operand]:
+    """The parameters of queries, keys and values."""
+    if type(x) is not Pair:
+        return list(x.chunk(3))
+    return [Pair(data, mask, x.payload) for data, mask in zip(x.data.chunk(3), x.mask.chunk(3), strict=True)]
 
 
 def _split(x: Pair, heads: int) -> Pair:
@@ -69,18 +76,18 @@ def _mean_over_heads(weights: Pair) -> Pair:
 
 
 def encoder_layer(
-    src: Pair, embed_dim: int, num_heads: int, qkv_weight: Tensor, qkv_bias: Tensor, proj_weight: Tensor,
-    proj_bias: Tensor, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Tensor, norm_bias_1: Tensor,
-    norm_weight_2: Tensor, norm_bias_2: Tensor, ffn_weight_1: Tensor, ffn_bias_1: Tensor, ffn_weight_2: Tensor,
-    ffn_bias_2: Tensor, mask: Tensor | None = None, mask_type: int | None = None,
+    src: Operand, embed_dim: int, num_heads: int, qkv_weight: Operand, qkv_bias: Operand, proj_weight: Operand,
+    proj_bias: Operand, use_gelu: bool, norm_first: bool, eps: float, norm_weight_1: Operand, norm_bias_1: Operand,
+    norm_weight_2: Operand, norm_bias_2: Operand, ffn_weight_1: Operand, ffn_bias_1: Operand, ffn_weight_2: Operand,
+    ffn_bias_2: Operand, mask: Operand | None = None, mask_type: int | None = None,
 ) -> Pair:  # fmt: skip
     """_transformer_encoder_layer_fwd."""
     first, second = (norm_weight_1, norm_bias_1), (norm_weight_2, norm_bias_2)
 
-    def norm(x: Pair, parameters: tuple[Tensor, Tensor]) -> Pair:
+    def norm(x: Operand, parameters: tuple[Operand, Operand]) -> Pair:
         return layer_norm(x, [embed_dim], *parameters, eps)
 
-    def attend(x: Pair) -> Pair:
+    def attend(x: Operand) -> Pair:
         projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
         return multi_head_attention(x, x, x, embed_dim, num_heads, *projections, mask, False, True, mask_type)[0]
 
@@ -96,7 +103,8 @@ def encoder_layer(
     return norm(_plus(x, feed(x)), second)
 
 
-def _plus(x: Pair, y: Pair) -> Pair:
+def _plus(x: Operand, y: Operand) -> Pair:
+    x, y = pair.of(x), pair.of(y)
     return Pair(x.data + y.data, masks.both(x.mask, y.mask))
 
 
@@ -106,7 +114,11 @@ def left_aligned(t: Any, mask: Any) -> bool:
 
 
 ROWS = [
-    Op("_native_multi_head_attention", multi_head_attention, rows=instead(packed.multi_head_attention)),
-    Op("_transformer_encoder_layer_fwd", encoder_layer, rows=instead(packed.encoder_layer)),
+    Op(
+        "_native_multi_head_attention",
+        multi_head_attention,
+        rows=instead(packed.multi_head_attention, whole=("query", "key", "value")),
+    ),
+    Op("_transformer_encoder_layer_fwd", encoder_layer, rows=instead(packed.encoder_layer, whole=("src",))),
     Op("_nested_tensor_from_mask_left_aligned", left_aligned),
 ]

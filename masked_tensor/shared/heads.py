@@ -2,10 +2,15 @@
 
 from torch import Tensor
 
+from ..pair import Pair
 
-def visible(mask: Tensor | None, mask_type: int | None) -> Tensor | None:
-    """The fused ops' mask (not 0 = hidden; 0: (L, S), 1: (B, S), 2: (B, H, L, S)) as attention's bool mask."""
+
+def visible(mask: Pair | Tensor | None, mask_type: int | None) -> Tensor | None:
+    """The fused ops' mask (not 0 = hidden; 0: (L, S), 1: (B, S), 2: (B, H, L, S)) as attention's bool mask.
+
+    What is masked hides.
+    """
     if mask is None:
         return None
-    hidden = mask != 0
+    hidden = (mask.data != 0) | ~mask.mask if type(mask) is Pair else mask != 0
     return ~(hidden[:, None, None, :] if mask_type == 1 else hidden)

@@ -117,21 +117,17 @@ def scan_extreme(rule: Callable[..., tuple[Pair, Pair]], x: Pair, dim: int) -> t
 
 def _classes(logits: bool) -> Callable[..., Pair]:
     def rule(
-        x: Pair | Tensor,
+        x: Pair,
         target: Pair | Tensor,
-        weight: Tensor | Pair | None = None,
+        weight: Tensor | None = None,
         reduction: int = MEAN,
         ignore_index: int = -100,
         label_smoothing: float = 0.0,
     ) -> Pair:
-        scores, t = pair.of(x), pair.of(target)
-        if isinstance(weight, Pair) or not is_sparse(scores.data):
-            raise NoForm("only the scores may be sparse, and the weight must be plain")
+        t = pair.of(target)
         if not classes.plain_classes(t.data, weight, label_smoothing):
-            raise NoForm("the target must be strided class indices, and nothing smoothed")
-        return classes.cross_entropy(
-            scores.data, scores.mask, t.data, t.mask, weight, reduction, ignore_index, logits=logits
-        )
+            raise NoForm("the target must be class indices, and nothing smoothed")
+        return classes.cross_entropy(x.data, x.mask, t.data, t.mask, weight, reduction, ignore_index, logits=logits)
 
     return rule
 
@@ -139,14 +135,12 @@ def _classes(logits: bool) -> Callable[..., Pair]:
 def _quantile(skip_nan: bool) -> Callable[..., Pair]:
     def rule(
         x: Pair,
-        q: float | Tensor | Pair,
+        q: float | Tensor,
         dim: int | None = None,
         keepdim: bool = False,
         *,
         interpolation: str = "linear",
     ) -> Pair:
-        if isinstance(q, Pair):
-            raise NoForm("the quantiles asked for must be plain")
         dims = _dims(x, dim)
         return valid_outputs(
             *ranks.quantile(x.data, x.mask, q, dims, keepdim, interpolation=interpolation, skip_nan=skip_nan)

@@ -20,12 +20,7 @@ from .norms import normalized_by, standardize
 def keeping(function: Callable[..., Tensor]) -> Callable[..., Pair]:
     """A function of ``(x, mask, *arguments)`` whose result has the pattern of ``x``, as a rule for sparse pairs."""
 
-    def rule(x: Pair | Tensor, *arguments: Any, **keywords: Any) -> Pair:
-        if not (isinstance(x, Pair) and is_sparse(x.data)):
-            raise NoForm("the input must be a sparse masked tensor")
-        for parameter in (*arguments, *keywords.values()):
-            if isinstance(parameter, Pair) or (isinstance(parameter, Tensor) and is_sparse(parameter)):
-                raise NoForm("parameters must be plain strided tensors")
+    def rule(x: Pair, *arguments: Any, **keywords: Any) -> Pair:
         return Pair(function(x.data, x.mask, *arguments, **keywords), x.mask)
 
     return rule

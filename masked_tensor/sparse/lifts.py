@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from ..layouts.elements import is_sparse, keys, values, with_values
-from ..op import Lift, NoForm, Rule
+from ..op import Arguments, Lift, NoForm, Rule, Takes
 from ..pair import Pair
 from . import forms
 from .pattern import elementwise, on_pattern, union
 
 
-def instead(form: Rule) -> Lift:
-    """Another rule altogether: ``form``, a family on stored values."""
-    return Lift("form", lambda rule: form, "a form of its own, at the cost of what is stored")
+def instead(form: Rule, **takes: Arguments) -> Lift:
+    """Another rule altogether: ``form``, a family on stored values, of arguments as ``Takes`` says."""
+    return Lift("form", lambda rule: form, "a form of its own, at the cost of what is stored", Takes(**takes))
 
 
 def _scan(rule: Rule) -> Rule:
@@ -33,6 +33,7 @@ def _scan_extreme(rule: Rule) -> Rule:
 
 def _on_values(rule: Rule) -> Rule:
     def on_values(*args: Any, **kwargs: Any) -> Any:
+        kwargs.pop("memory_format", None)  # of stored values there is one
         return elementwise(rule, args, kwargs)
 
     return on_values
@@ -101,9 +102,7 @@ def _strided(rule: Rule) -> Rule:
 
 
 def _moved(rule: Rule) -> Rule:
-    def moved(x: Any, *args: Any, **kwargs: Any) -> Any:
-        if type(x) is not Pair:
-            raise NoForm
+    def moved(x: Pair, *args: Any, **kwargs: Any) -> Any:
         mask = values(x.mask)
         number = with_values(x.mask, torch.arange(1, mask.shape[0] + 1, device=mask.device))
         try:
@@ -133,9 +132,11 @@ _VALUES = "the rule itself, entry by entry, on the stored values of the pattern 
 _ROW = "the rule itself, on the stored values in row-major order"
 _SCAN = "the rule itself, on the stored values of each slice"
 
-on_values = Lift("on values", _on_values, _VALUES)
-chosen = Lift("on values", _chosen, _VALUES)  #: the same for a condition and two branches: an entry needs one of them
-as_it_is = Lift("as it is", _as_it_is, "the rule itself, which asks for the layout")
+on_values = Lift("on values", _on_values, _VALUES, None)
+chosen = Lift(
+    "on values", _chosen, _VALUES, None
+)  #: the same for a condition and two branches: an entry needs one of them
+as_it_is = Lift("as it is", _as_it_is, "the rule itself, which asks for the layout", None)
 strided = Lift("strided", _strided, "the rule itself, which asks for dtype and device alone: the result is strided")
 in_a_row = Lift("in a row", _in_a_row, _ROW)
 runs = Lift("in a row", _runs, _ROW)  #: the same for runs of entries, but not of slices

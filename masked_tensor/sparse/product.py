@@ -57,8 +57,6 @@ def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: fl
     if beta == 0:
         return Pair(data, product.mask)
     summand = pair.of(summand)
-    if is_sparse(summand.data):
-        raise NoForm(f"the summand of a product must be strided, got {summand.data.layout}")
     mask = masks.both(product.mask, masks.fit(summand.mask, product.mask.shape))
     added = guard(summand.data, mask)
     return Pair((added if beta == 1 else beta * added) + data, mask)

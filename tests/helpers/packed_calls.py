@@ -35,17 +35,17 @@ def net(kind: type[nn.Module], **options: Any) -> Callable[..., Any]:
     return run
 
 
-def attending(x: Tensor) -> Any:
+def attending(x: Tensor, hides: Tensor | None = None, kind: int | None = None) -> Any:
     """nn's fused attention, without the weights."""
     with torch.no_grad():
-        return aten._native_multi_head_attention(x, x, x, 4, 2, *QKV, *OUT, None, False)[0]
+        return aten._native_multi_head_attention(x, x, x, 4, 2, *QKV, *OUT, hides, False, True, kind)[0]
 
 
-def layer(x: Tensor) -> Any:
+def layer(x: Tensor, hides: Tensor | None = None, kind: int | None = None) -> Any:
     """nn's fused encoder layer."""
     norms, ahead = [unit(4)] * 4, (unit(5, 4), unit(5), unit(4, 5), unit(4))
     with torch.no_grad():
-        return aten._transformer_encoder_layer_fwd(x, 4, 2, *QKV, *OUT, True, True, 1e-5, *norms, *ahead)
+        return aten._transformer_encoder_layer_fwd(x, 4, 2, *QKV, *OUT, True, True, 1e-5, *norms, *ahead, hides, kind)
 
 
 _BACKWARDS: dict[str, tuple[Any, ...]] = {
@@ -124,8 +124,9 @@ _call("unsafe_split_with_sizes", aten.unsafe_split_with_sizes, X, [1, 1], -1)
 _call("unsafe_split", aten.unsafe_split, X, 1, -1)
 _call("new_empty", lambda x: x.new_empty((B, T)), X)
 _call("new_empty_strided", lambda x: x.new_empty_strided((B, T, C), (T * C, C, 1)), X)
-_call("_native_multi_head_attention", attending, unit(B, T, 4))
-_call("_transformer_encoder_layer_fwd", layer, unit(B, T, 4))
+for _given in ((), (unit(T, T) > 0.6, 0), (unit(B, T) > 0.6, 1), (unit(B, 2, T, T) > 0.6, 2)):  # not 0 hides
+    _call("_native_multi_head_attention", attending, unit(B, T, 4), *_given)
+    _call("_transformer_encoder_layer_fwd", layer, unit(B, T, 4), *_given)
 _call("lstm.input", net(nn.LSTM, bidirectional=True), X)
 _call("gru.input", net(nn.GRU), X)
 _call("rnn_tanh.input", net(nn.RNN), X)
