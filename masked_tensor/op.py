@@ -31,26 +31,17 @@ class Takes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Lift:
-    """Takes the rule for strided pairs and returns the one for pairs that store less.
+class Form:
+    """Takes the rule for strided pairs (for packed tensors also the plain op), and returns the one that serves others.
 
     ``name`` is what it is called, ``says`` what it does, for the documentation.  ``takes`` declares its arguments
     (None: any tensor may be anything); it raises :class:`NoForm` for what else it has no form for.
     """
 
     name: str
-    make: Callable[[Rule], Rule]
+    make: Callable[..., Rule]
+    takes: Takes | None = Takes()
     says: str = ""
-    takes: Takes | None = Takes()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Form:
-    """Takes an op's rule and the plain op, and returns the rule for packed tensors; ``takes`` as in :class:`Lift`."""
-
-    name: str
-    make: Callable[[Rule, Rule], Rule]
-    takes: Takes | None = Takes()
 
 
 class NoForm(Exception):
@@ -81,7 +72,7 @@ class Op:
     params: Mapping[str, Any] = field(default_factory=dict)
     generic: bool = False
     binding: bool = False
-    sparse: Lift | None = None
+    sparse: Form | None = None
     rows: Form | tuple[Form, ...] = ()
     batched: bool = False  #: ``vmap`` runs it once per entry: taken apart, it would lose its meaning
     detaches: bool = False  #: the result shares memory with the argument, but no history

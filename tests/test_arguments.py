@@ -9,8 +9,11 @@ from collections import Counter
 from collections.abc import Callable
 
 import pytest
+import torch
 
+import masked_tensor as mt
 from masked_tensor.engine.table import ENTRIES
+from masked_tensor.rows.lifts import elementwise
 from masked_tensor.rules import pointwise
 
 from .helpers import argument_cases, database, sparse_cases
@@ -62,3 +65,16 @@ def test_sparse_calls(calls: list[Call], record_property: Callable[[str, object]
     assert counts["equal"]
     assert counts["refused"]
     record_property("law of arguments", dict(counts))
+
+
+def test_a_tensor_given_by_keyword_is_no_operand() -> None:
+    """Nobody would bring it to what the others store."""
+    lib = torch.library.Library("test_arguments", "DEF")
+    lib.define("plus(Tensor x, *, Tensor y) -> Tensor")
+
+    @mt.register_rule("test_arguments::plus", rows=elementwise)
+    def plus(x: mt.Pair, *, y: torch.Tensor) -> mt.Pair:
+        return mt.Pair(x.data + y, x.mask)
+
+    x, y = mt.from_lengths(torch.ones(2, 3), [1, 3]), torch.arange(6.0).view(2, 3)
+    assert torch.ops.test_arguments.plus(x.packed(), y=y).tolist() == [[1.0, None, None], [4.0, 5.0, 6.0]]

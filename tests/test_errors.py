@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 import masked_tensor as mt
 from masked_tensor import compat, settings
 from masked_tensor.api import convert
+from masked_tensor.rows.lifts import instead as packed_rule
 from masked_tensor.shared import built
 
 from .helpers.messages import literals, templates
@@ -630,18 +631,18 @@ def test_sparse_masked_tensors() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: torch.addmm(x, x, ones(3, 3)),
-        """aten::addmm has no form for masked tensors of layout torch.sparse_coo (the summand of a product must be strided, got torch.sparse_coo); convert first: x.to_dense() keeps validity""",
+        """aten::addmm has no form for masked tensors of layout torch.sparse_coo (argument self must be strided); convert first: x.to_dense() keeps validity""",
     )
     where = ones(3, dtype=torch.int64)
     refused(
         mt.UnsupportedOpError,
         lambda: F.layer_norm(ones(3, 3), (3,), x[0]),
-        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (the input must be a sparse masked tensor); convert first: x.to_dense() keeps validity""",
+        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (argument input must be sparse); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: F.layer_norm(x, (3,), mt.masked_tensor([1.0, 2.0, None])),
-        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (parameters must be plain strided tensors); convert first: x.to_dense() keeps validity""",
+        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (argument weight must be plain and strided); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
@@ -651,12 +652,12 @@ def test_sparse_masked_tensors() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: F.cross_entropy(ones(3, 3), where, x[0]),
-        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (only the scores may be sparse, and the weight must be plain); convert first: x.to_dense() keeps validity""",
+        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (argument self must be sparse); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: F.cross_entropy(x, ones(3, 3)),
-        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (the target must be strided class indices, and nothing smoothed); convert first: x.to_dense() keeps validity""",
+        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (the target must be class indices, and nothing smoothed); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
@@ -676,8 +677,8 @@ def test_sparse_masked_tensors() -> None:
     )
     refused(
         mt.UnsupportedOpError,
-        lambda: torch.addmm(x, ones(3, 3), ones(3, 3)),
-        """aten::addmm has no form for masked tensors of layout torch.sparse_coo (one factor must be a sparse masked matrix); convert first: x.to_dense() keeps validity""",
+        lambda: torch.matmul(ones(3, 3), torch.stack([x.to_dense()] * 2).to_sparse()),
+        """aten::matmul has no form for masked tensors of layout torch.sparse_coo (one factor must be a sparse masked matrix); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
@@ -692,7 +693,7 @@ def test_sparse_masked_tensors() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: x.quantile(mt.masked_tensor([0.5, None])),
-        """aten::quantile has no form for masked tensors of layout torch.sparse_coo (the quantiles asked for must be plain); convert first: x.to_dense() keeps validity""",
+        """aten::quantile has no form for masked tensors of layout torch.sparse_coo (argument q must be plain and strided); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
@@ -1004,6 +1005,14 @@ def test_modes_and_rows() -> None:
         ValueError,
         lambda: mt.register_rule("aten::no_such_op")(lambda x: x),
         """no operator 'aten::no_such_op' is registered with the dispatcher""",
+    )
+    lib = torch.library.Library("bad_forms", "DEF")
+    lib.define("scale(Tensor x, Tensor w) -> Tensor")
+    lib.impl("scale", lambda x, w: x * w, "CompositeExplicitAutograd")
+    refused(
+        ValueError,
+        lambda: mt.register_rule("bad_forms::scale", rows=packed_rule(lambda x, w: x, whole=("y",)))(lambda x, w: x),
+        """bad_forms::scale takes no tensor 'y', which its rule declares to be whole""",
     )
     refused(
         ValueError,

@@ -1,63 +1,52 @@
-"""What a rule for packed or for sparse tensors is given: what an op declares of its arguments is compared here alone."""
+"""What a rule for packed or for sparse tensors is given: here alone it is compared with what its op declares."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..compat import OpOverload, schema
-from ..op import NoForm, Takes
+from ..op import NoForm, Rule, Takes
 from ..pair import Pair
 from ..rows import Packed
 
 PLAIN, MASKED, STORED, WHOLE, OTHER = range(5)  # the kinds of tensors; OTHER: plain, and not strided
-_MEANT = {"stored": (STORED, WHOLE), "whole": (WHOLE,), "masked": (PLAIN, MASKED), "free": None}
-#: of sparse data, where it is said to whoever calls
-_SAID = {(STORED, WHOLE): "sparse", (PLAIN, MASKED): "strided", (PLAIN,): "plain and strided"}
+_KINDS = {"stored": (STORED, WHOLE), "whole": (WHOLE,), "masked": (PLAIN, MASKED), "free": None}
+_SAID = {(PLAIN,): "plain and strided", (PLAIN, MASKED): "strided", (STORED, WHOLE): "sparse"}
 
 
-class Argument(NamedTuple):
-    """An argument of an overload that holds tensors, and of which kinds they may be."""
+def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
+    """``rule``, which is asked for calls that ``takes`` allows and raises NoForm for the others.
 
-    place: int
-    name: str
-    kinds: tuple[int, ...]
+    Raises ValueError for a declared argument that the operator does not have.
+    """
+    arguments = schema(overload).arguments
+    kinds: dict[str, Any] = {a.name: (PLAIN,) for a in arguments if "Tensor" in str(a.type) and not a.is_out}
+    if takes is None:  # but what is given by keyword nobody brings to the places of the others
+        kinds = {a.name: () if a.kwarg_only else None for a in arguments if a.name in kinds}
+    else:
+        first = () if takes.stored or takes.whole else ((next(iter(kinds)), "stored"),)
+        for name, kind in (*first, *((n, k) for k in _KINDS for n in getattr(takes, k))):
+            name = arguments[name].name if isinstance(name, int) else name
+            if name not in kinds:
+                raise ValueError(f"{overload.name()} takes no tensor {name!r}, which its rule declares to be {kind}")
+            kinds[name] = _KINDS[kind]
+    wanted = [(k, a.name, kinds[a.name]) for k, a in enumerate(arguments) if kinds.get(a.name) is not None]
+    if [str(a.type) for a in arguments if a.name in kinds] == ["Tensor"] and (STORED, WHOLE) in kinds.values():
+        return rule  # of the one tensor there is: if it were not stored, nobody would ask
 
+    def restricted(*args: Any, **kwargs: Any) -> Any:
+        for place, name, allowed in wanted:  # on the way of packed ops: no call but the rule's
+            value = args[place] if place < len(args) else kwargs.get(name)
+            for v in value if type(value) is list or type(value) is tuple else (value,):
+                if type(v) is Packed:
+                    kind = WHOLE if v.inner is None else STORED
+                elif type(v) is Pair:
+                    kind = MASKED if v.data.layout is torch.strided else STORED
+                else:
+                    kind = OTHER if isinstance(v, Tensor) and v.layout is not torch.strided else PLAIN
+                if v is not None and kind not in allowed:
+                    raise NoForm(f"argument {name} must be {_SAID.get(allowed)}")
+        return rule(*args, **kwargs)
 
-def declared(takes: Takes | None, overload: OpOverload) -> tuple[Argument, ...]:
-    """Every argument that may not be anything; ValueError for one that the operator does not have."""
-    tensors = {k: a for k, a in enumerate(schema(overload).arguments) if "Tensor" in str(a.type) and not a.is_out}
-    if takes is None:  # tensors that are given by keyword no rule brings to the others' rows
-        return tuple(Argument(k, a.name, ()) for k, a in tensors.items() if a.kwarg_only)
-    kinds: dict[int, tuple[int, ...] | None] = dict.fromkeys(tensors, (PLAIN,))
-    if not (takes.stored or takes.whole):
-        kinds[next(iter(tensors))] = _MEANT["stored"]
-    places = {a.name: k for k, a in tensors.items()}
-    for meant, said in _MEANT.items():
-        for argument in getattr(takes, meant):
-            place = places.get(argument, argument)
-            if place not in tensors:
-                raise ValueError(
-                    f"{overload.name()} takes no tensor {argument!r}, which its form declares to be {meant}; it takes "
-                    f"{', '.join(places)}"
-                )
-            kinds[place] = said
-    return tuple(Argument(k, tensors[k].name, said) for k, said in kinds.items() if said is not None)
-
-
-def check(arguments: Sequence[Argument], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Raises NoForm for a call of which an argument is not of a kind that it may be."""
-    for place, name, kinds in arguments:
-        value = args[place] if place < len(args) else kwargs.get(name)
-        for v in value if type(value) is list or type(value) is tuple else (value,):
-            if v is not None and _kind(v) not in kinds:
-                raise NoForm(f"{name} must be {_SAID.get(kinds)}")
-
-
-def _kind(value: Any) -> int:
-    if type(value) is Packed:
-        return WHOLE if value.inner is None else STORED
-    if type(value) is Pair:
-        return MASKED if value.data.layout is torch.strided else STORED
-    return OTHER if isinstance(value, Tensor) and value.layout is not torch.strided else PLAIN
+    return restricted if wanted else rule

@@ -13,7 +13,7 @@ import torch
 
 from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
-from ..op import Form, Lift, NoForm, Op
+from ..op import Form, NoForm, Op
 from ..pair import Pair
 from ..rows import Packed
 from ..rules.foreach import LOOPS
@@ -178,7 +178,7 @@ def hang(entry: Entry) -> None:
 
 
 def register_rule(
-    name: str, *, sparse: Lift | None = None, rows: Form | tuple[Form, ...] = (), batched: bool = False, **params: Any
+    name: str, *, sparse: Form | None = None, rows: Form | tuple[Form, ...] = (), batched: bool = False, **params: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the function is the masked meaning of operator ``name``.
 

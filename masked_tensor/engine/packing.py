@@ -20,7 +20,6 @@ from ..rows import Frame, Packed
 from ..rows.operands import matched
 from ..select import select
 from ..settings import DEFAULT, current
-from .arguments import check
 from .dispatcher import KEYS, make
 from .table import Entry
 from .tensor import MaskedTensor, hold, pair_of
@@ -93,10 +92,8 @@ def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording
         return value
 
     given, named = [inside(a) for a in args], {k: inside(v) for k, v in kwargs.items()}
-    for form, arguments in entry.rows:
+    for form in entry.rows:
         try:
-            if arguments:
-                check(arguments, given, named)
             return form(*given, **named)
         except NoForm:
             continue

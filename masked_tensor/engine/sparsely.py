@@ -9,7 +9,6 @@ from .. import errors
 from ..compat import OpOverload, tree_leaves
 from ..op import NoForm
 from ..pair import Pair
-from .arguments import check
 from .table import Entry
 from .tensor import MaskedTensor
 
@@ -18,10 +17,8 @@ def on_sparse(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """What the entry's op gives for arguments of which at least one is a pair with sparse data."""
     reason: NoForm | None = None
     if entry.sparse is not None:
-        lifted, arguments = entry.sparse
         try:
-            check(arguments, args, kwargs)
-            return lifted(*args, **kwargs)
+            return entry.sparse(*args, **kwargs)
         except NoForm as found:
             reason = found
     error = refusal(entry.overload, args, kwargs, str(reason or ""))

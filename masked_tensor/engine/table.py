@@ -14,11 +14,10 @@ import torch
 from ..compat import OpOverload, OpOverloadPacket, schema
 from ..op import Op
 from ..rules import FAMILIES
-from .arguments import Argument, declared
+from .arguments import restrict
 from .dispatcher import has_kernel
 
 Kind = Literal["functional", "inplace", "out", "arriving"]
-Served = tuple[Callable[..., Any], tuple[Argument, ...]]  # a rule for another storage, and what it may be given
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +30,8 @@ class Entry:
     rule: Callable[..., Any]  #: called with pairs, without ``out=`` arguments
     view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
-    sparse: Served | None  #: the rule for pairs with sparse data
-    rows: tuple[Served, ...]  #: the rules for packed tensors, each for what those before it do not serve
+    sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
+    rows: tuple[Callable[..., Any], ...]  #: the rules for packed tensors, each for what those before it do not serve
 
 
 ENTRIES: dict[OpOverload, Entry] = {}
@@ -80,9 +79,9 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         view = shares and (kind == "functional" or not op.detaches)  # detach_ keeps the geometry
         fits = kind == "functional" or (kind == "inplace" and not view)
         lift = op.sparse if fits else None
-        lifted = lift and (lift.make(rule), declared(lift.takes, overload))
+        lifted = None if lift is None else restrict(lift.make(rule), lift.takes, overload)
         forms = op.forms if kind != "out" and target is not None else ()
-        packed = tuple((form.make(rule, target), declared(form.takes, overload)) for form in forms)
+        packed = tuple(restrict(form.make(rule, target), form.takes, overload) for form in forms)
         yield Entry(overload, op, kind, rule, view, _outs(overload), lifted, packed)
 
 

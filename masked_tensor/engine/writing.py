@@ -45,7 +45,7 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
         return become(target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2])
     rest = [enter(a, recording) for a in args[1:]]
     if layouts.involved(rest):
-        raise refusal(entry.overload, rest, kwargs, "what is written into is strided")
+        raise refusal(entry.overload, rest, {}, "what is written into is strided") or AssertionError
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     if kwargs:

@@ -8,7 +8,6 @@ its packed arguments (or pairs, or plain tensors).  What each argument may be it
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..op import Arguments, Form, NoForm, Rule, Takes
 from ..pair import Pair

@@ -5,7 +5,6 @@ elementwise or a softmax, runs on the stored scores.
 """
 
 from math import prod
-from typing import Any
 
 import torch
 from torch import Tensor

@@ -14,7 +14,6 @@ from .products import pieces
 from .reduction import means, over_time
 from .views import arranged, position
 
-
 WHOLE = Takes(whole=(0,))
 
 

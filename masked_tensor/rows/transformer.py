@@ -1,7 +1,6 @@
 """nn's fused inference paths on packed rows: projections, norms and feed-forward on the stored values."""
 
 from functools import partial
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -17,20 +16,10 @@ HEADS = ((0,), (2,), (1,), (3,))  #: (B, H, T, D)
 
 
 def multi_head_attention(
-    query: Packed,
-    key: Packed,
-    value: Packed,
-    embed_dim: int,
-    num_head: int,
-    qkv_weight: Tensor,
-    qkv_bias: Tensor,
-    proj_weight: Tensor,
-    proj_bias: Tensor,
-    mask: Tensor | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
-) -> tuple[Packed, None]:
+    query: Packed, key: Packed, value: Packed, embed_dim: int, num_head: int, qkv_weight: Tensor, qkv_bias: Tensor,
+    proj_weight: Tensor, proj_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
+    average_attn_weights: bool = True, mask_type: int | None = None,
+) -> tuple[Packed, None]:  # fmt: skip
     """_native_multi_head_attention without the weights, which are no rows of the batch."""
     if need_weights or any(x.order != natural(3) for x in (query, key, value)):
         raise NoForm

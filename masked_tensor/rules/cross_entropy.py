@@ -5,7 +5,7 @@ target is never used.  A mean divides by the summed weights of the samples that 
 (class probabilities).  Label smoothing spreads over the valid classes.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -167,21 +167,11 @@ def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tens
     return zeroed(weight), masks.both(mask, weight.mask.reshape(shape).expand(mask.shape))
 
 
+_CLASSES: dict[str, Any] = {"batched": True, "rows": packed.classes}
+
 ROWS = [
-    Op(
-        "cross_entropy_loss",
-        cross_entropy,
-        batched=True,
-        sparse=instead(forms.cross_entropy, masked=("target",)),
-        rows=packed.classes,
-    ),
-    *rows(
-        "nll_loss nll_loss2d nll_loss_nd",
-        nll_loss,
-        batched=True,
-        sparse=instead(forms.nll_loss, masked=("target",)),
-        rows=packed.classes,
-    ),
+    Op("cross_entropy_loss", cross_entropy, sparse=instead(forms.cross_entropy, masked=("target",)), **_CLASSES),
+    *rows("nll_loss nll_loss2d nll_loss_nd", nll_loss, sparse=instead(forms.nll_loss, masked=("target",)), **_CLASSES),
     Op("nll_loss_forward", nll_loss_forward),
     Op("nll_loss2d_forward", nll_loss_forward),
 ]

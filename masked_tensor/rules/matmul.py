@@ -192,12 +192,7 @@ ROWS = [
     Op("addmv", affine, generic=True, sparse=_SPARSE_SUM),
     Op("addbmm", affine, {"over_batch": True}, generic=True),
     Op("baddbmm", affine, {"scores": True}, generic=True, rows=products.added),
-    Op(
-        "linear",
-        linear,
-        sparse=instead(sparse_product.linear, free=("input", "weight"), masked=("bias",)),
-        rows=packed.linear,
-    ),
+    Op("linear", linear, sparse=instead(sparse_product.linear, free=(0, 1), masked=(2,)), rows=packed.linear),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
     Op("_grouped_mm", grouped),

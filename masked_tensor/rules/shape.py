@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import errors, masks
 from ..compat import OpOverload, transforming
-from ..op import Lift, Op, rows
+from ..op import Form, Op, rows
 from ..pair import Pair
 from ..rows import places
 from ..rows import views as packed_views
@@ -136,7 +136,7 @@ def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
     return Pair(op(x.data, *args), ~op(~x.mask, *args), x.payload)
 
 
-def moving(names: str, rule: Any, sparse: Lift = moved, **said: Any) -> list[Op]:
+def moving(names: str, rule: Any, sparse: Form = moved, **said: Any) -> list[Op]:
     """Rows of which torch, if nothing else is said, moves the entries of sparse data, too."""
     return rows(names, rule, generic=True, sparse=sparse, **said)
 

@@ -20,20 +20,10 @@ Operand = Pair | Tensor
 
 
 def multi_head_attention(
-    query: Operand,
-    key: Operand,
-    value: Operand,
-    embed_dim: int,
-    num_head: int,
-    qkv_weight: Operand,
-    qkv_bias: Operand,
-    proj_weight: Operand,
-    proj_bias: Operand,
-    mask: Operand | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
-) -> tuple[Pair, Pair | None]:
+    query: Operand, key: Operand, value: Operand, embed_dim: int, num_head: int, qkv_weight: Operand, qkv_bias: Operand,
+    proj_weight: Operand, proj_bias: Operand, mask: Operand | None = None, need_weights: bool = True,
+    average_attn_weights: bool = True, mask_type: int | None = None,
+) -> tuple[Pair, Pair | None]:  # fmt: skip
     """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
     parts = zip((query, key, value), _thirds(qkv_weight), _thirds(qkv_bias), strict=True)
     q, k, v = (_split(linear(x, weight, bias), num_head) for x, weight, bias in parts)
@@ -113,12 +103,10 @@ def left_aligned(t: Any, mask: Any) -> bool:
     return False
 
 
+_ATTENTION = instead(packed.multi_head_attention, whole=("query", "key", "value"))
+
 ROWS = [
-    Op(
-        "_native_multi_head_attention",
-        multi_head_attention,
-        rows=instead(packed.multi_head_attention, whole=("query", "key", "value")),
-    ),
+    Op("_native_multi_head_attention", multi_head_attention, rows=_ATTENTION),
     Op("_transformer_encoder_layer_fwd", encoder_layer, rows=instead(packed.encoder_layer, whole=("src",))),
     Op("_nested_tensor_from_mask_left_aligned", left_aligned),
 ]

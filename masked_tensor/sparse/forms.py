@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import pair, shapes
-from ..layouts.elements import is_sparse, to
+from ..layouts.elements import to
 from ..layouts.validity import valid_outputs
 from ..op import NoForm
 from ..pair import Pair

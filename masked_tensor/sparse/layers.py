@@ -9,8 +9,6 @@ from typing import Any
 from torch import Tensor
 
 from ..errors import expect_shape
-from ..layouts.elements import is_sparse
-from ..op import NoForm
 from ..pair import Pair
 from ..shared.running import track
 from ..shared.standardize import smallest_eps

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from ..layouts.elements import is_sparse, keys, values, with_values
-from ..op import Arguments, Lift, NoForm, Rule, Takes
+from ..op import Arguments, Form, NoForm, Rule, Takes
 from ..pair import Pair
 from . import forms
 from .pattern import elementwise, on_pattern, union
 
 
-def instead(form: Rule, **takes: Arguments) -> Lift:
+def instead(form: Rule, **takes: Arguments) -> Form:
     """Another rule altogether: ``form``, a family on stored values, of arguments as ``Takes`` says."""
-    return Lift("form", lambda rule: form, "a form of its own, at the cost of what is stored", Takes(**takes))
+    return Form("form", lambda rule: form, Takes(**takes), "a form of its own, at the cost of what is stored")
 
 
 def _scan(rule: Rule) -> Rule:
@@ -132,14 +132,12 @@ _VALUES = "the rule itself, entry by entry, on the stored values of the pattern 
 _ROW = "the rule itself, on the stored values in row-major order"
 _SCAN = "the rule itself, on the stored values of each slice"
 
-on_values = Lift("on values", _on_values, _VALUES, None)
-chosen = Lift(
-    "on values", _chosen, _VALUES, None
-)  #: the same for a condition and two branches: an entry needs one of them
-as_it_is = Lift("as it is", _as_it_is, "the rule itself, which asks for the layout", None)
-strided = Lift("strided", _strided, "the rule itself, which asks for dtype and device alone: the result is strided")
-in_a_row = Lift("in a row", _in_a_row, _ROW)
-runs = Lift("in a row", _runs, _ROW)  #: the same for runs of entries, but not of slices
-moved = Lift("moved", _moved, "torch's own op moves the entries, in the layouts in which it can")
-scan = Lift("scan", _scan, _SCAN)
-scan_extreme = Lift("scan", _scan_extreme, _SCAN)  #: the same for two results, the second of which are positions
+on_values = Form("on values", _on_values, None, _VALUES)
+chosen = Form("on values", _chosen, None, _VALUES)  #: the same for a condition and two branches: an entry needs one
+as_it_is = Form("as it is", _as_it_is, None, "the rule itself, which asks for the layout")
+strided = Form("strided", _strided, says="the rule itself, which asks for dtype and device: the result is strided")
+in_a_row = Form("in a row", _in_a_row, says=_ROW)
+runs = Form("in a row", _runs, says=_ROW)  #: the same for runs of entries, but not of slices
+moved = Form("moved", _moved, says="torch's own op moves the entries, in the layouts in which it can")
+scan = Form("scan", _scan, says=_SCAN)
+scan_extreme = Form("scan", _scan_extreme, says=_SCAN)  #: the same for two results, the second of which are positions

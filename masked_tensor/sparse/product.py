@@ -17,7 +17,8 @@ from ..shared import terms
 def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     """sparse @ dense or dense @ sparse: valid where a stored pair is; cost is nnz times columns."""
     if type(x) is not Pair or not is_sparse(x.data):
-        if type(y) is not Pair or not is_sparse(y.data) or y.data.dim() != 2:
+        assert type(y) is Pair
+        if y.data.dim() != 2:
             raise NoForm("one factor must be a sparse masked matrix")
         out = matmul(_transposed(y), _turned(x))
         return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))

@@ -51,7 +51,7 @@ class Call(NamedTuple):
             with torch.no_grad(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 return self.entry.overload(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001  # which one it may be is what the law says
+        except Exception as error:  # which one it may be is what the law says
             return error
 
 
