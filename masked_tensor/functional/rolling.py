@@ -106,13 +106,16 @@ def rolling(
     end = 1 + (window - 1) // 2 * center - (closed in ("left", "neither"))
     start = 1 + (window - 1) // 2 * center - window - (closed in ("left", "both"))
     x = whole(given)
-    data, valid = (_windows(part, dim, start, end, step) for part in (x.data, masks.fit(x.mask, x.data.shape)))
+    valid = masks.fit(x.mask, x.data.shape)
+    if end == start:  # a window without entries is one of a masked-out entry: it has no smallest either
+        end, valid = end + 1, torch.zeros_like(valid)
+    data, valid = (_windows(part, dim, start, end, step) for part in (x.data, valid))
     return Rolling(leave(Pair(data, valid)), needed)
 
 
 def _windows(x: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
     """Entries ``start`` up to ``end``, seen from each entry along ``dim``, as the last dimension; zeros outside."""
-    if end <= start or not x.shape[dim]:
-        return x[..., None][..., :0].movedim(dim, 0)[::step].movedim(0, dim)
+    if not x.shape[dim]:
+        return x[..., None].expand(*x.shape, end - start)
     pads = [0, 0] * (x.dim() - dim - 1) + [-start, end - 1]
     return torch.nn.functional.pad(x, pads).unfold(dim, end - start, step)

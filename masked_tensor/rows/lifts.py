@@ -8,7 +8,9 @@ its packed arguments (or pairs, or plain tensors).  What each argument may be it
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from .. import pair
 from ..op import Arguments, Form, NoForm, Rule, Takes
 from ..pair import Pair
 from .operands import aligned, like
@@ -74,6 +76,16 @@ def _some(rule: Rule, op: Rule) -> Rule:
     return some
 
 
+def _ruled(rule: Rule, op: Rule) -> Rule:
+    """As kept, by a rule that does otherwise than the plain op."""
+
+    def on_data(values: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        result: Tensor = rule(pair.of(values), *args, **kwargs).data
+        return result
+
+    return _kept(rule, on_data)
+
+
 def _bare(rule: Rule, op: Rule) -> Rule:
     def bare(x: Any, *args: Any, **kwargs: Any) -> Any:
         return rule(x.pair(), *args, **kwargs)
@@ -102,6 +114,7 @@ def _as_shapes(rule: Rule, op: Rule) -> Rule:
 elementwise = Form("elementwise", _elementwise, None)  #: the values of all operands, brought to the same rows
 chosen = Form("elementwise, within the rows", _chosen, None)  #: ``where``
 kept = Form("as it is stored", _kept)  #: one tensor's values, whatever the other arguments are
+ruled = Form("as it is stored, by its rule", _ruled)  #: as ``kept``, where the plain op will not do
 some = Form("as it is stored, if anything is", _some)  #: as ``kept``, of at least one entry
 bare = Form("new", _bare)  #: a tensor of its own, to which the packed one only gives dtype and device
 room = Form("plain, or room for itself", _room)  #: ``new_empty_strided``: of the own size it is packed

@@ -78,7 +78,8 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         test_elements = test_elements.data[test_elements.mask]
     if type(elements) is not Pair:
         return torch.isin(elements, test_elements, assume_unique=assume_unique, invert=invert)
-    found = torch.isin(elements.data, test_elements, assume_unique=assume_unique, invert=invert)
+    # The caller's promise is about valid elements: under the mask may lie what is valid elsewhere.
+    found = torch.isin(elements.data, test_elements, invert=invert)
     return Pair(found, elements.mask)
 
 

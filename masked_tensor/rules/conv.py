@@ -182,6 +182,8 @@ def _with_parameters(
     mask: Tensor, weight: Operand, bias: Operand | None, dims: int, groups: int, transposed: bool
 ) -> Tensor:
     """An output channel needs a valid weight and, if it has a bias, that too."""
+    if mask.shape[-dims - 1] == 0:  # torch's result has no channels where the input has none
+        return mask
     shape = (-1, *[1] * dims)
     if isinstance(weight, Pair):
         known = weight.mask

@@ -25,6 +25,18 @@ from .reduction import Dim, mean, total
 
 def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
     """``sum(abs(x - mean) ** 2) / (n - correction)``; 0 where it is masked."""
+    result, valid = _variance(x, dim, correction, keepdim)
+    return Pair(result.to(_real(x.data.dtype)), valid)
+
+
+def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
+    """The square root of the variance, rounded once: a variance that half precision cannot hold has a root it can."""
+    result, valid = _variance(x, dim, correction, keepdim)
+    return Pair(root(result).to(_real(x.data.dtype)), valid)
+
+
+def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """The variance in the dtype that it is computed in, and where it is valid."""
     data = x.data
     if not (data.is_floating_point() or data.is_complex()):
         raise RuntimeError("std and var only support floating point and complex dtypes")
@@ -40,16 +52,10 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
         divisor = (count - correction).clamp_min(1)
     else:  # an int64 tensor less a Python float is float32
         divisor = torch.where(valid, (count.double() - correction).to(squares.dtype), 1)
-    result = (squares / divisor).to(_real(data.dtype))
+    result = squares / divisor
     if keep and not keepdim:
         result, valid = result.squeeze(dims), valid.squeeze(dims)
-    return Pair(result, valid)
-
-
-def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
-    """The square root of the variance."""
-    result = var(x, dim, correction=correction, keepdim=keepdim)
-    return Pair(root(result.data), result.mask)
+    return result, valid
 
 
 def _squares(x: Pair, dims: tuple[int, ...], count: Tensor, walk: int | None, keep: bool) -> Tensor:

@@ -58,9 +58,19 @@ def max_pool(
     return Pair(value, mask), Pair(_indices(op, x, out[1], dims, *settings, ceil_mode), mask)
 
 
+def fractional_max_pool(op: OpOverload, x: Pair | Tensor, *region: Any, dims: int) -> tuple[Pair, Pair]:
+    """fractional_max_pool2d, 3d: a channel with a masked sample has regions that nobody knows, and is masked."""
+    *sizes, samples = region
+    if type(samples) is not Pair:
+        return region_max_pool(op, pair.of(x), *region, dims=dims)
+    known = masks.all(samples.mask, -1).reshape(*samples.mask.shape[:2], *(1,) * dims)  # (N, C, dims) for (N, C, *size)
+    value, index = region_max_pool(op, pair.of(x), *sizes, zeroed(samples), dims=dims)
+    known = masks.fit(known if value.data.dim() == dims + 2 else known.squeeze(0), value.data.shape)
+    return Pair(value.data, masks.both(value.mask, known)), Pair(index.data, masks.both(index.mask, known))
+
+
 def region_max_pool(op: OpOverload, x: Pair, *region: Any, dims: int) -> tuple[Pair, Pair]:
     """adaptive_max_pool1d, 2d, 3d, fractional_max_pool2d, 3d: regions that depend on the size, valid iff any tap is."""
-    region = tuple(zeroed(r) if type(r) is Pair else r for r in region)
     value, index = op(contender(x, dims), *region)
     if windows.constant(x.mask, dims):
         mask = windows.first(x.mask, dims).expand(value.shape)
@@ -129,7 +139,7 @@ ROWS = [
         for suffix in ("", "_with_indices")
     ),
     *(Op(f"adaptive_max_pool{dims}d", region_max_pool, {"dims": dims}, generic=True) for dims in (1, 2, 3)),
-    *(Op(f"fractional_max_pool{dims}d", region_max_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
+    *(Op(f"fractional_max_pool{dims}d", fractional_max_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
     Op("max_pool2d_with_indices_backward", max_pool_backward, generic=True),
     Op("max_unpool2d", max_unpool),
     Op("max_unpool3d", max_unpool),

@@ -10,10 +10,10 @@ import torch
 from torch import Generator, Tensor
 
 from .. import masks, pair
-from ..compat import OpOverload
+from ..compat import OpOverload, tracked
 from ..op import Op, rows
 from ..pair import Pair, Payload
-from ..rows.lifts import elementwise, kept, some
+from ..rows.lifts import elementwise, kept, ruled, some
 from ..select import select, zeroed
 from ..sparse.lifts import on_values
 
@@ -43,6 +43,17 @@ def refill(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     return Pair(op(x.data, *args, **kwargs), x.mask)
 
 
+def normal(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+    """``normal_``, in which nothing depends on the old numbers: their gradient is 0."""
+    return Pair(_without_derivative(op, "normal_", x.data, *args, **kwargs), x.mask)
+
+
+def _without_derivative(op: OpOverload, inplace: str, data: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """``op``, for which torch has no derivative, only for its ``inplace`` form: 0."""
+    result: Tensor = getattr(data.clone(), inplace)(*args, **kwargs) if tracked(data) else op(data, *args, **kwargs)
+    return result
+
+
 def drawn(op: OpOverload, *parameters: Any, fill: float = 0, **kwargs: Any) -> Any:
     """One draw per entry from a distribution whose parameters are tensors; valid where all parameters are."""
     masked = [x for x in parameters if type(x) is Pair]
@@ -60,7 +71,7 @@ def bernoulli_with(op: OpOverload, x: Pair | Tensor, p: Any = 0.5, *, generator:
     mask = x.mask
     if type(p) is Pair:
         chance, mask = zeroed(p), masks.both(x.mask, masks.fit(p.mask, x.mask.shape))
-    return Pair(op(x.data, chance, generator=generator), mask)
+    return Pair(_without_derivative(op, "bernoulli_", x.data, chance, generator=generator), mask)
 
 
 def multinomial(x: Pair, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Pair:
@@ -79,7 +90,8 @@ ROWS = [
     Op("native_dropout", native_dropout, sparse=on_values, rows=some),
     Op("rrelu", rrelu, sparse=on_values, rows=kept),
     *rows("uniform exponential cauchy log_normal geometric", refill, generic=True, sparse=on_values, rows=kept),
-    *rows("random normal_functional", refill, generic=True, sparse=on_values, rows=kept),
+    Op("random", refill, generic=True, sparse=on_values, rows=kept),
+    Op("normal_functional", normal, generic=True, sparse=on_values, rows=ruled),
     *rows("bernoulli poisson", drawn, generic=True, sparse=on_values, rows=kept),
     Op("binomial", drawn, generic=True, sparse=on_values, rows=elementwise),
     *rows("bernoulli.p bernoulli.Tensor", bernoulli_with, generic=True, sparse=on_values),

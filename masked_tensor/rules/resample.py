@@ -72,6 +72,8 @@ def interpolate(
     if windows.constant(x.mask, dims):
         data = op(x.data, output_size, align_corners, *scales)
         return Pair(data, windows.first(x.mask, dims).expand(data.shape))
+    if not x.data.is_floating_point():
+        return _of_bytes(op, x, output_size, align_corners, *scales, dims=dims, cubic=cubic)
     values, present = zeroed(x), windows.leading(x.mask, dims)
     valid, centre = present, values
     for i in range(dims):
@@ -91,6 +93,16 @@ def interpolate(
     if cubic:
         data = torch.where(safe, data, centre)
     return Pair(data, masks.fit(valid, data.shape))
+
+
+def _of_bytes(
+    op: OpOverload, x: Pair, output_size: Sequence[int], align_corners: bool, *scales: float | None, **said: Any
+) -> Pair:
+    """Images of uint8, which torch rounds: as it does where no neighbour is masked, else as float32 is rounded."""
+    wide = interpolate(op, Pair(x.data.float(), x.mask), output_size, align_corners, *scales, **said)
+    touched = op((~x.mask).float(), output_size, align_corners, *scales) != 0
+    data = op(x.data, output_size, align_corners, *scales)
+    return Pair(torch.where(touched, wide.data.round().clamp(0, 255).to(data.dtype), data), wide.mask)
 
 
 def _continued(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:

@@ -167,7 +167,7 @@ ROWS = [
     *moving("split_copy split_with_sizes_copy", move, instead(views.split)),
     *moving("expand_copy", move, instead(views.expand)),
     *moving("diagonal_copy narrow_copy unfold_copy alias_copy", move),
-    *moving("pixel_shuffle pixel_unshuffle channel_shuffle", move),
+    *moving("pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle", move),
     *moving("flip", turned, instead(views.flip)),
     *moving("rot90", turned),
     *moving("roll", roll),
