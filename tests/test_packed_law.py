@@ -16,12 +16,23 @@ from masked_tensor.engine.table import ENTRIES
 
 from .helpers import database
 from .helpers.packed_calls import CALLS, DRAWN
-from .helpers.packed_cases import KINDS, MORE, check, chosen, forms_taken, outcome, packed_case
+from .helpers.packed_cases import (
+    KINDS,
+    MORE,
+    check,
+    check_second_derivatives,
+    chosen,
+    forms_taken,
+    outcome,
+    packed_case,
+    twice,
+)
 from .oracles import FAMILY
 from .sweep import SKIPPED
 
 SAMPLES = int(os.environ.get("MASKED_TENSOR_PACKED_SAMPLES", "1"))  # per entry; of more, every kind of case is run
 PARTS = 16
+SECOND = 3  # parts of the law of second derivatives
 NAMES = sorted(name for name in database.ENTRIES if name not in SKIPPED)
 OURS = {e.op.name: e.op for e in ENTRIES.values() if e.rows and "::" not in e.op.name}
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the samples; what a call gives is compared
@@ -66,6 +77,30 @@ def test_calls_of_our_own(record_property: Callable[[str, object], None]) -> Non
         check_all(name, samples, name in DRAWN, counts)
     assert counts["both raise"] < counts["equal"]
     record_property("packed law", dict(counts))
+
+
+@pytest.mark.parametrize("part", range(SECOND))
+def test_second_derivatives_are_those_of_strided_tensors(
+    part: int, record_property: Callable[[str, object], None]
+) -> None:
+    """Of everything that torch can differentiate twice, attention included."""
+    counts: Counter[str] = Counter()
+    called = {name: of_entry(name) for name in NAMES[part::SECOND] if FAMILY.get(name) != "random"}
+    called |= {name: samples for name, samples in list(CALLS.items())[part::SECOND] if name not in DRAWN}
+    kinds = (*KINDS, *MORE)
+    for turn, (name, samples) in enumerate(called.items()):
+        more = kinds if "attention" in name else ()
+        for sample in samples:
+            for kind, which, dims in kinds if SAMPLES > 1 else (kinds[turn % len(kinds)], *more):
+                case = packed_case(sample, kind, which, dims)
+                if case is None or not twice(case):
+                    continue
+                try:
+                    check_second_derivatives(case, counts)
+                except AssertionError as error:
+                    raise AssertionError(f"{name}, {kind}, {which} packed over {dims}: {error}") from error
+    assert counts["second derivatives"]
+    record_property("second derivatives of packed tensors", dict(counts))
 
 
 def test_every_row_with_a_form_is_called() -> None:

@@ -63,7 +63,7 @@ def _run_by_run(
         for (_, s), (a, *_) in zip(seen, pieces, strict=True)
         if s is not None
     ]
-    if tracked(q) and fused.serves(*pieces[0], shown[0], dropout_p, causal):
+    if any(tracked(x) for x in given) and fused.serves(*pieces[0], shown[0], dropout_p, causal):
         biases = [fused.bias(m, q.dtype) for m in shown]
         out = fused.Attend.apply(q, k, v, runs, biases, causal, scale)
     else:

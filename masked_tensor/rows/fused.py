@@ -2,15 +2,18 @@
 
 Outputs and gradients are written into one memory each, so that nothing is held twice for the backward pass: the
 projection behind attention keeps the very tensor that attention keeps.
+
+The kernel's gradients have no derivative.  Where one is wanted (``create_graph=True``) they are computed by the formula
+of attention instead, in plain ops.
 """
 
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 from torch.nn.attention import SDPBackend
 
+from ..shared.chunks import rounds
 from .blocks import Run, cut_runs
 
 _aten: Any = torch.ops.aten
@@ -64,6 +67,33 @@ def backward(
     return grads
 
 
+def formula(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], causal: bool, scale: float | None
+) -> list[Tensor]:
+    """The gradients of queries, keys and values, as functions that have derivatives of every order."""
+    cut = [cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False))]
+    found = [_formula(*parts, mask, causal, scale) for *parts, mask in zip(*cut, masks, strict=True)]
+    return [torch.cat([part.transpose(1, 2).flatten(0, 1) for part in parts]) for parts in zip(*found, strict=True)]
+
+
+def _formula(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None
+) -> tuple[Tensor, ...]:
+    """Of one run: with weights ``w = softmax(q k scale + mask)`` the gradient of the scores is ``w (d - sum(w d))``."""
+    wide = [x.float() if rounds(x.dtype) else x for x in (grad, q, k, v)]
+    g, a, b, c = wide
+    factor = a.shape[-1] ** -0.5 if scale is None else scale
+    scores = a @ b.mT * factor
+    if mask is not None:
+        scores = scores + mask
+    if causal:
+        scores = scores.masked_fill(scores.new_ones(scores.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+    weights = scores.softmax(-1)
+    terms = weights * (g @ c.mT)
+    slopes = (terms - weights * terms.sum(-1, keepdim=True)) * factor
+    return tuple(x.to(grad.dtype) for x in (slopes @ b, slopes.mT @ a, weights.mT @ g))
+
+
 class Attend(torch.autograd.Function):
     """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; ``masks``: for each run a bias, or None."""
 
@@ -77,8 +107,9 @@ class Attend(torch.autograd.Function):
         return result
 
     @staticmethod
-    @once_differentiable  # as the kernel itself
     def backward(ctx: Any, grad: Tensor) -> Any:
         q, k, v, result, *sums = ctx.saved_tensors
         runs, masks, causal, scale = ctx.settings
+        if torch.is_grad_enabled():  # a gradient of these gradients may be asked for
+            return *formula(grad, q, k, v, runs, masks, causal, scale), None, None, None, None
         return *backward(grad, q, k, v, result, sums, runs, masks, causal, scale), None, None, None, None

@@ -80,8 +80,25 @@ def _differentiated(ctx: Any, grad: Tensor, _: Any) -> Any:
     return *grads, None, None, None
 
 
+def _saved_again(ctx: Any, inputs: Any, output: Any) -> None:
+    *given, _, _, lengths, ctx.causal, ctx.scale = inputs
+    ctx.save_for_backward(*given, lengths)
+
+
+def _differentiated_again(ctx: Any, *grads: Tensor) -> Any:
+    *given, lengths = ctx.saved_tensors
+    runs = _runs(lengths)
+    with torch.enable_grad():
+        leaves = [x.detach().requires_grad_() for x in given]
+        parts = fused.formula(*leaves, runs, [None] * len(runs), ctx.causal, ctx.scale)
+    return *torch.autograd.grad(parts, leaves, grads), None, None, None, None, None
+
+
 _LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
 _LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
 torch.library.register_fake("masked_tensor::attend", _fake, lib=_LIBRARY)
 torch.library.register_fake("masked_tensor::attend_backward", lambda grad, q, k, v, *rest: _like(q, k, v), lib=_LIBRARY)
 torch.library.register_autograd("masked_tensor::attend", _differentiated, setup_context=_saved, lib=_LIBRARY)
+torch.library.register_autograd(
+    "masked_tensor::attend_backward", _differentiated_again, setup_context=_saved_again, lib=_LIBRARY
+)

@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
@@ -185,6 +186,63 @@ def check(case: Sample, counts: Counter[str], drawn: bool = False) -> None:
         given = harness.seen(e if a is None else a)
         assert given is None or not given.data[given.mask].any(), f"gradient {i} is {a}, not {e}"
     counts["gradients"] += bool(slopes)
+
+
+def second_derivatives(case: Sample, packed: bool) -> list[Any] | Exception | None:
+    """The gradients of a function of the gradients, in which the inputs stand, too; None without gradients.
+
+    The function is ``sum(g ** 2 + g * x)`` of each gradient and its input, so that an input from which only the
+    derivative of the gradient is cut off still gets a number, a wrong one.
+    """
+    args, kwargs = build(case, packed, True)
+    inputs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor)]
+    wanted = [x for x in inputs if x.requires_grad]
+    torch.manual_seed(1)
+    try:
+        found = tree_leaves(case.op(*args, **kwargs))
+        tracked = [o for o in found if isinstance(o, Tensor) and o.requires_grad and not any(o is x for x in inputs)]
+        if not (tracked and wanted):
+            return None
+        seeds = [torch.linspace(0.5, 1.5, o.numel(), dtype=o.dtype).reshape(o.shape) for o in tracked]
+        gradients = torch.autograd.grad(tracked, wanted, seeds, allow_unused=True, create_graph=True)
+        pairs = [(g, x) for g, x in zip(gradients, wanted, strict=True) if g is not None]
+        total = sum((g.to(x.dtype) * (g + x)).sum() for g, x in pairs)
+        return list(torch.autograd.grad(total, wanted, allow_unused=True))
+    except _ERRORS as error:
+        return error
+
+
+def twice(case: Sample) -> bool:
+    """Whether there is a second derivative to ask for: real floating point, and torch has a first one."""
+    leaves = [getattr(x, "data", x) for x in tree_leaves((case.args, case.kwargs), is_leaf=is_record)]
+    given = [x for x in leaves if isinstance(x, Tensor)]
+    real = any(x.is_floating_point() for x in given) and not any(x.is_complex() for x in given)
+    return real and harness.plain_has_gradient(case)
+
+
+def check_second_derivatives(case: Sample, counts: Counter[str]) -> None:
+    """Those of packed tensors are those of strided ones, whose attention is computed by torch's formula."""
+    with sdpa_kernel(SDPBackend.MATH):
+        expected = second_derivatives(case, False)
+    actual = second_derivatives(case, True)
+    if isinstance(expected, Exception):  # torch has none; then none may be given in silence
+        counts["strided raises"] += 1
+        assert not isinstance(actual, list), f"strided: {expected!r}, packed: {actual}"
+        return
+    if isinstance(actual, Exception):  # where there is no form, torch's own kernel raises unless told not to run
+        plainly = second_derivatives(case, False)
+        assert isinstance(plainly, Exception) and str(plainly) == str(actual), f"packed: {actual!r}"
+        counts["both raise"] += 1
+        return
+    if expected is None or actual is None:
+        assert actual is expected, f"packed: {actual}, strided: {expected}"
+        counts["no gradient"] += 1
+        return
+    counts["second derivatives"] += 1
+    for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+        assert (a is None) is (e is None), f"second derivative {i}: {a}, not {e}"
+        if e is not None:
+            harness.assert_same(a, e, f"second derivative {i}")
 
 
 def _same(actual: Any, expected: Any, what: str, values: bool) -> None:
