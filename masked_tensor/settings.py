@@ -118,6 +118,8 @@ PIECE = 1 << 18
 #: The pieces of such a loop are made of stretches of memory at least so long.  On ``layer_norm``, contiguous: no
 #: difference between 32 and 512; it is for strided data.
 STRETCH = 128
+#: How many numbers a scatter adds one after the other: each rounds, and the errors of more would show.
+CHAIN = 64
 #: Norms of fewer follow the formula step by step: fewer calls.  On ``layer_norm`` of rows of 64: crosses above 32
 #: thousand forward, at 20 thousand with its gradient.
 FORMULA = 1 << 14

@@ -4,6 +4,8 @@ A float32 mean of numbers around 1e6 is off by up to 0.03: deviations from it mu
 """
 
 import itertools
+import math
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -164,3 +166,113 @@ def test_groups_of_holes_spoil_no_norm(
                 tolerance = 30 * torch.finfo(dtype).eps * scale if dtype is not torch.float32 else 1e-4 * scale
                 torch.testing.assert_close(a.double(), e, atol=tolerance, rtol=0)
     record_property("law", ("half precision", name, len(lower)))
+
+
+# ----------------------------------------------------------------------------------------- many equal numbers added up
+
+
+def variance(n: int, v: complex) -> complex:
+    """Of the numbers with alternating signs, of which there are even many."""
+    return abs(v) ** 2 * n / (n - 1)
+
+
+NUMBERS = (1000, 10**6) if os.environ.get("MASKED_TENSOR_SUMS") else (20_000,)
+Adding = tuple[Callable[..., Any], Callable[[int, complex], complex]]
+# Each with what it is of n numbers v.
+ADDS: dict[str, Adding] = {
+    "sum": (lambda x: x.sum(1), lambda n, v: n * v),
+    "mean": (lambda x: x.mean(1), lambda n, v: v),
+    "nansum": (lambda x: x.nansum(1), lambda n, v: n * v),
+    "norm 1": (lambda x: torch.linalg.vector_norm(x, 1, 1), lambda n, v: n * abs(v)),
+    "norm 2": (lambda x: torch.linalg.vector_norm(x, 2, 1), lambda n, v: n**0.5 * abs(v)),
+    "norm 3": (lambda x: torch.linalg.vector_norm(x, 3, 1), lambda n, v: n ** (1 / 3) * abs(v)),
+    "logsumexp": (lambda x: x.logsumexp(1), lambda n, v: v + math.log(n)),
+    "var": (lambda x: (x * x.new_tensor([1, -1]).repeat(x.shape[1] // 2 + 1)[: x.shape[1]]).var(1), variance),
+    "cumsum": (lambda x: x.cumsum(1).mean(1), lambda n, v: v * (n + 1) / 2),
+    "dot": (lambda x: x @ x.new_ones(()).expand(x.shape[1]), lambda n, v: n * v),
+    "average": (lambda x: mt.average(x, 1) if isinstance(x, mt.MaskedTensor) else x.mean(1), lambda n, v: v),
+}
+SPARSE = ("sum", "mean", "nansum", "norm 1", "norm 2", "norm 3", "logsumexp")
+ADDING: dict[str, Adding] = {
+    "sum": (mt.sum, lambda n, v: n * v),
+    "mean": (mt.mean, lambda n, v: v),
+    "nansum": (mt.nansum, lambda n, v: n * v),
+    "nanmean": (mt.nanmean, lambda n, v: v),
+    "norm": (mt.norm, lambda n, v: n**0.5 * abs(v)),
+    "logsumexp": (mt.logsumexp, lambda n, v: v + math.log(n)),
+    "std": (mt.std, lambda n, v: variance(n, v) ** 0.5),
+}
+LAYOUTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "strided": lambda x: x, "coo": lambda x: x.to_sparse_coo(), "csr": lambda x: x.to_sparse_csr(),
+    "csc": lambda x: x.to_sparse_csc(), "coo of columns": lambda x: x.t().contiguous().t().to_sparse_coo(),
+}  # fmt: skip
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+def equal_numbers(n: int, dtype: torch.dtype) -> Tensor:
+    return torch.full((2, n), 0.1 if n < 10**5 or dtype is not torch.float16 else 0.01, dtype=dtype)
+
+
+def error(found: Tensor, exact: complex) -> float:
+    """Relative, in units of the dtype's own precision."""
+    found = found.to_dense() if found.layout is not torch.strided else found
+    wide = found.detach().to(torch.complex128 if found.is_complex() else torch.float64)
+    return float((wide - exact).abs().max()) / abs(exact) / torch.finfo(found.dtype).eps
+
+
+@pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC) tensor support is in beta")
+@pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ADDS)
+def test_many_equal_numbers_add_up(name: str, dtype: torch.dtype, record_property: Any) -> None:
+    """As masked tensors of every layout, within a few times torch's own error, or what 100 additions may cost."""
+    checked = 0
+    function, formula = ADDS[name]
+    for n in NUMBERS:
+        x = equal_numbers(n, dtype)
+        features = x[..., None].expand(2, n, 2).contiguous()
+        exact = formula(n, x[0, 0].item())
+        try:
+            own = error(function(x), exact)
+        except (RuntimeError, NotImplementedError):
+            assert dtype.is_complex
+            return
+        every = torch.ones(x.shape, dtype=torch.bool)
+        given = {
+            "strided": mt.as_masked_tensor(x, every),
+            "tracked": mt.as_masked_tensor(x.clone().requires_grad_(), every),
+            "padded": mt.as_masked_tensor(F.pad(x, (0, 9), value=float("nan")), F.pad(every, (0, 9))),
+            "packed": mt.as_masked_tensor(F.pad(x, (0, 9), value=float("nan")), F.pad(every, (0, 9))).packed(),
+            "packed, features": mt.as_masked_tensor(features, every[..., None]).packed(),
+        }
+        for layout in LAYOUTS if name in SPARSE else ():
+            given[layout] = mt.as_masked_tensor(LAYOUTS[layout](x), LAYOUTS[layout](every))
+        for layout, masked in given.items():
+            if layout == "packed, features":
+                if name in ("dot", "var", "average"):
+                    continue
+                own = error(function(features), exact)
+            found = function(masked)
+            found = found if found.layout is not torch.strided else found.filled(0)
+            found = found.get_data() if isinstance(found, mt.MaskedTensor) else found
+            assert error(found, exact) <= 4 * own + 100, f"{n} numbers, {layout}; torch: {own}"
+            checked += 1
+    record_property("law", ("sums", name, checked))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse (CSR|CSC) tensor support is in beta")
+@pytest.mark.filterwarnings("ignore:.*segment_reduce.. is in beta")
+@pytest.mark.parametrize("dtype", [d for d in DTYPES if not d.is_complex])
+@pytest.mark.parametrize("name", ADDING)
+def test_functional_forms_add_up_many_equal_numbers(name: str, dtype: torch.dtype, record_property: Any) -> None:
+    plain = torch.linalg.vector_norm if name == "norm" else torch.nanmean if name == "nanmean" else getattr(torch, name)
+    for n, dim in itertools.product(NUMBERS, (1, None)):
+        signs = torch.tensor([1, -1]).repeat(n // 2) if name == "std" else 1
+        x = equal_numbers(n, dtype) * signs
+        exact = ADDING[name][1](n if dim else 2 * n, x[0, 0].item())
+        own = error(plain(x, dim=(0, 1) if dim is None and name == "logsumexp" else dim), exact)
+        for layout, tracked in itertools.product(LAYOUTS, (False, True)):
+            given = LAYOUTS[layout](x.clone()).requires_grad_(tracked)
+            found = ADDING[name][0](given, dim=dim, mask=torch.ones(x.shape, dtype=torch.bool))
+            assert error(found, exact) <= 4 * own + 100, f"{n} numbers, {layout}, tracked {tracked}; torch: {own}"
+    record_property("law", ("sums of functional forms", name, 4 * 2 * len(LAYOUTS)))

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import settings
 from ..compat import real
 from ..op import NoForm
 from ..shared.sequences import Packing, packing_of
@@ -72,6 +73,14 @@ class Rows:
     def time(self) -> Tensor:
         """The place of each row in its sequence: (N,)."""
         return self.index.remainder(self.grid[1])
+
+    @cached_property
+    def stretches(self) -> tuple[Tensor, int]:
+        """The stretch of at most ``settings.CHAIN`` places of a sequence that each row lies in, and how many one has."""
+        number = -(-self.grid[1] // settings.CHAIN)
+        if number <= 1:
+            return self.batch, 1
+        return self.batch * number + self.time.div(settings.CHAIN, rounding_mode="floor"), number
 
     @cached_property
     def lengths(self) -> Tensor:

@@ -122,11 +122,13 @@ def over_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segments,
 
 
 def sums(values: Tensor, x: Packed) -> Tensor:
-    """The sum of each sequence."""
+    """The sum of each sequence: of its stretches one entry after the other, then over those as torch adds."""
     wide = values.to(torch.int64) if not (values.is_floating_point() or values.is_complex()) else values
     if wide.dtype in (torch.float16, torch.bfloat16):
         return sums(wide.float(), x).to(wide.dtype)
-    return wide.new_zeros((x.rows.grid[0], *wide.shape[1:])).index_add(0, x.rows.batch, wide)
+    place, number = x.rows.stretches
+    parts = wide.new_zeros((x.rows.grid[0] * number, *wide.shape[1:])).index_add(0, place, wide)
+    return parts if number == 1 else parts.unflatten(0, (-1, number)).sum(1)
 
 
 def means(values: Tensor, x: Packed) -> Tensor:

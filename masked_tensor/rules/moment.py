@@ -81,7 +81,7 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor, walk: int | None, ke
 
 def _about_zero(squares: Tensor, distance: Tensor, dims: tuple[int, ...], number: Tensor) -> Tensor:
     """``squares`` less what a rounded mean adds: the sum of the distances, 0 but for that, which has no gradient."""
-    if distance.dtype not in WIDER:
+    if distance.dtype not in chunks.WIDER:
         return squares
     rest = distance.detach()
     return (squares - squared(rest.sum(dims, squares.dim() > 0) if dims else rest) / number).clamp_min(0)
@@ -91,11 +91,8 @@ def _precise(data: Tensor) -> Tensor:
     """The data in the dtype to compute in."""
     if chunks.rounds(data.dtype):
         return data.float()
-    wider = WIDER.get(data.dtype) if data.numel() < settings.FORMULA and real(data) else None
+    wider = chunks.WIDER.get(data.dtype) if data.numel() < settings.FORMULA and real(data) else None
     return data if wider is None else data.to(wider)
-
-
-WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
 def _real(dtype: torch.dtype) -> torch.dtype:

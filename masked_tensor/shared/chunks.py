@@ -21,6 +21,9 @@ from ..select import filled
 Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
 InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
 
+#: The dtype of twice the precision, where there is one.
+WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
+
 
 def rounds(dtype: torch.dtype) -> bool:
     """Whether the result of a reduction in ``dtype`` is rounded noticeably, so that it must not be reduced again."""

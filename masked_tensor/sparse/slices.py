@@ -10,6 +10,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from .. import settings
+from ..shared.chunks import WIDER
 from ..shared.identity import identity
 
 
@@ -65,9 +67,27 @@ def arranged(ids: Tensor, *keys: Tensor, descending: bool = False) -> Tensor:
 
 
 def total(v: Tensor, s: Slices) -> Tensor:
-    """The sum of each slice; integers and bool add up in int64."""
+    """The sum of each slice; integers and bool add up in int64.
+
+    Values are added one after the other, so many of them in twice the precision, or in stretches if there is none.
+    """
     if not (v.is_floating_point() or v.is_complex()):
         v = v.to(torch.int64)
+    elif v.shape[0] > settings.CHAIN:
+        wide = WIDER.get(v.dtype)
+        return _in_stretches(v, s) if wide is None else _added(v.to(wide), s).to(v.dtype)
+    return _added(v, s)
+
+
+def _in_stretches(v: Tensor, s: Slices) -> Tensor:
+    """The sums of stretches of the stored values apart, of at most four times as many results as there are values."""
+    shift = (max(settings.CHAIN, s.number // 4) - 1).bit_length()
+    parts = ((v.shape[0] - 1) >> shift) + 1
+    place = s.ids * parts + (torch.arange(v.shape[0], device=v.device) >> shift)
+    return v.new_zeros(s.number * parts).scatter_add(0, place, v).view(s.number, parts).sum(1)
+
+
+def _added(v: Tensor, s: Slices) -> Tensor:
     if s.numbers is None and v.is_floating_point() and not v.requires_grad:
         return torch.segment_reduce(v, "sum", offsets=s.offsets, unsafe=True)
     return v.new_zeros(s.number).scatter_add(0, s.ids, v)
