@@ -69,19 +69,25 @@ def arranged(ids: Tensor, *keys: Tensor, descending: bool = False) -> Tensor:
 def total(v: Tensor, s: Slices) -> Tensor:
     """The sum of each slice; integers and bool add up in int64.
 
-    Values are added one after the other, so many of them in twice the precision, or in stretches if there is none.
+    Values are added one after the other: many of them in twice the precision, of which float64 has none; there only
+    slices of very many are added in stretches.
     """
+    if s.number == 1:
+        return v.sum(0, keepdim=True)
     if not (v.is_floating_point() or v.is_complex()):
         v = v.to(torch.int64)
     elif v.shape[0] > settings.CHAIN:
         wide = WIDER.get(v.dtype)
-        return _in_stretches(v, s) if wide is None else _added(v.to(wide), s).to(v.dtype)
+        if wide is not None:
+            return _added(v.to(wide), s).to(v.dtype)
+        if v.shape[0] > s.number * settings.CHAIN * 16:
+            return _in_stretches(v, s)
     return _added(v, s)
 
 
 def _in_stretches(v: Tensor, s: Slices) -> Tensor:
-    """The sums of stretches of the stored values apart, of at most four times as many results as there are values."""
-    shift = (max(settings.CHAIN, s.number // 4) - 1).bit_length()
+    """The sums of stretches of the stored values apart, of which there are at most as many as values."""
+    shift = max(settings.CHAIN - 1, s.number).bit_length()
     parts = ((v.shape[0] - 1) >> shift) + 1
     place = s.ids * parts + (torch.arange(v.shape[0], device=v.device) >> shift)
     return v.new_zeros(s.number * parts).scatter_add(0, place, v).view(s.number, parts).sum(1)
