@@ -76,7 +76,7 @@ class Rows:
 
     @cached_property
     def stretches(self) -> tuple[Tensor, int]:
-        """The stretch of at most ``settings.CHAIN`` places of a sequence that each row lies in, and how many one has."""
+        """Which stretch of a sequence, at most ``settings.CHAIN`` places, each row lies in; how many one has."""
         number = -(-self.grid[1] // settings.CHAIN)
         if number <= 1:
             return self.batch, 1
