@@ -13,7 +13,9 @@ from ..engine.aliasing import Family
 from ..engine.flattening import stable_hash
 from ..engine.packing import wrap_packed
 from ..engine.settling import settle
+from ..engine.table import view_named
 from ..engine.tensor import ENGINE, MaskedTensor, lend, pair_of, reset, wrap
+from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..rows import Packed, Rows
 
@@ -50,6 +52,45 @@ def rebuild_packed(
     return x
 
 
+def rebuild_kin(
+    kept: dict[str, Any], values: Tensor, path: list[Any], requires_grad: bool, attributes: dict[str, Any]
+) -> MaskedTensor:
+    """A packed root or a view of it, from what ``__reduce_ex__`` took apart: the views that lead to it, taken again.
+
+    ``kept`` is one object for all of a root's views; those whose ``values`` are still one memory have one root again.
+    """
+    if "root" in kept and not meshes.one_memory(values, kept["memory"]):
+        kept = {k: v for k, v in kept.items() if k not in ("root", "memory")}
+    with torch.no_grad():
+        if "root" not in kept:
+            parts = {"values": values, "index": kept["index"], "inner": kept["inner"], "payload": kept["payload"]}
+            kept["root"], kept["memory"] = rebuild_packed(parts, kept["grid"], kept["order"], False, {}), values
+        x: Any = kept["root"]
+        for name, args, kwargs, which in path:
+            x = view_named(name)(x, *args, **kwargs)
+            x = x if which is None else x[which]
+        x = x.detach()  # as of plain tensors, memory is shared again, not a history
+    x.requires_grad_(requires_grad)
+    x.__dict__.update(attributes)
+    made: MaskedTensor = x
+    return made
+
+
+def _kin_parts(x: MaskedTensor) -> tuple[Any, ...]:
+    """What :func:`rebuild_kin` takes."""
+    kin, p = x._kin, x._kin.record
+    parts = _parts(p)
+    del parts["values"]
+    kin.kept |= parts | {"grid": p.rows.grid, "order": p.order}
+    path = [(s.entry.overload.name(), s.args, s.kwargs, s.which) for s in x._path if not s.entry.op.detaches]
+    return kin.kept, p.values.detach(), path, x.requires_grad, _attributes(x)
+
+
+def _has_kin(x: MaskedTensor) -> bool:
+    """Whether others would see a write into a packed tensor, or a view of one."""
+    return x._kin is not None and len(x._kin.living()) > 1
+
+
 def _parts(p: Packed) -> dict[str, Any]:
     inner = None if p.inner is None else masks.compact(p.inner)
     return {"values": p.values, "index": p.rows.index, "inner": inner, "payload": p.payload.value}
@@ -69,6 +110,8 @@ def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
     if _KEYS_ARE_PICKLES and is_fake(x._pair.data if x._packed is None else x._packed.values):
         return str, (stable_hash(x),)
     _leaf_only(x, "pickle")
+    if _has_kin(x):
+        return rebuild_kin, _kin_parts(x)
     if x._packed is not None:
         p = x._packed
         return rebuild_packed, (_parts(p), p.rows.grid, p.order, x.requires_grad, _attributes(x))
@@ -82,7 +125,7 @@ def reduce_shared(x: MaskedTensor) -> Any:
 
     Of disjoint writes in two processes each sees the other's numbers where it had valid ones, and holes elsewhere.
     """
-    if x._packed is not None:  # never written
+    if x._packed is not None or _has_kin(x):  # never written
         return reduce_ex(x, None)
     lend(x)
     return rebuild_shared, reduce_ex(x, None)[1]
@@ -101,6 +144,8 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
         made: MaskedTensor = memo[id(x)]
         return made
     _leaf_only(x, "deepcopy")
+    if _has_kin(x):
+        return _with_gradient(_copied_kin(x, memo), x, memo)
     if x._packed is not None:
         p, parts = x._packed, copy.deepcopy(_parts(x._packed), memo)
         again = rebuild_packed(parts, p.rows.grid, p.order, x.requires_grad, copy.deepcopy(_attributes(x), memo))
@@ -120,6 +165,15 @@ def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) 
         result.grad = copy.deepcopy(x.grad, memo)
     memo[id(x)] = result
     return result
+
+
+def _copied_kin(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
+    """``x`` with a copied root: one for all that are copied in one deepcopy."""
+    kept, values, path, requires_grad, attributes = _kin_parts(x)
+    if id(x._kin) not in memo:
+        memo[id(x._kin)] = copy.deepcopy(kept | {"memory": values}, memo)
+    known = memo[id(x._kin)]
+    return rebuild_kin(known, known["memory"], path, requires_grad, copy.deepcopy(attributes, memo))
 
 
 def _copied(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
@@ -195,7 +249,7 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     x._family, x._seen = new._family, -1
 
 
-for _function in (rebuild, rebuild_packed):
+for _function in (rebuild, rebuild_packed, rebuild_kin):
     _function.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
     torch.serialization.add_safe_globals([_function])
 ForkingPickler.register(MaskedTensor, reduce_shared)

@@ -48,7 +48,7 @@ def wrap_packed(p: Packed) -> MaskedTensor:
 def hold_rows(x: MaskedTensor, p: Packed) -> None:
     """Makes ``p`` the inside of ``x``, which has no views."""
     x._packed = p
-    x._kin, x._path = None, ()
+    x._kin, x._path, x._held = None, (), ()
     if type(p.values) is not Tensor:
         if p.plainly:
             x.__dict__.pop("_pair", None)
@@ -107,10 +107,11 @@ def entered(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
     if not (recording and x.requires_grad):
         return p
     if x.is_leaf or transforming():
-        return Packed(_EnterRows.apply(x, enter), p.rows, p.order, p.inner, p.payload)
+        return Packed(_EnterRows.apply(x, enter, p.inner), p.rows, p.order, p.inner, p.payload)
     known = x._entered  # as for a pair: all uses share one, so that their gradients are added as plain tensors
     if known is None or known[0] is not p or known[1] != x._version:
-        whole = Packed(_EnterRows.apply(x, enter), p.rows, p.order, p.inner, p.payload)
+        inner = p.inner if known is None or known[1] != x._version else None  # else it was written past autograd
+        whole = Packed(_EnterRows.apply(x, enter, inner), p.rows, p.order, p.inner, p.payload)
         known = x._entered = (p, x._version, whole)
     shared: Packed = known[2]
     return shared
@@ -155,15 +156,15 @@ def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
 
 class _EnterRows(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: MaskedTensor, enter: Enter) -> Tensor:
+    def forward(ctx: Any, x: MaskedTensor, enter: Enter, inner: Tensor | None) -> Tensor:
         p: Any = x._packed
-        ctx.frame, ctx.enter = p.frame, enter
+        ctx.frame, ctx.enter = Frame(p.stored, p.rows, p.order, inner), enter
         result: Tensor = p.values.detach()
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return leave(Packed(grad, ctx.frame.rows, ctx.frame.order, ctx.frame.inner), ctx.enter), None
+        return leave(Packed(grad, ctx.frame.rows, ctx.frame.order, ctx.frame.inner), ctx.enter), None, None
 
 
 class _LeaveRows(torch.autograd.Function):

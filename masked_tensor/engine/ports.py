@@ -59,7 +59,8 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
         shared = pair, 0, _Enter.apply(value, True)
     elif shared is None or shared[0] is not pair or shared[1] != value._version:
         node = known(value)
-        shared = pair, value._version, record_enter(value, True)
+        again = shared is not None and shared[1] == value._version  # validity was written past autograd
+        shared = pair, value._version, record_enter(value, not again)
         if node is not None and type(pair.data) is Tensor:
             value._entered = shared
     data: Tensor = shared[2]

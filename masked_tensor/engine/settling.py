@@ -3,6 +3,9 @@
 Packed values are never written, so views of a packed tensor need to share no memory as long as all of them are only
 read.  Each remembers the steps from the root to itself.  Before a write that others would have to see, the root is
 spread, the steps are taken again, of the spread root, and the views join its alias family by the ordinary rules.
+
+A root may be gone while its views are held.  What they keep of it is its stored values and, where autograd records
+them, its history: another root is made of these, so that a write through one view is seen by the others' gradients.
 """
 
 import weakref
@@ -12,12 +15,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import schema
+from ..compat import schema, transforming
 from ..errors import UnsupportedOpError
+from ..layouts import meshes
 from ..pair import Pair
 from ..rows import Packed, spread
 from . import cells, inputs
 from .members import join
+from .packing import entered
+from .ports import enter, leave
 from .table import Entry
 from .tensor import MaskedTensor, hold, wrap
 
@@ -30,7 +36,6 @@ class Step:
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     which: int | None
-    base: MaskedTensor | None  #: kept while a graph is traced: who runs it lets go of a base that no node needs
 
     def of(self, pair: Pair) -> Pair:
         """The same view of a strided pair."""
@@ -42,12 +47,13 @@ class Step:
 class Kin:
     """A packed root and the views of it, as long as nothing is written."""
 
-    __slots__ = ("graph_input", "members", "record")
+    __slots__ = ("graph_input", "kept", "members", "record")
 
     def __init__(self, root: MaskedTensor) -> None:
         self.graph_input = inputs.kind_of(root)
         self.record: Packed | None = root._packed
         self.members = [weakref.ref(root)]
+        self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
 
     def living(self) -> list[MaskedTensor]:
         """The members that somebody still holds."""
@@ -61,12 +67,24 @@ def adopt(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...], 
         kin = base._kin = Kin(base)
     kin.members = [ref for ref in kin.members if ref() is not None]
     several = isinstance(result, (list, tuple))
+    traced = _traced(base)
+    held = () if entry.op.detaches and not traced else (*base._held, base if traced else _history_of(base))
     for which, view in enumerate(result if several else (result,)):
         if type(view) is MaskedTensor and view is not base:
             view._kin = kin
-            kept = base if _traced(base) else None
-            view._path = (*base._path, Step(entry, args, kwargs, which if several else None, kept))
+            view._path = (*base._path, Step(entry, args, kwargs, which if several else None))
+            view._held = held
             kin.members.append(weakref.ref(view))
+
+
+def _history_of(base: MaskedTensor) -> Any:
+    """The inside of ``base`` as autograd tracks it, which lives as long as its views do, as in torch.
+
+    A leaf lives as long as its graph does.
+    """
+    if not (torch.is_grad_enabled() and base.requires_grad) or base.is_leaf or transforming():
+        return None
+    return enter(base, True) if base._packed is None else entered(base, True, enter)
 
 
 def check(x: MaskedTensor) -> None:
@@ -106,19 +124,20 @@ def settle(x: MaskedTensor) -> None:
             _become(x, _owned(x._packed))
         return
     assert kin.record is not None
-    pair = _owned(kin.record)
-    members = kin.living()
-    again = [_replayed(pair, member._path) for member in members]  # before anything changes: a view may not fit memory
-    root = next((m for m in members if not m._path), None)
-    if root is None:
-        root = wrap(pair)
-    else:
-        _become(root, pair)
-    for member, new in zip(members, again, strict=True):
-        if member is not root:
-            path = member._path
-            _become(member, new)
-            join(member, root, any(step.entry.op.detaches for step in path))
+    again = _replayed(_owned(kin.record), kin.living())  # before anything changes: a view may not fit memory
+    made = {found.base: found.member for found in again if found.member._path[-1:] == found.base.path[-1:]}
+    for found in again:
+        for base in (found.base.owner, found.base):
+            if base is not None and base not in made:
+                made[base] = _stand_in(base.pair, [f.history for f in again if f.base is base])
+    for found in again:
+        _become(found.member, found.pair)
+    for base, x in made.items():
+        if base.owner is not None:
+            join(x, made[base.owner], detached=True)
+    for found in again:
+        if made[found.base] is not found.member:
+            join(found.member, made[found.base])
 
 
 def before_own_writes(entry: Entry, args: tuple[Any, ...]) -> None:
@@ -130,11 +149,55 @@ def before_own_writes(entry: Entry, args: tuple[Any, ...]) -> None:
                 settle(value)
 
 
-def _replayed(pair: Pair, path: tuple[Step, ...]) -> Pair:
+@dataclass(frozen=True, slots=True, eq=False)
+class Base:
+    """What views have as their base to autograd: a root, or a detached alias of one."""
+
+    path: tuple[Step, ...]
+    pair: Pair
+    owner: "Base | None"  #: the root whose memory a detached alias shares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A member, its place in memory, and what it keeps of its base as autograd tracks it, if it does."""
+
+    member: MaskedTensor
+    pair: Pair
+    base: Base
+    history: Any
+
+
+def _replayed(pair: Pair, members: list[MaskedTensor]) -> list[Found]:
+    """The members as views of ``pair``; one that memory has no view for (``reshape``) is a copy, the root of its own."""
+    root, result = Base((), pair, None), []
+    taken: dict[Step, tuple[Pair, Base]] = {}
     with torch.no_grad():
-        for step in path:
-            pair = step.of(pair)
-    return pair
+        for member in members:
+            seen, base = pair, root
+            for k, step in enumerate(member._path):
+                if step not in taken:
+                    path, new = member._path[: k + 1], step.of(seen)
+                    if not meshes.one_memory(new.data, seen.data):
+                        base = Base(path, new, None)
+                    elif step.entry.op.detaches:
+                        base = Base(path, new, base.owner or base)
+                    taken[step] = new, base
+                seen, base = taken[step]
+            history = member._held[len(base.path)] if len(member._held) > len(base.path) else None
+            result.append(Found(member, seen, base, history))
+    return result
+
+
+def _stand_in(memory: Pair, histories: list[Any]) -> MaskedTensor:
+    """A base in place of one that nobody holds any more, with the history that its views have kept of it."""
+    history = next((h for h in histories if h is not None), None)
+    if history is None:
+        return wrap(memory)
+    with torch.inference_mode(False), torch.enable_grad():
+        root = leave(history)
+    _become(root, memory)
+    return root
 
 
 def _owned(p: Packed) -> Pair:
@@ -146,8 +209,9 @@ def _owned(p: Packed) -> Pair:
 
 def _become(x: MaskedTensor, pair: Pair) -> None:
     hard = x._family is not None and x._family.hard
-    x._packed = x._family = x._entered = x._kin = None
-    x._path, x._seen = (), 0
+    x._entered = x._entered and ((), x._entered[1], None)  # it was entered: its next gradient joins the one of that
+    x._packed = x._family = x._kin = None
+    x._path, x._held, x._seen = (), (), 0
     hold(x, pair)
     if hard:
         x.harden_mask()

@@ -6,7 +6,7 @@ A row names an operator; from its schema follow the functional overloads, the in
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import torch
@@ -55,6 +55,12 @@ def add(op: Op) -> list[Entry]:
     if not found and not op.optional:
         raise ValueError(f"no operator {op.name!r} is registered with the dispatcher")
     return fresh
+
+
+@cache
+def view_named(name: str) -> OpOverload:
+    """The overload of that name, if what it returns is a view: of a pickle, which may name whatever it wants."""
+    return next(e.overload for e in ENTRIES.values() if e.view and e.overload.name() == name)
 
 
 def _spell_out(op: Op) -> Iterator[Entry]:

@@ -44,6 +44,7 @@ class MaskedTensor(Methods):
     _kin: Any = None  # of a packed tensor and its views: who else would see a write (settling.py)
     _parts: tuple[Any, ...] | None = None  # of a packed tensor: what graphs were given of it
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
+    _held: tuple[Any, ...] = ()  # of a view of a packed tensor: for each step what it keeps of the tensor it is of
     _viewed: bool = False  # of what a graph returns, while compiling: it had views, or was one
     _family: aliasing.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects

@@ -1,0 +1,107 @@
+"""Random aliasing programs: views of views, writes, bases that die, copies, against plain tensors that really alias.
+
+A masked tensor is held against two plain ones, data and validity, that go through the same steps; every tensor that is
+still held is compared after every step, and at the end the gradients of all that was put in.  Strided and packed.
+"""
+
+import os
+import random
+
+import pytest
+import torch
+
+from .helpers.alias_steps import VALUES, VIEWS, Trio, copied, differs, drawn, written
+
+PROGRAMS = int(os.environ.get("MASKED_TENSOR_ALIASING", "600"))
+STEPS = 9
+KINDS = ("view", "view", "view", "write", "write", "value", "die", "die", "copy")
+
+
+class Program:
+    """One random program."""
+
+    def __init__(self, seed: int, packed: bool) -> None:
+        self.rng = rng = random.Random(seed)
+        self.said: list[str] = []
+        self.comparable = True  #: whether gradients are those of plain data, too
+        self.steps = 0
+        tracked = rng.random() < 0.6
+        shape = (rng.randint(1, 3), rng.randint(1, 4), *(rng.choice([1, 2, 4]) for _ in range(rng.randint(0, 2))))
+        start = drawn(rng, shape, kind=rng.choice(["prefix", "prefix", "rows", "holes", "all"]), requires_grad=tracked)
+        self.leaves = [start] if tracked else []
+        x = start.x.packed() if packed else start.x
+        self.pool = [Trio(x * 2, start.data * 2, start.mask.clone())]
+        self.tracked = tracked
+
+    def run(self, steps: int) -> None:
+        for _ in range(steps):
+            self.step(self.rng.choice(KINDS))
+            for k, t in enumerate(self.pool):
+                assert not differs(t), f"tensor {k} after {self.said}"
+        self.compare_gradients()
+
+    def step(self, kind: str) -> None:
+        rng, pool = self.rng, self.pool
+        k = rng.randrange(len(pool))
+        said = None
+        if kind == "die":
+            if len(pool) > 1:
+                pool.pop(k)
+                said = "dies"
+        elif kind == "copy":
+            copies, said = copied(rng, pool)
+            pool += copies
+        elif kind == "write":
+            said = self.write(pool[k])
+        else:
+            step = rng.choice(VIEWS if kind == "view" else VALUES)
+            new = step(rng, pool[k])
+            if new is not None:
+                pool.append(new)
+                said = step.__name__
+        if said is not None:
+            self.said.append(f"{said}({k})")
+            self.steps += 1
+
+    def write(self, t: Trio) -> str | None:
+        held = [u for u in self.pool if u.data.requires_grad != t.data.requires_grad]
+        before = [u.mask.clone() for u in held]
+        said = written(self.rng, t, self.leaves, self.tracked)
+        if any((u.mask & ~old).any() for u, old in zip(held, before, strict=True)):
+            self.comparable = False  # past autograd, data became valid that it took to be masked
+        return said
+
+    def compare_gradients(self) -> None:
+        ours = theirs = torch.zeros((), dtype=torch.float64)
+        for k, t in enumerate(self.pool):
+            ours = ours + (k + 1) * t.x.filled(0.0).pow(2).sum()
+            theirs = theirs + (k + 1) * torch.where(t.mask, t.data, 0).pow(2).sum()
+        if not theirs.requires_grad or not self.comparable:
+            return
+        try:
+            theirs.backward()
+        except RuntimeError as error:  # a value that backward needs was overwritten: torch refuses, and so may we
+            if "modified by an inplace operation" not in str(error):
+                raise
+            return
+        ours.backward()
+        for k, t in enumerate(self.leaves):
+            zero = torch.zeros(t.shape, dtype=torch.float64)
+            a = zero if t.x.grad is None else t.x.grad.filled(0.0)
+            b = zero if t.data.grad is None else t.data.grad
+            same = torch.allclose(a, torch.where(t.mask, b, 0))
+            assert same, f"the gradient of leaf {k} after {self.said}: {a} instead of {torch.where(t.mask, b, 0)}"
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["strided", "packed"])
+def test_random_aliasing_programs(packed: bool) -> None:
+    steps = 0
+    for seed in range(PROGRAMS):
+        program = Program(seed, packed)
+        try:
+            program.run(STEPS)
+        except Exception as error:
+            error.add_note(f"program {seed}: {program.said}")
+            raise
+        steps += program.steps
+    assert steps > 5 * PROGRAMS
