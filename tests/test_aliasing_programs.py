@@ -64,11 +64,11 @@ class Program:
             self.steps += 1
 
     def write(self, t: Trio) -> str | None:
-        held = [u for u in self.pool if u.data.requires_grad != t.data.requires_grad]
-        before = [u.mask.clone() for u in held]
+        before = [(u, u.mask.clone(), u.data.grad_fn) for u in self.pool if u.data.requires_grad]
         said = written(self.rng, t, self.leaves, self.tracked)
-        if any((u.mask & ~old).any() for u, old in zip(held, before, strict=True)):
-            self.comparable = False  # past autograd, data became valid that it took to be masked
+        for u, mask, history in before:
+            if u.data.grad_fn is history and (u.mask & ~mask).any():
+                self.comparable = False  # past autograd, data became valid that it took to be masked
         return said
 
     def compare_gradients(self) -> None:

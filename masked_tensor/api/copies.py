@@ -184,6 +184,13 @@ def _copied(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
     return Family.of_record(memo[id(family)], data)
 
 
+def contiguous(x: MaskedTensor, memory_format: torch.memory_format = torch.contiguous_format) -> MaskedTensor:
+    """``Tensor.contiguous``; a view of a packed tensor, whose strides say nothing of memory, is told apart from it."""
+    make: Any = torch.ops.aten.contiguous.default if x._path else Tensor.contiguous
+    made: MaskedTensor = make(x, memory_format=memory_format)
+    return made
+
+
 def shallow(x: MaskedTensor) -> MaskedTensor:
     """``copy.copy``: another tensor over the same memory."""
     _leaf_only(x, "copy")

@@ -189,6 +189,7 @@ equip(
         "__reduce_ex__": copies.reduce_ex,
         "__deepcopy__": copies.deepcopy,
         "__copy__": copies.shallow,
+        "contiguous": copies.contiguous,
         "share_memory_": copies.share_memory,
         "is_shared": copies.is_shared,
         "data": property(

@@ -38,8 +38,11 @@ class Step:
     which: int | None
 
     def of(self, pair: Pair) -> Pair:
-        """The same view of a strided pair."""
-        new = self.entry.rule(pair, *self.args, **self.kwargs)
+        """The same view of a strided pair; of a copy of it where memory has no such view, as ``reshape`` does."""
+        try:
+            new = self.entry.rule(pair, *self.args, **self.kwargs)
+        except RuntimeError:  # nobody told a packed tensor's ``view`` apart, such as the one in ``ravel``
+            new = self.entry.rule(Pair(pair.data.contiguous(), pair.mask, pair.payload), *self.args, **self.kwargs)
         result: Pair = new if self.which is None else new[self.which]
         return result
 
@@ -124,7 +127,7 @@ def settle(x: MaskedTensor) -> None:
             _become(x, _owned(x._packed))
         return
     assert kin.record is not None
-    again = _replayed(_owned(kin.record), kin.living())  # before anything changes: a view may not fit memory
+    again = _replayed(_owned(kin.record), kin.living())
     made = {found.base: found.member for found in again if found.member._path[-1:] == found.base.path[-1:]}
     for found in again:
         for base in (found.base.owner, found.base):
@@ -169,7 +172,7 @@ class Found:
 
 
 def _replayed(pair: Pair, members: list[MaskedTensor]) -> list[Found]:
-    """The members as views of ``pair``; one that memory has no view for (``reshape``) is a copy, the root of its own."""
+    """The members as views of ``pair``; one that memory has no view for is a copy, and the root of its own views."""
     root, result = Base((), pair, None), []
     taken: dict[Step, tuple[Pair, Base]] = {}
     with torch.no_grad():

@@ -117,6 +117,11 @@ def alias(x: Packed) -> Packed:
     return Packed(x.values, x.rows, x.order, x.inner, x.payload)
 
 
+def contiguous(x: Packed, *, memory_format: Any = None) -> Packed:
+    """``x.contiguous()``: the same values; a copy they are, or a view, once somebody writes, as memory is then."""
+    return alias(x)
+
+
 def faced(x: Packed, dim: int) -> tuple[Packed, int]:
     """``x`` with the given dimension, of features alone, as one dimension of the values; and which one that is."""
     atoms = x.order[position(dim, x)]

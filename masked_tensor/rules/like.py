@@ -12,7 +12,8 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op, rows
 from ..pair import Pair, Payload
-from ..rows.lifts import as_shapes, bare, kept, room
+from ..rows import views
+from ..rows.lifts import as_shapes, bare, instead, kept, room
 from ..settings import DEFAULT, MEANING
 from ..shared import made
 from ..sparse.lifts import as_it_is, on_values, strided
@@ -73,7 +74,8 @@ def is_same_size(x: Any, other: Any) -> bool:
 
 
 ROWS = [
-    *rows("clone lift_fresh contiguous", copied, generic=True, binding=True, sparse=on_values, rows=kept, copies=True),
+    *rows("clone lift_fresh", copied, generic=True, binding=True, sparse=on_values, rows=kept, copies=True),
+    Op("contiguous", copied, generic=True, sparse=on_values, rows=instead(views.contiguous), copies=True),
     Op("detach", copied, generic=True, binding=True, sparse=on_values, rows=kept, detaches=True),
     *rows("ones_like full_like", like, generic=True, binding=True, sparse=on_values, rows=kept),
     *rows("rand_like randn_like randint_like", like, generic=True, sparse=on_values, rows=kept),

@@ -235,13 +235,14 @@ def written(rng: random.Random, t: Trio, leaves: Leaves, tracked: bool) -> str |
     key = key_of(rng, t.shape) if rng.random() < 0.7 else (...,)
     source = drawn(rng, tuple(t.data[key].shape), requires_grad=tracked and rng.random() < 0.7)
     where = torch.rand(t.shape, generator=torch.Generator().manual_seed(rng.randrange(2**31))) < 0.4
-    try:
-        kind(t.data, key, source.data, where)
-    except RuntimeError:
-        return None
-    with torch.no_grad():
-        MEANINGS[kind](t.mask, key, source.mask, where)
-    kind(t.x, key, source.x, where)
+    with torch.set_grad_enabled(rng.random() < 0.8):
+        try:
+            kind(t.data, key, source.data, where)
+        except RuntimeError:
+            return None
+        with torch.no_grad():
+            MEANINGS[kind](t.mask, key, source.mask, where)
+        kind(t.x, key, source.x, where)
     if source.data.requires_grad:
         leaves.append(source)
     return kind.__name__
