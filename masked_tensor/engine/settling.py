@@ -181,6 +181,8 @@ def _replayed(pair: Pair, members: list[MaskedTensor]) -> list[Found]:
             for k, step in enumerate(member._path):
                 if step not in taken:
                     path, new = member._path[: k + 1], step.of(seen)
+                    if new.data is seen.data:  # a pickle tells tensors apart by the objects that they are
+                        new = Pair(seen.data.detach(), new.mask, new.payload)
                     if not meshes.one_memory(new.data, seen.data):
                         base = Base(path, new, None)
                     elif step.entry.op.detaches:

@@ -280,6 +280,40 @@ def check_inplace(case: Sample, inplace: Callable[..., Any]) -> None:
         assert_keeps_promise(view)
 
 
+def check_inplace_of_views(case: Sample, inplace: Callable[..., Any]) -> None:
+    """In place on a part of a view of a temporary: the view has the result, and the gradients of the op and the rest.
+
+    Strided and packed.  Nobody holds the base; what its views know of it is all that there is.
+    """
+    target = case.args[0] if case.args else None
+    if not isinstance(target, Masked) or not differentiable(target.data) or not plain_has_gradient(case):
+        return
+    expected, inputs = run(case, requires_grad=True)
+    out = expected[0]
+    if type(out) is not MaskedTensor or out.shape != target.data.shape or out.dtype != target.data.dtype:
+        return
+    if torch._C._is_alias_of(pair_of(out).data, pair_of(inputs[0]).data):
+        return  # a change of shape
+    gradients = _gradients([out * 1, inputs[0] * 2], inputs)
+    for packed in (False, True):
+        if packed and (out.dim() < 2 or 0 in out.shape):
+            continue
+        args, kwargs = build((case.args, case.kwargs), requires_grad=True)
+        start = args[0].packed() if packed else args[0]
+        view = torch.stack([start * 1, start * 2], -1).movedim(-1, 0)
+        torch.manual_seed(1)
+        inplace(view[0], *args[1:], **kwargs)
+        what = f"in place on a view of a {'packed' if packed else 'strided'} temporary"
+        assert_same(view[0], out, what)
+        assert_same(view[1], inputs[0] * 2, f"{what}: the rest")
+        assert_keeps_promise(view)
+        wanted = [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
+        for k, (a, e) in enumerate(zip(_gradients([view[0] * 1, view[1] * 1], wanted), gradients, strict=True)):
+            zero = torch.zeros(wanted[k].shape, dtype=wanted[k].dtype)
+            a, e = (zero if g is None else g.filled(0) if type(g) is MaskedTensor else g for g in (a, e))
+            assert_same(a, e, f"{what}: gradient {k}")
+
+
 def check_alias(case: Sample) -> int:
     """A base shows what is written into its view, and a view what is written into its base; returns how many did."""
     base, rest = case.args[0], case.args[1:]
