@@ -64,10 +64,10 @@ class Program:
             self.steps += 1
 
     def write(self, t: Trio) -> str | None:
-        before = [(u, u.mask.clone(), u.data.grad_fn) for u in self.pool if u.data.requires_grad]
+        before = [(u, u.mask.clone(), str(u.data.grad_fn)[:16]) for u in self.pool if u.data.requires_grad]
         said = written(self.rng, t, self.leaves, self.tracked)
         for u, mask, history in before:
-            if u.data.grad_fn is history and (u.mask & ~mask).any():
+            if str(u.data.grad_fn)[:16] == history and (u.mask & ~mask).any():
                 self.comparable = False  # past autograd, data became valid that it took to be masked
         return said
 
