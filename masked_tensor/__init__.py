@@ -47,7 +47,7 @@ from .api.mean_over import mean_over
 from .api.modes import convolution_validity, mask_mismatch, meaning, strict
 from .api.packing import packed, packing_report, unpacked
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
-from .engine import batching, flattening  # noqa: F401 (they register kernels, and the parts of a tensor)
+from .engine import asking, batching, flattening  # noqa: F401 (they register kernels, and the parts of a tensor)
 from .engine.doors import register_rule
 from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor

@@ -41,6 +41,10 @@ try:
     from torch._C._functorch import TransformType, get_interpreter_stack, peek_interpreter_stack
     from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
 
+    # What ``autograd.Function.apply`` calls before it takes histories.  Without it a Function loses the gradient of a
+    # view whose base was written since.
+    from torch._functorch import utils as functorch_utils
+
     # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
     from torch._functorch.eager_transforms import _jvp_with_argnums, _vjp_with_argnums, grad_and_value_impl
 
@@ -218,6 +222,30 @@ def bind_checkpoints(bound: Callable[[Callable[..., Any]], Callable[..., Any]]) 
     checkpoint._CheckpointFrame.__init__ = bound_init  # type: ignore[method-assign, assignment]  # there is no hook
 
 
+def before_autograd(connect: Callable[[Any], None]) -> None:
+    """From now on ``connect`` is given all tensors of which autograd is about to take the history.
+
+    Those are the outputs and inputs of a backward pass, and the arguments of an ``autograd.Function``, whose ``apply``
+    may have been stored by its users: what it calls is replaced.
+    """
+    run, unwrap = torch.autograd._engine_run_backward, functorch_utils.unwrap_dead_wrappers
+
+    @wraps(run)
+    def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        connect(outputs)
+        for inputs in args[3:4]:  # gradients, retain_graph, create_graph, inputs
+            connect(inputs)
+        return run(outputs, *args, **kwargs)
+
+    @wraps(unwrap)
+    def unwrap_dead_wrappers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+        connect(args)
+        return unwrap(args)
+
+    torch.autograd._engine_run_backward = run_backward  # there is no hook
+    functorch_utils.unwrap_dead_wrappers = unwrap_dead_wrappers
+
+
 def build(function: Callable[..., Any], examples: tuple[Tensor, ...]) -> Callable[..., Any]:
     """``function`` as a kernel of inductor's, for all sizes; without it there are no built kernels."""
     graph = import_module("torch.fx.experimental.proxy_tensor").make_fx(function, tracing_mode="symbolic")(*examples)
@@ -230,7 +258,8 @@ def traced() -> Any:
 
 
 __all__ = [
-    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "bind_checkpoints",
+    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "before_autograd",
+    "bind_checkpoints",
     "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional",
     "groups_known", "has_forward_mode", "has_tangent", "is_fake", "is_wrapped", "keeps_results", "observed",
     "operators", "real", "recomputed_later", "run_eagerly", "schema", "shares_memory", "traced", "tracked",

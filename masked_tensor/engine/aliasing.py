@@ -15,7 +15,7 @@ wrapped around it share one in the same way.
 
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import attrgetter
 from typing import Any
@@ -28,6 +28,7 @@ from ..layouts import meshes
 from ..pair import Pair, Payload
 
 AS_IT_IS = nullcontext()
+WHEN_SHARED: list[Callable[[], None]] = []  #: called once, before two tensors first share a history
 LOCK = threading.Lock()  #: for what is made once, by whichever thread comes first
 
 
@@ -152,12 +153,18 @@ class Family:
             cells.copy_(mask.unsqueeze(-1) if self.joins(data) else mask)
 
 
+def _first() -> None:
+    while WHEN_SHARED:
+        WHEN_SHARED.pop()()
+
+
 class History:
     """What a base and its views share under autograd: views hold it and so their base, as in torch; it weakly."""
 
     __slots__ = ("__weakref__", "_held", "base", "writes")
 
     def __init__(self, base: Any) -> None:
+        _first()
         self._held = base
         self.base = weakref.ref(base)  # torch swaps no tensor that is referred to weakly: one with views may not be
         self.writes = 0  #: counts writes that autograd recorded
@@ -180,6 +187,7 @@ class Wrapping:
     __slots__ = ("plain",)
 
     def __init__(self, plain: Tensor) -> None:
+        _first()
         self.plain = plain
 
     def base(self) -> Tensor:

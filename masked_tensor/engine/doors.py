@@ -101,7 +101,7 @@ def _spelled_out(entry: Entry) -> Callable[..., Any]:
                 if a._family is not None or (shared is not None and a._born != shared.writes):
                     a = opened(a, recording)
                 else:
-                    a = opened(a, recording) if recording and a.requires_grad else a._pair
+                    a = opened(a, recording) if recording and a._tracks else a._pair
                 if a.data.layout is not STRIDED:
                     sparse = True
             elif kind is list or kind is tuple:

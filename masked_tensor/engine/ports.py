@@ -43,7 +43,7 @@ def opened(value: MaskedTensor, recording: bool) -> Pair:
     pair = value._pair if value._family is None else pair_of(value)
     if value._history is not None and value._born != value._history.writes:
         renew(value, recording)
-    if recording and value.requires_grad:
+    if recording and value._tracks:
         return Pair(entered(value, pair), pair.mask, pair.payload)
     return pair
 
@@ -69,7 +69,7 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
 
 def known(value: MaskedTensor) -> Any:
     """The node of a tracked tensor; where some other code computed it, sees to the gradient that it will be handed."""
-    node = value.grad_fn
+    node = value._node
     if type(node) not in MASKED and node is not None and not value.is_meta:
         GATES.meet(node)
     return node
@@ -83,12 +83,12 @@ def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
     family = x._family
     if family is None or family.buffer is None or x._seen == family.version or type(x._pair.data) is not Tensor:
         return enter(x, recording), False
-    if family.joins(x._pair.data) or (recording and x.requires_grad and x.is_leaf) or transforming():
+    if family.joins(x._pair.data) or (recording and x._tracks and x._node is None) or transforming():
         return enter(x, recording), False
     data = x._pair.data
     if x._history is not None and x._born != x._history.writes:
         renew(x, recording)
-    if recording and x.requires_grad:
+    if recording and x._tracks:
         shared = x._entered
         if shared is None or shared[0] is not None or shared[1] != x._version:
             known(x)
@@ -128,7 +128,9 @@ def renew(view: MaskedTensor, recording: bool = True) -> None:
         raise unconnected("memory that it shares was written by another, and its base is not known")
     if base.requires_grad:
         data = enter_to_view(base, True)[0].data if type(base) is MaskedTensor else base
-        _Renew.apply(view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask)
+        (_Renew.apply if transforming() else record_renew)(
+            view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask
+        )
     view._born = view._history.writes
 
 
@@ -166,7 +168,7 @@ class _Enter(torch.autograd.Function):
     def forward(ctx: Any, x: MaskedTensor, settled: bool) -> Tensor:
         pair = pair_of(x) if settled else x._pair
         ctx.mask = pair.mask if settled else None
-        ctx.leaf = x.is_leaf
+        ctx.leaf = x._node is None
         ctx.clears = None  # see ``guard``, by which a rule asks for it
         return pair.data.detach()
 
@@ -211,7 +213,7 @@ class _Renew(torch.autograd.Function):
         return None, plain_gradient(grad, mask), None
 
 
-record_enter, record_leave = recorder(_Enter), recorder(_Leave)
+record_enter, record_leave, record_renew = recorder(_Enter), recorder(_Leave), recorder(_Renew)
 PORTS.update(nodes_of(_Enter))
 MASKED = set(nodes_of(_Leave, _Renew, *packing.MASKED))  #: nodes whose tensors are masked; assigning.py has more
 equip(_connect=connect)

@@ -56,6 +56,10 @@ class MaskedTensor(Methods):
     _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
+    # As torch has recorded them, without asking whether the base was written since (asking.py): on every op's way.
+    _tracks = Tensor.requires_grad
+    _node = Tensor.grad_fn
+
     __torch_function__ = no_torch_function  # type: ignore[assignment]  # torch's own way to have none
 
     def __new__(cls, *args: Any, **kwargs: Any) -> "MaskedTensor":
