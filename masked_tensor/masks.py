@@ -116,7 +116,10 @@ def laid_out(mask: Tensor, data: Tensor) -> Tensor:
         return memory
     span = sum((size - 1) * stride for size, stride in zip(data.shape, data.stride(), strict=True)) + 1
     memory = torch.zeros(span, dtype=torch.bool, device=mask.device)
-    memory.as_strided(data.shape, data.stride()).copy_(mask)
+    for dim, stride in enumerate(data.stride()):
+        if stride == 0 and mask.shape[dim] > 1 and mask.stride(dim) == 0:  # expanded, and its mask with it
+            mask = mask.narrow(dim, 0, 1)
+    memory.as_strided(mask.shape, data.stride()).copy_(mask)
     return memory
 
 

@@ -246,7 +246,7 @@ def unlike(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, mt.MaskedTensor):
         ours = ours.filled(0)
     if not isinstance(ours, Tensor) or not isinstance(theirs, Tensor):
-        nothing = [isinstance(v, Tensor) and not v.any() or v is None for v in (ours, theirs)]
+        nothing = [(isinstance(v, Tensor) and not v.any()) or v is None for v in (ours, theirs)]
         return not all(nothing) and ours is not theirs
     return ours.shape != theirs.shape or not torch.allclose(ours, theirs, rtol=1e-10, atol=1e-12)
 
@@ -313,7 +313,7 @@ RETURNED = {"backward", "autograd.backward", "retain_grad"}  # a checkpoint that
 
 
 @pytest.mark.parametrize(
-    "how, count", [(compiled, 3), (reentrant, 60), (recomputed, 60)], ids=["compiled", "reentrant", "recomputed"]
+    ("how", "count"), [(compiled, 3), (reentrant, 60), (recomputed, 60)], ids=["compiled", "reentrant", "recomputed"]
 )
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
 def test_a_written_tensor_is_returned(how: Callable[..., Any], count: int) -> None:

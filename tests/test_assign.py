@@ -342,6 +342,88 @@ def test_gradients_flow_from_a_plain_tensor_back_into_a_number() -> None:
     assert x.grad.tolist() == [3, None]
 
 
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8])
+@pytest.mark.parametrize("value", [0.0, torch.tensor(5.0), torch.tensor([5.0, 6.0]), "a valid number"])
+def test_a_plain_tensor_is_written_at_a_masked_condition(dtype: torch.dtype, value) -> None:
+    """What is masked selects nothing, so that the result needs no mask."""
+    key = mt.as_masked_tensor(torch.tensor([1, 1, 0, 1]).to(dtype), torch.tensor([True, False, True, True]))
+    weight, value = torch.ones(4, requires_grad=True), mt.masked_tensor(5.0) if isinstance(value, str) else value
+    target, expected = weight * 2, torch.full((4,), 2.0)
+    target.index_put_((key,), torch.as_tensor(value) if isinstance(value, float) else value)
+    expected[[0, 3]] = value.filled(0) if type(value) is MaskedTensor else torch.as_tensor(value)
+    assert torch.equal(target, expected)
+    target.sum().backward()
+    assert weight.grad.tolist() == [0, 2, 2, 0]
+    with mt.strict(), pytest.raises(MaskedWriteError):
+        torch.ones(4).index_put_((key,), torch.tensor(1.0))
+    with pytest.raises(MaskedWriteError):
+        torch.ones(4).index_put_((key,), hole(5.0, None))
+
+
+def test_log_prob_of_a_distribution_that_writes_at_a_condition() -> None:
+    value = torch.tensor([0.0, 0.0, 3.0])
+    for given in ({"probs": torch.tensor([0.3, 1.0, 0.5])}, {"logits": torch.tensor([0.3, 1.0, 0.5])}):
+        geometric = torch.distributions.Geometric(**given)
+        ours, plain = geometric.log_prob(mt.masked_tensor(value, [True, True, False])), geometric.log_prob(value)
+        torch.testing.assert_close(ours, mt.masked_tensor(plain, [True, True, False]))
+
+
+@pytest.mark.parametrize("value", [3, 0.1, True, 2**40 + 1, -INF, 1 + 2j])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64, torch.int64, torch.bool, torch.complex64])
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_a_number_is_copied(value: complex, dtype: torch.dtype) -> None:
+    if value == -INF and not dtype.is_floating_point and not dtype.is_complex:
+        pytest.skip("what becomes of an infinity in an integer is not defined")
+    ours, plain = example().to(dtype).copy_(value), torch.zeros(2, 3, dtype=dtype).copy_(value)
+    assert ours.get_mask().all()
+    assert torch.equal(ours.get_data(), plain)
+
+
+EXPANDED = {
+    "columns": lambda x: x[:, :1].expand(2, 3),
+    "rows": lambda x: x[:1].expand(2, 3),
+    "all": lambda x: x[0, 0].expand(2, 3),
+    "a part": lambda x: x[:, :1].expand(2, 3)[:, 1:],
+    "turned": lambda x: x[:, :1].expand(2, 3).t(),
+}
+
+
+@pytest.mark.parametrize("view", EXPANDED)
+@pytest.mark.parametrize("write", ["fill_", "zero_", "fill_ with a hole", "fill_ tracked"])
+def test_expanded_memory_is_filled(view: str, write: str) -> None:
+    x, value = example(), torch.tensor(7.0, requires_grad=True)
+    reference, mask = x.filled(0), x.get_mask()
+    seen = EXPANDED[view](x)
+    filled = {"zero_": 0.0}.get(write, 7.0)
+    if write == "zero_":
+        assert seen.zero_() is seen
+    else:
+        seen.fill_({"fill_ with a hole": hole(None)[0], "fill_ tracked": value}.get(write, 7.0))
+    EXPANDED[view](reference).fill_(filled)
+    EXPANDED[view](mask).fill_("hole" not in write)
+    assert torch.equal(x.get_mask(), mask)
+    assert torch.equal(x.filled(-1), torch.where(mask, reference, -1))
+    assert torch.equal(seen.get_mask(), EXPANDED[view](mask))
+    if write == "fill_ tracked":
+        (grad,) = torch.autograd.grad(x.sum(), value)
+        assert grad == (mask & (reference == 7)).sum()
+    with pytest.raises(RuntimeError, match="more than one element of the written-to tensor"):
+        seen.detach().mul_(2)  # as in torch
+
+
+@pytest.mark.parametrize("mask", [torch.eye(3, 4, dtype=torch.bool), torch.ones(3, 1, dtype=torch.bool)])
+def test_expanded_memory_of_somebody_else_is_filled(mask: torch.Tensor) -> None:
+    plain = torch.zeros(3, 1)
+    x = mt.as_masked_tensor(plain.expand(3, 4), mask)
+    x.fill_(3.0)
+    assert x.tolist() == [[3.0] * 4] * 3
+    assert plain.tolist() == [[3.0]] * 3
+    y = mt.as_masked_tensor(torch.zeros(3, 1, requires_grad=True).expand(3, 4), mask)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        y.fill_(3.0)
+    assert torch.equal(y.get_mask(), mask.expand(3, 4))
+
+
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("name", ["masked_fill", "masked_fill_", "masked_scatter", "masked_scatter_"])
 def test_they_are_methods_too_and_compile(name, masked) -> None:

@@ -94,6 +94,7 @@ PRIVATE = {
         torch.utils._pytree.tree_flatten torch.utils._pytree.tree_leaves torch.utils._pytree.tree_map
         torch.utils._pytree.tree_unflatten torch.utils.data._utils.collate.default_collate_fn_map
         torch.testing._comparison.TensorLikePair._compare_values ._fail ._schema
+        torch._functorch.utils torch.autograd._engine_run_backward
         torch.distributed.distributed_c10d._world.pg_names
         """,
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.

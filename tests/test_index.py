@@ -112,6 +112,24 @@ def test_masks_that_are_constant_stay_so() -> None:
         assert torch.equal(result.get_mask().any(-1), result.get_mask().all(-1))
 
 
+@pytest.mark.parametrize("target", ["masked", "plain"])
+@pytest.mark.filterwarnings("ignore:indexing with dtype torch.uint8 is now deprecated")
+def test_a_condition_of_bytes_is_one_of_bools(target: str) -> None:
+    mask = torch.tensor([[True, False, True], [False, True, True]])
+    x = mt.masked_tensor(torch.arange(6).view(2, 3), mask) if target == "masked" else torch.arange(6).view(2, 3)
+
+    def keys(dtype: torch.dtype) -> list:
+        where = mt.as_masked_tensor(torch.tensor([[1, 0, 1], [1, 1, 0]]).to(dtype), mask)
+        return [where, (slice(None), where[1]), (0, where[1]), (slice(1, 2), where[0])]
+
+    for ours, expected in zip(keys(torch.uint8), keys(torch.bool), strict=True):
+        assert x[ours].tolist() == x[expected].tolist()
+        y, z = x.clone(), x.clone()
+        source = torch.arange(x[expected].shape.numel()).view(x[expected].shape) + 10
+        y[ours], z[expected] = source, source
+        assert y.tolist() == z.tolist()
+
+
 def test_joins_take_plain_parts_as_valid() -> None:
     x, plain = example(), torch.full((1, 3), 7, dtype=torch.int32)
     assert torch.cat([x, plain]).tolist() == [[0, None, 2], [None, 4, 5], [7, 7, 7]]

@@ -228,6 +228,44 @@ def given_plain(t: torch.Tensor) -> MaskedTensor:
     return x
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("write", [lambda d: d.__setitem__(0, 3.0), lambda d: d.mul_(2), lambda d: d[1:].fill_(5)])
+def test_a_write_into_data_is_none_to_autograd(write: Callable[[Any], Any], masked: bool) -> None:
+    """As in torch, backward uses what is there by then, and raises nothing."""
+
+    def run(x: Any) -> list[Any]:
+        w = torch.linspace(1, 2, 4, dtype=torch.float64).requires_grad_()
+        k = x * w
+        y, seen = (k * k).sum(), k[:2]
+        write(k.data)
+        assert k.requires_grad
+        assert not k.data.requires_grad
+        grads = torch.autograd.grad(y, w, retain_graph=True)
+        return [k.detach(), seen.detach(), *grads, *torch.autograd.grad(k.sum() + seen.sum(), w)]
+
+    mask = MASK if masked else torch.ones_like(MASK)
+    theirs = run(torch.where(mask, VALUES, 0)) if not masked else None
+    ours = run(mt.masked_tensor(VALUES, mask))
+    assert_sound(ours[0])
+    for one, other in zip(ours, theirs or [], strict=False):
+        torch.testing.assert_close(one.filled(0) if type(one) is MaskedTensor else one, other)
+
+
+@pytest.mark.parametrize("made", [torch.zeros, lambda *size: torch.nn.Parameter(torch.zeros(*size))])
+def test_plain_data_cannot_be_masked(made: Callable[..., Any]) -> None:
+    plain = made(3, 4)
+    for masked in (example(), example().requires_grad_()):
+        with pytest.raises(mt.MaskedWriteError, match=r"plain.data = masked would write"):
+            plain.data = masked
+    assert plain.tolist() == torch.zeros(3, 4).tolist()
+    layer = torch.nn.Linear(4, 3)
+    with pytest.raises(mt.MaskedWriteError, match=r"plain.data = masked would write"):
+        torch.nn.utils.vector_to_parameters(mt.masked_tensor(torch.zeros(15)), layer.parameters())
+    x = torch.nn.Parameter(example())  # type: ignore[arg-type]
+    x.data = example() * 2
+    assert x.tolist() == (example() * 2).tolist()
+
+
 @pytest.mark.parametrize("write", [w for w in WRITES if w != "holes"])
 @pytest.mark.parametrize("share", OUTSIDE)
 def test_nothing_is_promised_of_memory_that_is_shared_without_a_family(share: str, write: str) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, masks
+from .. import errors, layouts, masks
 from ..engine.cells import asked_from_outside
 from ..engine.placing import place
 from ..engine.ports import leave
 from ..engine.settling import settle
-from ..engine.tensor import MaskedTensor, equip, lend, pair_of, wrap
+from ..engine.tensor import MaskedTensor, equip, hold, lend, pair_of, wrap
 from ..errors import UnsupportedOpError
 from ..pair import Pair, plain
 from . import convert, copies
@@ -101,6 +101,15 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     settle(x)  # a packed tensor, and a view of one, become strided
     if not (positions and place(x, key, value)):
         Tensor.__setitem__(x, key, value)
+
+
+def data(x: MaskedTensor) -> MaskedTensor:
+    """``x.data``: shares memory and validity with ``x``; as in torch, a write into it is none to autograd."""
+    result: Any = x.detach()
+    pair = pair_of(result) if result._packed is None else None
+    if pair is not None and type(pair.data) is Tensor and not layouts.is_sparse(pair.data):
+        hold(result, Pair(pair.data.data, pair.mask, pair.payload))  # with a count of versions of its own
+    return result
 
 
 def formatted(x: MaskedTensor, spec: str) -> str:
@@ -192,9 +201,7 @@ equip(
         "contiguous": copies.contiguous,
         "share_memory_": copies.share_memory,
         "is_shared": copies.is_shared,
-        "data": property(
-            Tensor.detach, copies.set_data, doc="``x.detach()``; assigning takes over values and validity."
-        ),
+        "data": property(data, copies.set_data, doc="``x.detach()``; assigning takes over values and validity."),
         "item": item,
         "tolist": tolist,
         "new_tensor": new_tensor,

@@ -1,7 +1,7 @@
-"""What autograd itself asks of a tensor: a view of a base that was written since takes its history from the base first.
+"""What autograd itself asks of a tensor: a view whose base was written since takes its history from there first.
 
-An op sees to that when it enters.  ``torch.autograd.grad``, ``backward``, hooks, the attributes of a tensor's history and
-a user's ``autograd.Function`` call no op, so they are met here: in Python, where torch takes the histories.
+An op sees to that when it enters.  ``torch.autograd.grad``, ``backward``, hooks, attributes such as ``grad_fn`` and a
+user's ``autograd.Function`` call no op.  They are met here, in Python, before torch takes the histories.
 """
 
 from collections.abc import Iterable

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import errors, layouts
+from .. import errors, layouts, masks
 from ..compat import schema, transforming, tree_leaves
 from ..op import NoForm
 from ..pair import Pair
@@ -41,6 +41,8 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     old = enter(target, recording)
     if layouts.involved((old,)):
         return _write_sparse(target, entry, args, kwargs, recording)
+    if entry.op.same and any(s == 0 and n > 1 for s, n in zip(target.stride(), target.shape, strict=True)):
+        return _fill_expanded(entry, args, kwargs, recording)
     if entry.view:
         return become(target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2])
     rest = [enter(a, recording) for a in args[1:]]
@@ -52,6 +54,25 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
     new = entry.rule(old, *rest, **kwargs)
     return target if new is old else assign(target, new)  # dropout in evaluation writes nothing
+
+
+def _fill_expanded(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``x.fill_(value)`` where several entries lie in one place of memory: each place is written once."""
+    target, founded = args[0], args[0]._family is None
+    once: Any = target
+    for dim, stride in enumerate(target.stride()):
+        if stride == 0:
+            once = once.narrow(dim, 0, min(1, once.shape[dim]))
+    family = target._family
+    root = family.root
+    if founded:  # all of it is overwritten: what was valid, perhaps not all entries of one place, is not asked
+        family.root = Pair(root.data, masks.full(root.data.shape, root.mask.device))
+    try:
+        in_place(entry, (once, *args[1:]), kwargs, recording)
+    finally:
+        if family.buffer is None:
+            family.root = root
+    return target
 
 
 def _in_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
@@ -68,6 +89,10 @@ def _in_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], reco
 
 def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """A plain target takes a 0-d operand as the number it holds (``t[i] = loss``); a mask it cannot hold."""
+
+    if entry.op.conditions is not None and not current().strict:
+        keys = entry.op.conditions([enter(k, False) for k in args[1]])
+        args = args if keys is None else (args[0], keys, *args[2:])
 
     def number(value: Any) -> Any:
         pair = enter(value, recording)

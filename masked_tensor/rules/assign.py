@@ -15,12 +15,15 @@ from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..select import guard
 from .choose import masked_fill
-from .index import Index, bare_indices, narrowed, negated, safe, within
+from .index import CONDITIONS, Index, bare_indices, key, narrowed, negated, safe, within
 from .scatter import accumulate_at, extended, redirected
 
 
-def copy(x: Pair | Tensor, src: Pair | Tensor, non_blocking: bool = False) -> Pair:
+def copy(x: Pair | Tensor, src: Pair | Tensor | complex, non_blocking: bool = False) -> Pair:
     """``x.copy_(src)``: the values and the validity of ``src``."""
+    if not isinstance(src, Pair | Tensor):  # a number
+        wide = {float: torch.float64, complex: torch.complex128}
+        src = torch.tensor(src, dtype=wide.get(type(src)))
     x, src = pair.of(x), pair.of(src)
     data = src.data.to(device=x.data.device, dtype=x.data.dtype, non_blocking=non_blocking)
     return Pair(data.expand(x.data.shape), src.mask.to(x.data.device).expand(x.data.shape), src.payload)
@@ -59,6 +62,16 @@ def index_put(
     data = torch.ops.aten.index_put(extended(x.data, first), bare, values.data).narrow(first, 0, size)
     mask = torch.ops.aten.index_put(extended(x.mask, first), bare, values.mask).narrow(first, 0, size)
     return Pair(data, mask, both_zero(x, values))
+
+
+def conditions(indices: Sequence[Index]) -> list[Tensor | None] | None:
+    """The keys of a write into a plain tensor: a masked entry of a condition selects nothing.
+
+    None if a masked key is no condition: what to leave out would have to be looked up.
+    """
+    if any(type(k) is Pair and k.data.dtype not in CONDITIONS for k in indices):
+        return None
+    return [None if k is None else key(k) for k in indices]
 
 
 def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor) -> Pair:
@@ -177,9 +190,9 @@ def into_memory(
 
 ROWS = [
     Op("copy", copy),
-    Op("fill", fill),
-    Op("zero", zero),
-    *rows("index_put _unsafe_index_put _index_put_impl", index_put),
+    Op("fill", fill, same=True),
+    Op("zero", zero, same=True),
+    *rows("index_put _unsafe_index_put _index_put_impl", index_put, conditions=conditions),
     Op("_unsafe_masked_index_put_accumulate", add_at),
     Op("put", put),
     Op("index_copy", index_copy),

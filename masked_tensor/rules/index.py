@@ -20,11 +20,18 @@ from ..select import select
 from .choose import masked_fill
 
 Index = Pair | Tensor | None
+CONDITIONS = torch.bool, torch.uint8  #: dtypes of keys that say for each entry whether it is taken
 
 
 def safe(index: Pair | Tensor) -> Tensor:
     """An integer or boolean index without payload: 0 or False where it is masked out."""
     return select(index.data, index.mask, 0) if type(index) is Pair else index
+
+
+def key(index: Pair | Tensor) -> Tensor:
+    """As ``safe``; a masked condition of bytes as one of bools, which torch takes in more places."""
+    safely = safe(index)
+    return safely.bool() if type(index) is Pair and safely.dtype is torch.uint8 else safely
 
 
 def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Index]) -> Pair:
@@ -80,13 +87,13 @@ def aligned(valid: Tensor, data: Tensor, indices: Sequence[Tensor | None]) -> Te
 
 def bare_indices(indices: Sequence[Index]) -> tuple[list[Tensor | None], Tensor | None]:
     """Indices without payload, and the validity of their broadcast shape (None: no integer index is masked)."""
-    bare = [None if k is None else safe(k) for k in indices]
-    if not any(type(k) is Pair and k.data.dtype is not torch.bool for k in indices):
+    bare = [None if k is None else key(k) for k in indices]
+    if not any(type(k) is Pair and k.data.dtype not in CONDITIONS for k in indices):
         return bare, None
     spelled: list[Tensor | None] = []
     valid: list[Tensor] = []
     for k, index in zip(bare, indices, strict=True):
-        if k is not None and k.dtype in (torch.bool, torch.uint8):
+        if k is not None and k.dtype in CONDITIONS:
             spelled += k.nonzero(as_tuple=True)
         else:
             spelled.append(k)
@@ -103,7 +110,7 @@ def _covered(indices: Sequence[Tensor | None]) -> list[bool]:
     """For each leading dimension whether something indexes it (a boolean index of k dimensions indexes k)."""
     result: list[bool] = []
     for k in indices:
-        result += [False] if k is None else [True] * (k.dim() if k.dtype in (torch.bool, torch.uint8) else 1)
+        result += [False] if k is None else [True] * (k.dim() if k.dtype in CONDITIONS else 1)
     return result
 
 

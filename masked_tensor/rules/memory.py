@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import errors
 from ..op import Op
+from ..pair import Pair
 
 
 def take_over(*args: Any, **kwargs: Any) -> Any:
@@ -16,4 +17,11 @@ def make_dual(*args: Any, **kwargs: Any) -> Any:
     raise errors.forward_mode()
 
 
-ROWS = [Op("set_", take_over), Op("_make_dual", make_dual)]
+def compatible(x: Any, new: Any) -> bool:
+    """Whether ``x.data = new`` can be, as torch asks before: an error for a plain ``x`` and a masked ``new``."""
+    if type(x) is not Pair:
+        raise errors.plain_target("plain.data = masked")
+    return True
+
+
+ROWS = [Op("set_", take_over), Op("_has_compatible_shallow_copy_type", compatible), Op("_make_dual", make_dual)]
