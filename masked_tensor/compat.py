@@ -228,7 +228,8 @@ def before_autograd(connect: Callable[[Any], None]) -> None:
     Those are the outputs and inputs of a backward pass, and the arguments of an ``autograd.Function``, whose ``apply``
     may have been stored by its users: what it calls is replaced.
     """
-    run, unwrap = torch.autograd._engine_run_backward, functorch_utils.unwrap_dead_wrappers
+    run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # not in the stub
+    unwrap = functorch_utils.unwrap_dead_wrappers
 
     @wraps(run)
     def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
@@ -242,7 +243,7 @@ def before_autograd(connect: Callable[[Any], None]) -> None:
         connect(args)
         return unwrap(args)
 
-    torch.autograd._engine_run_backward = run_backward  # there is no hook
+    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined]  # there is no hook
     functorch_utils.unwrap_dead_wrappers = unwrap_dead_wrappers
 
 

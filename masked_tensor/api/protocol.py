@@ -105,7 +105,7 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
 
 def data(x: MaskedTensor) -> MaskedTensor:
     """``x.data``: shares memory and validity with ``x``; as in torch, a write into it is none to autograd."""
-    result: Any = x.detach()
+    result: MaskedTensor = x.detach()
     pair = pair_of(result) if result._packed is None else None
     if pair is not None and type(pair.data) is Tensor and not layouts.is_sparse(pair.data):
         hold(result, Pair(pair.data.data, pair.mask, pair.payload))  # with a count of versions of its own
