@@ -243,7 +243,7 @@ def before_autograd(connect: Callable[[Any], None]) -> None:
         connect(args)
         return unwrap(args)
 
-    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined]  # there is no hook
+    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined, assignment]  # no hook
     functorch_utils.unwrap_dead_wrappers = unwrap_dead_wrappers
 
 
