@@ -1,5 +1,7 @@
 """No value depends on how a tensor lies in memory, nor on which side of a threshold its size is.
 
+And a result is contiguous wherever torch's is: unmodified code calls ``view`` on it.
+
 Entries of the operator database run twice: on contiguous data, below every tuning number, and on the same values with
 odd strides, above every one of them: the numbers are patched down, so that the paths for large tensors run on tiny
 ones.  ``MASKED_TENSOR_STRIDES=1`` runs every sample of every entry in every layout.
@@ -7,21 +9,22 @@ ones.  ``MASKED_TENSOR_STRIDES=1`` runs every sample of every entry in every lay
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import settings
 
 from .helpers import database, harness
 from .helpers.harness import Masked, is_record
-from .laws import plain_runs
+from .laws import COSTLY, plain_runs
 from .oracles import FAMILY, ORACLES
+from .sweep import SKIPPED
 
 EVERYTHING = bool(os.environ.get("MASKED_TENSOR_STRIDES"))
 # Sizes from which on another path is taken, each with a value that tiny tensors exceed.
@@ -181,4 +184,55 @@ def test_large_and_oddly_laid_out(start: int, monkeypatch: pytest.MonkeyPatch, r
                 wrong.append(f"{name}, {kind}: {type(error).__name__}: {str(error)[:200]}")
             checked += 1
         record_property("law", ("strides", name, checked))
+    assert not wrong, "\n".join(wrong)
+
+
+REACHED = [
+    name
+    for name in sorted(set(database.ENTRIES) - set(SKIPPED))
+    if EVERYTHING or FAMILY.get(name) not in COSTLY  # which are many, and share few rules
+]
+WRITING = ("assign", "scatter", "pool", "unique", None)  # the families in which it was otherwise once
+PATTERNS = ("full", "random", "rows")
+
+
+def uneven(sample: database.Sample, patterns: Sequence[str]) -> Iterator[str]:
+    """The results of a sample that are not contiguous though torch's are, masked in each of the patterns."""
+    torch.manual_seed(1)
+    args, kwargs = harness.build((sample.args, sample.kwargs))
+    expected = tree_leaves(sample.op(*args, **kwargs))
+    for pattern, which in itertools.product(patterns, ("all", "first")):
+        case = harness.masked_case(sample, pattern, which)
+        args, kwargs = harness.build((case.args, case.kwargs))
+        try:
+            results = tree_leaves(sample.op(*args, **kwargs))
+        except (mt.errors.MaskedValueError, mt.errors.UnsupportedOpError):
+            continue
+        for i, (actual, plain) in enumerate(zip(results, expected, strict=True)):
+            strided = isinstance(plain, Tensor) and plain.layout is torch.strided and actual.shape == plain.shape
+            if strided and plain.is_contiguous() and not actual.is_contiguous():
+                yield f"result {i}, {pattern}, {which}: strides {actual.stride()}, torch's {plain.stride()}"
+
+
+def memory_orders(sample: database.Sample) -> Iterator[database.Sample]:
+    """The sample as it is; in the large run, with its tensors in other orders of memory, too."""
+    yield sample
+    for layout in (stepped, turned) if EVERYTHING else ():
+        args, kwargs = tree_map(
+            lambda v, lay=layout: lay(v.detach()) if isinstance(v, Tensor) and v.layout is torch.strided else v,
+            (sample.args, sample.kwargs),
+        )
+        yield database.Sample(sample.op, args, kwargs)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("start", range(0, len(REACHED), 100))
+def test_contiguous_where_torch_is(start: int, record_property: Any) -> None:
+    wrong, checked = [], 0
+    for name in REACHED[start : start + 100]:
+        for sample in database.samples(name, limit=12 if EVERYTHING else 5 if FAMILY.get(name) in WRITING else 1):
+            for laid in filter(plain_runs, memory_orders(sample)):
+                wrong += [f"{name}: {what}" for what in uneven(laid, PATTERNS if EVERYTHING else ("random",))]
+                checked += 1
+    record_property("law", ("contiguous", f"entries from {start}", checked))
     assert not wrong, "\n".join(wrong)

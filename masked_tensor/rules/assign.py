@@ -16,7 +16,7 @@ from ..pair import Pair, Payload
 from ..select import guard
 from .choose import masked_fill
 from .index import CONDITIONS, Index, bare_indices, key, narrowed, negated, safe, within
-from .scatter import accumulate_at, extended, redirected
+from .scatter import accumulate_at, extended, redirected, shortened
 
 
 def copy(x: Pair | Tensor, src: Pair | Tensor | complex, non_blocking: bool = False) -> Pair:
@@ -59,8 +59,8 @@ def index_put(
     first = next(i for i, k in enumerate(bare) if k is not None)
     size = x.data.shape[first]
     bare[first] = redirected(bare[first], valid, size)  # type: ignore[arg-type]  # the first that is not None
-    data = torch.ops.aten.index_put(extended(x.data, first), bare, values.data).narrow(first, 0, size)
-    mask = torch.ops.aten.index_put(extended(x.mask, first), bare, values.mask).narrow(first, 0, size)
+    data = shortened(torch.ops.aten.index_put(extended(x.data, first), bare, values.data), first, size)
+    mask = shortened(torch.ops.aten.index_put(extended(x.mask, first), bare, values.mask), first, size)
     return Pair(data, mask, both_zero(x, values))
 
 
@@ -133,8 +133,8 @@ def _along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, valid: 
         return Pair(one.data.reshape(()), one.mask.reshape(()), payload)
     size = x.data.shape[dim]
     at = redirected(safe(index), index.mask, size, wrap=op is torch.index_fill)
-    data = op(extended(x.data, dim), dim, at, value).narrow(dim, 0, size)
-    return Pair(data, op(extended(x.mask, dim), dim, at, valid).narrow(dim, 0, size), payload)
+    data = shortened(op(extended(x.data, dim), dim, at, value), dim, size)
+    return Pair(data, shortened(op(extended(x.mask, dim), dim, at, valid), dim, size), payload)
 
 
 def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor) -> Pair:

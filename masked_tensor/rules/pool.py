@@ -119,7 +119,7 @@ def max_unpool(x: Pair | Tensor, indices: Pair | Tensor, output_size: list[int],
     spread = torch.cat([spread, torch.zeros_like(spread[..., :1])], -1)
     # What is masked was written nowhere that can be trusted, so only valid entries have a say.
     mask = spread.scatter(-1, place, valid.flatten(-dims))[..., :-1].reshape(*shape[:-1], *output_size)
-    return Pair(value[..., :-1].reshape(mask.shape), mask, Payload.ANY)
+    return Pair(value[..., :-1].reshape(mask.shape).contiguous(), mask.contiguous(), Payload.ANY)
 
 
 def _spread(mask: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -26,6 +26,11 @@ def extended(data: Tensor, dim: int) -> Tensor:
     return torch.cat([data, data.new_zeros(shape)], dim)
 
 
+def shortened(data: Tensor, dim: int, size: int) -> Tensor:
+    """``data`` without the slot that ``extended`` added, contiguous as the plain op's result is."""
+    return data.narrow(dim, 0, size).contiguous()
+
+
 def redirected(index: Tensor, valid: Tensor, size: int, wrap: bool = True) -> Tensor:
     """``index`` where ``valid``, else the slot past the end of a dimension of ``size``.
 
@@ -54,8 +59,8 @@ def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduc
         return Pair(torch.scatter(x.data, dim, index, value), torch.scatter(x.mask, dim, index, valid), payload)
     size = x.data.shape[dim]
     at = redirected(safe(index), index.mask, size, wrap=False)
-    data = torch.scatter(extended(x.data, dim), dim, at, value).narrow(dim, 0, size)
-    return Pair(data, torch.scatter(extended(x.mask, dim), dim, at, valid).narrow(dim, 0, size), payload)
+    data = shortened(torch.scatter(extended(x.data, dim), dim, at, value), dim, size)
+    return Pair(data, shortened(torch.scatter(extended(x.mask, dim), dim, at, valid), dim, size), payload)
 
 
 def scatter_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Pair | Tensor) -> Pair:
@@ -135,9 +140,8 @@ def _reduced(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str, inc
     if reduce == "mean":
         return Pair(_mean(x, dim, at, values, include_self), hit)
     start = extended(select(x.data, x.mask, identity(reduce, x.data.dtype)), dim)
-    return Pair(
-        torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self).narrow(dim, 0, size), hit
-    )
+    result = torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self)
+    return Pair(shortened(result, dim, size), hit)
 
 
 def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> Tensor:

@@ -63,7 +63,8 @@ def unique_dim(op: OpOverload, x: Pair, dim: int, *args: Any, **kwargs: Any) -> 
     shape, width = values.shape[1:], math.prod(values.shape[1:])
     rows = torch.cat([values.reshape(-1, width), mask.reshape(-1, width).to(values.dtype)], 1)
     found, inverse, counts = op(rows, 0, *args, **kwargs)
-    data, valid = (t.reshape(-1, *shape).movedim(0, dim) for t in (found[:, :width], found[:, width:] != 0))
+    parts = found[:, :width].contiguous(), found[:, width:] != 0
+    data, valid = (t.reshape(-1, *shape).movedim(0, dim) for t in parts)
     return Pair(data, valid, x.payload), _spread(inverse, kept), pair.plain(counts)
 
 
