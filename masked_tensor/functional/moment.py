@@ -188,7 +188,7 @@ def _moment(
     given = entered(input, mask).to(dtype)
     if not (given.data.is_floating_point() or given.data.is_complex()):
         given = given.to(torch.get_default_dtype())  # as torch.masked, where torch.var raises
-    if given.masked and layouts.is_sparse(given.data) and min_count is None:
+    if given.masked and layouts.is_sparse(given.data) and min_count is None and given.data.numel():
         min_count = math.floor(correction) + 1
     form = Form(
         name,

@@ -2,7 +2,8 @@
 
 The divisor is the plain op's on the row without its padding: with ``count_include_pad=False`` or ``ceil_mode`` it
 depends on where the row ends, which is at its last valid entry.  Under ``convolution_validity("any")`` it is the number
-of valid taps.  Adaptive pooling is the mean of the valid entries of each region, valid iff there is any.
+of valid taps.  Adaptive pooling is the mean of the valid entries of each region, valid iff there is any;
+of an empty input what the plain op gives.
 """
 
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair
@@ -74,6 +75,8 @@ def _taps(inside: Tensor, frame: Sequence[Window], outputs: Sequence[int], with_
 def adaptive_avg_pool(op: OpOverload, x: Pair, output_size: Sequence[int], *, dims: int) -> Pair:
     """adaptive_avg_pool1d, 2d, 3d."""
     data = op(zeroed(x, inside=True), output_size)
+    if x.data.numel() == 0:
+        return pair.plain(data)
     if windows.constant(x.mask, dims):
         return finished(data, windows.first(x.mask, dims).expand(data.shape))
     exact = torch.promote_types(data.dtype, torch.float32)

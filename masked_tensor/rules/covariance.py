@@ -1,6 +1,7 @@
 """Covariance and correlation of two variables: over the observations at which both are valid.
 
-As many observations as the correction, or fewer, leave nothing to divide by: masked.
+As many observations as the correction, or fewer, leave nothing to divide by: masked; without any observation nothing is
+masked, and the result is NaN, as that of the plain op is.
 """
 
 from typing import NamedTuple
@@ -32,6 +33,9 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     """
     x = pair.of(x)
     data, mask = _table(x)
+    if data.shape[1] == 0:
+        f, a = (None if w is None else pair.of(w).data for w in (fweights, aweights))
+        return pair.plain(torch.cov(data, correction=correction, fweights=f, aweights=a))
     weights = [pair.of(w) for w in (fweights, aweights) if w is not None]
     for weight in weights:
         mask = masks.both(mask, weight.mask)
@@ -50,6 +54,8 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
 def corrcoef(x: Pair) -> Pair:
     """``cov_ij / sqrt(var_i * var_j)``, all three over the common observations."""
     data, mask = _table(x)
+    if data.shape[1] == 0:
+        return pair.plain(torch.corrcoef(data))
     moments = _moments(data, mask, None)
     valid = moments.weight > 1
     scale = torch.where(valid, moments.squares * moments.squares.mT, 1).sqrt()

@@ -135,6 +135,8 @@ def _probable(
         raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.data.dtype}")
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
+    if x.data.shape[dim] == 0:  # without classes nothing is masked
+        return pair.plain(torch.ops.aten.cross_entropy_loss.default(x.data, target.data, None, reduction))
     valid = masks.both(usable, target.mask)
     some = masks.any(valid, dim)
     scores = _scores(x, some, dim)

@@ -109,8 +109,8 @@ def embedding_bag(
 ) -> tuple[Any, ...]:  # fmt: skip
     """Sum (mode 0), mean (1) or max (2) of each bag's rows; a masked id or sample weight skips its entry.
 
-    A bag is valid iff an entry is left that is not padding.  The other outputs are those of the plain op, over the
-    entries that are left.
+    A bag is masked iff it has entries, and all of them are masked; one without entries is 0, and an entry that is padding
+    is none.  The other outputs are those of the plain op, over the entries that are left.
     """
     if isinstance(offsets, Pair):
         raise errors.unsupported("aten::embedding_bag", ["offsets"])  # a bag without a beginning is no bag
@@ -127,15 +127,16 @@ def embedding_bag(
     weights = None if samples is None else zeroed(samples)[order]
 
     bag = partial(_bag, safe, begins, scale_grad_by_freq, sparse, padding)
-    entries = _per_bag(mask & (ids.data != padding) if padding >= 0 else mask, starts)
+    named = ~(ids.mask & (ids.data == padding)) if padding >= 0 else torch.ones_like(mask)
+    entries, empty = _per_bag(mask & named, starts), _per_bag(named, starts) == 0
     if type(weight) is not Pair:
         out, *rest = bag(table.data, mode, weights)
-        valid = (entries > 0).unsqueeze(-1)
+        valid = ((entries > 0) | empty).unsqueeze(-1)
     else:
         out, *rest = bag(filled(table, float("-inf") if mode == 2 else 0), 0 if mode == 1 else mode, weights)
         with torch.no_grad():
             entries = bag(table.mask.to(table.data.dtype), 0, None)[0][: starts.shape[0]]
-        valid = entries > 0
+        valid = (entries > 0) | empty.unsqueeze(-1)
         if mode == 1:
             out = out[: starts.shape[0]] / entries.clamp_min(1)
     out = out[: starts.shape[0]]

@@ -1,5 +1,7 @@
 """Variance and standard deviation over the n valid entries: a result is valid iff ``n > correction``.
 
+A slice without entries has nothing that is masked: it gives NaN, as the plain op does.
+
 Two passes: the mean of the valid entries, then the squares of what is left, d.  The mean is rounded, so that float32 d
 do not quite add up to 0: ``sum(d ** 2) - sum(d) ** 2 / n`` makes up for it; small tensors are computed in float64, in
 fewer calls.  The standard deviation has gradient 0 at zero variance, as the plain op has.
@@ -41,6 +43,9 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
     if not (data.is_floating_point() or data.is_complex()):
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dims = shapes.canonical_dims(dim, data.dim())
+    if data.numel() == 0:
+        plain = torch.var(data, dims, correction=correction, keepdim=keepdim)
+        return Pair(plain, masks.reduced(x.mask, dims, keepdim))
     precise = Pair(_precise(data), x.mask, x.payload)
     walk = chunks.walk_dim(precise.data, dims)
     keep = keepdim or walk is not None or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is

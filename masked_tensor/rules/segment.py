@@ -1,5 +1,6 @@
-"""Reductions of segments: over the valid entries of each, and masked where there is none.
+"""Reductions of segments: over the valid entries of each, and masked where it has entries and none is valid.
 
+A segment without entries has nothing that is masked: it gives what the plain op gives, ``initial`` or NaN for a mean.
 Where the segments end must be known: a hole among their lengths or offsets raises.
 """
 
@@ -41,9 +42,17 @@ def segment_reduce(
         initial=initial,
         **where,
     )
+    empty = _sizes(where["lengths"], where["offsets"], n.dim()) == 0
     if reduce == "mean":
         data = data / n.clamp(min=1).to(data.dtype)
-    return Pair(data, n > 0)
+        data = data if initial is not None else torch.where(empty, float("nan"), data)
+    return Pair(data, (n > 0) | empty)
+
+
+def _sizes(lengths: Tensor | None, offsets: Tensor | None, dims: int) -> Tensor:
+    """The number of entries of each segment, with a dimension of size 1 for each that follows the segments'."""
+    sizes: Any = offsets.diff(dim=-1) if offsets is not None else lengths
+    return sizes.reshape(*sizes.shape, *(1,) * (dims - sizes.dim()))
 
 
 def _known(extent: Pair | Tensor | None, name: str) -> Tensor | None:

@@ -33,7 +33,7 @@ def cosine_embedding_loss(
     """``1 - cos`` for target 1, ``max(0, cos - margin)`` for -1; cos along the last dimension."""
     a, b, pairs = paired(x1, x2)
     t = pair.of(target)
-    mask = masks.both(masks.any(pairs, -1), t.mask)
+    mask = masks.both(masks.reduced(pairs, -1), t.mask)
     entries = torch.cosine_embedding_loss(a, b, t.data, margin, reduction=NONE)
     return reduced(entries, masks.fit(mask, entries.shape), reduction)
 

@@ -42,7 +42,8 @@ def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
 def _moment(law: Callable[..., Tensor]) -> Callable[..., Pair]:
     def rule(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
         n = 1 if correction is None else correction
-        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=math.floor(n) + 1)
+        least = math.floor(n) + 1 if x.data.numel() else None
+        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=least)
         return valid_outputs(data, valid)
 
     return rule

@@ -45,10 +45,10 @@ class Taken:
 
 
 def taken(x: Tensor, mask: Tensor | None) -> Taken:
-    """The values of ``x`` that the mask (None: all) shows."""
+    """The values of ``x`` that the mask (None: all) shows; where there are no elements, none is masked."""
     x = canonical(x)
     stored = values(x)
-    if mask is None:
+    if mask is None or x.numel() == 0:
         return Taken(x, None, stored, None)
     inside = same_pattern(mask, x)
     shown = values(mask) if inside else validity.at(mask, x)
