@@ -41,7 +41,7 @@ def masks_of(x: Tensor) -> list[Tensor | None]:
 def outcome(name: str, x: Tensor, dim: int | None, options: dict[str, Any]) -> Any:
     try:
         out = mt.norm(x, 2, dim, **options) if name == "norm" else getattr(mt, name)(x, dim, **options)
-    except (RuntimeError, IndexError) as reason:
+    except (RuntimeError, IndexError, ValueError) as reason:
         return type(reason)
     return out
 
@@ -80,11 +80,49 @@ def compare(out: Any, want: Any, x: Tensor, mask: Any, dim: Any, options: dict[s
     said = count >= max(options.get("min_count", 1), least)
     if (
         "fill_value" in options
+        or options.get("min_count", 0) > 0  # NaN where too few are valid
         or (options.get("min_count") == 0 and least == 1)
         or (mask is None and len(options) == 1)
     ):
         said = torch.ones_like(said)
     torch.testing.assert_close(dense[said], want[said], equal_nan=True, msg=lambda m: f"{what}: {m}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", NAMES)
+def test_min_count_tells_too_few_from_a_result(name: str, dtype: torch.dtype) -> None:
+    """Of a plain input NaN exactly where too few are valid; by dtype, never by value, an error that asks for a fill."""
+    torch.manual_seed(0)
+    x = torch.randint(1, 9, (6, 4)).to(dtype)
+    shown = torch.arange(4) < torch.tensor([0, 1, 2, 3, 4, 4]).unsqueeze(1)
+    function = (lambda x, dim, **options: mt.norm(x, 2, dim, **options)) if name == "norm" else getattr(mt, name)
+    for least, given in itertools.product((1, 3), (x, x.to_sparse_coo(), x.to_sparse_csr())):
+        try:
+            data = function(given, 1, mask=shown)
+        except RuntimeError:  # there is no such reduction of the dtype
+            continue
+        options = {"mask": shown, "min_count": least}
+        if not (data.dtype.is_floating_point or data.dtype.is_complex):
+            for mask in (shown, torch.ones_like(shown)):
+                with pytest.raises(ValueError, match=rf"{name}\(\): with min_count.* fill_value="):
+                    function(given, 1, mask=mask, min_count=least)
+            filled = function(given, 1, **options, fill_value=1).to_dense()
+            assert torch.equal(filled, data.to_dense().masked_fill(shown.sum(1) < least, 1))
+            continue
+        out = function(given, 1, **options).to_dense()
+        short = shown.sum(1) < max(least, 2 if name in ("var", "std") else 1)
+        assert torch.equal(out.isnan(), short), (name, given.layout)
+        torch.testing.assert_close(out[~short], data.to_dense()[~short])
+        masked = function(mt.as_masked_tensor(x, shown), 1, min_count=least)
+        assert torch.equal(masked.get_mask(), ~short)
+
+
+def test_min_count_and_gradients() -> None:
+    x = torch.tensor([[1.0, 2.0], [3.0, INF]], requires_grad=True)
+    out = mt.sum(x, 1, mask=torch.tensor([[True, True], [True, False]]), min_count=2)
+    out[0].backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [[1, 1], [0, 0]]
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -113,6 +113,23 @@ def enough(
     return masks.count(mask, dims, keepdim) >= min_count
 
 
+def for_too_few(
+    name: str, dtype: torch.dtype, masked: bool, fill_value: Number | None, min_count: int | None
+) -> Number | None:
+    """The value where too few elements are valid: with ``min_count`` NaN in a plain result, unless another is given.
+
+    The identity could not be told from a result.  Raises if results of ``dtype`` cannot be NaN.
+    """
+    if masked or fill_value is not None or min_count is None or min_count <= 0:
+        return fill_value
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(
+            f"{name}(): with min_count, a result of too few valid elements is NaN, which {dtype} does not have; say "
+            "what it is by fill_value=, or give a masked tensor, whose result is masked there"
+        )
+    return float("nan")
+
+
 def handed_out(
     result: Pair | Tensor, masked: bool, empty: Number, fill_value: Number | None = None, valid: Tensor | None = None
 ) -> Tensor:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, enough, entered, handed_out, ordered, run
+from .entrance import Number, enough, entered, for_too_few, handed_out, ordered, run
 from .form import aten, sparse_result
 
 
@@ -92,6 +92,7 @@ def _position(
     one_dim(name, dim)
     given = ordered(name, entered(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
+    fill_value = for_too_few(name, torch.int64, given.masked, fill_value, min_count)
     if layouts.is_sparse(given.data):
         data, valid = sparse.position(
             given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count

@@ -11,7 +11,7 @@ from .. import layouts, shapes, sparse
 from ..compat import OpOverload
 from ..engine.ports import leave
 from ..pair import Pair
-from .entrance import Dim, Given, Number, check_fill, enough, entered, handed_out, run
+from .entrance import Dim, Given, Number, check_fill, enough, entered, for_too_few, handed_out, run
 
 aten = torch.ops.aten
 
@@ -25,6 +25,7 @@ class Form:
     law: Callable[..., Tensor]
     empty: Number
     everywhere: bool = False  #: the law may give something else than 0 for a slice of zeros
+    logical: bool = False  #: its results are bool
 
 
 def over(op: OpOverload) -> Callable[..., Any]:
@@ -57,6 +58,8 @@ def reduced(
     """Runs a reduction over ``dim`` (int, tuple; None or () for all); ``input`` may be entered already."""
     given = (input if type(input) is Given else entered(input, mask)).to(dtype)
     dims = shapes.canonical_dims(dim, given.data.dim())
+    kind = torch.bool if form.logical else given.data.dtype
+    fill_value = for_too_few(form.name, kind, given.masked, fill_value, min_count)
     if layouts.is_sparse(given.data):
         return _sparse(form, given, dims, keepdim, fill_value, min_count, **params)
     result = form.call(given.x, dims, keepdim, **params)

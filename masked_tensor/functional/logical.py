@@ -10,8 +10,8 @@ from ..sparse import laws
 from .entrance import Dim, Given, Number, entered
 from .form import Form, aten, over, reduced
 
-_ANY = Form("any", over(aten.any.dims), laws.any, False)
-_ALL = Form("all", over(aten.all.dims), laws.all, True)
+_ANY = Form("any", over(aten.any.dims), laws.any, False, logical=True)
+_ALL = Form("all", over(aten.all.dims), laws.all, True, logical=True)
 _COUNT = Form("count_nonzero", over(aten.sum.dim_IntList), laws.sum, 0)
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, enough, entered, handed_out, ordered, restored, run
+from .entrance import Number, enough, entered, for_too_few, handed_out, ordered, restored, run
 from .extremes import one_dim
 from .form import aten, sparse_result
 
@@ -131,6 +131,7 @@ def _median(
     dims = shapes.canonical_dims(dim, given.data.dim())
     if dim is not None:
         sparse.check_nonempty(name, given.data.shape, dims)
+    fill_value = for_too_few(name, given.data.dtype, given.masked, fill_value, min_count)
     if layouts.is_sparse(given.data):
         data, valid = sparse.median(
             given.data,

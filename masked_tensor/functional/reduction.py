@@ -52,13 +52,15 @@ def sum(
         keepdim: keeps reduced dimensions at size 1.
         dtype: converts the input first.
         mask: True = valid; any layout, broadcastable to ``input``; other dtypes are read as ``mask != 0``.
-        fill_value: the value where too few elements are valid, instead of the identity.
-        min_count: how many elements must be valid (default 1).
+        fill_value: the value where too few elements are valid.
+        min_count: how many elements must be valid.  Where fewer are, a MaskedTensor's result is masked, and a plain one
+            is ``fill_value``, else NaN.  By default one, without which a plain result is the identity.
 
     A sparse input gives a sparse result that stores the outputs with something to say: in the input's layout if that
     can hold it, else COO; a 0-d result is strided.
 
-    Raises TypeError and ValueError for a mask that is no tensor, on another device or not broadcastable.
+    Raises TypeError and ValueError for a mask that is no tensor, on another device or not broadcastable; ValueError for
+    ``min_count`` without ``fill_value`` if the input is plain and the result's dtype has no NaN.
 
     Example::
 
@@ -69,6 +71,8 @@ def sum(
         tensor([-4.,  0.])
         >>> mt.sum(x, 1, mask=m, fill_value=9.0)
         tensor([-4.,  9.])
+        >>> mt.sum(x, 1, mask=m, min_count=3)
+        tensor([nan, nan])
     """
     return reduced(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
