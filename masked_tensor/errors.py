@@ -142,9 +142,21 @@ def plain_target(op: str) -> MaskedWriteError:
     )
 
 
+def masked_parts(op: str, names: Sequence[str]) -> UnsupportedOpError:
+    """A sparse tensor was to be made of masked indices or values."""
+    return UnsupportedOpError(
+        f"{op}: {' and '.join(names)} must be plain, got masked; make the sparse tensor of the entries that are valid "
+        "(x.get_data()[:, valid]) and give it to as_masked_tensor: what it does not store is masked"
+    )
+
+
 def hole(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
-    return MaskedValueError(f"{action} of a masked-out value; use x.filled(value) to say what a hole should count as")
+    listed = action in ("float()", "complex()", "index")  # what torch.tensor asks of each scalar in a list
+    return MaskedValueError(
+        f"{action} of a masked-out value; use x.filled(value) to say what a hole should count as"
+        + "; a list of masked scalars stays masked in torch.stack and masked_tensor, not in torch.tensor" * listed
+    )
 
 
 def hole_in_state(op: str) -> MaskMismatchError:

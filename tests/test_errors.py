@@ -364,7 +364,9 @@ def test_values_of_holes() -> None:
     refused(
         mt.MaskedValueError,
         lambda: float(hole),
-        """float() of a masked-out value; use x.filled(value) to say what a hole should count as""",
+        """\
+float() of a masked-out value; use x.filled(value) to say what a hole should count as; a list of masked scalars stays \
+masked in torch.stack and masked_tensor, not in torch.tensor""",
     )
 
 
@@ -1306,3 +1308,45 @@ def test_lengths_with_holes() -> None:
         """pack_padded_sequence() of a masked-out value; use x.filled(value) to say what a hole should count as""",
     )
     assert pack(x, mt.masked_tensor([3, 2]), batch_first=True).data.count() == 5
+
+
+def test_sparse_tensors_of_masked_parts() -> None:
+    indices = masked(1, 2).long()
+    for checks in (False, True):
+        refused(
+            mt.UnsupportedOpError,
+            lambda checks=checks: torch.sparse_coo_tensor(indices, ones(2), (2,), check_invariants=checks),
+            """\
+aten::sparse_coo_tensor.indices_size: indices must be plain, got masked; make the sparse tensor of the entries that are \
+valid (x.get_data()[:, valid]) and give it to as_masked_tensor: what it does not store is masked""",
+        )
+
+
+def test_min_count_of_what_has_no_nan() -> None:
+    refused(
+        ValueError,
+        lambda: mt.sum(torch.ones(2).long(), 0, min_count=1),
+        """\
+sum(): with min_count, a result of too few valid elements is NaN, which torch.int64 does not have; say what it is by \
+fill_value=, or give a masked tensor, whose result is masked there""",
+    )
+
+
+def test_kernels_that_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    def build(*_: Any) -> None:
+        try:
+            raise PermissionError(13, "Permission denied")
+        except PermissionError as error:
+            raise RuntimeError("inductor failed") from error
+
+    for where, name, value in ((settings, "LARGE", 1), (built, "_BUILT", {}), (built, "build", build)):
+        monkeypatch.setattr(where, name, value)
+    with mt.kernels("compiled"):
+        refused(
+            RuntimeError,
+            lambda: mt.masked_tensor(ones(16, 16), ones(16, 16).bool()).amax(0),
+            """\
+kernels('compiled'): amax of torch.float32 could not be built: inductor failed
+Its cache on disk cannot be written: name a folder that can in TORCHINDUCTOR_CACHE_DIR (and TRITON_CACHE_DIR, TMPDIR), \
+or leave the context""",
+        )

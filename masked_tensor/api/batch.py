@@ -98,19 +98,22 @@ def pad_sequence(
     dim: int | None = None,
     side: str = "right",
     packed: bool = False,
+    padding_side: str | None = None,
 ) -> MaskedTensor:
     """``torch.nn.utils.rnn.pad_sequence``, but batch first, and the padding is a hole.
 
     ``sequences`` are tensors ``(T_i, ...)``, plain or masked, or what :func:`masked_tensor` takes; the result is
     ``(B, T, ...)``, or ``(T, B, ...)`` with ``batch_first=False``.  ``dim`` is where the time lies in the batch, such
-    as 2 for sequences ``(C, T_i)``; ``side="left"`` puts the padding first.  ``padding_value`` only says what lies
-    under the mask.  ``packed``: the padding is never made (:func:`masked_tensor.packed`).  Gradients flow back.  Raises
-    ValueError for no sequences, or if their shapes differ elsewhere.
+    as 2 for sequences ``(C, T_i)``; ``side="left"`` (or torch's ``padding_side``) puts the padding first.
+    ``padding_value`` only says what lies under the mask. ``packed``: the padding is never made
+    (:func:`masked_tensor.packed`). Gradients flow back. Raises ValueError for no sequences, or if their shapes differ
+    elsewhere.
 
         >>> pad_sequence([torch.ones(3), torch.zeros(1)])
         masked_tensor([[1.0000, 1.0000, 1.0000],
                        [0.0000,     --,     --]], valid=4/6)
     """
+    side = side if padding_side is None else padding_side
     if not len(sequences):
         raise ValueError("pad_sequence needs at least one sequence")
     pairs = [given.pair(s) for s in sequences]

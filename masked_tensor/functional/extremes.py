@@ -8,13 +8,15 @@ from torch import Tensor
 from .. import layouts, shapes, sparse
 from .entrance import Number, enough, entered, for_too_few, handed_out, ordered, run
 from .form import aten, sparse_result
+from .names import as_torch
 
 
+@as_torch
 def argmax(
     input: Tensor,
     dim: int | None = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -34,11 +36,12 @@ def argmax(
     return _position("argmax", aten.argmax.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def argmin(
     input: Tensor,
     dim: int | None = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -52,7 +55,8 @@ def argmin(
     return _position("argmin", aten.argmin.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
-def max(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
+@as_torch
+def max(input: Tensor, dim: int | None = None, keepdim: bool = False, *, mask: Tensor | None = None) -> Any:
     """The greatest valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``.
 
     Where none is valid: -inf (or the least integer), at position 0.  Raises TypeError for a tuple of dims, and for
@@ -67,7 +71,8 @@ def max(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: T
     return _extreme("max", aten.max, input, dim, keepdim, mask, -float("inf"))
 
 
-def min(input: Tensor, dim: int | None = None, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
+@as_torch
+def min(input: Tensor, dim: int | None = None, keepdim: bool = False, *, mask: Tensor | None = None) -> Any:
     """The least valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``.
 
     Where none is valid: inf (or the greatest integer), at position 0.  Arguments and errors as :func:`max`.

@@ -9,17 +9,19 @@ from ..pair import Pair
 from ..sparse import laws
 from .entrance import Dim, Given, Number, entered
 from .form import Form, aten, over, reduced
+from .names import as_torch
 
 _ANY = Form("any", over(aten.any.dims), laws.any, False, logical=True)
 _ALL = Form("all", over(aten.all.dims), laws.all, True, logical=True)
 _COUNT = Form("count_nonzero", over(aten.sum.dim_IntList), laws.sum, 0)
 
 
+@as_torch
 def any(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
     min_count: int | None = None,
@@ -34,11 +36,12 @@ def any(
     return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)
 
 
+@as_torch
 def all(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
     min_count: int | None = None,
@@ -53,6 +56,7 @@ def all(
     return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)
 
 
+@as_torch
 def count_nonzero(
     input: Tensor,
     dim: Dim = None,

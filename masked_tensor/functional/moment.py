@@ -11,17 +11,19 @@ from ..pair import Pair
 from ..sparse import laws
 from .entrance import Dim, Given, Number, entered, handed_out, run
 from .form import Form, aten, over, reduced
+from .names import as_torch
 
 _NAN = float("nan")
 
 
+@as_torch
 def var(
     input: Tensor,
     dim: Dim = None,
     unbiased: bool | None = None,
+    keepdim: bool = False,
     *,
     correction: float | None = None,
-    keepdim: bool = False,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -44,13 +46,14 @@ def var(
     )
 
 
+@as_torch
 def std(
     input: Tensor,
     dim: Dim = None,
     unbiased: bool | None = None,
+    keepdim: bool = False,
     *,
     correction: float | None = None,
-    keepdim: bool = False,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -69,13 +72,14 @@ def std(
     )
 
 
+@as_torch
 def var_mean(
     input: Tensor,
     dim: Dim = None,
     unbiased: bool | None = None,
+    keepdim: bool = False,
     *,
     correction: float | None = None,
-    keepdim: bool = False,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -85,17 +89,19 @@ def var_mean(
     >>> mt.var_mean(x, correction=0, mask=~x.isnan())
     (tensor(2.2500), tensor(2.5000))
     """
+    dim, unbiased = _apart(dim, unbiased)
     options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
     return var(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
 
 
+@as_torch
 def std_mean(
     input: Tensor,
     dim: Dim = None,
     unbiased: bool | None = None,
+    keepdim: bool = False,
     *,
     correction: float | None = None,
-    keepdim: bool = False,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
@@ -105,16 +111,18 @@ def std_mean(
     >>> mt.std_mean(x, correction=0, mask=~x.isnan())
     (tensor(1.5000), tensor(2.5000))
     """
+    dim, unbiased = _apart(dim, unbiased)
     options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
     return std(input, dim, unbiased, correction=correction, **options), _mean(input, dim, **options)
 
 
+@as_torch
 def norm(
     input: Tensor,
     ord: float | None = 2.0,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -138,6 +146,7 @@ def norm(
     return reduced(form, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def dist(
     input: Tensor, other: Tensor, p: float = 2, *, mask: Tensor | None = None, fill_value: Number | None = None
 ) -> Tensor:
@@ -167,6 +176,11 @@ def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:
     return reduced(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)
 
 
+def _apart(dim: Dim, unbiased: bool | None) -> tuple[Dim, bool | None]:
+    """``dim`` and ``unbiased``: ``var(x, False)`` says the latter, as in torch."""
+    return (None, dim) if isinstance(dim, bool) else (dim, unbiased)
+
+
 def _moment(
     name: str,
     op: Any,
@@ -180,6 +194,7 @@ def _moment(
     fill_value: Number | None,
     min_count: int | None,
 ) -> Tensor:
+    dim, unbiased = _apart(dim, unbiased)
     if unbiased is not None and correction is not None:
         raise ValueError(f"{name}(): give unbiased or correction, not both")
     correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction

@@ -1,5 +1,6 @@
 """Functional order statistics: median, quantile, mode and their sisters."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -9,15 +10,17 @@ from .. import layouts, shapes, sparse
 from .entrance import Number, enough, entered, for_too_few, handed_out, ordered, restored, run
 from .extremes import one_dim
 from .form import aten, sparse_result
+from .names import as_torch
 
 _NAN = float("nan")
 
 
+@as_torch
 def median(
     input: Tensor,
     dim: int | None = -1,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -34,11 +37,12 @@ def median(
     return _median("median", aten.median, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def nanmedian(
     input: Tensor,
     dim: int | None = -1,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -53,7 +57,8 @@ def nanmedian(
     return _median("nanmedian", aten.nanmedian, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
-def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | None = None) -> Any:
+@as_torch
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, mask: Tensor | None = None) -> Any:
     """The most frequent valid element along ``dim``, the least of several; a named tuple ``(values, indices)``.
 
     The index is that of its last occurrence, among unspecified elements of a sparse input too.  Where none is valid:
@@ -77,20 +82,21 @@ def mode(input: Tensor, dim: int = -1, *, keepdim: bool = False, mask: Tensor | 
     return torch.return_types.mode((handed_out(values, given.masked, _NAN), handed_out(indices, given.masked, 0)))
 
 
+@as_torch
 def quantile(
     input: Tensor,
-    q: float | Tensor,
+    q: float | Sequence[float] | Tensor,
     dim: int | None = None,
-    *,
     keepdim: bool = False,
+    *,
     interpolation: str = "linear",
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
     """The ``q``-quantile of the valid elements, NaN if one is NaN or none is valid.  Arguments as torch.quantile.
 
-    The unspecified valid elements of a sparse input are zeros, and only counted.  With a 1-D ``q`` the first dimension
-    of the result is that of ``q``.
+    The unspecified valid elements of a sparse input are zeros, and only counted.  With a 1-D ``q``, or a list of
+    numbers, the first dimension of the result is that of ``q``.
 
     Example::
 
@@ -103,12 +109,13 @@ def quantile(
     return _quantile("quantile", aten.quantile, input, q, dim, keepdim, interpolation, mask, fill_value)
 
 
+@as_torch
 def nanquantile(
     input: Tensor,
-    q: float | Tensor,
+    q: float | Sequence[float] | Tensor,
     dim: int | None = None,
-    *,
     keepdim: bool = False,
+    *,
     interpolation: str = "linear",
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -158,6 +165,8 @@ def _quantile(
 ) -> Tensor:
     one_dim(name, dim)
     given = entered(input, mask)
+    if isinstance(q, (list, tuple)):
+        q = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)
     if layouts.is_sparse(given.data):
         dims = shapes.canonical_dims(dim, given.data.dim())
         data, valid = sparse.quantile(

@@ -11,6 +11,7 @@ from ..select import select
 from ..sparse import laws
 from .entrance import Dim, Number, entered, ordered, run
 from .form import Form, aten, one_by_one, over, reduced
+from .names import as_torch
 
 _INF = float("inf")
 
@@ -34,11 +35,12 @@ _NANMEAN = Form("nanmean", _nanmean, laws.nanmean, float("nan"))
 _LOGSUMEXP = Form("logsumexp", over(aten.logsumexp.default), laws.logsumexp, -_INF, everywhere=True)
 
 
+@as_torch
 def sum(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -77,11 +79,12 @@ def sum(
     return reduced(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def prod(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -97,11 +100,12 @@ def prod(
     return reduced(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def mean(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -117,11 +121,12 @@ def mean(
     return reduced(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def amax(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -138,11 +143,12 @@ def amax(
     return reduced(_AMAX, given, dim, keepdim, None, None, fill_value, min_count)
 
 
+@as_torch
 def amin(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -159,11 +165,12 @@ def amin(
     return reduced(_AMIN, given, dim, keepdim, None, None, fill_value, min_count)
 
 
+@as_torch
 def logsumexp(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -184,11 +191,12 @@ def logsumexp(
     return reduced(_LOGSUMEXP, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def nansum(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -203,11 +211,12 @@ def nansum(
     return reduced(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def nanmean(
     input: Tensor,
     dim: Dim = None,
-    *,
     keepdim: bool = False,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
@@ -222,6 +231,7 @@ def nanmean(
     return reduced(_NANMEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
+@as_torch
 def aminmax(
     input: Tensor,
     dim: Dim = None,

@@ -11,8 +11,10 @@ from .. import layouts, shapes, sparse
 from ..sparse import laws
 from .entrance import Given, entered, handed_out, in_pattern, run
 from .form import aten
+from .names import as_torch
 
 
+@as_torch
 def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The running sum of the valid elements along ``dim``; a masked-out element adds nothing and gives 0.
 
@@ -25,6 +27,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
     return _scan(aten.cumsum.default, input, dim, dtype, mask)
 
 
+@as_torch
 def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The running product of the valid elements along ``dim``.  Arguments as :func:`cumsum`.
 
@@ -34,6 +37,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
     return _scan(aten.cumprod.default, input, dim, dtype, mask)
 
 
+@as_torch
 def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """``log(cumsum(exp(x)))`` over the valid elements along ``dim``.  Arguments as :func:`cumsum`.
 
@@ -45,6 +49,7 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
     return _scan(aten.logcumsumexp.default, given, dim, None, None)
 
 
+@as_torch
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     """The running maximum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
 
@@ -59,6 +64,7 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     return _extreme("cummax", aten.cummax.default, input, dim, mask)
 
 
+@as_torch
 def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     """The running minimum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
 

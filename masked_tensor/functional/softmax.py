@@ -11,10 +11,12 @@ from ..pair import Pair
 from ..rules import softmax as rules
 from ..sparse import laws
 from .entrance import Given, entered, handed_out, in_pattern, refuse, whole
+from .names import as_torch
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 
 
+@as_torch
 def softmax(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
@@ -44,6 +46,7 @@ def softmax(
     return _normalized(input, dim, dtype, mask, mode, log=False)
 
 
+@as_torch
 def log_softmax(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
@@ -58,6 +61,7 @@ def log_softmax(
     return _normalized(input, dim, dtype, mask, mode, log=True)
 
 
+@as_torch
 def softmin(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
@@ -76,6 +80,7 @@ def softmin(
     return _normalized(Given(x, given.masked), dim, None, None, mode, log=False)
 
 
+@as_torch
 def logaddexp(
     input: Tensor,
     other: Tensor,

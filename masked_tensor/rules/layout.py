@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts
+from .. import errors, layouts
 from ..compat import OpOverload
 from ..op import rows
 from ..pair import Pair, Payload
@@ -38,6 +38,12 @@ def to_sparse(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     return Pair(layouts.with_values(pattern, layouts.at(guard(x.data, x.mask), keys)), mask)
 
 
+def made(op: OpOverload, indices: Pair | Tensor, values: Pair | Tensor, *args: Any, **kwargs: Any) -> Pair:
+    """Raises: a tensor that is made has its mask in its own layout, beside it."""
+    lost = [name for name, part in (("indices", indices), ("values", values)) if type(part) is Pair]
+    raise errors.masked_parts(op.name(), lost)
+
+
 def coalesce(x: Pair) -> Pair:
     """A sparse masked tensor is always coalesced."""
     return x
@@ -62,6 +68,7 @@ ROWS = [
     *rows("to_sparse_bsr to_sparse_bsc", to_sparse, generic=True, sparse=as_it_is),
     *rows("_to_sparse _to_sparse_csr _to_sparse_csc", to_sparse, generic=True, sparse=as_it_is),
     *rows("_to_sparse_bsr _to_sparse_bsc", to_sparse, generic=True, sparse=as_it_is),
+    *rows("sparse_coo_tensor.indices sparse_coo_tensor.indices_size", made, generic=True, sparse=as_it_is),
     *rows("coalesce _coalesce", coalesce, sparse=as_it_is),
     *rows("values _values", values, sparse=as_it_is),
     *rows("indices _indices crow_indices col_indices", index, generic=True, sparse=as_it_is),

@@ -52,7 +52,8 @@ def segment_reduce(
 def _sizes(lengths: Tensor | None, offsets: Tensor | None, dims: int) -> Tensor:
     """The number of entries of each segment, with a dimension of size 1 for each that follows the segments'."""
     sizes: Any = offsets.diff(dim=-1) if offsets is not None else lengths
-    return sizes.reshape(*sizes.shape, *(1,) * (dims - sizes.dim()))
+    result: Tensor = sizes.reshape(*sizes.shape, *(1,) * (dims - sizes.dim()))
+    return result
 
 
 def _known(extent: Pair | Tensor | None, name: str) -> Tensor | None:

@@ -8,6 +8,7 @@ on disk for the next process.
 ``size``: the results of the stretches are few, and reduced as they are.
 """
 
+import errno
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -150,7 +151,24 @@ def _build(name: str, dtype: torch.dtype, out: torch.dtype, after: int, threads:
     try:
         return pool.submit(copy_context().run, work).result()  # inductor's options lie in the context
     except Exception as error:
+        what = f"kernels('compiled'): {name} of {dtype} could not be built: {error}\n"
+        if _denied(error):
+            raise RuntimeError(
+                f"{what}Its cache on disk cannot be written: name a folder that can in TORCHINDUCTOR_CACHE_DIR (and "
+                "TRITON_CACHE_DIR, TMPDIR), or leave the context"
+            ) from error
         raise RuntimeError(
-            f"kernels('compiled'): {name} of {dtype} could not be built: {error}\n"
-            "It takes a C++ compiler: g++, or what CXX names in the environment; leave the context without one"
+            f"{what}It takes a C++ compiler: g++, or what CXX names in the environment; leave the context without one"
         ) from error
+
+
+def _denied(error: BaseException | None) -> bool:
+    """Whether a file or folder that could not be written is at the bottom of ``error``."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in UNWRITABLE:
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.ENOTDIR, errno.EEXIST}

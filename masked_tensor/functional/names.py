@@ -1,0 +1,31 @@
+"""numpy's names for torch's arguments, which torch's own functions take, too: ``axis`` for ``dim``, and the like."""
+
+from collections.abc import Callable
+from functools import update_wrapper
+from types import FunctionType
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+
+
+def as_torch(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, which takes its arguments under numpy's names, too.
+
+    >>> mt.sum(torch.ones(2, 3), axis=1, keepdims=True)
+    tensor([[3.],
+            [3.]])
+    """
+    names = NUMPY
+
+    def form(*args: Any, **kwargs: Any) -> Any:
+        for name in names:
+            if name in kwargs and names[name] not in kwargs:
+                kwargs[names[name]] = kwargs.pop(name)
+        return function(*args, **kwargs)
+
+    # Its globals are those of the file that ``function`` stands in: there doctest looks for its example.
+    own = FunctionType(form.__code__, function.__globals__, function.__name__, None, form.__closure__)
+    result: Any = update_wrapper(own, function)
+    return result  # type: ignore[no-any-return]

@@ -1,0 +1,75 @@
+"""A functional form is called as torch's function of its name is: what torch accepts is accepted, and gives the same.
+
+The styles are tried on torch itself: positional ``dim`` and ``keepdim``, numpy's ``axis``, ``keepdims``, ``x`` and
+``a``, an ``unbiased`` in the place of ``dim``.  What torch refuses is not asked for.
+"""
+
+import inspect
+import itertools
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._pytree import tree_leaves
+
+import masked_tensor as mt
+from masked_tensor import functional
+
+X = torch.randn(3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+FORMS = [n for n in functional.__all__ if "dim" in inspect.signature(getattr(mt, n)).parameters and hasattr(torch, n)]
+LEAD = {"quantile": (0.3,), "nanquantile": (0.3,), "norm": (2.0,)}  # what stands between the input and the dim
+
+
+def styles(name: str) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """Arguments after the input, or all of them where it is named."""
+    lead = LEAD.get(name, ())
+    found: list[tuple[tuple[Any, ...], dict[str, Any]]] = [((X, *lead, 1), {}), ((X, *lead, -1, True), {})]
+    found += [((X, *lead, 1, False), {}), ((X, *lead, 1, False, True), {}), ((X, *lead, 1, True, True), {})]
+    for dim, keepdim in itertools.product(("dim", "axis"), ("keepdim", "keepdims")):
+        found += [((X, *lead), {dim: 1}), ((X, *lead), {dim: 1, keepdim: True}), ((X, *lead, 1), {keepdim: True})]
+        found += [((X, *lead), {dim: (0, 1)}), ((X, *lead), {dim: (0, 1), keepdim: True})]
+    for given in ("input", "x", "a", "x1"):
+        found += [((), {given: X, "axis": 1}), ((), {given: X, "dim": 1})]
+    if name in ("var", "std", "var_mean", "std_mean"):
+        found += [((X, False), {}), ((X, True), {}), ((X, 1), {"correction": 0, "keepdims": True})]
+    return found
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_what_torch_accepts_is_accepted(name: str, record_property: Any) -> None:
+    checked = 0
+    for args, kwargs in styles(name):
+        try:
+            expected = getattr(torch, name)(*args, **kwargs)
+        except (TypeError, RuntimeError, ValueError, IndexError):
+            continue
+        if name in ("median", "nanmedian"):  # of which the forms give the values, as torch.masked does
+            expected = tree_leaves(expected)[0]
+        actual = getattr(mt, name)(*args, **kwargs)
+        assert type(actual) is type(expected), (args, kwargs)
+        for a, e in zip(tree_leaves(actual), tree_leaves(expected), strict=True):
+            torch.testing.assert_close(a, e)
+        checked += 1
+    record_property("law", ("call styles", name, checked))
+    assert checked >= 2
+
+
+def test_quantiles_by_lists() -> None:
+    for q in ([0.1, 0.9], (0.1, 0.9), [0.5]):
+        for x in (X, X.to_sparse_coo(), mt.as_masked_tensor(X, X > -1)):
+            for form in (mt.quantile, mt.nanquantile):
+                given = form(x, q, 1)
+                torch.testing.assert_close(_dense(given), _dense(form(x, torch.tensor(q, dtype=X.dtype), 1)))
+    torch.testing.assert_close(mt.quantile(X, [0.1, 0.9]), torch.quantile(X, torch.tensor([0.1, 0.9], dtype=X.dtype)))
+
+
+def _dense(x: Any) -> torch.Tensor:
+    x = x.to_dense()
+    return x.filled(0) if type(x) is mt.MaskedTensor else x
+
+
+def test_pad_sequence_takes_the_side_under_torchs_name() -> None:
+    parts = [torch.ones(2), torch.zeros(1)]
+    for side in ("left", "right"):
+        out = mt.pad_sequence(parts, padding_side=side)
+        assert torch.equal(out.filled(0), torch.nn.utils.rnn.pad_sequence(parts, True, padding_side=side))
