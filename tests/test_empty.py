@@ -58,7 +58,7 @@ NAMES = [
 
 
 def emptied(sample: database.Sample) -> Iterator[database.Sample]:
-    """The sample with a size of its first tensor cut to 0, wherever it is met; of one tensor, each dim by itself, too."""
+    """The sample with a size of its first tensor cut to 0, wherever it is met; of one tensor, each dim, too."""
     tensors = [t for t in tree_leaves((sample.args, sample.kwargs)) if isinstance(t, Tensor)]
     if not tensors or any(t.layout is not torch.strided for t in tensors):
         return

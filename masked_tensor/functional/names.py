@@ -27,5 +27,5 @@ def as_torch(function: Callable[P, R]) -> Callable[P, R]:
 
     # Its globals are those of the file that ``function`` stands in: there doctest looks for its example.
     own = FunctionType(form.__code__, function.__globals__, function.__name__, None, form.__closure__)
-    result: Any = update_wrapper(own, function)
-    return result  # type: ignore[no-any-return]
+    result: Callable[P, R] = update_wrapper(own, function)
+    return result
