@@ -5,11 +5,13 @@ torch that lacks a name says so on import, where there is no other way.  Only st
 """
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
 from types import CodeType, FrameType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor, distributed
@@ -48,8 +50,8 @@ try:
     # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
     from torch._functorch.eager_transforms import _jvp_with_argnums, _vjp_with_argnums, grad_and_value_impl
 
-    # What is being compiled: what a graph entered ends with it.
-    from torch._guards import TracingContext
+    # What is being compiled: what a graph entered ends with it, and it is compiled anew under other settings.
+    from torch._guards import Guard, TracingContext
 
     # The type of an operator.  Rules are annotated with it; the table is keyed by it.
     from torch._ops import OpOverload, OpOverloadPacket
@@ -91,6 +93,7 @@ batched_gradient: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_le
 _EAGER = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)  # the frame itself, and what is called from there
 _LEVELS = frozenset(inspect.unwrap(f).__code__ for f in (grad_and_value_impl, _vjp_with_argnums, _jvp_with_argnums))
 _DIFFERENTIATES = (TransformType.Grad, TransformType.Jvp)
+_GUARDS: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()  # of what is being compiled
 
 
 # ------------------------------------------------------------------------------------------ how a tensor is computed
@@ -206,20 +209,88 @@ def compare_with(change: Callable[[Tensor, Tensor, Callable[[str], None]], tuple
     TensorLikePair._compare_values = changed  # type: ignore[method-assign]  # there is no hook
 
 
-def bind_checkpoints(bound: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
-    """What ``torch.utils.checkpoint`` keeps in order to run it again is ``bound`` when it is kept, in both forms."""
-    forward, init = checkpoint.CheckpointFunction.forward, checkpoint._CheckpointFrame.__init__
+def bind_checkpoints(now: Callable[[], Any], bound: Callable[..., Any], before: Any) -> None:
+    """What a checkpoint runs again in backward is ``bound`` to what ``now()`` gave when it ran first, in both forms.
+
+    What ran before this was called is bound to ``before``.
+    """
+    reentrant, frame, hook = checkpoint.CheckpointFunction, checkpoint._CheckpointFrame, checkpoint._recomputation_hook
+    forward, backward, keep, again = reentrant.forward, reentrant.backward, frame.__init__, hook.__init__
 
     @wraps(forward)
     def bound_forward(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
-        return forward(ctx, bound(run_function), *args)
+        return forward(ctx, bound(run_function, now()), *args)
 
-    @wraps(init)
-    def bound_init(frame: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        init(frame, bound(recompute_fn), *args, **kwargs)
+    @wraps(backward)
+    def bound_backward(ctx: Any, *args: Any) -> Any:
+        ctx.run_function = bound(ctx.run_function, before)
+        return backward(ctx, *args)
 
-    checkpoint.CheckpointFunction.forward = staticmethod(bound_forward)  # type: ignore[method-assign]  # no hook
-    checkpoint._CheckpointFrame.__init__ = bound_init  # type: ignore[method-assign, assignment]  # there is no hook
+    @wraps(keep)
+    def bound_frame(self: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        keep(self, bound(recompute_fn, now()), *args, **kwargs)
+
+    @wraps(again)
+    def bound_hook(self: Any, target_frame_ref: Any, *args: Any, **kwargs: Any) -> None:
+        target = target_frame_ref()
+        if target is not None:
+            target.recompute_fn = bound(target.recompute_fn, before)
+        again(self, target_frame_ref, *args, **kwargs)
+
+    for owner, name, method in (
+        (reentrant, "forward", staticmethod(bound_forward)),
+        (reentrant, "backward", staticmethod(bound_backward)),
+        (frame, "__init__", bound_frame),
+        (hook, "__init__", bound_hook),
+    ):
+        setattr(owner, name, method)  # there is no hook
+
+
+def guarded_by(now: Callable[[], Any]) -> None:
+    """What Dynamo compiles in this thread is compiled anew where ``now()`` is not what it is here."""
+    context, source = TracingContext.try_get(), sys.modules.get("torch._dynamo.source")
+    if context is None or source is None:
+        return
+    guards = context.guards_context
+    if guards not in _GUARDS:
+        _GUARDS[guards] = Guard(source.GlobalStateSource(), _check(now, now()))
+    guards.dynamo_guards.add(_GUARDS[guards])  # once; a part of a trace may have been taken back
+
+
+def _check(now: Callable[[], Any], seen: Any) -> Callable[[Any, Any], None]:
+    def settings(builder: Any, guard: Any) -> None:
+        add, lines = builder.guard_manager.root.add_lambda_guard, [f"masked_tensor: {seen}"]
+        try:
+            add(lambda _: now() == seen, lines, guard.user_stack)
+        except TypeError:  # torch 2.11
+            add(lambda _: now() == seen, lines)
+
+    return settings
+
+
+def add_mode(mode: Any) -> None:
+    """Puts a torch function mode on top of this thread's."""
+    torch._C._push_on_torch_function_stack(mode)
+
+
+def remove_mode(mode: Any) -> None:
+    """Takes a torch function mode away from among this thread's, wherever it lies; others may have come on top."""
+    above = []
+    while torch._C._len_torch_function_stack():
+        top = torch._C._pop_torch_function_stack()
+        if top is mode:
+            break
+        above.append(top)
+    for other in reversed(above):
+        torch._C._push_on_torch_function_stack(other)
+
+
+def running(frame: FrameType) -> bool:
+    """Whether ``frame`` runs in this thread."""
+    found = inspect.currentframe()
+    while found is not None and found is not frame:
+        found = found.f_back
+    return found is not None
 
 
 def before_autograd(connect: Callable[[Any], None]) -> None:
@@ -259,10 +330,10 @@ def traced() -> Any:
 
 
 __all__ = [
-    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "before_autograd",
-    "bind_checkpoints",
-    "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional",
-    "groups_known", "has_forward_mode", "has_tangent", "is_fake", "is_wrapped", "keeps_results", "observed",
-    "operators", "real", "recomputed_later", "run_eagerly", "schema", "shares_memory", "traced", "tracked",
-    "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
+    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "add_mode", "batched_gradient",
+    "before_autograd",
+    "bind_checkpoints", "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager",
+    "functional", "groups_known", "guarded_by", "has_forward_mode", "has_tangent", "is_fake", "is_wrapped",
+    "keeps_results", "observed", "operators", "real", "recomputed_later", "remove_mode", "run_eagerly", "running",
+    "schema", "shares_memory", "traced", "tracked", "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip

@@ -1,25 +1,31 @@
-"""What the context managers of modes.py set and the rules read, and the numbers that decide between two ways.
+"""What context managers put in force and rules read, and the numbers that decide between two ways.
 
-The meanings in force are one immutable record; every thread has its own, as with ``torch.no_grad()``.  A number decides
-by a static fact (how many elements there are) and never what comes out, only how fast.  It is read when it is needed,
-as ``settings.CHUNK``, so that a test or a benchmark changes it in one place.
+There is one stack of settings for all context managers.  Each context of execution (a thread, an asyncio task) has its
+own, as ``contextvars`` define it.  What is in force is one immutable record, made of what was entered and not left.
+
+A number decides by a static fact (how many elements there are) and never what comes out, only how fast.  It is read
+when it is needed, as ``settings.CHUNK``, so that a test or a benchmark changes it in one place.
 """
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import FrameType
 from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from .compat import current_node, traced
+from .compat import current_node, running, traced
 
 WindowRule = Literal["core", "any", "all"]
 ProductRule = Literal["any", "all"]
 PaddingRule = Literal["row", "tensor"]
 MismatchRule = Literal["and", "raise"]
 KernelRule = Literal["ordinary", "compiled"]
+
+#: What takes the place of ``total / number`` in the mean of a loss: (total, number, any valid) to (mean, any valid).
+Over = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,63 +38,109 @@ class Meaning:
     padding: PaddingRule = "row"  #: where padding is attached: at each row's own end, or at the tensor's
     mismatch: MismatchRule = "and"  #: what elementwise ops do with masks that differ
     strict: bool = False  #: every convenience is an error
-    scope: "Gradient | Trace | None" = None  #: the only place where they are in force
-
-    @property
-    def in_gradient(self) -> bool:
-        """Whether code that is not ours computes gradients: a hole is a 0."""
-        return type(self.scope) is Gradient
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Gradient:
-    """The backward pass of code that is not ours: its node, and what is in force for everything but its formula."""
-
-    node: Any
-    recording: bool  #: whether the formula itself is recorded (create_graph)
-    outside: Meaning
-
-    def here(self) -> bool:
-        """Whether what runs now is the node's formula: a forward pass that it runs again is recorded, or another's."""
-        return current_node() is self.node and torch.is_grad_enabled() is self.recording
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trace:
-    """What is being compiled, and what is in force outside of it: a trace may end without leaving what it entered."""
-
-    context: Any
-    outside: Meaning
-
-    def here(self) -> bool:
-        """Whether it is still being compiled."""
-        return traced() is self.context
+    in_gradient: bool = False  #: code that is not ours computes gradients: a masked entry is a 0
 
 
 DEFAULT = Meaning()
-MEANING: ContextVar[Meaning] = ContextVar("masked_tensor.meaning", default=DEFAULT)
+GRADIENT = Meaning("any", False, "any", "tensor", "and", False, True)  #: a gradient takes nothing from what it meets
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settings:
+    """All that is in force."""
+
+    meaning: Meaning = DEFAULT
+    factories: Any = None  #: the torch function mode by which torch.zeros and the like make masked tensors
+    kernels: KernelRule = "ordinary"  #: who computes the reductions of large tensors
+    over: Over | None = None  #: how the mean of a loss is taken
+    reports: tuple[dict[str, Any], ...] = ()  #: where ops are counted that pad packed tensors
+
+
+NOTHING = Settings()
+
+
+class Entered:
+    """One use of a setting, from when it is entered until it is left, in whichever thread or task that happens."""
+
+    def __init__(self, owner: object, change: Callable[[Settings], Settings], mode: Any = None) -> None:
+        self.owner, self.change, self.mode, self.left = owner, change, mode, False
+        self._seen: Settings | None = None
+        self._after = NOTHING
+
+    def over(self) -> bool:
+        """Whether it has ended for good."""
+        return self.left
+
+    def holds(self) -> bool:
+        """Whether it is in force where this is asked."""
+        return not self.left
+
+    def after(self, before: Settings) -> Settings:
+        """What is in force with it, on top of ``before``; the same record while ``before`` is the same."""
+        if self._seen is not before:
+            self._seen, self._after = before, self.change(before)
+        return self._after
+
+
+class InGradient(Entered):
+    """The backward pass of code that is not ours, ``owner`` is its node."""
+
+    def __init__(self, node: Any) -> None:
+        super().__init__(node, lambda before: replace(before, meaning=GRADIENT))
+        self.recording = torch.is_grad_enabled()  #: whether the formula itself is recorded (create_graph)
+
+    def over(self) -> bool:
+        """A node that raised is not left: it has ended when no backward pass runs."""
+        return self.left or current_node() is None
+
+    def holds(self) -> bool:
+        """Whether what runs now is the formula: a forward pass that it runs again is recorded, or another's."""
+        return not self.left and current_node() is self.owner and torch.is_grad_enabled() is self.recording
+
+
+class InGraph(Entered):
+    """What a compiled function enters; it ends with the trace, or with the call of a graph that runs as it is."""
+
+    def __init__(self, change: Callable[[Settings], Settings], graph: FrameType | None) -> None:
+        super().__init__(traced(), change)
+        self.graph = graph if self.owner is None else None
+
+    def over(self) -> bool:
+        """A trace, or a graph, that raised does not leave what it entered."""
+        return self.left or traced() is not self.owner or (self.graph is not None and not running(self.graph))
+
+    def holds(self) -> bool:
+        """Until it is over."""
+        return not self.over()
+
+
+STACK: ContextVar[tuple[Entered, ...]] = ContextVar("masked_tensor.settings", default=())
+
+
+def in_force() -> Settings:
+    """What is in force.  Forgets what has ended, so that nothing is looked at where nothing is in force."""
+    settings = NOTHING
+    for entered in STACK.get():
+        if entered.holds():
+            settings = entered.after(settings)
+        elif entered.over():
+            STACK.set(tuple(other for other in STACK.get() if not other.over()))
+    return settings
+
+
+def outside() -> tuple[Meaning, bool]:
+    """What compiled code depends on: what is in force outside of the graph that is being made."""
+    settings = NOTHING
+    for entered in STACK.get():
+        if type(entered) is not InGraph and entered.holds():
+            settings = entered.after(settings)
+    return settings.meaning, settings.factories is not None
 
 
 def current() -> Meaning:
     """The meanings in force."""
-    meaning = MEANING.get()
-    while meaning.scope is not None and not meaning.scope.here():
-        meaning = meaning.scope.outside
-    return meaning
+    return in_force().meaning
 
-
-def gradient_of(node: Any) -> Meaning:
-    """The meanings while ``node`` computes gradients, in which a hole is a 0: it takes nothing from what it meets."""
-    scope = Gradient(node, torch.is_grad_enabled(), current())
-    return Meaning("any", False, "any", "tensor", "and", False, scope)
-
-
-#: What takes the place of ``total / number`` in the mean of a loss: (total, number, any valid) to (mean, any valid).
-Over = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-OVER: ContextVar[Over | None] = ContextVar("masked_tensor.over", default=None)
-
-#: Who computes the reductions of large tensors; no choice of meaning.
-KERNELS: ContextVar[KernelRule] = ContextVar("masked_tensor.kernels", default="ordinary")
 
 # --------------------------------------------------------------------------------------------- numbers that decide how
 # Elements, unless said.  Where two ways cross was measured by benchmarks/thresholds.py: CPU time of one thread,

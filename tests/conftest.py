@@ -33,7 +33,7 @@ if os.environ.get("MASKED_TENSOR_KERNELS"):
     @pytest.fixture(autouse=True)
     def everything_is_built(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Reductions of any size run through built kernels, in short stretches with a rest."""
-        small = SimpleNamespace(LARGE=1, LANES=1, STRIP=3, RUN=5, KERNELS=settings.KERNELS)
+        small = SimpleNamespace(LARGE=1, LANES=1, STRIP=3, RUN=5, in_force=settings.in_force)
         monkeypatch.setattr(built, "settings", small)
         with mt.kernels("compiled"):
             yield

@@ -147,11 +147,11 @@ def test_gradients_are_the_ordinary_ones(op: str, forward: list[str], kernels: l
 
 
 def test_choices_nest_and_end() -> None:
-    assert settings.KERNELS.get() == "ordinary"
+    assert settings.in_force().kernels == "ordinary"
     chosen = mt.kernels()
     with chosen, mt.kernels("ordinary"), chosen:
-        assert settings.KERNELS.get() == "compiled"
-    assert settings.KERNELS.get() == "ordinary"
+        assert settings.in_force().kernels == "compiled"
+    assert settings.in_force().kernels == "ordinary"
 
 
 def test_compiled_code_may_hold_the_context() -> None:

@@ -1,9 +1,10 @@
 """Fresh tensors for code that fills them with masked results."""
 
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import torch
@@ -11,9 +12,12 @@ from torch.overrides import TorchFunctionMode
 
 from .. import masks
 from ..compat import tree_leaves, tree_map
+from ..engine import contexts
+from ..engine.contexts import Setting
+from ..engine.dynamo import constant, told_settings
 from ..engine.tensor import MaskedTensor, pair_of
 from ..errors import MaskedWriteError
-from ..settings import current
+from ..settings import Settings, current, in_force
 from .convert import filled
 from .create import as_masked_tensor
 
@@ -26,8 +30,35 @@ _FACTORIES: frozenset[Any] = frozenset(
 _HOME = str(Path(__file__).parent.parent)
 
 
-@contextmanager
-def masked_factories() -> Iterator[None]:
+class Factories(Setting):
+    """A setting under which torch's factories make masked tensors."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mode = _Mode()
+
+    def change(self, before: Settings) -> Settings:
+        """The mode, on top of ``before``."""
+        return replace(before, factories=self.mode)
+
+    def __enter__(self) -> None:
+        if torch.compiler.is_dynamo_compiling():  # which knows torch function modes
+            contexts.enter_factories()
+            self.mode.__enter__()
+        else:
+            super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if torch.compiler.is_dynamo_compiling():
+            self.mode.__exit__(kind, error, traceback)
+            contexts.leave_traced()
+        else:
+            super().__exit__(kind, error, traceback)
+
+
+def masked_factories() -> Factories:
     """In here ``torch.zeros`` and its sisters give masked tensors, valid everywhere.
 
     For code of others that makes room and then writes masked results into it: a plain tensor could not hold the
@@ -50,19 +81,18 @@ def masked_factories() -> Iterator[None]:
         ...     running_total(x).tolist()
         [0.0, 1.0, 3.0, None]
     """
-    with _Factories():
-        yield
+    return Factories()
 
 
-class _Factories(TorchFunctionMode):
+class _Mode(TorchFunctionMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func not in _FACTORIES or kwargs.get("out") is not None or _ours():
+        if func not in _FACTORIES or kwargs.get("out") is not None or not _active() or _ours():
             try:
                 return func(*args, **kwargs)
             except MaskedWriteError:  # nothing was written
                 bare = tree_map(_without_mask, (args, kwargs))
-                if current().strict or any(type(x) is MaskedTensor for x in tree_leaves(bare)):
+                if not _active() or current().strict or any(type(x) is MaskedTensor for x in tree_leaves(bare)):
                     raise
                 return func(*bare[0], **bare[1])
         requires_grad = kwargs.pop("requires_grad", False)
@@ -80,8 +110,19 @@ def _without_mask(x: Any) -> Any:
     return filled(x) if type(mask) is torch.Tensor and not mask.is_meta and bool(mask.all()) else x
 
 
+def _active() -> bool:
+    """Whether it is in force here; another thread or task may have left it on the stack of modes."""
+    told_settings()
+    return in_force().factories is not None
+
+
+
+
 def _ours() -> bool:
     """Whether the call comes from this package (a derivative at work, which no function of torch's stands above)."""
     if torch.compiler.is_dynamo_compiling():  # it does not trace into the package
         return False
     return sys._getframe(2).f_code.co_filename.startswith(_HOME)
+
+
+constant(_active)

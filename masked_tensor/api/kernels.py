@@ -1,30 +1,35 @@
 """A context that lets compiled kernels compute the reductions of large tensors."""
 
-from contextvars import Token
+from dataclasses import replace
 from types import TracebackType
 from typing import get_args
 
 import torch
 
-from ..settings import KERNELS, KernelRule
+from ..engine.contexts import Setting
+from ..settings import KernelRule, Settings
 
 
-class Kernels:
-    """A context manager that says who computes; it may be entered again, also while it is in force."""
+class Kernels(Setting):
+    """A setting of who computes."""
 
     def __init__(self, rule: KernelRule) -> None:
+        super().__init__()
         self.rule = rule
-        self.tokens: list[Token[KernelRule]] = []
+
+    def change(self, before: Settings) -> Settings:
+        """The rule, on top of ``before``."""
+        return replace(before, kernels=self.rule)
 
     def __enter__(self) -> None:
         if not torch.compiler.is_dynamo_compiling():  # what is compiled has kernels of its own
-            self.tokens.append(KERNELS.set(self.rule))
+            super().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if not torch.compiler.is_dynamo_compiling():
-            KERNELS.reset(self.tokens.pop())
+            super().__exit__(kind, error, traceback)
 
 
 def kernels(rule: KernelRule = "compiled") -> Kernels:
@@ -39,7 +44,8 @@ def kernels(rule: KernelRule = "compiled") -> Kernels:
     next process.  Gradients are the ordinary ones.  The ordinary way is taken for small tensors, for bool, complex and
     integers of less than 32 bits, and where data or mask does not fill its memory in order.
 
-    Holds for the thread that enters it, until the context is left.  Raises ValueError for another ``rule``.
+    Holds for the thread or asyncio task that enters it, until the context is left.  Raises ValueError for another
+    ``rule``.
 
     Example::
 

@@ -1,7 +1,7 @@
 """One mean over ranks and micro-batches: means have an exact numerator and count, and those add up."""
 
 from collections.abc import Iterable, Sequence
-from types import TracebackType
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,14 +9,15 @@ from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from .. import compat, errors, masks
+from ..engine.contexts import Setting
 from ..engine.ports import enter, leave
 from ..pair import Pair, Payload, of
 from ..select import zeroed
-from ..settings import OVER
+from ..settings import Settings
 from ..shared.group_mean import added_up, given_group, group_mean, own_group, ranks
 
 
-class mean_over:
+class mean_over(Setting):
     """Inside this context the mean of a masked loss is the mean over all ranks: one number, and its exact gradient.
 
     A mean of means is not the mean where ranks or micro-batches hold different numbers of valid targets.  Here every
@@ -64,6 +65,7 @@ class mean_over:
         count: float | Sequence[float] | None = None,
         group: Any = None,
     ) -> None:
+        super().__init__()
         if parameters is not None and count is not None:
             raise ValueError("mean_over takes parameters (to scale their gradients) or count (known before), not both")
         self._parameters = None if parameters is None else list(parameters)
@@ -73,11 +75,16 @@ class mean_over:
         self._unit: Tensor | None = None  # the group's count of the first part that has any
         self._means = 0  # taken in the part that runs
         self._parts = 0
-        self._token: Any = None
+        self._open = False
         self._watch: Any = None
 
-    def __enter__(self) -> "mean_over":
-        if self._token is not None:
+    def change(self, before: Settings) -> Settings:
+        """Means are taken by this object."""
+        return replace(before, over=self._divide)
+
+    def begin(self) -> "mean_over":
+        """Begins a part."""
+        if self._open:
             raise RuntimeError("this mean_over is in use already; make another for a loss inside of it")
         if self._parts and self._parameters is None and self._counts is None:
             raise RuntimeError(
@@ -85,13 +92,13 @@ class mean_over:
                 "micro-batches give it parameters=model.parameters() and call finish(), or count="
             )
         self._means = 0
-        self._token = OVER.set(self._divide)
+        self._open = True
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        OVER.reset(self._token)
-        self._token = None
-        if kind is not None:
+    def end(self, failed: bool) -> None:
+        """Ends a part: it has to have had a mean."""
+        self._open = False
+        if failed:
             return
         self._parts += 1
         if self._means == 0:
@@ -112,7 +119,7 @@ class mean_over:
         """
         pair = of(enter(x, torch.is_grad_enabled()))
         data = zeroed(Pair(pair.data if pair.data.is_floating_point() else pair.data.double(), pair.mask, pair.payload))
-        if self._token is not None:
+        if self._open:
             total, number = data.sum(), masks.count(pair.mask).to(data.dtype)
             inside: Tensor = leave(Pair(*self._divide(total, number, masks.any(pair.mask)), Payload.ZERO))
             return inside

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .. import errors, masks
 from ..engine.doors import register_rule
+from ..engine.first import when_first_made
 from ..engine.members import share
 from ..engine.ports import enter, leave
 from ..engine.tensor import MaskedTensor, equip, hold, pair_of
@@ -134,6 +135,8 @@ def _at_the_end(pad_tensor: Callable[..., Any]) -> Callable[..., Any]:
     """Shards of different length are padded to one at their end, not at that of each row of what is valid."""
 
     def padded(x: Any, *args: Any, **kwargs: Any) -> Any:
+        if type(x) is not MaskedTensor:
+            return pad_tensor(x, *args, **kwargs)
         with meaning(padding="tensor"):
             return pad_tensor(x, *args, **kwargs)
 
@@ -169,7 +172,7 @@ equip(
     placements=OnMesh(lambda x: _of_data(x).placements, "How the data is placed on the mesh."),
     device_mesh=OnMesh(lambda x: _of_data(x).device_mesh, "The mesh on which the data is placed."),
 )
-meshes.when_imported(meshes.NAME, install)
+when_first_made(lambda: meshes.when_imported(meshes.NAME, install))  # DTensors of plain tensors do not pay for it
 meshes.when_imported("torch.distributed._functional_collectives", already_here)
 
 

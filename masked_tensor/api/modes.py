@@ -1,32 +1,41 @@
 """Context managers that choose between honest meanings of an op.
 
-A choice holds for the thread that makes it, until the context is left.  It is seen by compiled code, whose guards
-compile anew under other choices, and by the second run of ``torch.utils.checkpoint``, wherever ``backward`` is called.
+A choice holds for the thread or asyncio task that makes it, until the context is left.  It is seen by compiled code,
+whose guards compile anew under other choices, and by the second run of ``torch.utils.checkpoint``, wherever
+``backward`` is called.  Each may decorate a function, too: ``@masked_tensor.strict()``.
 """
 
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, get_args
 
 import torch
 
 from ..engine import contexts
-from ..settings import MismatchRule, PaddingRule, ProductRule, WindowRule
+from ..engine.contexts import Setting
+from ..settings import DEFAULT, MismatchRule, PaddingRule, ProductRule, Settings, WindowRule
 
 _RULES = {"convolution": WindowRule, "product": ProductRule, "padding": PaddingRule, "mismatch": MismatchRule}
 _CHOICES = {name: get_args(rule) for name, rule in _RULES.items()}
 
 
-class Choice:
-    """A context manager that puts choices in force; it may be entered again, also while it is in force."""
+class Choice(Setting):
+    """A setting of some meanings; the others stay as they are."""
 
     def __init__(self, **choices: Any) -> None:
+        super().__init__()
         self.choices = choices
+
+    def change(self, before: Settings) -> Settings:
+        """The choices, on top of ``before``."""
+        meaning = replace(before.meaning, **self.choices)
+        return replace(before, meaning=meaning if meaning != DEFAULT else DEFAULT)
 
     def __enter__(self) -> None:
         if torch.compiler.is_dynamo_compiling():
-            contexts.enter_traced(**self.choices)
+            contexts.enter_chosen(**self.choices)
         else:
-            contexts.enter(**self.choices)
+            super().__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -34,7 +43,7 @@ class Choice:
         if torch.compiler.is_dynamo_compiling():
             contexts.leave_traced()
         else:
-            contexts.leave()
+            super().__exit__(kind, error, traceback)
 
 
 def meaning(

@@ -1,7 +1,7 @@
 """Packed and back: a representation, never a value.  ``x.packed()`` stores of a padded batch only what is valid."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from .. import errors, rows
 from ..compat import traced
-from ..engine import report
+from ..engine.contexts import Setting
 from ..engine.packing import entered
 from ..engine.ports import enter, leave
 from ..engine.report import Spread
@@ -18,6 +18,7 @@ from ..pair import Pair
 from ..rows import order as orders
 from ..rows.packed import made
 from ..rows.pattern import of_lengths
+from ..settings import Settings
 
 
 def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor | None = None) -> MaskedTensor:
@@ -118,24 +119,42 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
     return result
 
 
-@contextmanager
-def packing_report() -> Iterator[dict[str, Spread]]:
-    """Which ops spread packed tensors while the context lasts: op, number of calls, bytes.
+class Report(Setting):
+    """A setting under which ops are counted that pad packed tensors; entered again it counts on."""
 
-    Empty if every op ran on what is stored.
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: dict[str, Spread] = {}
+
+    def begin(self) -> dict[str, Spread]:
+        """The counts, by op."""
+        return self.lines
+
+    def change(self, before: Settings) -> Settings:
+        """Counts here, too, and once."""
+        others = (lines for lines in before.reports if lines is not self.lines)
+        return replace(before, reports=(*others, self.lines))
+
+
+def packing_report() -> Report:
+    """Which ops pad packed tensors while the context lasts: op, number of calls, bytes.
+
+    Empty if every op ran on what is stored.  Counts the ops of the thread or asyncio task that enters it.
 
     >>> x = from_lengths(torch.ones(2, 3), [3, 1]).packed()
     >>> with packing_report() as report:
     ...     _ = x.exp().flip(1)
     >>> report
     {'aten::flip': Spread(calls=1, bytes=24)}
+
+    The counts of a decorated function are ``lines``:
+
+    >>> report = packing_report()
+    >>> _ = report(lambda x: x.flip(1))(x)
+    >>> list(report.lines)
+    ['aten::flip']
     """
-    lines: dict[str, Spread] = {}
-    report.LISTENERS.append(lines)
-    try:
-        yield lines
-    finally:
-        report.LISTENERS.remove(lines)
+    return Report()
 
 
 _is_packed = property(lambda x: x._packed is not None, doc="Whether only the valid rows are stored.")

@@ -2,10 +2,12 @@
 
 Under ``vmap`` torch takes a composite op apart before a row can see it: a weighted mean would be a sum divided by the
 full size, a covariance a product of matrices.  A kernel at torch's own batching key runs the row once for each entry of
-the batch, as torch does with every op that has no batching rule.  Plain tensors still take torch's way.
+the batch, as torch does with every op that has no batching rule.  Plain tensors still take torch's way, and the kernels
+are registered only when the first masked tensor is made.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -13,9 +15,10 @@ from torch import Tensor
 
 from ..compat import OpOverload, tree_flatten, tree_unflatten
 from . import dispatcher, table
+from .first import when_first_made
 from .tensor import MaskedTensor
 
-_LIBRARY = torch.library.Library("aten", "IMPL")  # lives as long as the process
+_LIBRARIES: dict[str, torch.library.Library] = {}
 
 
 def _kernel(op: OpOverload) -> Callable[..., Any]:
@@ -40,6 +43,18 @@ def _masked(value: Any) -> bool:
     return isinstance(value, Tensor) and type(dispatcher.innermost(value)) is MaskedTensor
 
 
+def follow(entry: table.Entry) -> None:
+    """Has ``vmap`` call the entry once for each entry of the batch, if its row says so."""
+    if entry.op.batched and entry.kind == "functional":
+        when_first_made(partial(_register, entry.overload))
+
+
+def _register(op: OpOverload) -> None:
+    namespace, _, name = op.name().partition("::")
+    if namespace not in _LIBRARIES:
+        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
+    _LIBRARIES[namespace].impl(name, _kernel(op), dispatcher.VMAP)
+
+
 for _entry in table.ENTRIES.values():
-    if _entry.op.batched and _entry.kind == "functional":
-        _LIBRARY.impl(_entry.overload.name().removeprefix("aten::"), _kernel(_entry.overload), dispatcher.VMAP)
+    follow(_entry)

@@ -6,7 +6,6 @@ A graph that was cached, on disk or in memory, when one of them was another is n
 import hashlib
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -20,7 +19,7 @@ _RULES: list[str] = []  # one digest for each rule that was registered
 
 def state() -> str:
     """The digest of all that."""
-    return hashlib.sha256(f"{_package()} {_RULES} {replace(current(), scope=None)}".encode()).hexdigest()
+    return hashlib.sha256(f"{_package()} {_RULES} {current()}".encode()).hexdigest()
 
 
 def register(op: Op) -> None:

@@ -17,7 +17,7 @@ from ..op import Form, NoForm, Op
 from ..pair import Pair
 from ..rows import Packed
 from ..rules.foreach import LOOPS
-from . import arriving, digest, packing, report, settling, table, viewing, writing
+from . import arriving, batching, digest, packing, report, settling, table, viewing, writing
 from .checking import checked
 from .dispatcher import DOOR, autocasting, below_autograd, composite, looped, makes, within_autocast
 from .members import stay_hard
@@ -212,6 +212,7 @@ def register_rule(
         op = Op(name, checked(name, rule), params, sparse=sparse, rows=rows, batched=batched)
         for entry in table.add(op):
             hang(entry)
+            batching.follow(entry)
         digest.register(op)
         return rule
 

@@ -14,19 +14,35 @@ from typing import Any
 import torch
 
 from .. import compat
+from ..settings import outside
 
 _DYNAMO = "torch._dynamo"
-_OPAQUE: list[Callable[..., Any]] = []  # what Dynamo is going to be told
+_TOLD: list[tuple[str, Callable[..., Any]]] = []  # what Dynamo is going to be told, and by which function of its own
 
 
 def opaque(*functions: Callable[..., Any]) -> None:
     """Dynamo writes a call of one of these into the graph as it stands; the package's own frames it cannot follow."""
+    for function in functions:
+        _tell("allow_in_graph", function)
+
+
+def constant(function: Callable[..., Any]) -> None:
+    """Dynamo calls this while it compiles, and takes what it gives for granted."""
+    _tell("assume_constant_result", function)
+
+
+def _tell(how: str, function: Callable[..., Any]) -> None:
     if _DYNAMO in sys.modules:
-        for function in functions:
-            torch.compiler.allow_in_graph(function)
-    elif not _OPAQUE:
+        getattr(torch.compiler, how)(function)
+    elif not _TOLD:
         sys.meta_path.insert(0, _WhenImported())
-    _OPAQUE.extend(functions)
+    _TOLD.append((how, function))
+
+
+def told_settings() -> None:
+    """What is being compiled depends on the settings: under others it is compiled anew."""
+    if compat.traced() is not None:
+        compat.guarded_by(outside)
 
 
 class _WhenImported(MetaPathFinder):
@@ -42,8 +58,8 @@ class _WhenImported(MetaPathFinder):
 
             def load_and_tell(module: ModuleType) -> None:
                 load(module)
-                for function in _OPAQUE:
-                    module.allow_in_graph(function)
+                for how, function in _TOLD:
+                    getattr(module, how)(function)
 
             spec.loader.exec_module = load_and_tell  # type: ignore[method-assign]  # of this one loader
         return spec

@@ -5,7 +5,7 @@ What such a Function is handed, and what it hands back, is put right at its node
 - A gradient that arrives is data with exact zeros, valid everywhere: a derivative may shift, scan or convolve it, and a
   0 takes nothing from what it is added to, where a hole would.
 - While its backward runs, a hole of a tensor that it saved is a 0 in a sum and makes a hole of a product, which is the
-  0 that its share of the gradient is (``settings.gradient_of``).
+  0 that its share of the gradient is (``settings.InGradient``).
 - A gradient that it hands back gets the mask of the tensor that it is for; that of a plain tensor is plain.
 
 The hooks are the node's, behind those of its tensors: a tensor's own hooks, ``retain_grad`` and ``torch.autograd.grad``
@@ -21,10 +21,12 @@ import torch
 from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
-from .. import layouts, masks, settings
+from .. import layouts, masks
 from ..compat import current_node, has_forward_mode
 from ..pair import Pair, Payload
 from ..select import zeroed
+from ..settings import STACK, InGradient
+from . import contexts
 from .aliasing import history_of
 from .dispatcher import foreign, scripted
 from .tensor import MaskedTensor, pair_of
@@ -103,15 +105,15 @@ class Gates:
 
     def arrives(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
         """Before a foreign derivative: its gradients with exact zeros, valid everywhere."""
-        settings.MEANING.set(settings.gradient_of(current_node()))
+        contexts.resume(InGradient(current_node()))
         return tuple(self._everywhere(g) if type(g) is MaskedTensor else g for g in grads)
 
     def returns(self, grads: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...]:
         """After a foreign derivative: each gradient as the tensor that it is for."""
         node: Any = current_node()
-        scope = settings.MEANING.get().scope
-        if type(scope) is settings.Gradient and scope.node is node:
-            settings.MEANING.set(scope.outside)
+        for use in STACK.get():
+            if type(use) is InGradient and use.owner is node:
+                contexts.finish(use)
         edges = node.next_functions
         return tuple(self._returned(g, behind) for g, (behind, _) in zip(grads, edges, strict=True))
 

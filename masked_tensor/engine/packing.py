@@ -20,7 +20,9 @@ from ..rows import Frame, Packed
 from ..rows.operands import matched
 from ..select import select
 from ..settings import DEFAULT, current
-from .dispatcher import KEYS, make
+from . import tensor
+from .dispatcher import KEYS
+from .dynamo import told_settings
 from .table import Entry
 from .tensor import MaskedTensor, hold, pair_of
 
@@ -36,7 +38,7 @@ def wrap_packed(p: Packed) -> MaskedTensor:
     """An untracked MaskedTensor around packed rows; its strides are always contiguous ones."""
     p = p if not p.values.requires_grad else bare(p, p.values.dtype)
     # fmt: off
-    result = make(
+    result = tensor.make(
         MaskedTensor, p.shape, dtype=p.values.dtype, layout=torch.strided, device=p.values.device,
         _extra_dispatch_keys=KEYS,
     )
@@ -50,6 +52,7 @@ def hold_rows(x: MaskedTensor, p: Packed) -> None:
     x._packed = p
     x._kin, x._path, x._held = None, (), ()
     if type(p.values) is not Tensor:
+        told_settings()
         if p.plainly:
             x.__dict__.pop("_pair", None)
         else:  # a tracer may ask for the parts outside its modes

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..settings import in_force
 from .table import Entry
 from .tensor import MaskedTensor
 
@@ -16,12 +17,9 @@ class Spread:
     bytes: int = 0
 
 
-LISTENERS: list[dict[str, Spread]] = []  #: the reports that are being written
-
-
 def spread(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
     """A call of ``entry`` is about to spread its packed arguments."""
-    for report in LISTENERS:
+    for report in in_force().reports:
         line = report.setdefault(entry.overload.name(), Spread())
         line.calls += 1
         line.bytes += sum(_bytes(a) for a in (*args, *kwargs.values()))

@@ -10,8 +10,10 @@ from ..compat import bypassed, has_tangent, ordinary
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..rows import Packed
-from . import aliasing
-from .dispatcher import KEYS, has_no_pointer, make, no_torch_function
+from . import aliasing, dispatcher
+from .dispatcher import KEYS, has_no_pointer, no_torch_function
+from .dynamo import told_settings
+from .first import prepare
 from .spread import Copy, Spread
 
 if TYPE_CHECKING:
@@ -85,6 +87,16 @@ ENGINE = tuple(MaskedTensor.__annotations__)  #: the attributes that are the eng
 MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
 
 
+def _make_first(*args: Any, **kwargs: Any) -> Any:
+    global make
+    prepare()
+    make = dispatcher.make
+    return make(*args, **kwargs)
+
+
+make = _make_first  #: a tensor without memory of its own
+
+
 def wrap(pair: Pair) -> MaskedTensor:
     """An untracked MaskedTensor around ``pair``."""
     data = pair.data
@@ -119,6 +131,7 @@ def hold(x: MaskedTensor, pair: Pair) -> None:
     """Makes ``pair`` the inside of ``x``."""
     x._pair = pair
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
+        told_settings()
         known = getattr(pair.mask, "_bytes", None)
         x._view = pair.mask, masks.to_bytes(pair.mask) if known is None else known
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from .. import pair
 from ..op import Form, NoForm, Rule, Takes
 from ..pair import Pair
-from ..settings import OVER
+from ..settings import in_force
 from .operands import aligned, like, matched
 from .packed import Frame, Packed, canonical, gathered, made
 from .views import arranged, permute
@@ -21,7 +21,7 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
         if not lead.values.numel():
             raise NoForm
         values = [_wide(v, lead) for v in values]
-        own = OVER.get() is not None or any(type(v) is Pair for v in values)  # which mean is meant, the rule knows
+        own = in_force().over is not None or any(type(v) is Pair for v in values)  # which mean is meant, the rule knows
         result = (rule if own else op)(*values, **kwargs)
         data = result.data if isinstance(result, Pair) else result
         return pair.of(result) if data.dim() == 0 else like(result, lead)

@@ -18,7 +18,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..rows.lifts import elementwise as as_values
 from ..select import guard, zeroed
-from ..settings import DEFAULT, MEANING, current
+from ..settings import STACK, current
 from ..sparse.lifts import on_values
 
 ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
@@ -51,7 +51,7 @@ def elementwise(
         """The op on the data, under the AND of the masks."""
         if len(operands) == 1:
             return alone(op, operands[0], keywords)
-        if adds and MEANING.get() is not DEFAULT and current().in_gradient:
+        if adds and STACK.get() and current().in_gradient:
             return summed(op, operands, keywords)
         data, mask, shared = joined(operands)
         zero = shared and keeps_zero is not None and keeps_zero(operands)
@@ -86,7 +86,7 @@ def joined(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
                 combined = masks.both(mask, x.mask)
                 if combined is not mask:  # else they are the same memory
                     shared = False
-                    if MEANING.get() is not DEFAULT and current().mismatch == "raise":
+                    if STACK.get() and current().mismatch == "raise":
                         check_match(mask, x.mask)
                 mask = combined
             if x.payload is not ZERO:

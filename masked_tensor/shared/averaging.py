@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import errors, masks
 from ..pair import Pair, Payload
 from ..select import select
-from ..settings import OVER
+from ..settings import in_force
 from .chunks import rounds
 
 NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
@@ -44,7 +44,9 @@ def settled(
     if reduction != SUM:
         if exact:
             raise errors.not_inexact("mean", dtype)
-        over = None if torch.compiler.is_dynamo_compiling() else OVER.get()  # Dynamo cannot read it; mean_over notices
+        over = (
+            None if torch.compiler.is_dynamo_compiling() else in_force().over
+        )  # Dynamo cannot read it; mean_over notices
         if over is not None:
             data, valid = over(total, number(), some)
             return Pair(data.to(dtype), valid, Payload.ZERO)

@@ -48,7 +48,9 @@ def reduce(
     That is so unless somebody asked for kernels, and for what is small, tracked or not in order in memory.
     """
     data = x.data
-    if data.numel() < settings.LARGE or settings.KERNELS.get() != "compiled" or not _takes(x, name):
+    if data.numel() < settings.LARGE or torch.compiler.is_dynamo_compiling():
+        return None
+    if settings.in_force().kernels != "compiled" or not _takes(x, name):
         return None
     out = dtype or (data.dtype if name not in ADDS or data.dtype.is_floating_point else torch.int64)
     order = sorted(range(data.dim()), key=data.stride, reverse=True)
