@@ -268,11 +268,6 @@ def _check(now: Callable[[], Any], seen: Any) -> Callable[[Any, Any], None]:
     return settings
 
 
-def add_mode(mode: Any) -> None:
-    """Puts a torch function mode on top of this thread's."""
-    torch._C._push_on_torch_function_stack(mode)
-
-
 def remove_mode(mode: Any) -> None:
     """Takes a torch function mode away from among this thread's, wherever it lies; others may have come on top."""
     above = []
@@ -283,14 +278,6 @@ def remove_mode(mode: Any) -> None:
         above.append(top)
     for other in reversed(above):
         torch._C._push_on_torch_function_stack(other)
-
-
-def running(frame: FrameType) -> bool:
-    """Whether ``frame`` runs in this thread."""
-    found = inspect.currentframe()
-    while found is not None and found is not frame:
-        found = found.f_back
-    return found is not None
 
 
 def before_autograd(connect: Callable[[Any], None]) -> None:
@@ -330,10 +317,9 @@ def traced() -> Any:
 
 
 __all__ = [
-    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "add_mode", "batched_gradient",
-    "before_autograd",
-    "bind_checkpoints", "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager",
-    "functional", "groups_known", "guarded_by", "has_forward_mode", "has_tangent", "is_fake", "is_wrapped",
-    "keeps_results", "observed", "operators", "real", "recomputed_later", "remove_mode", "run_eagerly", "running",
-    "schema", "shares_memory", "traced", "tracked", "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
+    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "before_autograd", "bind_checkpoints",
+    "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional",
+    "groups_known", "guarded_by", "has_forward_mode", "has_tangent", "is_fake", "is_wrapped", "keeps_results",
+    "observed", "operators", "real", "recomputed_later", "remove_mode", "run_eagerly", "schema", "shares_memory",
+    "traced", "tracked", "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ A number decides by a static fact (how many elements there are) and never what c
 when it is needed, as ``settings.CHUNK``, so that a test or a benchmark changes it in one place.
 """
 
+import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .compat import current_node, running, traced
+from .compat import current_node, traced
 
 WindowRule = Literal["core", "any", "all"]
 ProductRule = Literal["any", "all"]
@@ -64,6 +65,7 @@ class Entered:
 
     def __init__(self, owner: object, change: Callable[[Settings], Settings], mode: Any = None) -> None:
         self.owner, self.change, self.mode, self.left = owner, change, mode, False
+        self.threads: list[int] = []  #: on whose stacks of torch function modes the mode was put
         self._seen: Settings | None = None
         self._after = NOTHING
 
@@ -107,11 +109,19 @@ class InGraph(Entered):
 
     def over(self) -> bool:
         """A trace, or a graph, that raised does not leave what it entered."""
-        return self.left or traced() is not self.owner or (self.graph is not None and not running(self.graph))
+        return self.left or traced() is not self.owner or (self.graph is not None and not _running(self.graph))
 
     def holds(self) -> bool:
         """Until it is over."""
         return not self.over()
+
+
+def _running(frame: FrameType) -> bool:
+    """Whether ``frame`` runs in this thread."""
+    found: FrameType | None = sys._getframe(1)
+    while found is not None and found is not frame:
+        found = found.f_back
+    return found is not None
 
 
 STACK: ContextVar[tuple[Entered, ...]] = ContextVar("masked_tensor.settings", default=())

@@ -13,8 +13,8 @@ from torch.overrides import TorchFunctionMode
 from .. import masks
 from ..compat import tree_leaves, tree_map
 from ..engine import contexts
-from ..engine.contexts import Setting
 from ..engine.dynamo import constant, told_settings
+from ..engine.setting import Setting
 from ..engine.tensor import MaskedTensor, pair_of
 from ..errors import MaskedWriteError
 from ..settings import Settings, current, in_force

@@ -6,7 +6,7 @@ from typing import get_args
 
 import torch
 
-from ..engine.contexts import Setting
+from ..engine.setting import Setting
 from ..settings import KernelRule, Settings
 
 

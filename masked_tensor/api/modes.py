@@ -12,7 +12,7 @@ from typing import Any, get_args
 import torch
 
 from ..engine import contexts
-from ..engine.contexts import Setting
+from ..engine.setting import Setting
 from ..settings import DEFAULT, MismatchRule, PaddingRule, ProductRule, Settings, WindowRule
 
 _RULES = {"convolution": WindowRule, "product": ProductRule, "padding": PaddingRule, "mismatch": MismatchRule}

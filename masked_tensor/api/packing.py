@@ -9,10 +9,10 @@ from torch.nn.utils.rnn import PackedSequence
 
 from .. import errors, rows
 from ..compat import traced
-from ..engine.contexts import Setting
 from ..engine.packing import entered
 from ..engine.ports import enter, leave
 from ..engine.report import Spread
+from ..engine.setting import Setting
 from ..engine.tensor import MaskedTensor, equip, pair_of
 from ..pair import Pair
 from ..rows import order as orders

@@ -16,6 +16,8 @@ import torch
 from .. import compat
 from ..settings import outside
 
+COMPILED = ("functional", "engine.decorators")  #: the functional forms, and what stands around users' functions
+
 _DYNAMO = "torch._dynamo"
 _TOLD: list[tuple[str, Callable[..., Any]]] = []  # what Dynamo is going to be told, and by which function of its own
 
@@ -66,13 +68,14 @@ class _WhenImported(MetaPathFinder):
 
 
 def run_eagerly(package: str) -> None:
-    """Marks what is defined in the package's loaded modules, save the functional forms, which may be compiled.
+    """Marks what is defined in the package's loaded modules, save what may be compiled (``COMPILED``).
 
     Dynamo may inline the package's functions into a graph.  After a graph break it would otherwise compile their frames
     by themselves, and meet the engine at work, on tensors that are half made.
     """
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == package and not name.startswith(f"{package}.functional"):
+        here, _, inside = name.partition(".")
+        if here == package and not inside.startswith(COMPILED):
             for code in _codes(module, name):
                 compat.run_eagerly(code)
 

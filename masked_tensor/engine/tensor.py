@@ -1,5 +1,6 @@
 """``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, final
 
 import torch
@@ -94,7 +95,7 @@ def _make_first(*args: Any, **kwargs: Any) -> Any:
     return make(*args, **kwargs)
 
 
-make = _make_first  #: a tensor without memory of its own
+make: Callable[..., MaskedTensor] = _make_first  #: a tensor without memory of its own
 
 
 def wrap(pair: Pair) -> MaskedTensor:
