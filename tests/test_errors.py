@@ -1123,6 +1123,14 @@ def test_many_machines() -> None:
     )
 
 
+def test_settings() -> None:
+    refused(
+        TypeError,
+        lambda: mt.strict()(torch.nn.Linear),
+        """a setting decorates functions and methods, not the class Linear: decorate its forward""",
+    )
+
+
 def test_means_over_parts() -> None:
     x, y = mt.masked_tensor([1.0, None]), ones(2)
     refused(

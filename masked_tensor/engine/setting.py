@@ -55,5 +55,7 @@ class Setting(ABC):
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function`` with the setting: a generator or coroutine has it while it runs, not while it waits."""
         if inspect.isclass(function):
-            raise TypeError(f"a setting decorates functions and methods, not the class {function.__name__}")
+            raise TypeError(
+                f"a setting decorates functions and methods, not the class {function.__name__}: decorate its forward"
+            )
         return decorated(self, function)
