@@ -159,7 +159,8 @@ def test_torch_may_be_asked_for_its_mesh_later() -> None:
     code = (
         "import masked_tensor, sys; assert 'torch.distributed.tensor' not in sys.modules\n"
         "from torch.distributed.tensor import DTensor\n"
-        "assert 'masked' in DTensor.from_local.__name__"
+        "assert 'masked' not in DTensor.from_local.__name__\n"
+        "masked_tensor.masked_tensor([1.0, None])\nassert 'masked' in DTensor.from_local.__name__"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
