@@ -7,7 +7,6 @@ torch that lacks a name says so on import, where there is no other way.  Only st
 import inspect
 import sys
 from collections.abc import Callable
-from functools import wraps
 from importlib import import_module
 from types import CodeType, FrameType
 from typing import Any
@@ -16,7 +15,6 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, distributed
 from torch.autograd import forward_ad
-from torch.utils import checkpoint
 
 try:
     # The node of the graph that autograd evaluates.  Without it which derivative runs is not known.
@@ -43,10 +41,6 @@ try:
     from torch._C._functorch import TransformType, get_interpreter_stack, peek_interpreter_stack
     from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
 
-    # What ``autograd.Function.apply`` calls before it takes histories.  Without it a Function loses the gradient of a
-    # view whose base was written since.
-    from torch._functorch import utils as functorch_utils
-
     # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
     from torch._functorch.eager_transforms import _jvp_with_argnums, _vjp_with_argnums, grad_and_value_impl
 
@@ -66,9 +60,6 @@ try:
     # What ``torch.set_printoptions`` set, and torch's number format: a masked tensor prints like a plain one.
     from torch._tensor_str import PRINT_OPTS
     from torch._tensor_str import _Formatter as Formatter
-
-    # The comparison inside ``torch.testing.assert_close``, which has no hook: without it different masks would pass.
-    from torch.testing._comparison import TensorLikePair
 
     # No tracer, for a moment.  Without it the bytes of a real mask become a tracer's own tensor.
     from torch.utils._python_dispatch import _disable_current_modes as without_modes
@@ -199,53 +190,6 @@ def run_eagerly(code: CodeType) -> None:
     set_code_exec_strategy(code, _EAGER)
 
 
-def compare_with(change: Callable[[Tensor, Tensor, Callable[[str], None]], tuple[Tensor, Tensor]]) -> None:
-    """From now on ``assert_close`` compares the values of ``change(actual, expected, fail)``."""
-    compare = TensorLikePair._compare_values
-
-    def changed(self: Any, actual: Tensor, expected: Tensor) -> None:
-        compare(self, *change(actual, expected, lambda message: self._fail(AssertionError, message)))
-
-    TensorLikePair._compare_values = changed  # type: ignore[method-assign]  # there is no hook
-
-
-def bind_checkpoints(now: Callable[[], Any], bound: Callable[..., Any], before: Any) -> None:
-    """What a checkpoint runs again in backward is ``bound`` to what ``now()`` gave when it ran first, in both forms.
-
-    What ran before this was called is bound to ``before``.
-    """
-    reentrant, frame, hook = checkpoint.CheckpointFunction, checkpoint._CheckpointFrame, checkpoint._recomputation_hook
-    forward, backward, keep, again = reentrant.forward, reentrant.backward, frame.__init__, hook.__init__
-
-    @wraps(forward)
-    def bound_forward(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
-        return forward(ctx, bound(run_function, now()), *args)
-
-    @wraps(backward)
-    def bound_backward(ctx: Any, *args: Any) -> Any:
-        ctx.run_function = bound(ctx.run_function, before)
-        return backward(ctx, *args)
-
-    @wraps(keep)
-    def bound_frame(self: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-        keep(self, bound(recompute_fn, now()), *args, **kwargs)
-
-    @wraps(again)
-    def bound_hook(self: Any, target_frame_ref: Any, *args: Any, **kwargs: Any) -> None:
-        target = target_frame_ref()
-        if target is not None:
-            target.recompute_fn = bound(target.recompute_fn, before)
-        again(self, target_frame_ref, *args, **kwargs)
-
-    for owner, name, method in (
-        (reentrant, "forward", staticmethod(bound_forward)),
-        (reentrant, "backward", staticmethod(bound_backward)),
-        (frame, "__init__", bound_frame),
-        (hook, "__init__", bound_hook),
-    ):
-        setattr(owner, name, method)  # there is no hook
-
-
 def guarded_by(now: Callable[[], Any]) -> None:
     """What Dynamo compiles in this thread is compiled anew where ``now()`` is not what it is here."""
     context, source = TracingContext.try_get(), sys.modules.get("torch._dynamo.source")
@@ -280,31 +224,6 @@ def remove_mode(mode: Any) -> None:
         torch._C._push_on_torch_function_stack(other)
 
 
-def before_autograd(connect: Callable[[Any], None]) -> None:
-    """From now on ``connect`` is given all tensors of which autograd is about to take the history.
-
-    Those are the outputs and inputs of a backward pass, and the arguments of an ``autograd.Function``, whose ``apply``
-    may have been stored by its users: what it calls is replaced.
-    """
-    run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # not in the stub
-    unwrap = functorch_utils.unwrap_dead_wrappers
-
-    @wraps(run)
-    def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        connect(outputs)
-        for inputs in args[3:4]:  # gradients, retain_graph, create_graph, inputs
-            connect(inputs)
-        return run(outputs, *args, **kwargs)
-
-    @wraps(unwrap)
-    def unwrap_dead_wrappers(args: tuple[Any, ...]) -> tuple[Any, ...]:
-        connect(args)
-        return unwrap(args)
-
-    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined, assignment]  # no hook
-    functorch_utils.unwrap_dead_wrappers = unwrap_dead_wrappers
-
-
 def build(function: Callable[..., Any], examples: tuple[Tensor, ...]) -> Callable[..., Any]:
     """``function`` as a kernel of inductor's, for all sizes; without it there are no built kernels."""
     graph = import_module("torch.fx.experimental.proxy_tensor").make_fx(function, tracing_mode="symbolic")(*examples)
@@ -317,9 +236,9 @@ def traced() -> Any:
 
 
 __all__ = [
-    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "before_autograd", "bind_checkpoints",
-    "build", "bypassed", "code_of", "compare_with", "current_node", "default_device", "eager", "functional",
-    "groups_known", "guarded_by", "has_forward_mode", "has_tangent", "is_fake", "is_wrapped", "keeps_results",
-    "observed", "operators", "real", "recomputed_later", "remove_mode", "run_eagerly", "schema", "shares_memory",
-    "traced", "tracked", "transforming", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
+    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "build", "bypassed",
+    "code_of", "current_node", "default_device", "eager", "functional", "groups_known", "guarded_by",
+    "has_forward_mode", "has_tangent", "is_fake", "is_wrapped", "keeps_results", "observed", "operators", "real",
+    "recomputed_later", "remove_mode", "run_eagerly", "schema", "shares_memory", "traced", "tracked", "transforming",
+    "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
 ]  # fmt: skip

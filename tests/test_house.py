@@ -80,7 +80,6 @@ PRIVATE = {
         torch._C._autograd._top_saved_tensors_default_hooks torch._C._len_torch_dispatch_stack
         torch._C._autograd._saved_tensors_hooks_is_enabled torch._C._dispatch_get_all_op_names
         torch._C._current_autograd_node torch._C._is_fwd_grad_enabled torch._guards.Guard torch._guards.TracingContext
-        torch.utils.checkpoint._CheckpointFrame torch.utils.checkpoint._recomputation_hook
         torch._inductor.standalone_compile
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
         torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType
@@ -95,9 +94,13 @@ PRIVATE = {
         torch.utils._python_dispatch._disable_current_modes
         torch.utils._pytree.tree_flatten torch.utils._pytree.tree_leaves torch.utils._pytree.tree_map
         torch.utils._pytree.tree_unflatten torch.utils.data._utils.collate.default_collate_fn_map
-        torch.testing._comparison.TensorLikePair._compare_values ._fail ._schema
-        torch._functorch.utils torch.autograd._engine_run_backward
+        ._schema
         torch.distributed.distributed_c10d._world.pg_names
+        """,
+    "patches.py": """
+        torch._functorch.utils torch.autograd._engine_run_backward
+        torch.testing._comparison.TensorLikePair._compare_values ._fail
+        torch.utils.checkpoint._CheckpointFrame torch.utils.checkpoint._recomputation_hook
         """,
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
     "api/mesh.py": "torch.ops._c10d_functional",

@@ -10,9 +10,9 @@ from typing import Any
 from torch import Tensor
 
 from .. import masks
-from ..compat import compare_with
 from ..engine.tensor import MaskedTensor, pair_of
 from ..pair import Pair, plain
+from ..patches import compare_with
 from ..select import zeroed
 from . import convert
 

@@ -116,8 +116,6 @@ def _active() -> bool:
     return in_force().factories is not None
 
 
-
-
 def _ours() -> bool:
     """Whether the call comes from this package (a derivative at work, which no function of torch's stands above)."""
     if torch.compiler.is_dynamo_compiling():  # it does not trace into the package

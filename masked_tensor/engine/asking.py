@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import before_autograd, transforming
+from ..compat import transforming
+from ..patches import before_autograd
 from . import aliasing
 from .foreign import inside_function
 from .ports import renew

@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from .. import compat
+from .. import compat, patches
 from ..settings import NOTHING, STACK, Entered, InGraph, Settings, in_force
 from .dynamo import opaque
 
@@ -29,7 +29,7 @@ def resume(use: Entered) -> None:
     """Puts ``use`` on top of what is in force here."""
     if not _INSTALLED:
         _INSTALLED.append(True)
-        compat.bind_checkpoints(in_force, bound, NOTHING)
+        patches.bind_checkpoints(in_force, bound, NOTHING)
     STACK.set((*STACK.get(), use))
     if use.mode is not None and get_ident() not in use.threads:
         use.threads.append(get_ident())

@@ -200,7 +200,7 @@ def _stand_in(memory: Pair, histories: list[Any]) -> MaskedTensor:
     if history is None:
         return wrap(memory)
     with torch.inference_mode(False), torch.enable_grad():
-        root = leave(history)
+        root: MaskedTensor = leave(history)
     _become(root, memory)
     return root
 

@@ -71,8 +71,8 @@ def formula(
     grad: Tensor, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], causal: bool, scale: float | None
 ) -> list[Tensor]:
     """The gradients of queries, keys and values, as functions that have derivatives of every order."""
-    cut = [cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False))]
-    found = [_formula(*parts, mask, causal, scale) for *parts, mask in zip(*cut, masks, strict=True)]
+    g, a, b, c = (cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False)))
+    found = [_formula(*parts, causal, scale) for parts in zip(g, a, b, c, masks, strict=True)]
     return [torch.cat([part.transpose(1, 2).flatten(0, 1) for part in parts]) for parts in zip(*found, strict=True)]
 
 

@@ -90,7 +90,8 @@ def _differentiated_again(ctx: Any, *grads: Tensor) -> Any:
     runs = _runs(lengths)
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in given]
-        parts = fused.formula(*leaves, runs, [None] * len(runs), ctx.causal, ctx.scale)
+        grad, q, k, v = leaves
+        parts = fused.formula(grad, q, k, v, runs, [None] * len(runs), ctx.causal, ctx.scale)
     return *torch.autograd.grad(parts, leaves, grads), None, None, None, None, None
 
 

@@ -14,7 +14,7 @@ from ..op import Op, rows
 from ..pair import Pair, Payload
 from ..rows import views
 from ..rows.lifts import as_shapes, bare, instead, kept, room
-from ..settings import DEFAULT, MEANING
+from ..settings import DEFAULT, current
 from ..shared import made
 from ..sparse.lifts import as_it_is, on_values, strided
 
@@ -56,7 +56,7 @@ def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``new_ones`` and ``new_full``: the same; inside of ``strict()`` they are not to be counted."""
     result = new(op, x, *args, **kwargs)
-    if MEANING.get() is not DEFAULT:
+    if current() is not DEFAULT:
         made.remember(x, result)
     return result
 

@@ -45,7 +45,7 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
     dims = shapes.canonical_dims(dim, data.dim())
     if data.numel() == 0:
         plain = torch.var(data, dims, correction=correction, keepdim=keepdim)
-        return Pair(plain, masks.reduced(x.mask, dims, keepdim))
+        return plain, masks.reduced(x.mask, dims, keepdim)
     precise = Pair(_precise(data), x.mask, x.payload)
     walk = chunks.walk_dim(precise.data, dims)
     keep = keepdim or walk is not None or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is

@@ -1,0 +1,83 @@
+"""What this package replaces in torch because there is no hook: each function says what, and when it is called."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._functorch import utils as functorch_utils
+from torch.testing._comparison import TensorLikePair
+from torch.utils import checkpoint
+
+
+def compare_with(change: Callable[[Tensor, Tensor, Callable[[str], None]], tuple[Tensor, Tensor]]) -> None:
+    """From now on ``assert_close`` compares the values of ``change(actual, expected, fail)``."""
+    compare = TensorLikePair._compare_values
+
+    def changed(self: Any, actual: Tensor, expected: Tensor) -> None:
+        compare(self, *change(actual, expected, lambda message: self._fail(AssertionError, message)))
+
+    TensorLikePair._compare_values = changed  # type: ignore[method-assign]  # there is no hook
+
+
+def bind_checkpoints(now: Callable[[], Any], bound: Callable[..., Any], before: Any) -> None:
+    """What a checkpoint runs again in backward is ``bound`` to what ``now()`` gave when it ran first, in both forms.
+
+    What ran before this was called is bound to ``before``.
+    """
+    reentrant, frame, hook = checkpoint.CheckpointFunction, checkpoint._CheckpointFrame, checkpoint._recomputation_hook
+    forward, backward, keep, again = reentrant.forward, reentrant.backward, frame.__init__, hook.__init__
+
+    @wraps(forward)
+    def bound_forward(ctx: Any, run_function: Callable[..., Any], *args: Any) -> Any:
+        return forward(ctx, bound(run_function, now()), *args)
+
+    @wraps(backward)
+    def bound_backward(ctx: Any, *args: Any) -> Any:
+        ctx.run_function = bound(ctx.run_function, before)
+        return backward(ctx, *args)
+
+    @wraps(keep)
+    def bound_frame(self: Any, recompute_fn: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        keep(self, bound(recompute_fn, now()), *args, **kwargs)
+
+    @wraps(again)
+    def bound_hook(self: Any, target_frame_ref: Any, *args: Any, **kwargs: Any) -> None:
+        target = target_frame_ref()
+        if target is not None:
+            target.recompute_fn = bound(target.recompute_fn, before)
+        again(self, target_frame_ref, *args, **kwargs)
+
+    for owner, name, method in (
+        (reentrant, "forward", staticmethod(bound_forward)),
+        (reentrant, "backward", staticmethod(bound_backward)),
+        (frame, "__init__", bound_frame),
+        (hook, "__init__", bound_hook),
+    ):
+        setattr(owner, name, method)  # there is no hook
+
+
+def before_autograd(connect: Callable[[Any], None]) -> None:
+    """From now on ``connect`` is given all tensors of which autograd is about to take the history.
+
+    Those are the outputs and inputs of a backward pass, and the arguments of an ``autograd.Function``, whose ``apply``
+    may have been stored by its users: what it calls is replaced.
+    """
+    run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # not in the stub
+    unwrap = functorch_utils.unwrap_dead_wrappers
+
+    @wraps(run)
+    def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        connect(outputs)
+        for inputs in args[3:4]:  # gradients, retain_graph, create_graph, inputs
+            connect(inputs)
+        return run(outputs, *args, **kwargs)
+
+    @wraps(unwrap)
+    def unwrap_dead_wrappers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+        connect(args)
+        return unwrap(args)
+
+    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined, assignment]  # no hook
+    functorch_utils.unwrap_dead_wrappers = unwrap_dead_wrappers
