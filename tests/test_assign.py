@@ -1,5 +1,7 @@
 """Assignment: item assignment of every kind, and masked_fill, masked_scatter, masked_select as functions."""
 
+from typing import Any
+
 import pytest
 import torch
 from expecttest import assert_expected_inline
@@ -8,6 +10,7 @@ import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.errors import MaskedWriteError
 
+from .helpers import database
 from .laws import laws
 
 FLOATS = [torch.float16, torch.bfloat16, torch.float32, torch.float64]
@@ -106,6 +109,49 @@ def test_out() -> None:
     torch.zeros(3)
     with pytest.raises(RuntimeError, match="a masked out= is not resized"):
         torch.add(example(), 1, out=out[0])
+
+
+def results(sample: database.Sample, **kwargs: Any) -> tuple[torch.Tensor, ...]:
+    torch.manual_seed(0)
+    found = sample.op(*sample.args, **sample.kwargs, **kwargs)
+    return (found,) if isinstance(found, torch.Tensor) else tuple(found)
+
+
+# Samples without a result, or of memory that nobody has written.
+WITHOUT_OUT = {"empty", "empty_permuted", "empty_like", "normal.number_mean", "torch._scaled_mm_v2"}
+
+# What makes a tensor from numbers has no masked form; what is made of other ops writes a masked tensor into a plain one.
+REFUSES_OUT = {
+    *("arange", "linspace", "linspace.tensor_overload", "logspace", "logspace.tensor_overload", "randn", "ones", "zeros"),
+    *("full", "eye", "sparse.sampled_addmm", "lu", "torch._scaled_mm", "nn.functional.logsigmoid", "msort", "hash_tensor"),
+    *("linalg.det", "linalg.cholesky", "linalg.eigvals", "linalg.eigvalsh", "linalg.ldl_factor", "linalg.slogdet"),
+    *("linalg.lu_factor", "linalg.inv", "linalg.solve", "linalg.solve_ex", "linalg.svdvals"),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # the database's samples make torch itself warn
+@pytest.mark.parametrize(
+    "name", [n for n, info in database.ENTRIES.items() if info.supports_out and n not in WITHOUT_OUT]
+)
+def test_out_of_plain_arguments(name: str) -> None:
+    """Where nothing else is masked, ``out=`` gets torch's own result, valid everywhere."""
+    for sample in database.samples(name, limit=1):
+        try:
+            expected = results(sample)
+            targets = tuple(torch.empty_like(x) for x in expected)
+            results(sample, out=targets[0] if len(targets) == 1 else targets)
+        except (TypeError, RuntimeError):  # no overload with out= takes this sample
+            continue
+        outs = tuple(mt.as_masked_tensor(torch.zeros_like(x), torch.zeros_like(x, dtype=torch.bool)) for x in expected)
+        if name in REFUSES_OUT:
+            with pytest.raises((MaskedWriteError, mt.UnsupportedOpError)):
+                results(sample, out=outs[0] if len(outs) == 1 else outs)
+            continue
+        found = results(sample, out=outs[0] if len(outs) == 1 else outs)
+        for out, x, same in zip(outs, expected, found, strict=True):
+            assert same is out
+            assert out.get_mask().all()
+            torch.testing.assert_close(out.filled(), x.detach(), equal_nan=True)
 
 
 def test_fill_diagonal_and_scatter() -> None:

@@ -35,6 +35,16 @@ def test_the_gradient_formulas_of_views_put_their_zeros() -> None:
     assert aten.trace_backward(row[1], (2, 2)).tolist() == [[None, 0], [0, None]]
 
 
+@pytest.mark.parametrize("op", [torch.conj, torch.real, torch.resolve_conj, torch.resolve_neg])
+def test_what_torch_gives_back_is_the_tensor_itself(op) -> None:
+    x = example()
+    plain = torch.ones(2)
+    assert op(plain) is plain
+    assert op(x) is x
+    tracked = example().requires_grad_() * 1
+    assert op(tracked) is tracked
+
+
 def test_views_as_another_dtype() -> None:
     x = example()
     assert x.view(torch.int32).get_mask().tolist() == MASK.tolist()

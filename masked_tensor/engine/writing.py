@@ -5,12 +5,13 @@ A masked target takes data and validity; a plain one has no place for a mask.
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks
 from ..compat import schema, transforming, tree_leaves
 from ..op import NoForm
-from ..pair import Pair
+from ..pair import Pair, plain
 from ..rows import Packed
 from ..rows.pattern import same
 from ..settings import current
@@ -145,13 +146,23 @@ def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     sparse = refusal(entry.overload, (named, targets), {}, "out= would have to be stored anew")
     if sparse is not None:
         raise sparse
-    positional = [enter(named.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in named]
-    rest = {k: enter(v, False) for k, v in named.items()}
-    result = entry.rule(*positional, **rest)
-    results = result if isinstance(result, (list, tuple)) else (result,)
+    if any(type(t) is MaskedTensor for t in tensors):
+        positional = [enter(named.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in named]
+        rest = {k: enter(v, False) for k, v in named.items()}
+        result = entry.rule(*positional, **rest)
+        results = result if isinstance(result, (list, tuple)) else (result,)
+    else:
+        results = _of_plain(entry, named, targets)
     for target, new in zip(targets, results, strict=True):
         _write_out(target, new)
     return targets[0] if len(targets) == 1 else tuple(targets)
+
+
+def _of_plain(entry: Entry, named: dict[str, Any], targets: list[MaskedTensor]) -> list[Pair]:
+    """The results of plain arguments, for which a rule is not made: torch's own, valid everywhere."""
+    fresh = [torch.empty(0, dtype=target.dtype, device=target.device) for target in targets]
+    entry.overload(**named, **dict(zip(entry.outs, fresh, strict=True)))
+    return [plain(data) for data in fresh]
 
 
 def _write_out(target: MaskedTensor, new: Pair) -> None:

@@ -88,6 +88,12 @@ def same_entries(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     return Pair(op(x.data, *args, **kwargs), x.mask, x.payload)
 
 
+def itself(op: OpOverload, x: Pair) -> Pair:
+    """The tensor itself where torch gives it: of numbers that are real, or not conjugated."""
+    data = op(x.data)
+    return x if data is x.data else Pair(data, x.mask, x.payload)
+
+
 def view_as_real(op: OpOverload, x: Pair) -> Pair:
     """Both parts of a number share its validity."""
     data = op(x.data)
@@ -179,9 +185,8 @@ ROWS = [
     *moving("_reshape_copy view_copy", reshape, instead(views.reshape)),
     *moving("_reshape_alias", reshape),
     *moving("view.dtype view_copy.dtype", reinterpret),
-    *moving(
-        "conj _conj _neg_view _conj_copy _neg_view_copy resolve_conj resolve_neg real imag", same_entries, on_values
-    ),
+    *moving("_conj _neg_view _conj_copy _neg_view_copy imag", same_entries, on_values),
+    *moving("conj real resolve_conj resolve_neg", itself, on_values),
     *moving("lift lift_fresh_copy detach_copy", same_entries, on_values),
     *moving("view_as_real view_as_real_copy", view_as_real),
     *moving("view_as_complex view_as_complex_copy", view_as_complex),

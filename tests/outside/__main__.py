@@ -3,9 +3,9 @@
 import sys
 import warnings
 
-from . import array_api, numpy_ma, upstream
+from . import numpy_ma, upstream
 
-SUITES = {"array_api": array_api.run, "upstream": upstream.run, "numpy_ma": numpy_ma.run}
+SUITES = {"upstream": upstream.run, "numpy_ma": numpy_ma.run}
 
 if __name__ == "__main__":
     names = sys.argv[1:] or list(SUITES)

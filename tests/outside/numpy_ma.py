@@ -1,12 +1,13 @@
 """numpy's own masked suite with a shadow: what a test asks of ``numpy.ma`` is asked of masked tensors, too.
 
 The tests in numpy's wheel are run as they are.  While they run, the functions of ``counterparts`` are wrapped: what a
-test calls is called again on masked tensors made of the same arguments, and values, validity and what a call wrote in
-place are compared.  Calls that numpy makes itself are not outermost, and calls that cannot be said in torch (object,
+test calls is called again on masked tensors made of the same arguments, with garbage under their masks (NaN, inf, 1e30
+and integers out of range, by turns), and values, validity and what a call wrote in place are compared.  Calls that numpy makes itself are not outermost, and calls that cannot be said in torch (object,
 text and structured arrays, ``out=``) are counted and left out.
 """
 
 import functools
+import itertools
 import os
 from collections import Counter
 from collections.abc import Callable
@@ -19,9 +20,11 @@ import torch
 from numpy import ma
 
 import masked_tensor as mt
+from masked_tensor.testing import PAYLOADS, poison
 
 from .counterparts import ARRAY, BINARY, FUNCTIONS, UNARY, declared
 
+GARBAGE = itertools.cycle(PAYLOADS)
 DEFAULTS = {"endwith": True, "keepdims": False}
 
 
@@ -29,14 +32,19 @@ class Unsayable(Exception):
     """The call has no counterpart in torch."""
 
 
+def poisoned(data: torch.Tensor, mask: torch.Tensor) -> mt.MaskedTensor:
+    """A masked tensor with the next garbage under its mask."""
+    return poison(mt.masked_tensor(data, mask), next(GARBAGE))
+
+
 def tensor(x: Any) -> Any:
     """A masked tensor for a masked array, a tensor for an array; numbers, slices and tuples as they are."""
     if x is ma.masked:
-        return mt.masked_tensor(torch.zeros((), dtype=torch.float64), torch.tensor(False))
+        return poisoned(torch.zeros((), dtype=torch.float64), torch.tensor(False))
     if type(x) is ma.MaskedArray:
         data = tensor(np.array(x.data))
-        twin = mt.masked_tensor(data, torch.from_numpy(np.array(~ma.getmaskarray(x))))
-        return twin.harden_mask() if x.hardmask else twin
+        ours = poisoned(data, torch.from_numpy(np.array(~ma.getmaskarray(x))))
+        return ours.harden_mask() if x.hardmask else ours
     if isinstance(x, np.ndarray):
         if type(x) is not np.ndarray or x.dtype.kind not in "biufc" or not x.dtype.isnative or x.dtype.itemsize > 16:
             raise Unsayable
@@ -62,7 +70,7 @@ def plain(x: Any) -> Any:
     """The same arguments with nothing masked."""
     if isinstance(x, tuple | list):
         return type(x)(map(plain, x))
-    return mt.get_data(x) if mt.is_masked_tensor(x) else x
+    return x.filled(0) if mt.is_masked_tensor(x) else x
 
 
 def refuses(call: Callable[..., Any], args: Any, kwargs: Any) -> bool:
