@@ -19,7 +19,7 @@ extensions = [
 ]
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
-exclude_patterns = ["_build", "score.md"]  # the score is a part of another page
+exclude_patterns = ["_build", "score.md", "shadow.md"]  # parts of another page
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme = "furo"

@@ -120,10 +120,28 @@ def results(sample: database.Sample, **kwargs: Any) -> tuple[torch.Tensor, ...]:
 # Samples without a result, or of memory that nobody has written.
 WITHOUT_OUT = {"empty", "empty_permuted", "empty_like", "normal.number_mean", "torch._scaled_mm_v2"}
 
-# What makes a tensor from numbers has no masked form; what is made of other ops writes a masked tensor into a plain one.
+# What makes a tensor from numbers has no masked form; what is made of other ops would write into a plain tensor.
 REFUSES_OUT = {
-    *("arange", "linspace", "linspace.tensor_overload", "logspace", "logspace.tensor_overload", "randn", "ones", "zeros"),
-    *("full", "eye", "sparse.sampled_addmm", "lu", "torch._scaled_mm", "nn.functional.logsigmoid", "msort", "hash_tensor"),
+    *(
+        "arange",
+        "linspace",
+        "linspace.tensor_overload",
+        "logspace",
+        "logspace.tensor_overload",
+        "randn",
+        "ones",
+        "zeros",
+    ),
+    *(
+        "full",
+        "eye",
+        "sparse.sampled_addmm",
+        "lu",
+        "torch._scaled_mm",
+        "nn.functional.logsigmoid",
+        "msort",
+        "hash_tensor",
+    ),
     *("linalg.det", "linalg.cholesky", "linalg.eigvals", "linalg.eigvalsh", "linalg.ldl_factor", "linalg.slogdet"),
     *("linalg.lu_factor", "linalg.inv", "linalg.solve", "linalg.solve_ex", "linalg.svdvals"),
 }

@@ -32,9 +32,17 @@ def test_the_shadow_of_torch_has_no_difference(garbage: bool) -> None:
 def test_the_shadow_sees_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule that keeps no dtype, or reads what is masked, is found."""
     x = torch.arange(4.0)
-    for garbage, wrong in ((False, lambda y: y.double()), (True, lambda y: mt.as_masked_tensor(y.get_data(), y.get_mask() | True))):
+    for garbage, wrong in (
+        (False, lambda y: y.double()),
+        (True, lambda y: mt.as_masked_tensor(y.get_data(), y.get_mask() | True)),
+    ):
         shadow = Shadow(garbage)
         arguments = shadow.kept("torch.neg", (x,), {})
         assert arguments is not None
-        shadow.repeated("torch.neg", lambda y, wrong=wrong: wrong(y) if mt.is_masked_tensor(y) else y, arguments, torch.get_rng_state())
+        shadow.repeated(
+            "torch.neg",
+            lambda y, wrong=wrong: wrong(y) if mt.is_masked_tensor(y) else y,
+            arguments,
+            torch.get_rng_state(),
+        )
         assert shadow.report.found

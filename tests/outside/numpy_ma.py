@@ -1,9 +1,10 @@
 """numpy's own masked suite with a shadow: what a test asks of ``numpy.ma`` is asked of masked tensors, too.
 
-The tests in numpy's wheel are run as they are.  While they run, the functions of ``counterparts`` are wrapped: what a
+The tests in numpy's wheel are run as they are. While they run, the functions of ``counterparts`` are wrapped: what a
 test calls is called again on masked tensors made of the same arguments, with garbage under their masks (NaN, inf, 1e30
-and integers out of range, by turns), and values, validity and what a call wrote in place are compared.  Calls that numpy makes itself are not outermost, and calls that cannot be said in torch (object,
-text and structured arrays, ``out=``) are counted and left out.
+and integers out of range, by turns), and values, validity and what a call wrote in place are compared. Calls that numpy
+makes itself are not outermost, and calls that cannot be said in torch (object, text and structured arrays, ``out=``)
+are counted and left out.
 """
 
 import functools

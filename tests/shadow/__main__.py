@@ -2,13 +2,25 @@
 
 import argparse
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .mode import Shadow
+from .mode import TIMES, Shadow
+
+PAGE = Path(__file__).parents[2] / "docs" / "shadow.md"
+COLUMNS = {
+    "equal": "computed",
+    "with gradients": "gradients",
+    "views and questions": "views and questions",
+    "both raise": "both raise",
+    "refused": "refused",
+    "declared": "declared",
+    "different": "DIFFERENT",
+}
 
 
 class Plugin:
@@ -35,7 +47,28 @@ def told(shadow: Shadow) -> Iterator[str]:
         yield f"{name} ({len(several)}): {first.which}: {first.detail}\n    ({first.call})\n    {first.test}"
     for title, counter in (("refused with the documented error", report.refused), ("declared", report.reasons)):
         yield f"--- {title}: " + ", ".join(f"{what} {number}" for what, number in counter.most_common(60))
-    yield f"--- {len(report.functions)} functions: " + ", ".join(f"{number} {what}" for what, number in report.counts.most_common())
+    yield f"--- {len(report.functions)} functions: " + ", ".join(
+        f"{number} {what}" for what, number in report.counts.most_common()
+    )
+
+
+def row(name: str, shadow: Shadow) -> list[str]:
+    """The line of one run in the table of the documentation."""
+    counts = shadow.report.counts
+    kind = "garbage" if shadow.garbage else "nothing masked"
+    numbers = (counts[what] for what in COLUMNS.values())
+    return [name, kind, str(len(shadow.report.functions)), *map(str, numbers)]
+
+
+def record(name: str, shadow: Shadow) -> None:
+    """Writes the line of ``name`` into the table, in place of an earlier one."""
+    new = row(name, shadow)
+    lines = [line.strip("| ").split(" | ") for line in PAGE.read_text().splitlines()[2:]] if PAGE.exists() else []
+    kept = [line for line in lines if line[:2] != new[:2]]
+    head = ["tests of", "comparison", "functions", *COLUMNS]
+    rule = "|---|---|" + "---:|" * (len(head) - 2)
+    table = [f"| {' | '.join(line)} |" for line in sorted([*kept, new])]
+    PAGE.write_text("\n".join([f"| {' | '.join(head)} |", rule, *table]) + "\n")
 
 
 def main() -> int:
@@ -43,10 +76,13 @@ def main() -> int:
     parser.add_argument("--garbage", action="store_true", help="random masks, with garbage under them")
     parser.add_argument("--record", metavar="NAME", help="write the counts into docs/shadow.md")
     parser.add_argument("--log", type=argparse.FileType("w"), help="a file for each difference, as it is found")
+    parser.add_argument("--times", type=int, default=TIMES, help="how often a call is repeated with other values")
     options, rest = parser.parse_known_args()
-    shadow = Shadow(options.garbage, options.log)
+    shadow = Shadow(options.garbage, options.log, options.times)
     pytest.main(["-q", "-p", "no:cacheprovider", "-W", "ignore", "--tb=line", *rest], plugins=[Plugin(shadow)])
     print(*told(shadow), sep="\n")
+    if options.record:
+        record(options.record, shadow)
     return int(bool(shadow.report.found))
 
 

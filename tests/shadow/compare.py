@@ -29,7 +29,9 @@ class Outcome:
     gradient_error: Exception | None = None
 
 
-def repeat(function: Callable[..., Any], arguments: Arguments, masking: Masking, seed: Tensor, tracked: bool) -> Outcome:
+def repeat(
+    function: Callable[..., Any], arguments: Arguments, masking: Masking, seed: Tensor, tracked: bool
+) -> Outcome:
     """Calls ``function`` on copies of ``arguments``, from the random state ``seed``; gradients, if there are any."""
     built = arguments.build(masking, tracked)
     outcome = Outcome(built)
@@ -150,7 +152,12 @@ def differing(a: Any, b: Any, masked: bool, values: bool, written: bool = False)
         if not torch.equal(mask, mask_of(b)):
             yield f"mask: {int(mask.sum())} valid, not {int(mask_of(b).sum())} of {mask.numel()}"
         elif values and not near(data_of(a).detach()[mask], data_of(b).detach()[mask]):
-            yield f"value: {data_of(a).detach()[mask].flatten()[:6].tolist()}, not {data_of(b).detach()[mask].flatten()[:6].tolist()}"
+            yield f"value: {head(data_of(a)[mask])}, not {head(data_of(b)[mask])}"
+
+
+def head(x: Tensor) -> list[Any]:
+    """The first few values."""
+    return x.detach().flatten()[:6].tolist()
 
 
 def same(a: Any, b: Any) -> bool:
@@ -182,7 +189,7 @@ def shares(a: Tensor, b: Tensor) -> bool:
 def differing_gradients(ours: Outcome, theirs: Outcome, masked: bool) -> Iterator[str]:
     """How the gradients of two repetitions differ; no gradient is the gradient 0."""
     if (ours.gradients is None) != (theirs.gradients is None):
-        yield f"gradient: {'none' if ours.gradients is None else 'one'}, where there is {'none' if theirs.gradients is None else 'one'}"
+        yield "gradient: none, where there is one" if ours.gradients is None else "gradient: one, where there is none"
         return
     leaves = [x for x in ours.built.leaves if x is not None]
     for i, (a, b) in enumerate(zip(ours.gradients or (), theirs.gradients or (), strict=True)):
@@ -200,4 +207,4 @@ def differing_gradients(ours: Outcome, theirs: Outcome, masked: bool) -> Iterato
         elif not torch.equal(mask_of(a), mask_of(b)):
             yield f"gradient {i}: mask: {int(mask_of(a).sum())} valid, not {int(mask_of(b).sum())}"
         elif not near(data_of(a).detach(), data_of(b).detach()):
-            yield f"gradient {i}: value: {data_of(a).detach().flatten()[:6].tolist()}, not {data_of(b).detach().flatten()[:6].tolist()}"
+            yield f"gradient {i}: value: {head(data_of(a))}, not {head(data_of(b))}"

@@ -145,7 +145,10 @@ class Arguments:
         for i, (x, home) in enumerate(zip(self.tensors, self.homes, strict=True)):
             with torch.no_grad():
                 data = leaf = placed(x, storages[home])
-            masked, wanted = i in masking.which, x.requires_grad or (tracked and (x.dtype.is_floating_point or x.dtype.is_complex))
+            masked, wanted = (
+                i in masking.which,
+                x.requires_grad or (tracked and (x.dtype.is_floating_point or x.dtype.is_complex)),
+            )
             with torch.enable_grad():
                 if wanted and not (x.is_leaf and x.requires_grad):
                     data = Moved.apply(leaf.requires_grad_())
@@ -159,8 +162,11 @@ class Arguments:
         built.versions += [x._version for x in built.tensors]
         generators = iter(built.generators)
         made = [
-            self._of(leaf, built.tensors) if isinstance(leaf, Tensor)
-            else next(generators) if isinstance(leaf, torch.Generator) else leaf
+            self._of(leaf, built.tensors)
+            if isinstance(leaf, Tensor)
+            else next(generators)
+            if isinstance(leaf, torch.Generator)
+            else leaf
             for leaf in self.leaves
         ]
         built.args, built.kwargs = tree_unflatten(made, self.spec)

@@ -13,11 +13,11 @@ from torch.overrides import TorchFunctionMode, resolve_name
 
 import masked_tensor as mt
 
-from .compare import Outcome, data_of, differentiate, differing_gradients, differs, repeat, shares
+from .compare import Outcome, differentiate, differing_gradients, differs, repeat, shares
 from .copies import Arguments, Masking, Unfit
 from .declared import declared
 
-TIMES = 2  # how often a call is repeated that is the same but for values
+TIMES = 2  # by default: how often a call is repeated that is the same but for values
 GARBAGE = (float("nan"), float("inf"), 1e30)
 DOCUMENTED = (mt.UnsupportedOpError, mt.MaskedWriteError, mt.MaskedValueError)
 
@@ -27,7 +27,16 @@ PASSED_OVER = {
     *("data_ptr", "storage", "untyped_storage", "_typed_storage", "storage_type", "share_memory_", "is_shared"),
     *("__repr__", "__str__", "__format__", "__hash__", "__reduce_ex__", "__deepcopy__", "__setstate__", "__dir__"),
     *("__dlpack__", "__dlpack_device__", "to_dlpack", "numpy", "__array__", "__array_wrap__", "set_", "as_subclass"),
-    *("_make_subclass", "_make_wrapper_subclass", "pin_memory", "is_pinned", "__delete__", "set_data", "apply_", "map_"),
+    *(
+        "_make_subclass",
+        "_make_wrapper_subclass",
+        "pin_memory",
+        "is_pinned",
+        "__delete__",
+        "set_data",
+        "apply_",
+        "map_",
+    ),
     *("map2_", "tolist", "__iter__", "_backward_hooks", "__cuda_array_interface__", "record_stream", "get_device"),
     *("split_with_sizes_copy", "_is_view", "_use_count", "result_type", "can_cast", "is_storage", "__sizeof__"),
 }
@@ -47,7 +56,9 @@ def computes(outcome: Outcome) -> bool:
     """Whether a call made numbers: a result in a memory of its own, or a write."""
     results = [x for x in outcome.leaves if isinstance(x, Tensor) and x.shape.numel()]
     tensors = outcome.built.tensors
-    return any(not any(shares(x, y) for y in tensors) for x in results) or any(x.shape.numel() for x in outcome.built.written())
+    return any(not any(shares(x, y) for y in tensors) for x in results) or any(
+        x.shape.numel() for x in outcome.built.written()
+    )
 
 
 @dataclass
@@ -75,10 +86,11 @@ class Report:
 class Shadow(TorchFunctionMode):
     """Repeats calls; ``garbage`` masks entries at random and compares what lies under the mask."""
 
-    def __init__(self, garbage: bool = False, log: TextIO | None = None) -> None:
+    def __init__(self, garbage: bool = False, log: TextIO | None = None, times: int = TIMES) -> None:
         super().__init__()
         self.garbage = garbage
         self.log = log
+        self.limit = times
         self.test = ""
         self.report = Report()
         self.times: Counter[Any] = Counter()
@@ -86,7 +98,11 @@ class Shadow(TorchFunctionMode):
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = name_of(function)
-        arguments = self.kept(name, args, kwargs) if name and not torch.compiler.is_compiling() and not torch.jit.is_tracing() else None
+        arguments = (
+            self.kept(name, args, kwargs)
+            if name and not torch.compiler.is_compiling() and not torch.jit.is_tracing()
+            else None
+        )
         before = torch.get_rng_state() if arguments else None
         try:
             return function(*args, **kwargs)
@@ -99,7 +115,9 @@ class Shadow(TorchFunctionMode):
                         self.repeated(name, function, arguments, before)
                 except Exception as error:  # a fault of the shadow's, not of the test's
                     where = traceback.extract_tb(error.__traceback__)[-1]
-                    self.report.counts[f"SHADOW FAILED {type(error).__name__} {str(error)[:99]} {where.filename}:{where.lineno}"] += 1
+                    self.report.counts[
+                        f"SHADOW FAILED {type(error).__name__} {str(error)[:99]} {where.filename}:{where.lineno}"
+                    ] += 1
                 finally:
                     torch.set_rng_state(after)
 
@@ -114,13 +132,17 @@ class Shadow(TorchFunctionMode):
             return None
         key = (name, arguments.shape(), torch.is_grad_enabled())
         self.times[key] += 1
-        if self.times[key] > TIMES:
+        if self.times[key] > self.limit:
             self.report.counts["the same call again"] += 1
             return None
         return arguments
 
     def repeated(self, name: str, function: Any, arguments: Arguments, seed: Tensor) -> None:
-        tracks = torch.is_grad_enabled() and arguments.differentiable() and not any(x.requires_grad for x in arguments.tensors)
+        tracks = (
+            torch.is_grad_enabled()
+            and arguments.differentiable()
+            and not any(x.requires_grad for x in arguments.tensors)
+        )
         for tracked in (False, True) if tracks else (False,):
             compare = self.with_garbage if self.garbage else self.with_nothing_masked
             if not compare(name, function, arguments, seed, tracked):
@@ -140,7 +162,7 @@ class Shadow(TorchFunctionMode):
     def with_nothing_masked(self, name: str, function: Any, arguments: Arguments, seed: Tensor, tracked: bool) -> bool:
         """Compares with the plain call; False where the plain call cannot be differentiated."""
         plain = self.run(function, arguments, Masking(), seed, tracked)
-        if plain is None or (tracked and plain.error is not None):
+        if tracked and plain.error is not None:
             return False
         for which, chosen in self.which(arguments):
             ours = self.run(function, arguments, Masking(chosen), seed, tracked)
@@ -151,16 +173,14 @@ class Shadow(TorchFunctionMode):
         """Compares calls of masked tensors with what lay there and with garbage under the mask."""
         for which, chosen in self.which(arguments):
             clean = self.run(function, arguments, Masking(chosen, 0.65), seed, tracked)
-            if clean is None:
-                continue
             for garbage in GARBAGE:
                 ours = self.run(function, arguments, Masking(chosen, 0.65, garbage), seed, tracked)
                 self.judge(name, which, ours, clean, arguments, tracked)
         return True
 
     @staticmethod
-    def run(function: Any, arguments: Arguments, masking: Masking, seed: Tensor, tracked: bool) -> Outcome | None:
-        """One repetition and its gradients; None where torch cannot give them."""
+    def run(function: Any, arguments: Arguments, masking: Masking, seed: Tensor, tracked: bool) -> Outcome:
+        """One repetition and its gradients."""
         outcome = repeat(function, arguments, masking, seed, tracked)
         writes = function.__name__.endswith("_")
         if outcome.error is None and torch.is_grad_enabled():
@@ -174,17 +194,16 @@ class Shadow(TorchFunctionMode):
         """Counts one comparison, and keeps what differs without a reason."""
         report = self.report
         report.functions.add(name)
-        if isinstance(ours.error, DOCUMENTED) and (theirs.error is None or self.garbage and type(theirs.error) is type(ours.error)):
-            if theirs.error is None and self.garbage:
-                self.tell(name, which, [f"raises {ours.error}"], ours, arguments)
-                return
-            report.counts["refused"] += 1
-            report.refused[f"{name} ({type(ours.error).__name__})"] += 1
+        refused = isinstance(ours.error, DOCUMENTED)
+        if refused and not self.garbage and theirs.error is None:
+            self.refuse(name, ours)
             return
         details = list(differs(ours, theirs, name, self.garbage))
         if theirs.error is None and ours.error is None and theirs.gradient_error is None:
             if ours.gradient_error is not None:
-                details.append(f"gradient: raises {type(ours.gradient_error).__name__}: {str(ours.gradient_error).splitlines()[0]}")
+                details.append(
+                    f"gradient: raises {type(ours.gradient_error).__name__}: {str(ours.gradient_error).splitlines()[0]}"
+                )
             else:
                 details += differing_gradients(ours, theirs, self.garbage)
         left = []
@@ -198,15 +217,27 @@ class Shadow(TorchFunctionMode):
             self.tell(name, which + (", tracked" if tracked else ""), left, ours, arguments)
         elif details:
             report.counts["declared"] += 1
+        elif refused and self.garbage:
+            self.refuse(name, ours)
         elif theirs.error is not None:
             report.counts["both raise"] += 1
         else:
             report.counts["computed" if computes(theirs) else "views and questions"] += 1
             report.counts["gradients"] += ours.gradients is not None
 
+    def refuse(self, name: str, ours: Outcome) -> None:
+        self.report.counts["refused"] += 1
+        self.report.refused[f"{name} ({type(ours.error).__name__})"] += 1
+
     def tell(self, name: str, which: str, details: list[str], ours: Outcome, arguments: Arguments) -> None:
         self.report.counts["DIFFERENT"] += 1
-        shown = [f"{str(x.dtype)[6:]}{list(x.shape)}" if isinstance(x, Tensor) else repr(x)[:40] for x in arguments.leaves]
+        shown = [
+            f"{str(x.dtype)[6:]}{list(x.shape)}" if isinstance(x, Tensor) else repr(x)[:40] for x in arguments.leaves
+        ]
         if self.log:
-            print(f"{name}: {which}: {'; '.join(details)[:300]} ({', '.join(shown)[:200]}) {self.test}", file=self.log, flush=True)
+            print(
+                f"{name}: {which}: {'; '.join(details)[:300]} ({', '.join(shown)[:200]}) {self.test}",
+                file=self.log,
+                flush=True,
+            )
         self.report.found.append(Found(self.test, name, which, "; ".join(details)[:400], ", ".join(shown)[:300]))

@@ -18,7 +18,11 @@ DTYPES = {
     *(torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.complex64, torch.complex128),
     *(torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64),
 }
-OPS = {full_name(info): info for info in op_db if not info.name.startswith(("_refs.", "masked.", "jiterator", "torch._scaled"))}
+OPS = {
+    full_name(info): info
+    for info in op_db
+    if not info.name.startswith(("_refs.", "masked.", "jiterator", "torch._scaled"))
+}
 
 
 @pytest.mark.parametrize("name", sorted(OPS))
