@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, distributed
 from torch.autograd import forward_ad
+from torch.utils import checkpoint
 
 try:
     # The node of the graph that autograd evaluates.  Without it which derivative runs is not known.
