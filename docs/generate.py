@@ -143,7 +143,7 @@ SECTIONS = {  # of the reference: the modules whose public names stand there; th
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Choosing who computes": ["kernels"],
-    "Asking and extending": ["inspect", "doors", "pair", "validity"],
+    "Asking and extending": ["inspect", "dispatch", "pair", "validity"],
     "Errors": ["errors"],
 }
 

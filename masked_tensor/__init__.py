@@ -11,10 +11,10 @@ from .api import (  # noqa: F401 (they register methods)
     hard,
     html,
     mesh,
+    numel_warning,
+    parallel_guards,
     protocol,
-    size,
     state_dicts,
-    wrappers,
 )
 from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
@@ -47,8 +47,10 @@ from .api.mean_over import mean_over
 from .api.modes import convolution_validity, mask_mismatch, meaning, strict
 from .api.packing import packed, packing_report, unpacked
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
-from .engine import asking, batching, flattening  # noqa: F401 (they register kernels, and the parts of a tensor)
-from .engine.doors import register_rule
+from .engine import vmap  # noqa: F401 (it registers kernels)
+from .engine.boundary import autograd_queries  # noqa: F401 (it gives the class its members)
+from .engine.compiled import flatten  # noqa: F401 (it gives the class its members)
+from .engine.dispatch import register_rule
 from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor
 from .errors import (

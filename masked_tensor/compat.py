@@ -1,6 +1,6 @@
 """The private names of torch, in one room: what each is for, and what breaks without it.
 
-No other file names them, save ``engine/dispatcher.py`` (keys and kernels); private *ops* stand where ops are named.  A
+No other file names them, save ``engine/torch_keys.py`` (keys and kernels); private *ops* stand where ops are named.  A
 torch that lacks a name says so on import, where there is no other way.  Only static facts are asked: no value is read.
 """
 

@@ -15,7 +15,7 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor import settings
-from masked_tensor.shared import built
+from masked_tensor.shared import kernels
 
 from .helpers.forced import packing
 
@@ -34,7 +34,7 @@ if os.environ.get("MASKED_TENSOR_KERNELS"):
     def everything_is_built(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Reductions of any size run through built kernels, in short stretches with a rest."""
         small = SimpleNamespace(LARGE=1, LANES=1, STRIP=3, RUN=5, in_force=settings.in_force)
-        monkeypatch.setattr(built, "settings", small)
+        monkeypatch.setattr(kernels, "settings", small)
         with mt.kernels("compiled"):
             yield
 

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import masked_tensor as mt
 from masked_tensor import settings
-from masked_tensor.shared import built
+from masked_tensor.shared import kernels as built
 
 GARBAGE = (float("nan"), float("inf"), -float("inf"), 1e30)
 #: Op, dtype, shapes and dimensions: of each op, dtype and side (rows or columns) one kernel is built.

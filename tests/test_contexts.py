@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
-from masked_tensor.engine import digest
+from masked_tensor.engine.compiled import cache_key
 from masked_tensor.settings import DEFAULT, current
 
 DATA = torch.linspace(-2, 2, 32).view(2, 2, 8)
@@ -246,6 +246,6 @@ def test_the_code_of_registered_rules_is_part_of_what_caches_are_keyed_by() -> N
         lib.impl(name, lambda x: x.clone(), "CompositeExplicitAutograd")
         mt.register_rule(f"cache_keys::{name}")(rule)
         assert batch()._stable_hash_for_caching() != before
-        digests.append(list(digest._parts(rule)))
+        digests.append(list(cache_key._parts(rule)))
     assert digests[0] != digests[1]
-    assert digests[0] == list(digest._parts(rules["one"]))
+    assert digests[0] == list(cache_key._parts(rules["one"]))

@@ -23,8 +23,8 @@ from torch.utils.checkpoint import checkpoint
 import masked_tensor as mt
 from masked_tensor import compat, settings
 from masked_tensor.api import convert
-from masked_tensor.rows.lifts import instead as packed_rule
-from masked_tensor.shared import built
+from masked_tensor.packing.rules import instead as packed_rule
+from masked_tensor.shared import kernels
 
 from .helpers.messages import literals, templates
 from .helpers.wrapping import Wrapper
@@ -1259,7 +1259,7 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: Any) -> None:
         raise FileNotFoundError("no g++")
 
-    for where, name, value in ((settings, "LARGE", 1), (built, "_BUILT", {}), (built, "build", build)):
+    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "build", build)):
         monkeypatch.setattr(where, name, value)
     with mt.kernels("compiled"):
         refused(
@@ -1347,7 +1347,7 @@ def test_kernels_that_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
         except PermissionError as error:
             raise RuntimeError("inductor failed") from error
 
-    for where, name, value in ((settings, "LARGE", 1), (built, "_BUILT", {}), (built, "build", build)):
+    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "build", build)):
         monkeypatch.setattr(where, name, value)
     with mt.kernels("compiled"):
         refused(

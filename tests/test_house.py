@@ -105,7 +105,7 @@ PRIVATE = {
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
     "api/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
-    "engine/dispatcher.py": """
+    "engine/torch_keys.py": """
         ._cdata ._base ._use_count torch._C._storage_Use_Count
         torch.Tensor._make_wrapper_subclass torch._C._set_throw_on_mutable_data_ptr
         torch._C.DispatchKey torch._C.DispatchKeySet torch._C._RestorePythonTLSSnapshot
@@ -117,15 +117,15 @@ PRIVATE = {
 }
 OPS = {  # a private op is an op: it may stand where ops are named
     "compat.py": "_is_zerotensor",
-    "engine/inputs.py": "_assert_async",
-    "engine/packing.py": "_version",
+    "engine/graph_inputs.py": "_assert_async",
+    "engine/boundary/packed.py": "_version",
     "api/mean_over.py": "_foreach_mul_",
-    "engine/ports.py": "_version",
-    "engine/spread.py": "_version",
+    "engine/boundary/enter_leave.py": "_version",
+    "engine/packed_parts.py": "_version",
     "functional/distinct.py": "_unique2",
-    "rows/fused.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
+    "packing/attention_cpu.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",
-    "rows/varlen.py": "_efficient_attention_forward _flash_attention_forward",
+    "packing/attention_cuda.py": "_efficient_attention_forward _flash_attention_forward",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
     "layouts/coo.py": "_validate_sparse_coo_tensor_args _indices _values",
     "rules/attention.py": "_scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu",
@@ -264,13 +264,13 @@ NUMBERS = {  # of no size that was measured
     "api/arrow/checks.py": "DEEPEST LONGEST",
     "api/html.py": "MOST EDGE",
     "api/inspect.py": "MOST",
-    "api/owned.py": "_MOST",
+    "api/mask_copies.py": "_MOST",
     "counting.py": "_LOW_BYTES _FOUR_ONES _EIGHT_ONES 2040",  # bytes of a word; 255 words
     "masks.py": "2**31",  # what int32 holds
-    "rows/order.py": "GRID",
+    "packing/dim_order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
     "rules/order.py": "1 << 15",  # what int16 holds
-    "rows/varlen.py": "256",  # the widest head of torch's flash kernel
+    "packing/attention_cuda.py": "256",  # the widest head of torch's flash kernel
 }
 
 

@@ -11,7 +11,7 @@ from torch import nn
 import masked_tensor as mt
 from masked_tensor import explain
 from masked_tensor.api.inspect import families
-from masked_tensor.api.names import operators
+from masked_tensor.api.op_lookup import operators
 from masked_tensor.engine import table
 
 

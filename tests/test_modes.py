@@ -9,7 +9,7 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor import MaskMismatchError, mask_mismatch
-from masked_tensor.shared import made as of_strict
+from masked_tensor.shared import strict_counts as of_strict
 
 X = mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True])
 Y = mt.masked_tensor([1.0, 2.0, 3.0], [True, True, True])

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 import masked_tensor as mt
 from masked_tensor.op import NoForm
-from masked_tensor.rows import varlen
-from masked_tensor.rows.pattern import Rows
+from masked_tensor.packing import attention_cuda
+from masked_tensor.packing.grid import Rows
 
 B, T = 4, 6
 ROWS = {
@@ -48,8 +48,8 @@ def one_by_one(
 @pytest.fixture
 def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU has the kernels of a GPU, as they are written here."""
-    monkeypatch.setattr(varlen, "DEVICES", ("cpu",))
-    monkeypatch.setattr(varlen, "kernel", lambda q: one_by_one)
+    monkeypatch.setattr(attention_cuda, "DEVICES", ("cpu",))
+    monkeypatch.setattr(attention_cuda, "kernel", lambda q: one_by_one)
 
 
 def both(run: Callable[..., Tensor], *inputs: Tensor, rows: list[Tensor]) -> list[list[Tensor]]:
@@ -114,7 +114,7 @@ def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[i
     v = torch.randn(7, 2, out, device="meta", dtype=dtype, requires_grad=True)
     rows = Rows(torch.tensor([0, 1, 2, 3, 6, 7, 12], device="meta"), (3, 6))
     for causal in (False, True):
-        result, seen = varlen.attend(q, k, v, rows, rows, 0.1, causal, None)
+        result, seen = attention_cuda.attend(q, k, v, rows, rows, 0.1, causal, None)
         assert seen is None
         assert (result.shape, result.dtype, result.device.type) == (v.shape, dtype, "meta")
         for x in () if dtype is torch.float32 else (q, k, v):
@@ -125,7 +125,7 @@ def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[i
 def test_other_dtypes_are_spread() -> None:
     x, rows = torch.ones(2, 1, 8, dtype=torch.float64), Rows(torch.arange(2), (1, 2))
     with pytest.raises(NoForm):
-        varlen.attend(x, x, x, rows, rows, 0.0, False, None)
+        attention_cuda.attend(x, x, x, rows, rows, 0.0, False, None)
 
 
 @pytest.mark.cuda
@@ -148,7 +148,7 @@ def test_on_a_gpu(rows: str, causal: bool, dtype: torch.dtype) -> None:
         return [out.filled(0).detach(), out.get_mask(), x.grad.filled(0)]
 
     x = mt.as_masked_tensor(data, mask[:, :, None, None, None])
-    close = {"atol": 2e-2, "rtol": 2e-2} if dtype in varlen.HALVES else {}
+    close = {"atol": 2e-2, "rtol": 2e-2} if dtype in attention_cuda.HALVES else {}
     torch.testing.assert_close(total(x.packed()), total(x), **close)
 
 

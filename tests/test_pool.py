@@ -11,7 +11,7 @@ import masked_tensor as mt
 from masked_tensor import settings
 from masked_tensor.api.modes import convolution_validity
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.shared import tiles
+from masked_tensor.shared import tiled_max_pool
 
 from .laws import laws
 from .test_conv import prefix
@@ -118,8 +118,12 @@ def test_tiles_are_the_plain_op(kind, dtype, monkeypatch):
         data = tiled_data(kind, shape, dtype)
         plain, leaf = data.clone().requires_grad_(), data.clone().requires_grad_()
         x = mt.as_masked_tensor(data, torch.ones(shape, dtype=torch.bool)).requires_grad_()
-        assert tiles.serves(leaf, kernel, 2) == (max(kernel) <= 4)
-        expected, got, y = F.max_pool2d(plain, kernel), tiles.max_pool(leaf, None, kernel), F.max_pool2d(x, kernel)
+        assert tiled_max_pool.serves(leaf, kernel, 2) == (max(kernel) <= 4)
+        expected, got, y = (
+            F.max_pool2d(plain, kernel),
+            tiled_max_pool.max_pool(leaf, None, kernel),
+            F.max_pool2d(x, kernel),
+        )
         torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
         torch.testing.assert_close(pair_of(y).data, expected, rtol=0, atol=0, equal_nan=True)
         seed = torch.randn_like(expected)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from masked_tensor.sparse.lifts import on_values
+from masked_tensor.sparse.rules import on_values
 
 
 @pytest.fixture(scope="module")

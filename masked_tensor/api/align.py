@@ -8,7 +8,7 @@ from .. import masks, shapes
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..shared import extents
-from . import given
+from . import accepted_inputs
 from .create import out
 
 
@@ -41,7 +41,7 @@ def to_right(x: Any, dim: int = 1) -> MaskedTensor:
 
 
 def _turned(x: Any, dim: int, name: str) -> MaskedTensor:
-    pair = given.pair(x)
+    pair = accepted_inputs.pair(x)
     if pair.data.dim() < 2 or shapes.canonical_dims(dim, pair.data.dim()) == (0,):
         raise ValueError(
             f"{name} turns the rows of a batch along a dimension of its own: x has shape {tuple(pair.data.shape)}, "

@@ -11,12 +11,12 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from .. import errors, masks, shapes
+from ..engine.boundary.enter_leave import leave
 from ..engine.dynamo import opaque
-from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor
+from ..packing import Packed
 from ..pair import Pair
-from ..rows import Packed
-from . import given, lists, ragged
+from . import accepted_inputs, lists, ragged
 from .create import masked, out
 from .packing import of_runs, of_steps, side_by_side
 from .packing import packed as pack
@@ -45,7 +45,7 @@ def from_lengths(
         [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
     """
     ragged.check_side(side)
-    pair = given.pair(padded)
+    pair = accepted_inputs.pair(padded)
     lengths = torch.as_tensor(lengths, device=pair.data.device)
     batch, time = _dims(dim, batch_first, pair.data.dim())
     if pair.data.dim() < 2 or tuple(lengths.shape) != (pair.data.shape[batch],):
@@ -116,7 +116,7 @@ def pad_sequence(
     side = side if padding_side is None else padding_side
     if not len(sequences):
         raise ValueError("pad_sequence needs at least one sequence")
-    pairs = [given.pair(s) for s in sequences]
+    pairs = [accepted_inputs.pair(s) for s in sequences]
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
     ragged.expect_one("pad_sequence", pairs, time - 1 if batch == 0 else 0)
     whole = all(_is_whole(s) for s in sequences)
@@ -130,7 +130,7 @@ def pad_sequence(
 
 
 def _is_whole(sequence: Any) -> bool:
-    return isinstance(sequence, Tensor) and not given.knows(sequence)
+    return isinstance(sequence, Tensor) and not accepted_inputs.knows(sequence)
 
 
 def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> MaskedTensor:
@@ -153,7 +153,7 @@ def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> Mas
     if runs is not None:
         made: MaskedTensor = leave(runs)
         return made
-    found = out(given.pair(nested))
+    found = out(accepted_inputs.pair(nested))
     return pack(found) if packed and found.dim() > 1 else found
 
 
@@ -191,7 +191,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         return {name: _where_it_fits(value, mask, dim) for name, value in rest.items()}
     if attention_mask is None:
         raise TypeError("from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask")
-    pair, mask = given.pair(inputs), _truth(attention_mask)
+    pair, mask = accepted_inputs.pair(inputs), _truth(attention_mask)
     if not _fits(pair.data, mask, dim):
         raise ValueError(
             f"attention_mask must have the batch and time of inputs {tuple(pair.data.shape)} (time at dim={dim}), got "
@@ -201,14 +201,14 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
 
 
 def _truth(attention_mask: Any) -> Tensor:
-    numbers = given.pair(attention_mask)  # of lists, rows of different length end in holes
-    return given.mask(attention_mask, numbers.data, "attention_mask")
+    numbers = accepted_inputs.pair(attention_mask)  # of lists, rows of different length end in holes
+    return accepted_inputs.mask(attention_mask, numbers.data, "attention_mask")
 
 
 def _where_it_fits(value: Any, mask: Tensor, dim: int) -> Any:
     if not isinstance(value, Tensor) and not lists.is_array(value) and not lists.of_numbers(value):
         return value
-    pair = given.pair(value)
+    pair = accepted_inputs.pair(value)
     if not _fits(pair.data, mask, dim):
         return value
     return masked(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))

@@ -6,9 +6,9 @@ from typing import Any
 from torch import Tensor
 from torch.utils.data import default_collate
 
-from ..engine.ports import leave
+from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
-from . import given, lists, ragged
+from . import accepted_inputs, lists, ragged
 from .create import out
 from .packing import packed as pack
 from .packing import side_by_side
@@ -44,14 +44,14 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right"
             return type(first)(*fields)
         return type(first)(fields)
     if isinstance(first, Tensor | list) or lists.is_array(first):
-        return _batched([given.pair(sample) for sample in batch], batch, dim, side, packed)
+        return _batched([accepted_inputs.pair(sample) for sample in batch], batch, dim, side, packed)
     if any(lists.is_hole(sample) for sample in batch):
-        return out(given.pair(list(batch)))
+        return out(accepted_inputs.pair(list(batch)))
     return default_collate(list(batch))
 
 
 def _batched(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str, packed: bool) -> Tensor:
-    whole = all(isinstance(sample, Tensor) and not given.knows(sample) for sample in batch)
+    whole = all(isinstance(sample, Tensor) and not accepted_inputs.knows(sample) for sample in batch)
     if dim is not None and pairs[0].data.dim():
         ragged.expect_one("collate", pairs, dim)
     ragged.check_side(side)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import errors, masks
 from ..compat import is_wrapped
-from ..engine.ports import enter
+from ..engine.boundary.enter_leave import enter
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, plain
 from .convert import dense

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks, select, shapes
+from ..engine.boundary.enter_leave import enter
+from ..engine.boundary.packed import entered, mask_of
 from ..engine.dynamo import opaque
-from ..engine.packing import entered, mask_of
-from ..engine.ports import enter
 from ..engine.tensor import MaskedTensor, equip, lend, pair_of
+from ..packing import dim_order as orders
 from ..pair import Pair
-from ..rows import order as orders
-from ..shared import made
+from ..shared import strict_counts
 
 try:
     import numpy
@@ -141,8 +141,8 @@ def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool
     if type(x) is not MaskedTensor:
         raise errors.not_masked("count", x)
     pair = pair_of(x)
-    if made.KNOWN:
-        made.refuse("count", pair)
+    if strict_counts.KNOWN:
+        strict_counts.refuse("count", pair)
     mask = pair.mask
     if layouts.is_sparse(mask):
         mask = layouts.values(mask) if dim is None and not keepdim else layouts.dense_mask(mask)

@@ -9,15 +9,15 @@ from torch import Tensor
 
 from .. import layouts, masks
 from ..compat import COLLATE, is_fake
-from ..engine.aliasing import Family
-from ..engine.flattening import stable_hash
-from ..engine.packing import wrap_packed
-from ..engine.settling import settle
+from ..engine.alias_family import Family
+from ..engine.boundary.packed import wrap_packed
+from ..engine.compiled.flatten import stable_hash
 from ..engine.table import view_named
 from ..engine.tensor import ENGINE, MaskedTensor, lend, pair_of, reset, wrap
+from ..engine.writes.packed_views import settle
 from ..layouts import meshes
+from ..packing import Packed, Rows
 from ..pair import Pair, Payload
-from ..rows import Packed, Rows
 
 #: Before, torch asked no input for what it adds to the key of a compiled graph in a cache on disk.
 _KEYS_ARE_PICKLES = torch.__version__ < "2.13"

@@ -12,14 +12,14 @@ from torch import Tensor
 
 from .. import errors, layouts, masks
 from ..compat import transforming
-from ..engine.aliasing import Wrapping
+from ..engine.alias_family import Wrapping
+from ..engine.boundary.enter_leave import leave
 from ..engine.dynamo import opaque
-from ..engine.ports import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
 from ..select import select
-from . import given
-from .owned import owned
+from . import accepted_inputs
+from .mask_copies import owned
 
 
 def masked_tensor(
@@ -48,12 +48,12 @@ def masked_tensor(
         masked_tensor([[1.0000, 2.0000],
                        [    --,     --]], valid=2/4, requires_grad=True)
     """
-    pair = given.pair(data, dtype, device)
+    pair = accepted_inputs.pair(data, dtype, device)
     if mask is not None and layouts.is_sparse(pair.data):
-        pair = layouts.paired(pair.data.detach(), given.mask(mask, pair.data))
+        pair = layouts.paired(pair.data.detach(), accepted_inputs.mask(mask, pair.data))
     elif mask is not None:
-        fits = given.mask(mask, pair.data)
-        known = not isinstance(data, Tensor) or given.knows(data)
+        fits = accepted_inputs.mask(mask, pair.data)
+        known = not isinstance(data, Tensor) or accepted_inputs.knows(data)
         pair = Pair(pair.data, masks.both(pair.mask, fits) if known else owned(fits))
     copy = out(_cut(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
@@ -82,12 +82,12 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         )
     if mask is None and type(data) is MaskedTensor and not layouts.is_sparse(data):
         return data.view_as(data)
-    if not (given.knows(data) or data.is_quantized):  # nothing to find out about it
-        return _wrapped(Pair(data, owned(given.mask(mask, data))))
-    pair = given.pair(data)
+    if not (accepted_inputs.knows(data) or data.is_quantized):  # nothing to find out about it
+        return _wrapped(Pair(data, owned(accepted_inputs.mask(mask, data))))
+    pair = accepted_inputs.pair(data)
     if mask is None:
         return _wrapped(Pair(pair.data, layouts.own(pair.mask)))
-    mask = given.mask(mask, pair.data)
+    mask = accepted_inputs.mask(mask, pair.data)
     if layouts.is_sparse(pair.data):
         return _wrapped(layouts.paired(pair.data, layouts.own(mask)))
     return masked(pair, mask)
@@ -101,7 +101,7 @@ def masked_invalid(data: Any) -> MaskedTensor:
     >>> masked_invalid([1.0, float("nan"), 3.0])
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
-    return _without(given.pair(data), lambda values: ~values.isfinite())
+    return _without(accepted_inputs.pair(data), lambda values: ~values.isfinite())
 
 
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
@@ -112,7 +112,7 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     >>> masked_equal([3, -999, 5], -999)
     masked_tensor([3, --, 5], valid=2/3)
     """
-    return _without(given.pair(data), lambda values: values == value)
+    return _without(accepted_inputs.pair(data), lambda values: values == value)
 
 
 def masked_where(condition: Any, data: Any) -> MaskedTensor:
@@ -122,9 +122,9 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     >>> masked_where(x < 0, x)
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
-    pair = given.pair(data)
-    holes = given.pair(condition)
-    fits = given.mask(holes.data, pair.data, "condition")
+    pair = accepted_inputs.pair(data)
+    holes = accepted_inputs.pair(condition)
+    fits = accepted_inputs.mask(holes.data, pair.data, "condition")
     return masked(pair, masks.both(~fits, masks.fit(holes.mask, fits.shape)))
 
 

@@ -12,9 +12,9 @@ from torch.overrides import TorchFunctionMode
 
 from .. import masks
 from ..compat import tree_leaves, tree_map
-from ..engine import contexts
+from ..engine.contexts import stack
+from ..engine.contexts.setting import Setting
 from ..engine.dynamo import constant, told_settings
-from ..engine.setting import Setting
 from ..engine.tensor import MaskedTensor, pair_of
 from ..errors import MaskedWriteError
 from ..settings import Settings, current, in_force
@@ -43,7 +43,7 @@ class Factories(Setting):
 
     def __enter__(self) -> None:
         if torch.compiler.is_dynamo_compiling():  # which knows torch function modes
-            contexts.enter_factories()
+            stack.enter_factories()
             self.mode.__enter__()
         else:
             super().__enter__()
@@ -53,7 +53,7 @@ class Factories(Setting):
     ) -> None:
         if torch.compiler.is_dynamo_compiling():
             self.mode.__exit__(kind, error, traceback)
-            contexts.leave_traced()
+            stack.leave_traced()
         else:
             super().__exit__(kind, error, traceback)
 

@@ -1,8 +1,8 @@
 """Hard masks, as in numpy.ma: padding that can never become data."""
 
-from ..engine import aliasing
-from ..engine.settling import settle
+from ..engine import alias_family
 from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..engine.writes.packed_views import settle
 
 
 def harden_mask(x: MaskedTensor) -> MaskedTensor:
@@ -32,7 +32,7 @@ def soften_mask(x: MaskedTensor) -> MaskedTensor:
 def _set(x: MaskedTensor, hard: bool) -> MaskedTensor:
     settle(x)  # of a packed tensor and its views, the memory is hard, not the record
     if x._family is None:
-        x._family = aliasing.Family(pair_of(x))
+        x._family = alias_family.Family(pair_of(x))
     x._family.hard = hard
     return x
 

@@ -8,7 +8,7 @@ from ..compat import schema
 from ..engine import table
 from ..engine.table import Entry
 from ..rules import FAMILIES
-from . import names
+from . import op_lookup
 
 _HOME = {op: family.__name__ for family in FAMILIES for op in family.ROWS}
 
@@ -33,20 +33,20 @@ def explain(op: Any) -> str:
         found = _rows(op)
         if found:
             return found
-    called = names.operators(op)
+    called = op_lookup.operators(op)
     shown = op if isinstance(op, str) else getattr(op, "__name__", type(op).__name__)
     if called:
         calls = f"{shown} calls {', '.join(called)}\n\n" if called != [shown] else ""
         return calls + "\n\n".join(_rows(name) for name in called[:MOST])
-    composed = names.composite(op)
+    composed = op_lookup.composite(op)
     if composed:
         return (
             f"aten::{composed} has no row of its own: torch composes it of other operators, each with its own meaning. "
             "One of them without a row raises UnsupportedOpError, which names it and the ways out."
         )
-    if names.module(op):
+    if op_lookup.module(op):
         return f"{shown} computes nothing itself: explain the modules that it is made of"
-    close = difflib.get_close_matches(str(shown), names.known(), 3)
+    close = difflib.get_close_matches(str(shown), op_lookup.known(), 3)
     hint = f"; did you mean {', '.join(close)}?" if close else "; python -m masked_tensor prints all"
     raise KeyError(f"no operator is known as {shown!r}{hint}")
 

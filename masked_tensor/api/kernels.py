@@ -6,7 +6,7 @@ from typing import get_args
 
 import torch
 
-from ..engine.setting import Setting
+from ..engine.contexts.setting import Setting
 from ..settings import KernelRule, Settings
 
 

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from .. import compat, errors, masks
-from ..engine.ports import enter, leave
-from ..engine.setting import Setting
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.contexts.setting import Setting
 from ..pair import Pair, Payload, of
 from ..select import zeroed
 from ..settings import Settings

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..engine.doors import register_rule
-from ..engine.first import when_first_made
-from ..engine.members import share
-from ..engine.ports import enter, leave
+from ..engine.alias_members import share
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.dispatch import register_rule
+from ..engine.first_use import when_first_made
 from ..engine.tensor import MaskedTensor, equip, hold, pair_of
 from ..layouts import meshes
 from ..pair import Pair, Payload, of

@@ -11,8 +11,8 @@ from typing import Any, get_args
 
 import torch
 
-from ..engine import contexts
-from ..engine.setting import Setting
+from ..engine.contexts import stack
+from ..engine.contexts.setting import Setting
 from ..settings import DEFAULT, MismatchRule, PaddingRule, ProductRule, Settings, WindowRule
 
 _RULES = {"convolution": WindowRule, "product": ProductRule, "padding": PaddingRule, "mismatch": MismatchRule}
@@ -33,7 +33,7 @@ class Choice(Setting):
 
     def __enter__(self) -> None:
         if torch.compiler.is_dynamo_compiling():
-            contexts.enter_chosen(**self.choices)
+            stack.enter_chosen(**self.choices)
         else:
             super().__enter__()
 
@@ -41,7 +41,7 @@ class Choice(Setting):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if torch.compiler.is_dynamo_compiling():
-            contexts.leave_traced()
+            stack.leave_traced()
         else:
             super().__exit__(kind, error, traceback)
 

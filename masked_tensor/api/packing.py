@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
-from .. import errors, rows
+from .. import errors, packing
 from ..compat import traced
-from ..engine.packing import entered
-from ..engine.ports import enter, leave
-from ..engine.report import Spread
-from ..engine.setting import Setting
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.packed import entered
+from ..engine.boundary.packing_report import Spread
+from ..engine.contexts.setting import Setting
 from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..packing import dim_order as orders
+from ..packing.grid import of_lengths
+from ..packing.packed import made
 from ..pair import Pair
-from ..rows import order as orders
-from ..rows.packed import made
-from ..rows.pattern import of_lengths
 from ..settings import Settings
 
 
@@ -59,11 +59,11 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
     rest = iter(range(orders.GRID, n))
     order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))
     pattern = None if like is None else _rows_of(like)
-    result: MaskedTensor = leave(rows.packed(enter(x, torch.is_grad_enabled()), order, pattern))
+    result: MaskedTensor = leave(packing.packed(enter(x, torch.is_grad_enabled()), order, pattern))
     return result
 
 
-def _rows_of(like: MaskedTensor) -> rows.Rows:
+def _rows_of(like: MaskedTensor) -> packing.Rows:
     if type(like) is not MaskedTensor or like._packed is None:
         raise ValueError("packed(like=other) needs a packed masked tensor; pack other first")
     if len(like._packed.rows.grid) != orders.GRID:
@@ -74,13 +74,13 @@ def _rows_of(like: MaskedTensor) -> rows.Rows:
     return like._packed.rows
 
 
-def of_runs(values: Tensor, lengths: Sequence[int]) -> rows.Packed:
+def of_runs(values: Tensor, lengths: Sequence[int]) -> packing.Packed:
     """Sequences that lie one after the other in ``values`` ``(N, ...)``, as rows ``(B, T, ...)``."""
     pattern = of_lengths(lengths, "right", values.device)
-    return made(values, rows.Packed(values, pattern, orders.natural(values.dim() + 1)))
+    return made(values, packing.Packed(values, pattern, orders.natural(values.dim() + 1)))
 
 
-def of_steps(sequences: PackedSequence) -> rows.Packed:
+def of_steps(sequences: PackedSequence) -> packing.Packed:
     """What lies step by step in a ``PackedSequence`` one sequence after the other, in the order they were given in."""
     counts, back = sequences.batch_sizes, sequences.unsorted_indices
     places = torch.arange(int(counts[0])) if back is None else back.cpu()  # of each sequence within a step
@@ -90,7 +90,7 @@ def of_steps(sequences: PackedSequence) -> rows.Packed:
     return of_runs(sequences.data.index_select(0, steps.to(sequences.data.device)), lengths.tolist())
 
 
-def side_by_side(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> rows.Packed:
+def side_by_side(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> packing.Packed:
     """Sequences as rows, never padded; ``batch`` and ``time`` are their dimensions in the batch."""
     at = time - 1 if batch == 0 else 0
     first = [s.movedim(at, 0) for s in sequences]
@@ -98,7 +98,7 @@ def side_by_side(sequences: Sequence[Tensor], side: str, batch: int, time: int) 
     values = torch.cat(first)
     rest = iter(range(orders.GRID, values.dim() + 1))
     order = tuple((0,) if d == batch else (1,) if d == time else (next(rest),) for d in range(values.dim() + 1))
-    return made(values, rows.Packed(values, pattern, order))
+    return made(values, packing.Packed(values, pattern, order))
 
 
 def unpacked(x: MaskedTensor) -> MaskedTensor:
@@ -112,7 +112,7 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
     if x._packed is None:
         return x
     p = entered(x, torch.is_grad_enabled(), enter)
-    padded = rows.spread(p)
+    padded = packing.spread(p)
     if p.rows.full:  # this is the memory of x, into which the owner of the result may write
         padded = Pair(padded.data.clone(), padded.mask, padded.payload)
     result: MaskedTensor = leave(padded)

@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks
-from ..engine.cells import asked_from_outside
-from ..engine.placing import place
-from ..engine.ports import leave
-from ..engine.settling import settle
+from ..engine.boundary.enter_leave import leave
+from ..engine.storage_notes import asked_from_outside
 from ..engine.tensor import MaskedTensor, equip, hold, lend, pair_of, wrap
+from ..engine.writes.packed_views import settle
+from ..engine.writes.setitem import place
 from ..errors import UnsupportedOpError
 from ..pair import Pair, plain
 from . import convert, copies

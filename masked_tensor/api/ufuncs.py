@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..engine.tensor import MaskedTensor
-from . import given
+from . import accepted_inputs
 
 NAMES = {  # where torch has another name for it
     "conjugate": "conj", "degrees": "rad2deg", "equal": "eq", "fabs": "abs", "invert": "bitwise_not",
@@ -31,4 +31,4 @@ def _operand(value: Any) -> Any:
     """Arrays as tensors; numbers, numpy's too, as Python's: they have no say in the dtype."""
     if isinstance(value, Tensor) or not hasattr(value, "dtype"):
         return value
-    return given.pair(value).data if value.ndim else value.item()
+    return accepted_inputs.pair(value).data if value.ndim else value.item()

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, invert_permutation, pack_sequence
 
 from .. import errors, layouts, masks, shapes
-from ..engine.packing import entered
-from ..engine.ports import enter
+from ..engine.boundary.enter_leave import enter
+from ..engine.boundary.packed import entered
 from ..engine.tensor import MaskedTensor, equip, pair_of
-from ..rows import Packed
-from ..rows.order import GRID, natural
+from ..packing import Packed
+from ..packing.dim_order import GRID, natural
 from . import convert
 
 

@@ -14,8 +14,8 @@ import torch
 from ..compat import OpOverload, OpOverloadPacket, schema
 from ..op import Op
 from ..rules import FAMILIES
-from .arguments import restrict
-from .dispatcher import has_kernel
+from .declared_arguments import restrict
+from .torch_keys import has_kernel
 
 Kind = Literal["functional", "inplace", "out", "arriving"]
 

@@ -9,13 +9,13 @@ from torch import Tensor
 from .. import errors, masks
 from ..compat import bypassed, has_tangent, ordinary
 from ..layouts import meshes
+from ..packing import Packed
 from ..pair import Pair, Payload
-from ..rows import Packed
-from . import aliasing, dispatcher
-from .dispatcher import KEYS, has_no_pointer, no_torch_function
+from . import alias_family, torch_keys
 from .dynamo import told_settings
-from .first import prepare
-from .spread import Copy, Spread
+from .first_use import prepare
+from .packed_parts import Copy, Spread
+from .torch_keys import KEYS, has_no_pointer, no_torch_function
 
 if TYPE_CHECKING:
     from .methods import Methods  # made by tools/stub.py: what torch's methods give, and ours
@@ -49,9 +49,9 @@ class MaskedTensor(Methods):
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
     _held: tuple[Any, ...] = ()  # of a view of a packed tensor: for each step what it keeps of the tensor it is of
     _viewed: bool = False  # of what a graph returns, while compiling: it had views, or was one
-    _family: aliasing.Family | None = None  # set once the tensor has views
+    _family: alias_family.Family | None = None  # set once the tensor has views
     _seen: int = 0  # the family's version that _pair reflects
-    _history: aliasing.Shared | None = None  # with whom autograd has to keep it connected
+    _history: alias_family.Shared | None = None  # with whom autograd has to keep it connected
     _views: Any = None  # weakly, the history that its views share, while there are any
     _born: Any = 0  # the number of tracked writes that this member's own history reflects
     _entered: Any = None  # (pair, version, what all tracked uses share)
@@ -91,7 +91,7 @@ MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
 def _make_first(*args: Any, **kwargs: Any) -> Any:
     global make
     prepare()
-    make = dispatcher.make
+    make = torch_keys.make
     return make(*args, **kwargs)
 
 
@@ -176,6 +176,6 @@ def pair_of(x: MaskedTensor) -> Pair:
     family = x._family
     if family is not None and x._seen != family.version:
         seen = family.version  # first: what another thread writes meanwhile is read the next time
-        hold(x, aliasing.refreshed(x._pair, family))
+        hold(x, alias_family.refreshed(x._pair, family))
         x._seen = seen
     return x._pair

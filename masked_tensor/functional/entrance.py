@@ -14,7 +14,7 @@ from torch import Tensor
 from .. import errors, layouts, masks, shapes
 from ..compat import OpOverload
 from ..engine import table
-from ..engine.ports import enter, leave
+from ..engine.boundary.enter_leave import enter, leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
 from ..select import select

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import layouts, shapes, sparse
 from ..compat import OpOverload
-from ..engine.ports import leave
+from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from .entrance import Dim, Given, Number, check_fill, enough, entered, for_too_few, handed_out, run
 

@@ -6,14 +6,14 @@ from torch import Tensor
 
 from .. import layouts
 from ..pair import Pair
-from ..sparse import laws
+from ..sparse import slice_reductions
 from .entrance import Dim, Given, Number, entered
 from .form import Form, aten, over, reduced
 from .names import as_torch
 
-_ANY = Form("any", over(aten.any.dims), laws.any, False, logical=True)
-_ALL = Form("all", over(aten.all.dims), laws.all, True, logical=True)
-_COUNT = Form("count_nonzero", over(aten.sum.dim_IntList), laws.sum, 0)
+_ANY = Form("any", over(aten.any.dims), slice_reductions.any, False, logical=True)
+_ALL = Form("all", over(aten.all.dims), slice_reductions.all, True, logical=True)
+_COUNT = Form("count_nonzero", over(aten.sum.dim_IntList), slice_reductions.sum, 0)
 
 
 @as_torch

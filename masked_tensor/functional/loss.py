@@ -13,11 +13,11 @@ from torch import Tensor
 
 from .. import layouts, masks, sparse
 from ..engine import table
-from ..engine.ports import leave
+from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..select import select
 from ..shared.averaging import NONE, reduced
-from ..sparse.lifts import on_values
+from ..sparse.rules import on_values
 from .entrance import Given, Number, entered, handed_out, refuse, run
 from .form import aten
 

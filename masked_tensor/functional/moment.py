@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import layouts, shapes, sparse
 from ..pair import Pair
-from ..sparse import laws
+from ..sparse import slice_reductions
 from .entrance import Dim, Given, Number, entered, handed_out, run
 from .form import Form, aten, over, reduced
 from .names import as_torch
@@ -140,7 +140,7 @@ def norm(
     form = Form(
         "norm",
         lambda x, dims, keepdim: run(aten.linalg_vector_norm.default, x, ord, list(dims), keepdim),
-        lambda v, s: laws.norm(v, s, ord),
+        lambda v, s: slice_reductions.norm(v, s, ord),
         0.0 if ord >= 0 else float("inf"),
     )
     return reduced(form, input, dim, keepdim, dtype, mask, fill_value, min_count)
@@ -172,7 +172,7 @@ def dist(
 
 
 def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:
-    form = Form("mean", over(aten.mean.dim), laws.mean, _NAN)
+    form = Form("mean", over(aten.mean.dim), slice_reductions.mean, _NAN)
     return reduced(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)
 
 
@@ -208,7 +208,7 @@ def _moment(
     form = Form(
         name,
         lambda x, dims, keepdim: run(op, x, list(dims), correction=correction, keepdim=keepdim),
-        lambda v, s: getattr(laws, name)(v, s, correction),
+        lambda v, s: getattr(slice_reductions, name)(v, s, correction),
         _NAN,
         everywhere=layouts.is_sparse(given.data) and _may_be_short(given, dim, correction),
     )

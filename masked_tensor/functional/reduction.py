@@ -8,7 +8,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..pair import Pair
 from ..select import select
-from ..sparse import laws
+from ..sparse import slice_reductions
 from .entrance import Dim, Number, entered, ordered, run
 from .form import Form, aten, one_by_one, over, reduced
 from .names import as_torch
@@ -18,21 +18,21 @@ _INF = float("inf")
 
 def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:
     x = pair.of(x)
-    laws.check_inexact("nanmean", x.data)
+    slice_reductions.check_inexact("nanmean", x.data)
     present = Pair(x.data, masks.both(x.mask, ~x.data.isnan()))
     number = masks.count(present.mask, dims, keepdim)
     total = run(aten.sum.dim_IntList, present, list(dims), keepdim).data
     return Pair(select(total / number.clamp_min(1), number > 0, float("nan")), masks.reduced(x.mask, dims, keepdim))
 
 
-_SUM = Form("sum", over(aten.sum.dim_IntList), laws.sum, 0)
-_PROD = Form("prod", one_by_one(aten.prod.dim_int), laws.prod, 1)
-_MEAN = Form("mean", over(aten.mean.dim), laws.mean, float("nan"))
-_AMAX = Form("amax", over(aten.amax.default), laws.amax, -_INF)
-_AMIN = Form("amin", over(aten.amin.default), laws.amin, _INF)
-_NANSUM = Form("nansum", over(aten.nansum.default), laws.nansum, 0)
-_NANMEAN = Form("nanmean", _nanmean, laws.nanmean, float("nan"))
-_LOGSUMEXP = Form("logsumexp", over(aten.logsumexp.default), laws.logsumexp, -_INF, everywhere=True)
+_SUM = Form("sum", over(aten.sum.dim_IntList), slice_reductions.sum, 0)
+_PROD = Form("prod", one_by_one(aten.prod.dim_int), slice_reductions.prod, 1)
+_MEAN = Form("mean", over(aten.mean.dim), slice_reductions.mean, float("nan"))
+_AMAX = Form("amax", over(aten.amax.default), slice_reductions.amax, -_INF)
+_AMIN = Form("amin", over(aten.amin.default), slice_reductions.amin, _INF)
+_NANSUM = Form("nansum", over(aten.nansum.default), slice_reductions.nansum, 0)
+_NANMEAN = Form("nanmean", _nanmean, slice_reductions.nanmean, float("nan"))
+_LOGSUMEXP = Form("logsumexp", over(aten.logsumexp.default), slice_reductions.logsumexp, -_INF, everywhere=True)
 
 
 @as_torch

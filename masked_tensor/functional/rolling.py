@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
-from ..engine.ports import leave
+from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from . import moment, order, reduction
 from .entrance import entered, refuse, whole

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from ..sparse import laws
+from ..sparse import slice_reductions
 from .entrance import Given, entered, handed_out, in_pattern, run
 from .form import aten
 from .names import as_torch
@@ -45,7 +45,7 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
     tensor([0.0000, 0.0000, 0.6931])
     """
     given = entered(input, mask).to(dtype)
-    laws.check_inexact("logcumsumexp", given.data)
+    slice_reductions.check_inexact("logcumsumexp", given.data)
     return _scan(aten.logcumsumexp.default, given, dim, None, None)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, shapes
-from ..engine.ports import leave
+from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..select import guard
 from ..shared import gaps

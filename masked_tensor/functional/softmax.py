@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks, shapes, sparse
-from ..engine.ports import leave
+from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..rules import softmax as rules
-from ..sparse import laws
+from ..sparse import slice_reductions
 from .entrance import Given, entered, handed_out, in_pattern, refuse, whole
 from .names import as_torch
 
@@ -116,7 +116,7 @@ def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: Mode, log: bo
     if mode not in ("safe", "inf_as_zero", "none"):
         raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
     given = input if type(input) is Given else entered(input, mask).to(dtype)
-    laws.check_inexact("log_softmax" if log else "softmax", given.data)
+    slice_reductions.check_inexact("log_softmax" if log else "softmax", given.data)
     (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
     empty = -float("inf") if log else 0.0
     if layouts.is_sparse(given.data):

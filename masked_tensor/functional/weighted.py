@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, shapes
-from ..engine.ports import leave
+from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from . import reduction

@@ -8,11 +8,11 @@ import torch
 from .. import masks
 from ..compat import tracked, transforming
 from ..op import Op
+from ..packing import per_token as packed
+from ..packing.rules import elementwise as as_values
 from ..pair import Pair, Payload
-from ..rows import features as packed
-from ..rows.lifts import elementwise as as_values
 from ..select import guard
-from ..sparse.lifts import on_values
+from ..sparse.rules import on_values
 from .pointwise import always, elements, finite_factors, guarded
 
 

@@ -14,11 +14,11 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import tracked, transforming
 from ..op import Op
+from ..packing import attention as packed
+from ..packing.rules import instead
 from ..pair import Pair
-from ..rows import attention as packed
-from ..rows.lifts import instead
 from ..select import finished, guard, select, zeroed
-from ..shared import terms
+from ..shared import product_validity
 from ..shared.pairing import paired
 
 Operand = Pair | Tensor
@@ -127,7 +127,7 @@ def _look(query: Operand, key: Operand, value: Operand, attn_mask: Operand | Non
 
 def _rows(mask: Tensor) -> Tensor:
     """Which rows hold anything valid."""
-    return mask.select(-1, 0) if masks.constant(mask, -1) else terms.present(mask, -1)
+    return mask.select(-1, 0) if masks.constant(mask, -1) else product_validity.present(mask, -1)
 
 
 def _keys(q: Pair, k: Pair, v: Pair) -> Tensor:
@@ -139,7 +139,7 @@ def _keys(q: Pair, k: Pair, v: Pair) -> Tensor:
     if masks.constant(q.mask, -1) or masks.constant(k.mask, -1):
         keys = masks.compact(_rows(k.mask).unsqueeze(-2))
     else:
-        keys = terms.paired(q.mask, _repeated(k.mask, heads).mT)
+        keys = product_validity.paired(q.mask, _repeated(k.mask, heads).mT)
     return _repeated(keys, heads) & _repeated(values, heads)
 
 

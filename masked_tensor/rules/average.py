@@ -14,8 +14,8 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
+from ..packing.per_sequence import averaged
 from ..pair import Pair
-from ..rows.runs import averaged
 from ..select import finished, zeroed
 from ..settings import current
 from ..shared import extents, windows

@@ -16,14 +16,14 @@ from .. import masks, pair
 from ..compat import tracked, transforming
 from ..errors import expect_shape
 from ..op import Op
+from ..packing import per_token as packed
+from ..packing.per_sequence import sequenced
 from ..pair import Pair
-from ..rows import features as packed
-from ..rows.runs import sequenced
 from ..select import guard, zeroed
 from ..shared.running import track
 from ..shared.standardize import Parameter, Statistics, shaped, standardize
 from ..sparse import layers
-from ..sparse.lifts import instead
+from ..sparse.rules import instead
 
 Operand = Pair | Tensor
 

@@ -9,9 +9,9 @@ from typing import Any
 from .. import masks
 from ..compat import OpOverload
 from ..op import Op
+from ..packing.rules import kept
 from ..pair import Pair
-from ..rows.lifts import kept
-from ..sparse.lifts import on_values
+from ..sparse.rules import on_values
 
 
 def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:

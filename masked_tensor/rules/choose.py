@@ -12,10 +12,10 @@ from torch import Tensor
 
 from .. import masks, pair, settings
 from ..op import Op, rows
+from ..packing import rules as packed
 from ..pair import Pair, Payload
-from ..rows import lifts as packed
 from ..select import select
-from ..sparse.lifts import chosen, on_values
+from ..sparse.rules import chosen, on_values
 
 Operand = Pair | Tensor | float | bool | complex
 

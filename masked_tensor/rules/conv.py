@@ -18,12 +18,12 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
+from ..packing import convolution as packed
+from ..packing.rules import instead
 from ..pair import Pair
-from ..rows import convolution as packed
-from ..rows.lifts import instead
 from ..select import finished, zeroed
 from ..settings import current
-from ..shared import terms, windows
+from ..shared import product_validity, windows
 from ..shared.windows import Window, each
 
 Operand = Pair | Tensor
@@ -174,7 +174,7 @@ def _positions(mask: Tensor, groups: int) -> Tensor:
     """``(N, 1 or groups, *size)``: which positions are valid, from the compact mask of ``(N, C, *size)``."""
     if mask.shape[1] <= 1:
         return mask
-    join = masks.all if current().convolution == "all" else terms.present
+    join = masks.all if current().convolution == "all" else product_validity.present
     return join(mask.reshape(mask.shape[0], groups, mask.shape[1] // groups, *mask.shape[2:]), 2)
 
 
@@ -190,7 +190,7 @@ def _with_parameters(
         if transposed:  # (C_in, C_out / groups, *kernel)
             split = known.reshape(groups, known.shape[0] // groups, *known.shape[1:])
             known = split.transpose(1, 2).flatten(0, 1)
-        mask = masks.both(mask, terms.present(known, tuple(range(1, known.dim()))).reshape(shape))
+        mask = masks.both(mask, product_validity.present(known, tuple(range(1, known.dim()))).reshape(shape))
     if isinstance(bias, Pair):
         mask = masks.both(mask, bias.mask.reshape(shape))
     return mask

@@ -13,12 +13,12 @@ from torch import Tensor
 from .. import masks, pair
 from ..errors import expect_shape
 from ..op import Op, rows
+from ..packing import losses as packed
 from ..pair import Pair
-from ..rows import losses as packed
 from ..select import select, zeroed
 from ..shared.averaging import MEAN, NONE, reduced
-from ..sparse import forms
-from ..sparse.lifts import instead
+from ..sparse import operators
+from ..sparse.rules import instead
 from .softmax import softmax
 
 Operand = Pair | Tensor
@@ -172,8 +172,10 @@ def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tens
 _CLASSES: dict[str, Any] = {"batched": True, "rows": packed.classes}
 
 ROWS = [
-    Op("cross_entropy_loss", cross_entropy, sparse=instead(forms.cross_entropy, masked=("target",)), **_CLASSES),
-    *rows("nll_loss nll_loss2d nll_loss_nd", nll_loss, sparse=instead(forms.nll_loss, masked=("target",)), **_CLASSES),
+    Op("cross_entropy_loss", cross_entropy, sparse=instead(operators.cross_entropy, masked=("target",)), **_CLASSES),
+    *rows(
+        "nll_loss nll_loss2d nll_loss_nd", nll_loss, sparse=instead(operators.nll_loss, masked=("target",)), **_CLASSES
+    ),
     Op("nll_loss_forward", nll_loss_forward),
     Op("nll_loss2d_forward", nll_loss_forward),
 ]

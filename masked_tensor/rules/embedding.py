@@ -14,8 +14,8 @@ from torch import Tensor
 from .. import errors, masks, pair
 from ..compat import tracked, transforming
 from ..op import Op
+from ..packing import per_token as packed
 from ..pair import Pair
-from ..rows import features as packed
 from ..select import filled, select, zeroed
 
 Operand = Pair | Tensor

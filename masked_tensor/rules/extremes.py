@@ -12,14 +12,14 @@ from torch import Tensor
 from .. import masks, shapes
 from ..compat import tracked, transforming
 from ..op import Op
+from ..packing import reduction as packed
+from ..packing.per_token import along
 from ..pair import Pair
-from ..rows import reduction as packed
-from ..rows.features import along
 from ..select import select
-from ..shared import built, chunks
+from ..shared import chunks, kernels
 from ..shared.identity import identity
-from ..sparse import forms
-from ..sparse.lifts import instead
+from ..sparse import operators
+from ..sparse.rules import instead
 from .reduction import Dim, reduce, restored
 
 EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}
@@ -33,7 +33,7 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
     if any(x.data.shape[d] == 0 for d in dims):
         plain = EXTREMES[which](x.data, dim or (), keepdim)  # raises: an extreme of nothing has no value
         return Pair(plain, masks.any(x.mask, dims, keepdim))
-    found = built.reduce(f"a{which}", x, dims, keepdim)
+    found = kernels.reduce(f"a{which}", x, dims, keepdim)
     if found is not None:
         return Pair(found[0], found[1] > 0)
     if tracked(x.data) and not transforming():
@@ -44,7 +44,7 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
 
 
 def greatest(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
-    found = built.reduce(f"a{which}", x, dims, keepdim)
+    found = kernels.reduce(f"a{which}", x, dims, keepdim)
     return found[0] if found is not None else _ordinary(x, dims, keepdim, which)
 
 
@@ -139,14 +139,26 @@ def aminmax_dim(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple
 
 
 ROWS = [
-    Op("amax", extreme, {"which": "max"}, sparse=instead(forms.amax), rows=packed.reduced(1, packed.extreme("amax"))),
-    Op("amin", extreme, {"which": "min"}, sparse=instead(forms.amin), rows=packed.reduced(1, packed.extreme("amin"))),
-    Op("argmax", position, {"which": "max"}, sparse=instead(forms.argmax), rows=along(1, None)),
-    Op("argmin", position, {"which": "min"}, sparse=instead(forms.argmin), rows=along(1, None)),
-    Op("max.dim", with_indices, {"which": "max"}, sparse=instead(forms.max), rows=along()),
-    Op("min.dim", with_indices, {"which": "min"}, sparse=instead(forms.min), rows=along()),
-    Op("max", extreme, {"which": "max"}, sparse=instead(forms.max), rows=packed.reduced()),
-    Op("min", extreme, {"which": "min"}, sparse=instead(forms.min), rows=packed.reduced()),
-    Op("aminmax", aminmax, sparse=instead(forms.aminmax)),
+    Op(
+        "amax",
+        extreme,
+        {"which": "max"},
+        sparse=instead(operators.amax),
+        rows=packed.reduced(1, packed.extreme("amax")),
+    ),
+    Op(
+        "amin",
+        extreme,
+        {"which": "min"},
+        sparse=instead(operators.amin),
+        rows=packed.reduced(1, packed.extreme("amin")),
+    ),
+    Op("argmax", position, {"which": "max"}, sparse=instead(operators.argmax), rows=along(1, None)),
+    Op("argmin", position, {"which": "min"}, sparse=instead(operators.argmin), rows=along(1, None)),
+    Op("max.dim", with_indices, {"which": "max"}, sparse=instead(operators.max), rows=along()),
+    Op("min.dim", with_indices, {"which": "min"}, sparse=instead(operators.min), rows=along()),
+    Op("max", extreme, {"which": "max"}, sparse=instead(operators.max), rows=packed.reduced()),
+    Op("min", extreme, {"which": "min"}, sparse=instead(operators.min), rows=packed.reduced()),
+    Op("aminmax", aminmax, sparse=instead(operators.aminmax)),
     Op("_aminmax", aminmax_dim),
 ]

@@ -12,10 +12,10 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload, real
 from ..op import Op
+from ..packing import per_token as packed
+from ..packing import time_index as packed_places
+from ..packing.rules import instead
 from ..pair import Pair, Payload
-from ..rows import features as packed
-from ..rows import places as packed_places
-from ..rows.lifts import instead
 from ..select import select
 from .choose import masked_fill
 

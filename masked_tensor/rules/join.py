@@ -11,9 +11,9 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..op import Op
+from ..packing import joins as packed
+from ..packing.rules import instead
 from ..pair import Pair, Payload
-from ..rows import joins as packed
-from ..rows.lifts import instead
 
 
 def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:

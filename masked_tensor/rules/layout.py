@@ -13,7 +13,7 @@ from ..compat import OpOverload
 from ..op import rows
 from ..pair import Pair, Payload
 from ..select import guard
-from ..sparse.lifts import as_it_is
+from ..sparse.rules import as_it_is
 
 
 def to_dense(x: Pair, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Pair:

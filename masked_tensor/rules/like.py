@@ -11,12 +11,12 @@ import torch
 from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op, rows
+from ..packing import views
+from ..packing.rules import as_shapes, bare, instead, kept, room
 from ..pair import Pair, Payload
-from ..rows import views
-from ..rows.lifts import as_shapes, bare, instead, kept, room
 from ..settings import DEFAULT, current
-from ..shared import made
-from ..sparse.lifts import as_it_is, on_values, strided
+from ..shared import strict_counts
+from ..sparse.rules import as_it_is, on_values, strided
 
 
 def copied(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
@@ -57,7 +57,7 @@ def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``new_ones`` and ``new_full``: the same; inside of ``strict()`` they are not to be counted."""
     result = new(op, x, *args, **kwargs)
     if current() is not DEFAULT:
-        made.remember(x, result)
+        strict_counts.remember(x, result)
     return result
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..op import Op
+from ..packing import losses as packed
 from ..pair import Pair
-from ..rows import losses as packed
 from ..shared.averaging import MEAN, NONE, SUM
 from .cross_entropy import cross_entropy
 from .matmul import linear

@@ -11,12 +11,12 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload, schema
 from ..op import Op, rows
+from ..packing import losses as packed
 from ..pair import Pair
-from ..rows import losses as packed
 from ..select import guard, select, zeroed
 from ..shared.averaging import MEAN, NONE, SUM, averaged, reduced
 from ..shared.chunks import rounds
-from ..sparse.lifts import on_values
+from ..sparse.rules import on_values
 
 
 def elementwise(

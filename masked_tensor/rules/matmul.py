@@ -16,13 +16,13 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload, tracked, transforming
 from ..op import Op, rows
+from ..packing import per_token as packed
+from ..packing import products
 from ..pair import Pair
-from ..rows import features as packed
-from ..rows import products
 from ..select import finished, guard, select, zeroed
-from ..shared import terms
+from ..shared import product_validity
 from ..sparse import product as sparse_product
-from ..sparse.lifts import instead
+from ..sparse.rules import instead
 
 Operand = Pair | Tensor
 
@@ -55,12 +55,12 @@ def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -
     if type(a) is not Pair and type(b) is not Pair:
         return masks.full(shape, data_of(a).device)
     if type(b) is not Pair:
-        return terms.present(pair.of(a).mask, -1, keepdim=not any(flat))
+        return product_validity.present(pair.of(a).mask, -1, keepdim=not any(flat))
     right = b.mask.mT if transposed and not flat[1] else b.mask
     if type(a) is not Pair:
-        return terms.present(right, -1 if flat[1] else -2, keepdim=not any(flat))
+        return product_validity.present(right, -1 if flat[1] else -2, keepdim=not any(flat))
     left = a.mask.unsqueeze(0) if flat[0] else a.mask
-    result = terms.paired(left, right.unsqueeze(1) if flat[1] else right)
+    result = product_validity.paired(left, right.unsqueeze(1) if flat[1] else right)
     if flat[1]:
         result = result.squeeze(-1)
     return (result.squeeze(-1) if flat[1] else result.squeeze(-2)) if flat[0] else result
@@ -108,7 +108,7 @@ def affine(
     shape = data_of(a).shape[:1] + data.shape if over_batch else data.shape
     mask = masks.fit(pairs(a, b, shape), shape)
     if over_batch:
-        mask = terms.present(mask, 0)
+        mask = product_validity.present(mask, 0)
     mask = masks.fit(_with_summand(mask, summand, beta), data.shape)
     if scores and beta != 0 and data.is_floating_point():
         sight = masks.any(masks.both(mask, data_of(summand).detach() != -math.inf), -1, True)
@@ -175,7 +175,11 @@ def multilinear(op: OpOverload, *arguments: Any) -> Pair:
     with masks.exactly(data.device), torch.no_grad():
         factors = [pair.of(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments]
         present = op(*factors)
-        needed = op(*(torch.ones_like(f) if isinstance(f, Tensor) else f for f in factors)) if terms.every() else 1
+        needed = (
+            op(*(torch.ones_like(f) if isinstance(f, Tensor) else f for f in factors))
+            if product_validity.every()
+            else 1
+        )
     return finished(data, present >= needed)
 
 

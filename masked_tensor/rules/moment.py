@@ -15,13 +15,13 @@ from torch import Tensor
 from .. import masks, settings, shapes
 from ..compat import real
 from ..op import Op
+from ..packing import reduction as packed
 from ..pair import Pair
-from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
 from ..shared import chunks
 from ..shared.squares import root, squared
-from ..sparse import forms
-from ..sparse.lifts import instead
+from ..sparse import operators
+from ..sparse.rules import instead
 from .reduction import Dim, mean, total
 
 
@@ -112,20 +112,20 @@ def with_mean(
 
 
 ROWS = [
-    Op("var.correction", var, sparse=instead(forms.var), rows=packed.reduced(counted=True)),
-    Op("std.correction", std, sparse=instead(forms.std), rows=packed.reduced(counted=True)),
+    Op("var.correction", var, sparse=instead(operators.var), rows=packed.reduced(counted=True)),
+    Op("std.correction", std, sparse=instead(operators.std), rows=packed.reduced(counted=True)),
     Op(
         "var_mean.correction",
         with_mean,
         {"rule": var},
-        sparse=instead(forms.var_mean),
+        sparse=instead(operators.var_mean),
         rows=packed.reduced(counted=True),
     ),
     Op(
         "std_mean.correction",
         with_mean,
         {"rule": std},
-        sparse=instead(forms.std_mean),
+        sparse=instead(operators.std_mean),
         rows=packed.reduced(counted=True),
     ),
 ]

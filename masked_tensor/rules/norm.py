@@ -11,11 +11,11 @@ from torch import Tensor
 from .. import masks, pair, shapes
 from ..compat import OpOverload, schema
 from ..op import Op, rows
+from ..packing import reduction as packed
 from ..pair import Pair
-from ..rows import reduction as packed
 from ..select import filled, zeroed
-from ..sparse import forms
-from ..sparse.lifts import instead
+from ..sparse import operators
+from ..sparse.rules import instead
 from .reduction import Dim
 
 
@@ -47,7 +47,7 @@ TAKES_DIM = {
     for op in (getattr(packet, name) for name in packet.overloads())
 }
 ROWS = [
-    *rows("linalg_vector_norm norm", norm, generic=True, sparse=instead(forms.norm), rows=packed.reduced(2)),
-    Op("native_norm", norm, generic=True, sparse=instead(forms.norm)),
-    Op("dist", dist, sparse=instead(forms.dist, free=("self", "other"))),
+    *rows("linalg_vector_norm norm", norm, generic=True, sparse=instead(operators.norm), rows=packed.reduced(2)),
+    Op("native_norm", norm, generic=True, sparse=instead(operators.norm)),
+    Op("dist", dist, sparse=instead(operators.dist, free=("self", "other"))),
 ]

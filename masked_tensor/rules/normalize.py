@@ -13,14 +13,14 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import tracked, transforming
 from ..op import Op
+from ..packing import per_token as packed
+from ..packing.per_sequence import sequenced
 from ..pair import Pair
-from ..rows import features as packed
-from ..rows.runs import sequenced
 from ..select import finished, guard, zeroed
 from ..shared.chunks import rounds
 from ..shared.standardize import Parameter, shaped, smallest_eps, standardize
 from ..sparse import layers
-from ..sparse.lifts import instead
+from ..sparse.rules import instead
 
 Operand = Pair | Tensor
 

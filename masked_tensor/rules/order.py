@@ -14,11 +14,11 @@ from ..compat import real
 from ..fill import fill_into
 from ..layouts import meshes
 from ..op import Op
+from ..packing import per_sequence as packed
 from ..pair import Pair, Payload
-from ..rows import runs as packed
 from ..select import select
 from ..sparse import sorting
-from ..sparse.lifts import instead
+from ..sparse.rules import instead
 
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
 _WIDER |= {torch.int32: torch.int64}

@@ -15,11 +15,11 @@ from .. import masks
 from ..compat import transforming
 from ..errors import MaskMismatchError
 from ..op import Op
+from ..packing.rules import elementwise as as_values
 from ..pair import Pair, Payload
-from ..rows.lifts import elementwise as as_values
 from ..select import guard, zeroed
 from ..settings import STACK, current
-from ..sparse.lifts import on_values
+from ..sparse.rules import on_values
 
 ZERO, ANY = Payload.ZERO, Payload.ANY  # read on every op's way
 NUMBERS = (int, float, complex)

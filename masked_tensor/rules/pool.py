@@ -16,7 +16,7 @@ from ..compat import OpOverload, schema
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import filled, finished, select, zeroed
-from ..shared import tiles, windows
+from ..shared import tiled_max_pool, windows
 from ..shared.identity import identity
 from ..shared.windows import Window, each
 
@@ -45,8 +45,8 @@ def max_pool(
     kernel = each(kernel_size, dims)
     settings = [kernel, each(stride, dims) if stride else kernel, each(padding, dims), each(dilation, dims)]
     aside = settings == [kernel, kernel, [0] * dims, [1] * dims] and not ceil_mode
-    if aside and len(schema(op).returns) == 1 and tiles.serves(x.data, kernel, dims):
-        out: Any = tiles.max_pool(x.data, None if windows.constant(x.mask, dims) else x.mask, kernel)
+    if aside and len(schema(op).returns) == 1 and tiled_max_pool.serves(x.data, kernel, dims):
+        out: Any = tiled_max_pool.max_pool(x.data, None if windows.constant(x.mask, dims) else x.mask, kernel)
     else:
         out = op(contender(x, dims), *settings, ceil_mode)
     value = out[0] if isinstance(out, tuple) else out

@@ -9,8 +9,8 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
 from ..shared.interpolation import interpolated
-from ..sparse import forms
-from ..sparse.lifts import instead
+from ..sparse import operators
+from ..sparse.rules import instead
 from .order import chosen, order
 
 
@@ -92,7 +92,7 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
 
 
 ROWS = [
-    Op("quantile", quantile, sparse=instead(forms.quantile)),
-    Op("nanquantile", nanquantile, sparse=instead(forms.nanquantile)),
-    Op("mode", mode, sparse=instead(forms.mode)),
+    Op("quantile", quantile, sparse=instead(operators.quantile)),
+    Op("nanquantile", nanquantile, sparse=instead(operators.nanquantile)),
+    Op("mode", mode, sparse=instead(operators.mode)),
 ]

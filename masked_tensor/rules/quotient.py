@@ -16,11 +16,11 @@ from .. import masks, pair
 from ..compat import code_of
 from ..errors import UnsupportedOpError
 from ..op import Op, rows
+from ..packing.rules import elementwise as as_values
 from ..pair import Pair
-from ..rows.lifts import elementwise as as_values
 from ..select import select
-from ..shared import made
-from ..sparse.lifts import on_values
+from ..shared import strict_counts
+from ..sparse.rules import on_values
 from .pointwise import NUMBERS, elementwise, fractional, joined, plainly
 
 
@@ -35,8 +35,8 @@ by_any = elementwise(scales=True, keeps_zero=finite_divisor)
 
 def quotient(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
     """True division."""
-    if made.KNOWN:
-        made.refuse("div", other)
+    if strict_counts.KNOWN:
+        strict_counts.refuse("div", other)
     if isinstance(other, Tensor) and other.dim() <= 1:  # of one dimension a number of each entry of a vmap
         refuse_mean_of_all_weights()
     return by_any(op, x, other, **keywords)

@@ -12,10 +12,10 @@ from torch import Generator, Tensor
 from .. import masks, pair
 from ..compat import OpOverload, tracked
 from ..op import Op, rows
+from ..packing.rules import elementwise, kept, ruled, some
 from ..pair import Pair, Payload
-from ..rows.lifts import elementwise, kept, ruled, some
 from ..select import select, zeroed
-from ..sparse.lifts import on_values
+from ..sparse.rules import on_values
 
 
 def dropout(x: Pair, p: float, train: bool, *, op: Any, keeps_zero: bool = True) -> Pair:

@@ -18,11 +18,11 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..errors import hole, hole_in_state
 from ..op import Op
+from ..packing import recurrent as packed
 from ..pair import Pair, Payload
-from ..rows import recurrent as packed
 from ..select import zeroed
 from ..settings import current
-from ..shared import sequences, terms
+from ..shared import product_validity, sequences
 from ..shared.recurrence import states_of
 from ..shared.sequences import Net, Packing
 
@@ -39,7 +39,7 @@ def recurrent(
         raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
     net = Net(has_biases, num_layers, dropout, train, bidirectional)
     weights: list[Any] = [zeroed(p) if type(p) is Pair else p for p in params]
-    valid = terms.present(x.mask, 2)
+    valid = product_validity.present(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
     way = None if masks.constant(valid, 0) else sequences.packing(valid)
@@ -137,7 +137,7 @@ def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
     x, states = pair.of(x), states_of(hx)
     initial = [zeroed(h) for h in states]
     new = op(zeroed(x), _given(hx, initial), *weights)
-    present = terms.present(x.mask, -1, True)
+    present = product_validity.present(x.mask, -1, True)
     if current().strict and any((s.mask & ~present).any() for s in states):
         raise hole_in_state(op.name())
     after = [

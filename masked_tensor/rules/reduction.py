@@ -16,12 +16,12 @@ from torch import Tensor
 from .. import masks, settings, shapes
 from ..compat import tracked, transforming
 from ..op import Op
+from ..packing import reduction as packed
 from ..pair import Pair, Payload
-from ..rows import reduction as packed
 from ..select import cleared, guard, select, zeroed
-from ..shared import built, chunks, made
-from ..sparse import forms
-from ..sparse.lifts import instead
+from ..shared import chunks, kernels, strict_counts
+from ..sparse import operators
+from ..sparse.rules import instead
 
 Dim = int | Sequence[int] | None
 Kernel = chunks.Kernel
@@ -52,12 +52,12 @@ def reduce(
 
 def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Sum of the valid entries; 0 where nothing is valid."""
-    if made.KNOWN:
-        made.refuse("sum", x)
+    if strict_counts.KNOWN:
+        strict_counts.refuse("sum", x)
     if dim is None and not keepdim and masks.few(x.mask):
         return Pair(torch.sum(zeroed(x, inside=True), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
-    found = built.reduce("sum", x, dims, keepdim, dtype)
+    found = kernels.reduce("sum", x, dims, keepdim, dtype)
     if found is not None:
         return Pair(found[0], found[1] > 0, Payload.ZERO)
     data = _added(x, dims, keepdim, dtype)
@@ -66,7 +66,7 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
-    found = built.reduce("sum", x, dims, keepdim, dtype)
+    found = kernels.reduce("sum", x, dims, keepdim, dtype)
     return found[0] if found is not None else _added(x, dims, keepdim, dtype)
 
 
@@ -124,7 +124,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
     if data.numel() == 0 or masks.constant(x.mask, dims):  # what lies under the mask is averaged, too, and stays there
         return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.reduced(x.mask, dims, keepdim), x.payload)
     wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
-    found = built.reduce("sum", x, dims, keepdim, wide)
+    found = kernels.reduce("sum", x, dims, keepdim, wide)
     result, count = found or (_added(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim))
     return Pair((result / count.clamp(min=1)).to(kind), count > 0, Payload.ZERO)
 
@@ -140,7 +140,7 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         return data
 
     dims = shapes.canonical_dims(dim, x.data.dim())
-    found = built.reduce("prod", x, dims, keepdim, dtype)
+    found = kernels.reduce("prod", x, dims, keepdim, dtype)
     if found is not None:
         return Pair(found[0], found[1] > 0)
     return Pair(reduce(x, dims, keepdim, kernel, 1), masks.reduced(x.mask, dims, keepdim))
@@ -202,8 +202,8 @@ def _nothing(dim: Dim, data: Tensor) -> bool:
 
 def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
     """The number of valid entries that are not 0."""
-    if made.KNOWN:
-        made.refuse("count_nonzero", x)
+    if strict_counts.KNOWN:
+        strict_counts.refuse("count_nonzero", x)
     return Pair(masks.count(masks.both(nonzero(x.data), x.mask), dim), masks.reduced(x.mask, dim))
 
 
@@ -223,14 +223,14 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
 
 
 ROWS = [
-    Op("sum", sum, sparse=instead(forms.sum), rows=packed.reduced(1, packed.sums)),
-    Op("mean", mean, sparse=instead(forms.mean), rows=packed.reduced(1, packed.means)),
-    Op("prod", prod, sparse=instead(forms.prod), rows=packed.reduced()),
-    Op("nansum", nansum, sparse=instead(forms.nansum), rows=packed.reduced()),
-    Op("logsumexp", logsumexp, sparse=instead(forms.logsumexp), rows=packed.reduced()),
-    Op("any", any, sparse=instead(forms.any), rows=packed.reduced()),
-    Op("all", all, sparse=instead(forms.all), rows=packed.reduced()),
-    Op("count_nonzero", count_nonzero, sparse=instead(forms.count_nonzero), rows=packed.reduced(keeps=False)),
+    Op("sum", sum, sparse=instead(operators.sum), rows=packed.reduced(1, packed.sums)),
+    Op("mean", mean, sparse=instead(operators.mean), rows=packed.reduced(1, packed.means)),
+    Op("prod", prod, sparse=instead(operators.prod), rows=packed.reduced()),
+    Op("nansum", nansum, sparse=instead(operators.nansum), rows=packed.reduced()),
+    Op("logsumexp", logsumexp, sparse=instead(operators.logsumexp), rows=packed.reduced()),
+    Op("any", any, sparse=instead(operators.any), rows=packed.reduced()),
+    Op("all", all, sparse=instead(operators.all), rows=packed.reduced()),
+    Op("count_nonzero", count_nonzero, sparse=instead(operators.count_nonzero), rows=packed.reduced(keeps=False)),
     Op("trace", trace),
     Op("trapezoid.dx", trapezoid, batched=True),
     Op("trapz.dx", trapezoid, batched=True),

@@ -6,20 +6,20 @@ import torch
 from torch import Tensor
 
 from ..op import Op
+from ..packing import per_sequence as packed
 from ..pair import Pair
-from ..rows import runs as packed
 from ..select import filled
-from ..shared import made
+from ..shared import strict_counts
 from ..shared.identity import identity
-from ..sparse.lifts import scan, scan_extreme
+from ..sparse.rules import scan, scan_extreme
 
 
 def accumulate(
     x: Pair, dim: int, *, scan: Callable[..., Tensor], identity: float, dtype: torch.dtype | None = None
 ) -> Pair:
     """cumsum, cumprod: integers promote as in the plain op."""
-    if made.KNOWN:
-        made.refuse(scan.__name__, x)
+    if strict_counts.KNOWN:
+        strict_counts.refuse(scan.__name__, x)
     return Pair(scan(filled(x, identity), dim, dtype=dtype), x.mask)
 
 

@@ -14,7 +14,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard, select, zeroed
-from ..shared import made
+from ..shared import strict_counts
 from ..shared.identity import identity
 from .index import aligned, safe
 
@@ -82,8 +82,8 @@ def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | T
     old, new = pair.of(x), pair.of(source)
     if old.data.dim() == 0:
         return _as_one(index_add, old, dim, index, source, alpha=alpha)
-    if made.KNOWN and type(index) is not Pair:
-        made.refuse("index_add", new)
+    if strict_counts.KNOWN and type(index) is not Pair:
+        strict_counts.refuse("index_add", new)
     valid = new.mask
     if type(index) is Pair:
         valid = masks.both(valid, _row(index.mask, new.data, dim))
@@ -112,8 +112,8 @@ def index_reduce(
 def accumulate_at(x: Pair, indices: Sequence[Tensor | None], valid: Tensor | None, values: Pair) -> Pair:
     """``index_put(..., accumulate=True)``; ``valid``: the validity of the indices' broadcast shape."""
     shape = torch.ops.aten.index(x.mask, indices).shape
-    if made.KNOWN and valid is None:
-        made.refuse("index_put", values)
+    if strict_counts.KNOWN and valid is None:
+        strict_counts.refuse("index_put", values)
     mask = masks.fit(values.mask, shape)
     if valid is not None:
         mask = masks.both(mask, masks.fit(aligned(valid, x.data, indices), shape))
@@ -126,8 +126,8 @@ def accumulate_at(x: Pair, indices: Sequence[Tensor | None], valid: Tensor | Non
 def _reduced(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str, include_self: bool) -> Pair:
     """Contributions that do not count go to the slot past the end."""
     at = safe(index)
-    if made.KNOWN and reduce == "sum" and type(index) is not Pair:
-        made.refuse("scatter_add", src)
+    if strict_counts.KNOWN and reduce == "sum" and type(index) is not Pair:
+        strict_counts.refuse("scatter_add", src)
     if not isinstance(src, Pair):
         src = pair.plain(torch.full_like(at, src, dtype=x.data.dtype))
     valid = masks.both(src.mask, index.mask) if type(index) is Pair else src.mask

@@ -13,7 +13,7 @@ from .. import errors, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import select
-from ..shared import made
+from ..shared import strict_counts
 from ..shared.identity import identity
 
 
@@ -30,8 +30,8 @@ def segment_reduce(
 ) -> Pair:
     """``torch.segment_reduce``: sum, mean, prod, max, min."""
     x = pair.of(x)
-    if made.KNOWN and reduce == "sum":
-        made.refuse("segment_reduce", x)
+    if strict_counts.KNOWN and reduce == "sum":
+        strict_counts.refuse("segment_reduce", x)
     where: dict[str, Any] = {"axis": axis, "unsafe": unsafe}
     for name, extent in (("lengths", lengths), ("indices", indices), ("offsets", offsets)):
         where[name] = _known(extent, name)

@@ -13,13 +13,13 @@ from torch import Tensor
 from .. import errors, masks
 from ..compat import OpOverload, transforming
 from ..op import Form, Op, rows
+from ..packing import time_index
+from ..packing import views as packed_views
+from ..packing.rules import instead as packed
 from ..pair import Pair
-from ..rows import places
-from ..rows import views as packed_views
-from ..rows.lifts import instead as packed
 from ..select import select
 from ..sparse import views
-from ..sparse.lifts import instead, moved, on_values
+from ..sparse.rules import instead, moved, on_values
 
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
@@ -153,8 +153,8 @@ ROWS = [
     *moving("permute", move, instead(views.permute), rows=packed(packed_views.permute), binding=True),
     *moving("unsqueeze", move, instead(views.unsqueeze), rows=packed(packed_views.unsqueeze), binding=True),
     *moving("squeeze", move, instead(views.squeeze), rows=packed(packed_views.squeeze), binding=True),
-    *moving("select", move, instead(views.select), rows=packed(places.select), binding=True),
-    *moving("slice", move, instead(views.slice_), rows=packed(places.slice_)),
+    *moving("select", move, instead(views.select), rows=packed(time_index.select), binding=True),
+    *moving("slice", move, instead(views.slice_), rows=packed(time_index.slice_)),
     *moving("unbind", move, instead(views.unbind), rows=packed(packed_views.unbind)),
     *moving("expand", move, instead(views.expand), rows=packed(packed_views.expand)),
     *moving("alias", move, rows=packed(packed_views.alias)),

@@ -14,11 +14,11 @@ from .. import masks, pair, settings
 from ..compat import tracked, transforming
 from ..fill import fill_bits
 from ..op import Op
+from ..packing import per_sequence as packed
 from ..pair import Pair, Payload
-from ..rows import runs as packed
 from ..select import cleared, guard, select
-from ..sparse import forms
-from ..sparse.lifts import instead
+from ..sparse import operators
+from ..sparse.rules import instead
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 INFINITY = float("inf")
@@ -131,15 +131,15 @@ class _Softmax(torch.autograd.Function):
 
 
 ROWS = [
-    Op("softmax", softmax, sparse=instead(forms.softmax), rows=packed.along()),
-    Op("log_softmax", softmax, {"log": True}, sparse=instead(forms.log_softmax), rows=packed.along()),
-    Op("_softmax", native, sparse=instead(forms.softmax), rows=packed.along()),
-    Op("_log_softmax", native, {"log": True}, sparse=instead(forms.log_softmax), rows=packed.along()),
+    Op("softmax", softmax, sparse=instead(operators.softmax), rows=packed.along()),
+    Op("log_softmax", softmax, {"log": True}, sparse=instead(operators.log_softmax), rows=packed.along()),
+    Op("_softmax", native, sparse=instead(operators.softmax), rows=packed.along()),
+    Op("_log_softmax", native, {"log": True}, sparse=instead(operators.log_softmax), rows=packed.along()),
     Op(
         "_safe_softmax",
         softmax,
         {"mode": "inf_as_zero"},
-        sparse=instead(forms.safe_softmax),
+        sparse=instead(operators.safe_softmax),
         rows=packed.along(),
     ),
     Op("_softmax_backward_data", backward_data),

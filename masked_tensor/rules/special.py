@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from ..op import Op
+from ..packing.rules import elementwise as as_values
 from ..pair import Pair
-from ..rows.lifts import elementwise as as_values
-from ..sparse.lifts import on_values
+from ..sparse.rules import on_values
 from .pointwise import always, elements, guarded, plainly
 
 

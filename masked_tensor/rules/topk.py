@@ -9,10 +9,10 @@ from torch import Tensor
 from .. import masks, settings
 from ..compat import real
 from ..op import Op
+from ..packing import per_token as packed
 from ..pair import Pair
-from ..rows import features as packed
 from ..sparse import sorting
-from ..sparse.lifts import instead
+from ..sparse.rules import instead
 from .extremes import greatest
 from .order import constant, has_integers, in_pieces, integers, order
 

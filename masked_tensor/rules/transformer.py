@@ -7,9 +7,9 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..op import Op
+from ..packing import transformer as packed
+from ..packing.rules import instead
 from ..pair import Pair
-from ..rows import transformer as packed
-from ..rows.lifts import instead
 from ..select import select
 from ..shared.heads import visible
 from .attention import attention_math, scaled_dot_product_attention

@@ -16,7 +16,7 @@ from ..errors import expect_shape
 from ..op import Op, rows
 from ..pair import Pair
 from ..select import zeroed
-from ..sparse.lifts import in_a_row, runs
+from ..sparse.rules import in_a_row, runs
 from .index import safe
 
 

@@ -46,11 +46,11 @@ var and std also store outputs of zeros alone where those do not give 0.  Everyw
 from .along import normalize, scan, scan_extreme, softmax
 from .classes import cross_entropy, plain_classes
 from .distinct import mode, unique, unique_consecutive
-from .joint import both, dist, loss, rows
 from .norms import local_response_norm, normalized_by, standardize
 from .order import extreme, position
 from .ranks import median, quantile
 from .reduction import check_nonempty, reduce
+from .two_operands import both, dist, loss, rows
 
 __all__ = [
     "both",

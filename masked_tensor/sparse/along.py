@@ -14,14 +14,14 @@ from ..layouts.elements import of, values, with_values
 from ..layouts.positions import tabled
 from ..pair import Pair
 from ..shared.chunks import rounds
-from . import laws, slices
+from . import slice_reductions, slices
 from .reduction import Outputs, Taken, numbered, taken
 from .slices import Slices, total
 
 
 def softmax(x: Tensor, mask: Tensor | None, dim: int, *, log: bool, mode: str) -> Tensor:
     """Softmax along ``dim``; the modes differ for slices of only -inf."""
-    laws.check_inexact("softmax", x)
+    slice_reductions.check_inexact("softmax", x)
     t = taken(x, mask)
     s = _slices(t, dim)
     v = t.values.float() if rounds(t.values.dtype) else t.values
@@ -45,7 +45,7 @@ def normalize(x: Tensor, mask: Tensor | None, dim: int, ord: float, eps: float) 
     """``x / max(norm, eps)`` along ``dim``; unspecified elements count in no norm but those of negative ``ord``."""
     t = taken(x, mask)
     s = _slices(t, dim)
-    size = laws.norm(t.values.float() if rounds(t.values.dtype) else t.values, s, ord).clamp_min(eps)
+    size = slice_reductions.norm(t.values.float() if rounds(t.values.dtype) else t.values, s, ord).clamp_min(eps)
     return returned(t, (t.values / s.to_values(size)).to(t.values.dtype), 0)
 
 

@@ -10,7 +10,7 @@ from ..layouts.positions import find, ravel, unravel
 from ..pair import Pair
 from ..shared.averaging import reduced
 from ..shared.chunks import rounds
-from . import laws
+from . import slice_reductions
 from .reduction import outputs, taken
 
 
@@ -61,7 +61,7 @@ def scores(x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, lo
     if logits:
         o = outputs(t, (dim,), True, False)
         wide = t.values.float() if rounds(t.values.dtype) else t.values
-        total = _read(laws.logsumexp(wide, o.slices), o.keys, number)
+        total = _read(slice_reductions.logsumexp(wide, o.slices), o.keys, number)
         score = (score - total).to(t.values.dtype)
     return torch.where(valid, score, 0).view(target.shape), valid.view(target.shape)
 

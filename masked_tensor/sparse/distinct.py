@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from ..layouts import validity
-from .places import Places, vacant
 from .reduction import assembled, outputs, taken
 from .slices import arranged
+from .valid_positions import Places, vacant
 
 
 def unique(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from . import slices
-from .places import vacant
 from .reduction import Outputs, Taken, assembled, check_nonempty, outputs, taken
 from .slices import mirrored
+from .valid_positions import vacant
 
 
 def position(

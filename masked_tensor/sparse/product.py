@@ -11,7 +11,7 @@ from ..layouts.positions import unravel
 from ..op import NoForm
 from ..pair import Pair
 from ..select import guard
-from ..shared import terms
+from ..shared import product_validity
 
 
 def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
@@ -44,7 +44,7 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     counts = torch.zeros(shape, dtype=torch.int64, device=data.device)
     hits = counts.index_add(0, rows, pairs.to(torch.int64))
     found = hits >= min(x.data.shape[1], 1)
-    if terms.every():  # neither factor has a valid entry of which the partner is a hole
+    if product_validity.every():  # neither factor has a valid entry of which the partner is a hole
         others = masks.full(dense.shape, data.device) if mask is None else mask
         found = found & (hits == counts.index_add(0, rows, torch.ones_like(pairs, dtype=torch.int64)))
         found = found & (hits == others.sum(0))

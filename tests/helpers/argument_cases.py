@@ -13,13 +13,13 @@ from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
 import masked_tensor as mt
-from masked_tensor import MaskedTensor, rows
+from masked_tensor import MaskedTensor, packing
 from masked_tensor.compat import schema
-from masked_tensor.engine import packing
+from masked_tensor.engine.boundary import packed as packed_boundary
 from masked_tensor.engine.table import ENTRIES, Entry
 from masked_tensor.errors import UnsupportedOpError
+from masked_tensor.packing.grid import of_mask
 from masked_tensor.pair import Pair
-from masked_tensor.rows.pattern import of_mask
 
 from . import harness, sparse_cases
 from .database import Sample, samples
@@ -58,11 +58,11 @@ class Call(NamedTuple):
 def calls(names: list[str]) -> list[Call]:
     """One call of each shape of arguments of each overload: ours, and those of these entries of the database."""
     found: dict[Any, Call] = {}
-    ask = packing.on_rows
+    ask = packed_boundary.on_rows
 
     def keep(entry: Entry, args: Any, kwargs: Any, *rest: Any) -> Any:
         leaves, spec = tree_flatten((args, kwargs))
-        frames = [x._packed.frame if packing.is_packed(x) else None for x in leaves]
+        frames = [x._packed.frame if packed_boundary.is_packed(x) else None for x in leaves]
         plain = [_filled(x) if type(x) is MaskedTensor else x for x in leaves]
         shapes = tuple(
             (x.dim(), f is None) if isinstance(x, Tensor) else None for x, f in zip(plain, frames, strict=True)
@@ -70,7 +70,7 @@ def calls(names: list[str]) -> list[Call]:
         found.setdefault((entry.overload, shapes), Call(entry, plain, frames, spec))
         return ask(entry, args, kwargs, *rest)
 
-    packing.on_rows = keep
+    packed_boundary.on_rows = keep
     try:
         for sample in (*[s for several in CALLS.values() for s in several], *_of_database(names)):
             case = packed_case(sample, "prefix", "all", (0, 1))
@@ -82,7 +82,7 @@ def calls(names: list[str]) -> list[Call]:
                 except (RuntimeError, ValueError, IndexError, TypeError):  # of which the laws of packed tensors speak
                     continue
     finally:
-        packing.on_rows = ask
+        packed_boundary.on_rows = ask
     twins = {(e.op, _signature(e)): e for e in ENTRIES.values() if e.kind == "inplace"}
     again = [(call, twins.get((call.entry.op, _signature(call.entry)))) for call in found.values()]
     return [*found.values(), *(call._replace(entry=e) for call, e in again if e not in (None, call.entry))]
@@ -121,10 +121,10 @@ def packed(x: Tensor, frame: Any, whole: bool) -> MaskedTensor | None:
     holes = torch.ones(x.shape, dtype=torch.bool) if whole else _holes(x)
     data = poisoned(x.clone(), holes, NAN)
     if frame is not None:
-        return packing.wrap_packed(rows.gathered(Pair(data, holes), frame))
+        return packed_boundary.wrap_packed(packing.gathered(Pair(data, holes), frame))
     grid = _holes(x[(..., *(0,) * (x.dim() - 2))])
     mask = holes & grid.reshape(*grid.shape, *(1,) * (x.dim() - 2))
-    return packing.wrap_packed(rows.packed(Pair(poisoned(data, mask, NAN), mask), rows=of_mask(grid)))
+    return packed_boundary.wrap_packed(packing.packed(Pair(poisoned(data, mask, NAN), mask), rows=of_mask(grid)))
 
 
 STATES = ("plain", "masked", "packed", "packed with holes")
@@ -144,13 +144,13 @@ def packed_arguments(call: Call) -> Iterator[tuple[str, list[Any]]]:
                 leaves[i] = masked(leaves[i])
             elif state != "plain":
                 leaves[i] = packed(leaves[i], call.frames[i], state == "packed")
-        if any(packing.is_packed(x) for x in leaves) and not any(leaves[i] is None for i in call.tensors):
+        if any(packed_boundary.is_packed(x) for x in leaves) and not any(leaves[i] is None for i in call.tensors):
             yield ", ".join(f"argument {i} {state}" for i, state in plan.items()), leaves
 
 
 def strided(leaves: list[Any]) -> list[Any]:
     """The packed ones as the padded ones that they stand for."""
-    return [x.unpacked().contiguous() if packing.is_packed(x) else x for x in leaves]
+    return [x.unpacked().contiguous() if packed_boundary.is_packed(x) else x for x in leaves]
 
 
 def sparse_arguments(call: Call) -> Iterator[tuple[str, list[Any], list[Any]]]:

@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
-from masked_tensor.engine import packing
+from masked_tensor.engine.boundary import packed as packed_boundary
 from masked_tensor.op import Op
 
 from ..laws import plain_runs
@@ -261,15 +261,15 @@ def _same(actual: Any, expected: Any, what: str, values: bool) -> None:
 def forms_taken() -> Iterator[Counter[Op]]:
     """Counts, while it lasts, the rows of the table whose form for packed tensors served a call."""
     taken: Counter[Op] = Counter()
-    ask = packing.on_rows
+    ask = packed_boundary.on_rows
 
     def counted(entry: Any, *args: Any) -> Any:
         result = ask(entry, *args)  # raises NoForm where there is none
         taken[entry.op] += 1
         return result
 
-    packing.on_rows = counted
+    packed_boundary.on_rows = counted
     try:
         yield taken
     finally:
-        packing.on_rows = ask
+        packed_boundary.on_rows = ask

@@ -1,0 +1,98 @@
+"""What may be given as data and as a mask, and the errors for what may not."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.masked import MaskedTensor as TorchMasked
+
+from .. import errors, layouts, masks, shapes
+from ..engine.boundary.enter_leave import enter
+from ..engine.tensor import MaskedTensor
+from ..layouts import meshes
+from ..pair import Pair, plain
+from ..select import zeroed
+from . import containers, lists
+
+
+def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
+    """What ``data`` says of its own values and holes."""
+    tensor, take = partial(_tensor, dtype=dtype, device=device), partial(pair, dtype=dtype, device=device)
+    if isinstance(data, Tensor):
+        found: Pair | None = _of_tensor(data)
+    else:
+        found = containers.pair(data, take, dtype)
+    if found is not None:
+        moved = found.data.to(device=device, dtype=dtype)
+        return Pair(moved, found.mask.to(moved.device), found.payload)
+    if type(data).__module__ == "numpy" and str(getattr(data, "dtype", "")) == "object":
+        data = data.tolist()  # None and pandas' NA are holes
+    if isinstance(data, list | tuple):
+        return lists.pair(data, take, tensor)
+    return plain(tensor(data))
+
+
+def knows(data: Tensor) -> bool:
+    """Whether a tensor says itself what is valid."""
+    return type(data) is MaskedTensor or isinstance(data, TorchMasked) or data.is_nested or layouts.is_sparse(data)
+
+
+def _of_tensor(data: Tensor) -> Pair:
+    if isinstance(data, TorchMasked):
+        return containers.torch_masked(data)
+    if data.is_nested:
+        return containers.nested(data)
+    if data.is_quantized:
+        raise TypeError(f"masked tensors of quantized data ({data.dtype}) have no ops; give data.dequantize()")
+    entered = enter(data, torch.is_grad_enabled())
+    if type(entered) is Pair:
+        return entered
+    if layouts.is_sparse(data):
+        layouts.of(data).validate(data.detach())
+        return layouts.paired(data, None)  # what is specified is valid
+    return plain(data)
+
+
+def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Tensor:
+    if not isinstance(data, list | tuple | int | float | complex | bool) and hasattr(data, "__array__"):
+        data = data.__array__()
+        if not data.dtype.isnative or min(data.strides, default=0) < 0:  # the byte order of files; reversed
+            data = data.astype(data.dtype.newbyteorder("="), copy=True)
+    try:
+        return torch.tensor(data, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as reason:
+        raise TypeError(
+            f"data must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {reason}"
+        ) from reason
+
+
+def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
+    """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
+    if mask is None:
+        raise TypeError("a strided tensor does not say what is valid; give it a mask")
+    if not isinstance(mask, Tensor) or (knows(mask) and not layouts.is_sparse(mask)):
+        own = pair(mask, device=None if isinstance(mask, Tensor) else data.device)
+        mask = masks.both(own.data, own.mask) if own.data.dtype is torch.bool else zeroed(own)
+    mask = mask.detach()
+    layouts.of(mask).validate(mask)
+    if mask.layout != data.layout:
+        raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
+    mask = _of_numbers(mask, name)
+    if mask.dtype is not torch.bool or not shapes.broadcasts(mask.shape, data.shape):
+        raise errors.bad_mask(name, mask, data)
+    if mask.device != data.device:
+        raise ValueError(
+            f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
+        )
+    return meshes.beside(masks.fit(mask, data.shape), data)
+
+
+def _of_numbers(mask: Tensor, name: str) -> Tensor:
+    """A mask of the integers 0 and 1, as tokenizers and files have it; others are left as they are."""
+    if mask.dtype is torch.bool or mask.is_floating_point() or mask.is_complex():
+        return mask
+    numbers = layouts.values(mask)
+    if type(mask) is Tensor and not mask.is_meta and not ((numbers == 0) | (numbers == 1)).all():
+        raise ValueError(f"{name} holds other integers than 0 and 1; say which are valid, such as {name} > 0")
+    return layouts.nonzero(mask)

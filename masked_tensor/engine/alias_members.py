@@ -1,0 +1,162 @@
+"""Members of an alias family: how a masked tensor joins one, and how a write through any member reaches all.
+
+aliasing.py knows what a family shares; here are the tensors that share it.
+"""
+
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import layouts
+from ..compat import shares_memory, transforming
+from ..layouts import meshes
+from ..pair import Pair, Payload
+from . import alias_family, graph_inputs
+from .tensor import MaskedTensor, hold, pair_of
+from .torch_keys import AUTOGRAD, BACKEND
+
+
+def family_of(x: MaskedTensor) -> alias_family.Family:
+    """The alias family of ``x``, which it founds if it has none."""
+    if x._family is None:
+        with alias_family.LOCK:
+            if x._family is None:
+                family = alias_family.Family(x._pair)
+                family.graph_input = x._graph_input
+                x._family = family
+        _attend(x)
+    founded: alias_family.Family = x._family
+    return founded
+
+
+def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
+    """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
+    family = view._family = family_of(base)
+    if base._lent:
+        view._lent = True
+    _attend(view)
+    # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
+    view._seen = family.version if view.dtype == base.dtype else -1
+    if type(view._pair.data) is not Tensor:
+        pair_of(view)  # read now: a tracer may ask for it outside its modes
+    if not detached:
+        history = alias_family.history_of(base)
+        if history is None:
+            history = alias_family.History(base)
+            base._views, base._born = weakref.ref(history), 0
+        view._history = history
+        view._born = base._born
+
+
+def share(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
+    """``made`` of ``base``, in one family with it if they share memory, as a detached alias does; else as hard."""
+    if base._packed is None and meshes.one_memory(made._pair.data, base._pair.data):
+        join(made, base, detached=True)
+    else:
+        stay_hard(base, made)
+    return made
+
+
+def _attend(x: MaskedTensor) -> None:
+    if type(x._pair.data) is not Tensor and x._family is not None:
+        x._family.members.append(weakref.ref(x))  # a tracer reads them outside its modes: a write refreshes them all
+
+
+def write(x: MaskedTensor, new: Pair) -> None:
+    """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
+    if not torch.is_inference_mode_enabled():
+        _write(x, new)
+        return
+    with alias_family.normal(x._pair.data):
+        _write(x, new)
+    if not x._pair.data.is_inference():
+        for data in (x._pair.data, *(() if x._family is None else (x._family.root.data,))):
+            torch.autograd.graph.increment_version(data)  # which inference mode does not do, nor share with views
+
+
+def _write(x: MaskedTensor, new: Pair) -> None:
+    pair = pair_of(x)
+    if new.mask.is_inference() and not pair.data.is_inference():
+        new = Pair(new.data, new.mask.clone(), new.payload)
+    if x._lent and new.payload is Payload.ZERO:
+        new = Pair(new.data, new.mask)
+    into = graph_inputs.kind_of(x)
+    if into:
+        new = graph_inputs.write(pair, new, into)
+    if new.data is not pair.data:
+        if type(x._history) is alias_family.Wrapping:  # its holder reads what lies under holes: it stays
+            _write_valid(pair.data, new)
+        else:
+            pair.data.copy_(new.data)
+    hold(x, alias_family.write_validity(pair, x._family, new.mask, new.payload))
+    if x._family is not None:
+        x._seen = x._family.version
+        for member in x._family.members:
+            seen = member()
+            if seen is not None:
+                pair_of(seen)
+
+
+def _write_valid(data: Tensor, new: Pair) -> None:
+    """Writes the valid entries of ``new`` into ``data``."""
+    if data.dtype is new.data.dtype and type(data) is Tensor and not (transforming() or shares_memory(data, new.data)):
+        torch.where(new.mask, new.data, data, out=data)
+    else:
+        data.copy_(torch.where(new.mask, new.data, data))
+
+
+def stay_hard(x: MaskedTensor, copy: MaskedTensor) -> None:
+    """Makes the mask of ``copy`` as hard as that of ``x``."""
+    if x._family is not None and x._family.hard:
+        copy._family = alias_family.Family(pair_of(copy))
+        copy._family.hard = True
+
+
+def detach(x: MaskedTensor) -> MaskedTensor:
+    """``x.detach_()``: ``x`` leaves the graph; a view cannot, as in torch."""
+    base = x if x._history is None else x._history.base()
+    if base is not x and (type(base) is MaskedTensor or base is None or base.requires_grad):
+        raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
+    if x.requires_grad:
+        torch.ops.aten.detach_.default.redispatch(AUTOGRAD, x)
+        x._entered = None  # it would keep the graph alive
+    return x
+
+
+def restride(x: MaskedTensor, new: Pair) -> None:
+    """``x`` becomes another view of its own memory (``x.t_()``, ``x.unsqueeze_(0)``)."""
+    if x._family is None:
+        x._family = alias_family.Family(x._pair)  # its memory keeps the geometry it was made with
+    x._pair = new
+    x._seen = x._family.version
+    geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
+    torch.ops.aten.as_strided_.default.redispatch(BACKEND, x, *geometry)
+
+
+def seen(data: Tensor, place: tuple[Any, ...]) -> Tensor:
+    """``data`` at a place of its memory: itself, where that is all of it."""
+    if place == (data.shape, data.stride(), data.storage_offset()):
+        return data
+    if meshes.distributed(data):
+        raise unconnected("it lies in parts on a device mesh")
+    return data.as_strided(*place)
+
+
+def seen_through(view: MaskedTensor, base: Tensor, start: Any) -> tuple[Any, ...]:
+    """Size, strides and offset by which data with the geometry of ``base`` is seen as ``view`` sees it."""
+    inner, outer = view._pair.data, base._pair.data if type(base) is MaskedTensor else base
+    if layouts.is_sparse(outer):
+        raise unconnected("it was put around sparse data, which was written since")
+    if inner.dtype is not outer.dtype or inner.is_conj() != outer.is_conj() or inner.is_neg() != outer.is_neg():
+        raise unconnected("it reads its base as another dtype")
+    return inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start
+
+
+def unconnected(reason: str) -> RuntimeError:
+    """A view and its base could not be kept in one history."""
+    return RuntimeError(
+        f"a gradient through this view of a masked tensor would be lost: {reason}; assign through the base "
+        "(base[index] = value), take the view again, work on a clone, or write under torch.no_grad()"
+    )

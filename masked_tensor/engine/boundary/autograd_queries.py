@@ -1,0 +1,79 @@
+"""What autograd itself asks of a tensor: a view whose base was written since takes its history from there first.
+
+An op sees to that when it enters.  ``torch.autograd.grad``, ``backward``, hooks, attributes such as ``grad_fn`` and a
+user's ``autograd.Function`` call no op.  They are met here, in Python, before torch takes the histories.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...compat import transforming
+from ...patches import before_autograd
+from .. import alias_family
+from ..tensor import MaskedTensor, equip
+from .enter_leave import renew
+from .user_functions import inside_function
+
+
+def connect(x: MaskedTensor) -> None:
+    """Gives ``x`` the history of its base, if the base was written since.  Raises RuntimeError where it cannot."""
+    history = x._history
+    if history is None or x._born == history.writes or torch.is_inference_mode_enabled() or transforming():
+        return
+    if torch.is_grad_enabled():
+        renew(x)
+    elif inside_function(history) is None:  # torch has taken the histories of a Function's arguments
+        with torch.enable_grad():
+            renew(x)
+
+
+def connect_all(values: Iterable[Any]) -> None:
+    """The same for the masked tensors among ``values``."""
+    for value in values:
+        if type(value) is MaskedTensor and value._history is not None:
+            connect(value)
+
+
+def _connected(x: MaskedTensor) -> bool:
+    try:
+        connect(x)
+    except RuntimeError:  # who goes on with it is told
+        return False
+    return True
+
+
+def requires_grad(x: MaskedTensor) -> bool:
+    """As for any tensor."""
+    return x._tracks if x._history is None or _connected(x) else True
+
+
+def _require(x: MaskedTensor, required: bool) -> None:
+    connect(x)
+    x._tracks = required
+
+
+def is_leaf(x: MaskedTensor) -> bool:
+    """As for any tensor."""
+    return x._node is None and (x._history is None or (_connected(x) and x._node is None))
+
+
+def _after_connecting(name: str) -> Any:
+    found = getattr(Tensor, name)
+
+    def asked(x: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
+        connect(x)
+        return found(x, *args, **kwargs) if callable(found) else found.__get__(x)
+
+    asked.__doc__ = found.__doc__
+    return asked if callable(found) else property(asked, doc=found.__doc__)
+
+
+alias_family.WHEN_SHARED.append(lambda: before_autograd(connect_all))
+equip(
+    requires_grad=property(requires_grad, _require, doc=Tensor.requires_grad.__doc__),
+    is_leaf=property(is_leaf, doc=Tensor.is_leaf.__doc__),
+    **{name: _after_connecting(name) for name in ("grad_fn", "output_nr", "requires_grad_", "retain_grad")},
+)

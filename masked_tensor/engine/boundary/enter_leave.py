@@ -1,0 +1,222 @@
+"""Enter and leave: the two ports between masked tensors and the plain tensors rules work on.
+
+Autograd records the rule's plain ops; the ports connect that record with the masked tensors outside.  The gradient of a
+MaskedTensor is a MaskedTensor with the tensor's own mask and a ZERO payload; the gradient of a plain tensor is plain.
+They are used only where a gradient is tracked.
+"""
+
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+
+from ... import errors, layouts, masks, settings
+from ...compat import batched_gradient, transforming
+from ...packing import Packed
+from ...pair import Pair, Payload
+from ...select import PORTS, cleared, select
+from ..alias_members import seen, seen_through, unconnected
+from ..tensor import MaskedTensor, equip, pair_of, wrap
+from ..torch_keys import held_elsewhere, left_to_us, nodes_of, recorder
+from . import packed as packed_boundary
+from .user_functions import Gates, disconnected, inside_function
+
+
+@overload
+def enter(value: MaskedTensor, recording: bool) -> Pair: ...
+@overload
+def enter(value: Any, recording: bool) -> Any: ...
+def enter(value: Any, recording: bool) -> Any:
+    """A masked tensor as a Pair of plain tensors (also inside lists); anything else unchanged."""
+    kind = type(value)
+    if kind is MaskedTensor:
+        if value._packed is not None:
+            return packed_boundary.spread(value, recording, enter)
+        return opened(value, recording)
+    if kind is list or kind is tuple:
+        return kind([enter(v, recording) for v in value])
+    return value
+
+
+def opened(value: MaskedTensor, recording: bool) -> Pair:
+    """As ``enter``, for a masked tensor that is not packed: this is on every op's way."""
+    pair = value._pair if value._family is None else pair_of(value)
+    if value._history is not None and value._born != value._history.writes:
+        renew(value, recording)
+    if recording and value._tracks:
+        return Pair(entered(value, pair), pair.mask, pair.payload)
+    return pair
+
+
+def entered(value: MaskedTensor, pair: Pair) -> Tensor:
+    """The plain data of a tracked tensor.
+
+    Where it is used several times, all uses share it: their gradients are then added as plain tensors, in place.  A
+    leaf would be kept alive by its own record.
+    """
+    shared = value._entered
+    if transforming():
+        shared = pair, 0, _Enter.apply(value, True)
+    elif shared is None or shared[0] is not pair or shared[1] != value._version:
+        node = known(value)
+        again = shared is not None and shared[1] == value._version  # validity was written past autograd
+        shared = pair, value._version, record_enter(value, not again)
+        if node is not None and type(pair.data) is Tensor:
+            value._entered = shared
+    data: Tensor = shared[2]
+    return data
+
+
+def known(value: MaskedTensor) -> Any:
+    """The node of a tracked tensor; where some other code computed it, sees to the gradient that it will be handed."""
+    node = value._node
+    if type(node) not in MASKED and node is not None and not value.is_meta:
+        GATES.meet(node)
+    return node
+
+
+def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
+    """As ``enter``, for a view of ``x`` to be taken; and whether its mask is *live*, not to be kept.
+
+    A mask that was written since it was last read is not copied as a whole to see a part of it.
+    """
+    family = x._family
+    if family is None or family.buffer is None or x._seen == family.version or type(x._pair.data) is not Tensor:
+        return enter(x, recording), False
+    if family.joins(x._pair.data) or (recording and x._tracks and x._node is None) or transforming():
+        return enter(x, recording), False
+    data = x._pair.data
+    if x._history is not None and x._born != x._history.writes:
+        renew(x, recording)
+    if recording and x._tracks:
+        shared = x._entered
+        if shared is None or shared[0] is not None or shared[1] != x._version:
+            known(x)
+            shared = x._entered = (None, x._version, record_enter(x, False))
+        data = shared[2]
+    return Pair(data, family.live(x._pair.data), family.payload), True
+
+
+@overload
+def leave(value: Pair | Packed, live: bool = False) -> MaskedTensor: ...
+@overload
+def leave(value: Any, live: bool = False) -> Any: ...
+def leave(value: Any, live: bool = False) -> Any:
+    """A Pair (also inside tuples and lists) as a masked tensor, tracked if its data is; anything else unchanged."""
+    kind = type(value)
+    if kind is Pair:
+        if value.data.requires_grad and torch.is_grad_enabled():
+            return (_Leave.apply if transforming() else record_leave)(value.data, value.mask, value.payload, live)
+        return wrap(value)
+    if kind is tuple or kind is list:
+        return kind([leave(v, live) for v in value])
+    if kind is Packed:
+        return packed_boundary.leave(value, enter)
+    return value
+
+
+def renew(view: MaskedTensor, recording: bool = True) -> None:
+    """Gives a view the history of its base, which was written since."""
+    assert view._history is not None
+    base = view._history.base()
+    if not recording:  # nobody asks for its history, unless torch took the old one into a user's Function
+        found = inside_function(view._history) if base is None or base.requires_grad else None
+        if found is not None and found[1] is view:
+            raise disconnected(found[0], "reads a view whose base was written since it was taken")
+        return
+    if base is None:
+        raise unconnected("memory that it shares was written by another, and its base is not known")
+    if base.requires_grad:
+        data = enter_to_view(base, True)[0].data if type(base) is MaskedTensor else base
+        (_Renew.apply if transforming() else record_renew)(
+            view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask
+        )
+    view._born = view._history.writes
+
+
+def connect(view: MaskedTensor) -> None:
+    """Before a compiled function is given ``view``: nobody looks at its history after."""
+    writes = getattr(view._history, "writes", None)
+    if view._born != writes and torch.is_grad_enabled() and type(view._pair.data) is Tensor:
+        renew(view)
+
+
+def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
+    """A gradient arriving from outside as plain data that is 0 outside ``mask``; without one, outside its own."""
+    if mask is None:
+        if type(grad) is not MaskedTensor:
+            return grad
+        mask = pair_of(grad).mask
+    if mask.layout is not torch.strided:
+        return layouts.zeroed(grad._pair.data if type(grad) is MaskedTensor else grad, mask)
+    if type(grad) is not MaskedTensor:
+        return select(grad, mask, 0)
+    pair: Pair = enter(grad, torch.is_grad_enabled())
+    if masks.same(pair.mask, mask):
+        return pair.data if pair.payload is Payload.ZERO else select(pair.data, mask, 0)
+    return select(pair.data, masks.both(pair.mask, mask), 0)
+
+
+# Entering and leaving save no tensors, as views do not: two losses may go back through one wrapped input, and a
+# checkpoint's second run may share the first run's entry.  The masks belong to the tensors on both sides anyway.
+
+
+class _Enter(torch.autograd.Function):
+    """With ``settled`` the mask is known, and is the gradient's; else the gradient is valid everywhere, 0 at holes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: MaskedTensor, settled: bool) -> Tensor:
+        pair = pair_of(x) if settled else x._pair
+        ctx.mask = pair.mask if settled else None
+        ctx.leaf = x._node is None
+        ctx.clears = None  # see ``guard``, by which a rule asks for it
+        return pair.data.detach()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        if ctx.mask is None:  # cleared where it arrives: somebody may have given it to a view as plain data
+            return leave(Pair(grad, masks.full(grad.shape, grad.device))), None
+        if ctx.leaf and batched_gradient(grad):
+            raise RuntimeError(
+                "is_grads_batched (and vectorize=True) cannot batch the gradient of a masked tensor; ask for one row "
+                f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
+            )
+        if ctx.clears is not None:
+            own = grad.numel() >= settings.RECORDED and left_to_us(grad)
+            grad = cleared(grad, ctx.clears) if own else select(grad, ctx.clears, 0)
+        elif ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
+            grad = masks.compact(grad).clone().expand(grad.shape)
+        return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
+
+
+class _Leave(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload, live: bool) -> MaskedTensor:
+        ctx.mask = None if live else mask
+        return wrap(Pair(data.detach(), mask, payload))
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        return plain_gradient(grad, ctx.mask), None, None, None
+
+
+class _Renew(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor) -> MaskedTensor:
+        ctx.save_for_backward(mask)
+        ctx.mark_dirty(target)  # its memory was written by another member of its family
+        return target
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None]:
+        (mask,) = ctx.saved_tensors
+        return None, plain_gradient(grad, mask), None
+
+
+record_enter, record_leave, record_renew = recorder(_Enter), recorder(_Leave), recorder(_Renew)
+PORTS.update(nodes_of(_Enter))
+MASKED = set(
+    nodes_of(_Leave, _Renew, *packed_boundary.MASKED)
+)  #: nodes whose tensors are masked; assigning.py has more
+equip(_connect=connect)
+GATES = Gates(enter, leave, plain_gradient, MASKED)

@@ -1,0 +1,197 @@
+"""Packed tensors at the doors: the row's form, or the ordinary rule on the spread pair.
+
+The inside of a packed masked tensor is a ``Packed`` record.  Whatever asks for its pair gets the spread one, so that
+what knows nothing of packing is right by default.  Here is what does know: calls whose row has a form, the two ports
+that carry stored values through autograd (the gradient of a packed tensor is packed, on its own rows), and writes that
+take a new record instead of touching the old one.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import packing
+from ...compat import transforming
+from ...op import NoForm
+from ...packing import Frame, Packed
+from ...packing.operands import matched
+from ...pair import Pair, Payload, plain
+from ...select import select
+from ...settings import DEFAULT, current
+from .. import tensor
+from ..dynamo import told_settings
+from ..table import Entry
+from ..tensor import MaskedTensor, hold, pair_of
+from ..torch_keys import KEYS
+
+Enter = Callable[[Any, bool], Any]  #: the port of strided tensors, handed down: the two know of each other
+
+
+def bare(p: Packed, dtype: torch.dtype) -> Packed:
+    """The record without its history, in a tensor's own dtype."""
+    return Packed(p.values.detach().to(dtype), p.rows, p.order, p.inner, p.payload)
+
+
+def wrap_packed(p: Packed) -> MaskedTensor:
+    """An untracked MaskedTensor around packed rows; its strides are always contiguous ones."""
+    p = p if not p.values.requires_grad else bare(p, p.values.dtype)
+    # fmt: off
+    result = tensor.make(
+        MaskedTensor, p.shape, dtype=p.values.dtype, layout=torch.strided, device=p.values.device,
+        _extra_dispatch_keys=KEYS,
+    )
+    # fmt: on
+    hold_rows(result, p)
+    return result
+
+
+def hold_rows(x: MaskedTensor, p: Packed) -> None:
+    """Makes ``p`` the inside of ``x``, which has no views."""
+    x._packed = p
+    x._kin, x._path, x._held = None, (), ()
+    if type(p.values) is not Tensor:
+        told_settings()
+        if p.plainly:
+            x.__dict__.pop("_pair", None)
+        else:  # a tracer may ask for the parts outside its modes
+            hold(x, packing.spread(p))
+
+
+def mask_of(x: MaskedTensor) -> Tensor:
+    """The validity of ``x``, without spreading its values."""
+    return pair_of(x).mask if x._packed is None else packing.mask(x._packed)
+
+
+def is_packed(value: Any) -> bool:
+    """Whether ``value`` is a packed masked tensor."""
+    return type(value) is MaskedTensor and value._packed is not None
+
+
+def involved(values: Sequence[Any]) -> bool:
+    """Whether a packed tensor is among the arguments, also inside lists."""
+    for v in values:
+        if type(v) is MaskedTensor:
+            if v._packed is not None:
+                return True
+        elif (type(v) is list or type(v) is tuple) and involved(v):
+            return True
+    return False
+
+
+def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
+    """What the first of the entry's forms makes of the call that serves it.  Raises NoForm where none does."""
+    if not entry.rows or transforming() or current() is not DEFAULT:  # forms know the default meanings only
+        raise NoForm
+    if any(0 in v.shape for v in args if is_packed(v)):
+        raise NoForm
+
+    def inside(value: Any) -> Any:
+        if type(value) is MaskedTensor:
+            return enter(value, recording) if value._packed is None else entered(value, recording, enter)
+        if type(value) is list or type(value) is tuple:
+            return type(value)([inside(v) for v in value])
+        return value
+
+    given, named = [inside(a) for a in args], {k: inside(v) for k, v in kwargs.items()}
+    for form in entry.rows:
+        try:
+            return form(*given, **named)
+        except NoForm:
+            continue
+    raise NoForm
+
+
+def entered(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
+    """The record inside ``x``, its values connected with ``x`` where autograd records."""
+    p = x._packed
+    assert p is not None
+    if not (recording and x.requires_grad):
+        return p
+    if x.is_leaf or transforming():
+        return Packed(_EnterRows.apply(x, enter, p.inner), p.rows, p.order, p.inner, p.payload)
+    known = x._entered  # as for a pair: all uses share one, so that their gradients are added as plain tensors
+    if known is None or known[0] is not p or known[1] != x._version:
+        inner = p.inner if known is None or known[1] != x._version else None  # else it was written past autograd
+        whole = Packed(_EnterRows.apply(x, enter, inner), p.rows, p.order, p.inner, p.payload)
+        known = x._entered = (p, x._version, whole)
+    shared: Packed = known[2]
+    return shared
+
+
+def spread(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
+    """The strided pair of a packed tensor, connected with it where autograd records."""
+    return packing.spread(entered(x, recording, enter))
+
+
+def leave(p: Packed, enter: Enter) -> MaskedTensor:
+    """A record as a masked tensor, tracked if its values are."""
+    if p.values.requires_grad and torch.is_grad_enabled():
+        result: MaskedTensor = _LeaveRows.apply(p.values, p, enter)
+        return result
+    return wrap_packed(p)
+
+
+def gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
+    """A gradient arriving from outside, in whatever form, as values on the rows of ``frame``, 0 at its holes."""
+    recording = torch.is_grad_enabled()
+    if type(grad) is MaskedTensor and grad._packed is not None:
+        new = matched(entered(grad, recording, enter), frame)
+    else:
+        new = packing.gathered(enter(grad, recording) if type(grad) is MaskedTensor else plain(grad), frame)
+    values = new.values
+    if new.inner is not None and new.payload is not Payload.ZERO:
+        values = select(values, new.inner, 0)
+    if frame.inner is not None and frame.inner is not new.inner:
+        values = select(values, frame.inner, 0)
+    return values
+
+
+def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
+    """An in-place op on a packed tensor that shares with nobody: it takes a new record."""
+    if torch.is_grad_enabled() and (target.requires_grad or new.values.requires_grad):
+        result: MaskedTensor = _Rebind.apply(target, new.values, new, enter)
+        return result
+    hold_rows(target, bare(new, target.dtype))
+    return target
+
+
+class _EnterRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: MaskedTensor, enter: Enter, inner: Tensor | None) -> Tensor:
+        p: Any = x._packed
+        ctx.frame, ctx.enter = Frame(p.stored, p.rows, p.order, inner), enter
+        result: Tensor = p.values.detach()
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Any:
+        return leave(Packed(grad, ctx.frame.rows, ctx.frame.order, ctx.frame.inner), ctx.enter), None, None
+
+
+class _LeaveRows(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, p: Packed, enter: Enter) -> MaskedTensor:
+        ctx.frame, ctx.enter = p.frame, enter
+        return wrap_packed(p)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        return gradient(grad, ctx.frame, ctx.enter), None, None
+
+
+class _Rebind(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, target: MaskedTensor, values: Tensor, p: Packed, enter: Enter) -> MaskedTensor:
+        ctx.mark_dirty(target)
+        ctx.dtype, ctx.frame, ctx.enter = values.dtype, p.frame, enter
+        hold_rows(target, bare(p, target.dtype))
+        return target
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
+        return None, gradient(grad, ctx.frame, ctx.enter).to(ctx.dtype), None, None
+
+
+MASKED = (_LeaveRows, _Rebind)  #: the nodes whose tensors are masked

@@ -1,0 +1,164 @@
+"""A masked tensor taken apart and put together: what a compiled graph is given of it, and what it returns.
+
+Of a strided tensor that is data and the bytes of its mask.  Of a packed one it is the values and the places of its
+rows, and how its dimensions are made of grid and features; the grid itself is read off the shape that the world sees,
+so that new lengths ask for no new graph.  A packed tensor that this does not describe is given as a copy, spread.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import masks, packing
+from ...compat import without_modes
+from ...pair import Pair, Payload
+from ...select import select
+from .. import storage_notes
+from ..boundary.packed import wrap_packed
+from ..packed_parts import COPY, Copy, parts
+from ..tensor import MaskedTensor, equip, lend, pair_of, wrap
+from . import cache_key
+
+Told = Payload | Copy | tuple[Any, bool]  #: what a graph knows of the parts; of rows their order, and if views share it
+GRID, ROWS = ["_data", "_bytes"], ["_stored", "_places"]
+
+
+def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
+    """``__tensor_flatten__``: the names of the parts, and what a graph may take for granted."""
+    if storage_notes.asked_from_outside():
+        lend(x)
+    p = x._packed
+    if p is not None and p.plainly:
+        return ROWS, (p.order, type(p.values) is not Tensor and (x._viewed or x._kin is not None))
+    if x._history is not None:
+        x._connect()
+    if p is None:
+        return GRID, pair_of(x).payload
+    return GRID, COPY if type(p.values) is Tensor else pair_of(x).payload
+
+
+def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
+    """``__tensor_unflatten__``."""
+    if type(known) is tuple:
+        return _packed(inner["_stored"], inner["_places"], *known, size)
+    mask = masks.from_bytes(inner["_bytes"])
+    if type(mask) is not Tensor:
+        mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
+    result = wrap(Pair(inner["_data"], mask, _payload(known)))
+    result._view = mask, inner["_bytes"]
+    result._graph_input = type(mask) is not Tensor and (COPY if known is COPY else True)
+    storage_notes.look_up(result)
+    return result
+
+
+def _packed(values: Tensor, index: Tensor, order: Any, shared: bool, size: Any) -> MaskedTensor:
+    result = wrap_packed(packing.of_parts(values, index, order, size))
+    if type(values) is not Tensor:
+        result._graph_input, result._viewed = COPY, shared
+    elif shared:
+        storage_notes.note_rows(result)
+    return result
+
+
+def _payload(known: Any) -> Payload:
+    return known if type(known) is Payload else Payload.ZERO
+
+
+def coerce_tangent_metadata(x: MaskedTensor) -> Tensor:
+    """What a compiled graph expects of the gradient: plain data, as are the zeros of an output that is not used."""
+    data = pair_of(x).data.detach()
+    data.__tensor_flatten__ = _no_parts  # type: ignore[attr-defined]  # torch asks what it took for a subclass
+    return data
+
+
+def _no_parts() -> tuple[list[str], None]:
+    return [], None
+
+
+def coerce_tangent(x: MaskedTensor, expected: Any, expected_type: type | None = None) -> Tensor:
+    """``__coerce_same_metadata_as_tangent__``."""
+    pair = pair_of(x)
+    data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
+    if expected_type is not None and expected_type is not MaskedTensor:
+        return data
+    return wrap(Pair(data, pair.mask, _payload(expected)))
+
+
+def stable_hash(x: MaskedTensor) -> str:
+    """What the key of a compiled graph in a cache on disk holds of an input."""
+    names, known = flatten(x)
+    described = [
+        f"{t.dtype} {t.device} {t.layout} {tuple(t.shape)} {t.stride() if t.layout is torch.strided else None}"
+        for t in (getattr(x, name) for name in names)
+    ]
+    return f"MaskedTensor({known}, {tuple(x.shape)}, {x.requires_grad}, {described}, {cache_key.state()})"
+
+
+def data(x: MaskedTensor) -> Tensor:
+    """The data, which is lent to whoever asks from outside."""
+    p = x._packed
+    if p is not None and type(p.values) is Tensor:
+        return parts(x)[0]
+    if storage_notes.asked_from_outside():
+        lend(x)
+    elif p is None:
+        storage_notes.leave_note(x)
+    return x._pair.data
+
+
+def set_data(x: MaskedTensor, data: Tensor) -> None:
+    """AOTAutograd lays out the parts of a tangent anew."""
+    pair = pair_of(x)
+    x._pair = Pair(data, pair.mask, pair.payload)
+    if x._family is not None:
+        x._family.noted = False
+
+
+def as_bytes(x: MaskedTensor) -> Tensor:
+    """The mask as bytes, as compiled graphs read it: inductor vectorises uint8, not bool."""
+    p, known = x._packed, x._view
+    if p is not None and type(p.values) is Tensor:
+        return parts(x)[1]
+    mask = pair_of(x).mask
+    if known is None or known[0] is not mask:
+        if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
+            with without_modes():
+                known = x._view = mask, mask.view(torch.uint8)
+        else:
+            known = x._view = mask, masks.to_bytes(mask)
+    return known[1]
+
+
+def set_bytes(x: MaskedTensor, mask: Tensor) -> None:
+    """As for the data."""
+    pair = pair_of(x)
+    x._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
+    x._view = x._pair.mask, mask
+
+
+def stored(x: MaskedTensor) -> Tensor:
+    """The values of a packed tensor."""
+    assert x._packed is not None
+    if type(x._packed.values) is Tensor:
+        storage_notes.note_rows(x)
+    return x._packed.values
+
+
+def places(x: MaskedTensor) -> Tensor:
+    """The places of the rows of a packed tensor."""
+    assert x._packed is not None
+    return x._packed.rows.index
+
+
+equip(
+    __tensor_flatten__=flatten,
+    __tensor_unflatten__=staticmethod(unflatten),
+    __coerce_tangent_metadata__=coerce_tangent_metadata,
+    __coerce_same_metadata_as_tangent__=coerce_tangent,
+    _stable_hash_for_caching=stable_hash,
+    _data=property(data, set_data),
+    _bytes=property(as_bytes, set_bytes),
+    _stored=property(stored),
+    _places=property(places),
+)

@@ -1,0 +1,1 @@
+"""Context managers: the settings in force, as blocks and as decorators."""

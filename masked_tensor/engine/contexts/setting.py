@@ -1,0 +1,61 @@
+"""Settings: the one kind of context manager that every choice of this package is made of.
+
+A setting is in force from when it is entered until it is left.  ``with`` blocks may overlap, as those of coroutines and
+generators do: leaving ends the use that this object began, and what was entered last and not left holds.  A task or a
+copy of the context that was started inside has the setting, until it is left.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from ...settings import STACK, Entered, Settings
+from .decorators import decorated
+from .stack import finish, resume
+
+
+class Setting(ABC):
+    """A context manager, and a decorator, that puts something in force; it may be entered again while it is."""
+
+    mode: Any = None  #: a torch function mode that stands beside it
+
+    def __init__(self) -> None:
+        self._uses: list[Entered] = []
+
+    @abstractmethod
+    def change(self, before: Settings) -> Settings:
+        """What is in force with it, on top of ``before``."""
+
+    def begin(self) -> Any:
+        """What ``with ... as`` gives."""
+        return None
+
+    def end(self, failed: bool) -> None:
+        """What is done when it has been left, because of an error or not."""
+        return
+
+    def __enter__(self) -> Any:
+        given = self.begin()
+        use = Entered(self, self.change, self.mode)
+        self._uses.append(use)
+        resume(use)
+        return given
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        here = [use for use in STACK.get() if use.owner is self and not use.left]
+        use = (here or self._uses)[-1]  # a generator may be closed in another thread or task
+        self._uses.remove(use)
+        finish(use)
+        self.end(kind is not None)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """``function`` with the setting: a generator or coroutine has it while it runs, not while it waits."""
+        if inspect.isclass(function):
+            raise TypeError(
+                f"a setting decorates functions and methods, not the class {function.__name__}: decorate its forward"
+            )
+        return decorated(self, function)

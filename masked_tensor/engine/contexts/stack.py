@@ -1,0 +1,108 @@
+"""The stack of settings: what enters and leaves it, in ordinary code, compiled code and checkpoints.
+
+Inside of a compiled function, entering and leaving are nodes of the graph, which take effect while it is traced.
+
+``torch.utils.checkpoint`` runs a function again during backward, when its caller may have left the context; what runs
+again is bound to the settings of the first run.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import get_ident
+from types import FrameType
+from typing import Any
+
+import torch
+
+from ... import compat, patches
+from ...settings import NOTHING, STACK, Entered, InGraph, Settings, in_force
+from ..dynamo import opaque
+
+_TORCH = str(Path(torch.__file__).parent)
+_INSTALLED: list[bool] = []  # whether checkpoints are bound: only if anything was ever entered
+
+
+def resume(use: Entered) -> None:
+    """Puts ``use`` on top of what is in force here."""
+    if not _INSTALLED:
+        _INSTALLED.append(True)
+        patches.bind_checkpoints(in_force, bound, NOTHING)
+    STACK.set((*STACK.get(), use))
+    if use.mode is not None and get_ident() not in use.threads:
+        use.threads.append(get_ident())
+        use.mode.__enter__()
+
+
+def pause(use: Entered) -> None:
+    """Takes ``use`` away here, wherever it lies; a task that was started with it still has it."""
+    STACK.set(tuple(other for other in STACK.get() if other is not use and not other.over()))
+
+
+def finish(use: Entered) -> None:
+    """Ends ``use`` everywhere; its mode stays on the stacks of other threads, where it does nothing."""
+    use.left = True
+    pause(use)
+    if get_ident() in use.threads:
+        compat.remove_mode(use.mode)
+
+
+@contextmanager
+def exactly(settings: Settings) -> Iterator[None]:
+    """``settings``, whatever is in force: only where means are added up, and ops are counted, is as it is."""
+    use = Entered(None, lambda now: replace(settings, over=now.over, reports=now.reports), settings.factories)
+    resume(use)
+    try:
+        yield
+    finally:
+        finish(use)
+
+
+# ------------------------------------------------------------------------------------------------------- compiled code
+
+
+def enter_chosen(**choices: Any) -> None:
+    """A node of a graph: what is traced after it has these meanings."""
+    _enter_traced(lambda before: replace(before, meaning=replace(before.meaning, **choices)))
+
+
+def enter_factories() -> None:
+    """A node of a graph: what is traced after it may use the factories' mode."""
+    _enter_traced(lambda before: replace(before, factories=True))
+
+
+def _enter_traced(change: Callable[[Settings], Settings]) -> None:
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_filename.startswith((_TORCH, "<")):
+        frame = frame.f_back  # to the function that was compiled
+    resume(InGraph(change, frame))
+
+
+def leave_traced() -> None:
+    """A node of a graph: the end of what was entered last."""
+    here = [use for use in STACK.get() if type(use) is InGraph and not use.left]
+    if here:
+        finish(here[-1])
+
+
+opaque(enter_chosen, enter_factories, leave_traced)
+
+
+# --------------------------------------------------------------------------------------------------------- checkpoints
+
+
+def bound(function: Callable[..., Any], settings: Settings) -> Callable[..., Any]:
+    """``function`` under ``settings``, whenever it is called; what is bound already stays so."""
+    if hasattr(function, "settings"):
+        return function
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if in_force() is settings:
+            return function(*args, **kwargs)
+        with exactly(settings):
+            return function(*args, **kwargs)
+
+    run.settings = settings  # type: ignore[attr-defined]  # what tells it apart
+    return run

@@ -1,0 +1,52 @@
+"""What a rule for packed or for sparse tensors is given: here alone it is compared with what its op declares."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..compat import OpOverload, schema
+from ..op import NoForm, Rule, Takes
+from ..packing import Packed
+from ..pair import Pair
+
+PLAIN, MASKED, STORED, WHOLE, OTHER = range(5)  # the kinds of tensors; OTHER: plain, and not strided
+_KINDS = {"stored": (STORED, WHOLE), "whole": (WHOLE,), "masked": (PLAIN, MASKED), "free": None}
+_SAID = {(PLAIN,): "plain and strided", (PLAIN, MASKED): "strided", (STORED, WHOLE): "sparse"}
+
+
+def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
+    """``rule``, which is asked for calls that ``takes`` allows and raises NoForm for the others.
+
+    Raises ValueError for a declared argument that the operator does not have.
+    """
+    arguments = schema(overload).arguments
+    kinds: dict[str, Any] = {a.name: (PLAIN,) for a in arguments if "Tensor" in str(a.type) and not a.is_out}
+    if takes is None:  # but what is given by keyword nobody brings to the places of the others
+        kinds = {a.name: () if a.kwarg_only else None for a in arguments if a.name in kinds}
+    else:
+        first = () if takes.stored or takes.whole else ((next(iter(kinds)), "stored"),)
+        for name, kind in (*first, *((n, k) for k in _KINDS for n in getattr(takes, k))):
+            name = arguments[name].name if isinstance(name, int) else name
+            if name not in kinds:
+                raise ValueError(f"{overload.name()} takes no tensor {name!r}, which its rule declares to be {kind}")
+            kinds[name] = _KINDS[kind]
+    wanted = [(k, a.name, kinds[a.name]) for k, a in enumerate(arguments) if kinds.get(a.name) is not None]
+    if [str(a.type) for a in arguments if a.name in kinds] == ["Tensor"] and (STORED, WHOLE) in kinds.values():
+        return rule  # of the one tensor there is: if it were not stored, nobody would ask
+
+    def restricted(*args: Any, **kwargs: Any) -> Any:
+        for place, name, allowed in wanted:  # on the way of packed ops: no call but the rule's
+            value = args[place] if place < len(args) else kwargs.get(name)
+            for v in value if type(value) is list or type(value) is tuple else (value,):
+                if type(v) is Packed:
+                    kind = WHOLE if v.inner is None else STORED
+                elif type(v) is Pair:
+                    kind = MASKED if v.data.layout is torch.strided else STORED
+                else:
+                    kind = OTHER if isinstance(v, Tensor) and v.layout is not torch.strided else PLAIN
+                if v is not None and kind not in allowed:
+                    raise NoForm(f"argument {name} must be {_SAID.get(allowed)}")
+        return rule(*args, **kwargs)
+
+    return restricted if wanted else rule

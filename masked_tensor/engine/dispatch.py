@@ -1,0 +1,234 @@
+"""The two doors through which ops reach the table.
+
+1. The autograd door (normal case): one kernel per overload at ``AutogradPrivateUse3``, above autograd.
+2. The safety net, ``__torch_dispatch__``: inference mode, autograd's own gradient adds, functorch and tracing.
+
+Both look up the same entry and do the same three things: enter, rule, leave.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .. import errors, layouts
+from ..compat import OpOverload, schema, tree_leaves
+from ..op import Form, NoForm, Op
+from ..packing import Packed
+from ..pair import Pair
+from ..rules.foreach import LOOPS
+from . import table, vmap
+from .alias_members import stay_hard
+from .boundary import packed as packed_boundary
+from .boundary import packing_report as report
+from .boundary.enter_leave import enter, known, leave, opened
+from .boundary.sparse import on_sparse, refusal
+from .checking import checked
+from .compiled import cache_key
+from .table import Entry
+from .tensor import STRIDED, MaskedTensor, equip, wrap
+from .torch_keys import DOOR, autocasting, below_autograd, composite, looped, makes, within_autocast
+from .writes import asynchronous, inplace, packed_views, views
+
+_LIBRARIES: dict[str, torch.library.Library] = {}
+
+
+def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """Runs one op: enter, rule, leave."""
+    if entry.kind != "functional":
+        if entry.kind == "inplace":
+            return inplace.in_place(entry, args, kwargs, recording)
+        if entry.kind == "out":
+            return inplace.into_out(entry, args, kwargs, recording)
+        return asynchronous.receive(entry, args, kwargs)
+    if packed_boundary.involved(args) or (kwargs and packed_boundary.involved(tuple(kwargs.values()))):
+        try:
+            return _packed_call(entry, args, kwargs, recording)
+        except NoForm:
+            report.spread(entry, args, kwargs)
+            packed_views.before_own_writes(entry, args)
+    if entry.view and type(args[0]) is MaskedTensor:
+        return views.view(entry, args, kwargs, recording)
+    pairs = [enter(a, recording) for a in args]
+    if kwargs:
+        kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+    if layouts.involved(pairs):
+        return leave(on_sparse(entry, pairs, kwargs))
+    result = entry.rule(*pairs, **kwargs)
+    if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
+        return args[0]
+    result = leave(result)
+    if entry.op.copies:
+        stay_hard(args[0], result)
+    return result
+
+
+def _packed_call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """As below, by the form of the row: a packed tensor and its views share no memory until one is written."""
+    for a in args:
+        if recording and type(a) is MaskedTensor and a.requires_grad:
+            known(a)
+    result = packed_boundary.on_rows(entry, args, kwargs, recording, enter)
+    if type(result) is Packed and any(type(a) is MaskedTensor and result is a._packed for a in args[:1]):
+        return args[0]
+    result = leave(result)
+    if entry.op.copies:
+        stay_hard(args[0], result)
+    if entry.view:
+        packed_views.adopt(result, args[0], entry, args[1:], kwargs)
+    return result
+
+
+def _kernel(entry: Entry) -> Callable[..., Any]:
+    if entry.kind == "functional" and not (entry.view or entry.op.copies):
+        return _spelled_out(entry)
+
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        return call(entry, args, kwargs, torch.is_grad_enabled())
+
+    return kernel
+
+
+def _spelled_out(entry: Entry) -> Callable[..., Any]:
+    """The kernel of most ops: as in ``call``, without its calls."""
+    rule = entry.rule
+
+    def functional(*args: Any, **kwargs: Any) -> Any:
+        recording = torch.is_grad_enabled()
+        pairs, sparse = [], False
+        for a in args:
+            kind = type(a)
+            if kind is MaskedTensor:
+                if a._packed is not None:
+                    return call(entry, args, kwargs, recording)
+                shared = a._history
+                if a._family is not None or (shared is not None and a._born != shared.writes):
+                    a = opened(a, recording)
+                else:
+                    a = opened(a, recording) if recording and a._tracks else a._pair
+                if a.data.layout is not STRIDED:
+                    sparse = True
+            elif kind is list or kind is tuple:
+                if packed_boundary.involved(a):
+                    return call(entry, args, kwargs, recording)
+                a = enter(a, recording)
+                sparse = sparse or layouts.involved(a)
+            pairs.append(a)
+        if kwargs:
+            kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+        result = on_sparse(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs) if kwargs else rule(*pairs)
+        if result is pairs[0]:  # a rule's way to say: the tensor itself
+            return args[0]
+        return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
+
+    return functional
+
+
+def safety_net(
+    cls: type, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+) -> Any:
+    """``__torch_dispatch__``: the same table, below autograd."""
+    kwargs = kwargs or {}
+    entry = table.ENTRIES.get(func)
+    if entry is not None and not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+        return call(entry, args, kwargs, recording=False)  # the engine's own calls: no context to enter
+    if func is torch.ops.prim.layout.default:  # a wrapper around a compressed layout asks for it
+        return args[0]._pair.data.layout
+    if torch.is_grad_enabled() and entry is not None:
+        _check_gradient(entry, args)
+    if within_autocast() and torch.is_inference_mode_enabled():
+        with autocasting(func, next(a for a in tree_leaves((args, kwargs)) if type(a) is MaskedTensor)):
+            return _below(entry, func, args, kwargs)
+    return _below(entry, func, args, kwargs)
+
+
+def _below(entry: Entry | None, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An op below autograd, which records nothing of it."""
+    with torch.no_grad():
+        if entry is not None:
+            if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():
+                with torch.inference_mode(False), torch.no_grad():  # a view of a normal tensor is a normal tensor
+                    return call(entry, args, kwargs, recording=False)
+            return call(entry, args, kwargs, recording=False)
+        if func.name() in LOOPS:
+            return looped(func)(*args, **kwargs)
+        if composite(func):
+            return func.decompose(*args, **kwargs)
+    raise refusal(func, args, kwargs) or errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+
+
+def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
+    """Refuses gradients that nobody would make by our rules, while gradients are recorded."""
+    x = next((a for a in args if type(a) is MaskedTensor), None)
+    if x is None or x.is_meta or x.is_inference() or (x._packed is None and type(x._pair.data) is not torch.Tensor):
+        return
+    if x.requires_grad:
+        known(x)  # such as the root of a backward pass, of which autograd makes ones
+    elif below_autograd() and not makes(entry.overload):
+        raise errors.wrapped_by_another(entry.overload.name())
+
+
+def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    named = dict(zip((a.name for a in schema(func).arguments), args, strict=False)) | kwargs
+    return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in tree_leaves(value))]
+
+
+def hang(entry: Entry) -> None:
+    """Registers the entry's kernel at the autograd door."""
+    namespace = entry.overload.namespace
+    if namespace not in _LIBRARIES:
+        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
+    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), DOOR)
+
+
+def register_rule(
+    name: str, *, sparse: Form | None = None, rows: Form | tuple[Form, ...] = (), batched: bool = False, **params: Any
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: the function is the masked meaning of operator ``name``.
+
+    ``name`` is ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.  The function receives the
+    operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair (or a tuple of them).  Ops on the
+    pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
+
+    ``sparse`` says how the rule serves masked tensors with sparse data: a lift of ``masked_tensor.sparse.rules``, such
+    as ``on_values`` for an elementwise op.  Without one they raise UnsupportedOpError.  ``rows`` says the same for
+    packed tensors, by a form of ``masked_tensor.packing.rules``; without one they are spread.  ``batched``: the op is
+    composed of others, but means more than they do, so ``vmap`` has to call it once per entry.  Other keywords are
+    handed to the function.
+
+    Raises ValueError if the operator does not exist or already has a row.
+
+    Example::
+
+        >>> import torch, masked_tensor as mt
+        >>> lib = torch.library.Library("doc_example", "DEF")
+        >>> lib.define("scale(Tensor x, float factor) -> Tensor")
+        'scale'
+        >>> lib.impl("scale", lambda x, factor: x * factor, "CompositeExplicitAutograd")
+        >>> @mt.register_rule("doc_example::scale")
+        ... def scale(x, factor):
+        ...     return mt.Pair(torch.ops.doc_example.scale(x.data, factor), x.mask)
+        >>> torch.ops.doc_example.scale(mt.masked_tensor([1.0, None]), 3.0).tolist()
+        [3.0, None]
+    """
+
+    def register(rule: Callable[..., Any]) -> Callable[..., Any]:
+        op = Op(name, checked(name, rule), params, sparse=sparse, rows=rows, batched=batched)
+        for entry in table.add(op):
+            hang(entry)
+            vmap.follow(entry)
+        cache_key.register(op)
+        return rule
+
+    return register
+
+
+for _entry in table.ENTRIES.values():
+    hang(_entry)
+for _name in LOOPS:
+    _packet, _, _overload = _name.removeprefix("aten::").partition(".")
+    _loop = looped(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
+    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DOOR)
+_FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
+_FALLBACK.fallback(torch.library.fallthrough_kernel, DOOR)  # no row, no autograd kernel: to the net
+equip(__torch_dispatch__=classmethod(safety_net))

@@ -1,0 +1,93 @@
+"""One cell per memory: how tensors find their family that were made by somebody who knows of memory only.
+
+A compiled function is given the parts of its inputs, and its results are put together from the parts it returns; what
+it returns may be a view of an input, or of another result.  So a tensor that is taken apart leaves a note of its family
+on its memory, and one that is put together looks for it there.  Memory that is lent has no note: others may wrap it,
+under other masks.
+"""
+
+import sys
+import weakref
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.compiler import is_dynamo_compiling
+
+from ..pair import Payload
+from . import alias_family
+
+_PACKAGE = __name__.partition(".")[0]
+_INSIDE: set[str] = set()  # modules that were found to be torch's or ours
+
+
+def asked_from_outside() -> bool:
+    """Whether the caller's caller is neither torch, which takes tensors apart to compile, nor this package."""
+    if is_dynamo_compiling():  # this very function: Dynamo cannot follow it to its caller
+        return False
+    module = sys._getframe(2).f_globals.get("__name__", "torch")
+    if module in _INSIDE:  # on the way of every call of a compiled function
+        return False
+    inside = module.partition(".")[0] in ("torch", _PACKAGE)
+    if inside:
+        _INSIDE.add(module)
+    return not inside
+
+
+def leave_note(x: Any) -> None:
+    """Notes the family of ``x`` on its memory."""
+    family = x._family
+    if family is not None and family.noted:
+        return
+    storage = None if x._lent else _storage(x)
+    if storage is None:
+        return
+    if family is None:
+        family = x._family = alias_family.Family(x._pair)
+    if storage.__dict__.get("masked_family", _nobody)() is not family:
+        storage.masked_family = weakref.ref(family)
+    family.noted = True
+
+
+def look_up(x: Any) -> None:
+    """Makes ``x``, just put together, a member of the family whose memory it shares."""
+    storage = _storage(x)
+    if storage is None:
+        return
+    family = storage.__dict__.get("masked_family", _nobody)()
+    if family is not None:
+        x._family, x._seen = family, family.version if x._pair.data.element_size() == family.unit else -1
+        if x._pair.payload is Payload.ANY:
+            family.forget()
+        x._history, x._born = alias_family.Returned(family), family.tracked
+    elif x._pair.payload is Payload.ZERO:
+        leave_note(x)
+    else:
+        x._lent = True  # perhaps an input of the compiled function that is no masked tensor
+
+
+def note_rows(x: Any) -> None:
+    """Notes on the memory of the values of a packed tensor that a graph is given them, or returned them."""
+    storage = x._packed.values.untyped_storage()
+    known = storage.__dict__.setdefault("masked_rows", [])
+    if not any(ref() is x for ref in known):
+        known[:] = [ref for ref in known if ref() is not None]
+        known.append(weakref.ref(x))
+
+
+def sharing_rows(x: Any) -> list[Any]:
+    """The packed tensors that share the values of ``x`` through a graph: how they are related is lost."""
+    values = x._packed.values
+    if type(values) is not Tensor:
+        return []
+    others = (ref() for ref in values.untyped_storage().__dict__.get("masked_rows", ()))
+    return [y for y in others if y is not None and y is not x and y._packed is not None]
+
+
+def _storage(x: Any) -> Any:
+    data = x._pair.data
+    return data.untyped_storage() if type(data) is Tensor and data.layout is torch.strided else None
+
+
+def _nobody() -> None:
+    return None

@@ -1,0 +1,60 @@
+"""``vmap`` over the composite ops whose masked meaning is more than that of their parts: one call per entry.
+
+Under ``vmap`` torch takes a composite op apart before a row can see it: a weighted mean would be a sum divided by the
+full size, a covariance a product of matrices.  A kernel at torch's own batching key runs the row once for each entry of
+the batch, as torch does with every op that has no batching rule.  Plain tensors still take torch's way, and the kernels
+are registered only when the first masked tensor is made.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..compat import OpOverload, tree_flatten, tree_unflatten
+from . import table, torch_keys
+from .first_use import when_first_made
+from .tensor import MaskedTensor
+
+_LIBRARIES: dict[str, torch.library.Library] = {}
+
+
+def _kernel(op: OpOverload) -> Callable[..., Any]:
+    def batched(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = tree_flatten((args, kwargs))
+        if not any(_masked(v) for v in leaves):
+            return op.decompose(*args, **kwargs)
+        level = torch_keys.level()
+        with torch_keys.below_vmap():
+            parts = [torch_keys.entries(v, level) if isinstance(v, Tensor) else (v, None) for v in leaves]
+            results = []
+            for i in range(next(v.shape[dim] for v, dim in parts if dim is not None)):
+                args, kwargs = tree_unflatten([v if dim is None else v.select(dim, i) for v, dim in parts], spec)
+                results.append(op(*args, **kwargs))
+            stacked = torch.stack(results)
+        return torch_keys.batched(stacked, level)
+
+    return batched
+
+
+def _masked(value: Any) -> bool:
+    return isinstance(value, Tensor) and type(torch_keys.innermost(value)) is MaskedTensor
+
+
+def follow(entry: table.Entry) -> None:
+    """Has ``vmap`` call the entry once for each entry of the batch, if its row says so."""
+    if entry.op.batched and entry.kind == "functional":
+        when_first_made(partial(_register, entry.overload))
+
+
+def _register(op: OpOverload) -> None:
+    namespace, _, name = op.name().partition("::")
+    if namespace not in _LIBRARIES:
+        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
+    _LIBRARIES[namespace].impl(name, _kernel(op), torch_keys.VMAP)
+
+
+for _entry in table.ENTRIES.values():
+    follow(_entry)

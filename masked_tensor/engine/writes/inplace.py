@@ -1,0 +1,177 @@
+"""Calls that write: in place, or into ``out=``.
+
+A masked target takes data and validity; a plain one has no place for a mask.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import errors, layouts, masks
+from ...compat import schema, transforming, tree_leaves
+from ...op import NoForm
+from ...packing import Packed
+from ...packing.grid import same
+from ...pair import Pair, plain
+from ...settings import current
+from ..alias_members import detach
+from ..boundary import packed as packed_boundary
+from ..boundary import packing_report as report
+from ..boundary.enter_leave import enter
+from ..boundary.sparse import on_sparse, refusal
+from ..table import Entry
+from ..tensor import MaskedTensor
+from . import packed_views
+from .recorded import assign, become, check_writable
+
+
+def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``x.op_(...)``."""
+    target = args[0]
+    if type(target) is not MaskedTensor:
+        return _write_plain(entry, args, kwargs, recording)
+    if entry.op.detaches:
+        return detach(target)
+    if target._packed is not None or target._kin is not None:
+        packed_views.check(target)
+        if target._packed is not None and packed_views.alone(target):
+            try:
+                return _in_packed(entry, args, kwargs, recording)
+            except NoForm:
+                report.spread(entry, args, kwargs)
+        packed_views.settle(target)
+    old = enter(target, recording)
+    if layouts.involved((old,)):
+        return _write_sparse(target, entry, args, kwargs, recording)
+    if entry.op.same and any(s == 0 and n > 1 for s, n in zip(target.stride(), target.shape, strict=True)):
+        return _fill_expanded(entry, args, kwargs, recording)
+    if entry.view:
+        return become(target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2])
+    rest = [enter(a, recording) for a in args[1:]]
+    if layouts.involved(rest):
+        raise refusal(entry.overload, rest, {}, "what is written into is strided") or AssertionError
+    if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
+    if kwargs:
+        kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
+    new = entry.rule(old, *rest, **kwargs)
+    return target if new is old else assign(target, new)  # dropout in evaluation writes nothing
+
+
+def _fill_expanded(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``x.fill_(value)`` where several entries lie in one place of memory: each place is written once."""
+    target, founded = args[0], args[0]._family is None
+    once: Any = target
+    for dim, stride in enumerate(target.stride()):
+        if stride == 0:
+            once = once.narrow(dim, 0, min(1, once.shape[dim]))
+    family = target._family
+    root = family.root
+    if founded:  # all of it is overwritten: what was valid, perhaps not all entries of one place, is not asked
+        family.root = Pair(root.data, masks.full(root.data.shape, root.mask.device))
+    try:
+        in_place(entry, (once, *args[1:]), kwargs, recording)
+    finally:
+        if family.buffer is None:
+            family.root = root
+    return target
+
+
+def _in_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """An in-place op on a packed tensor that shares with nobody: within its rows, it takes a new record."""
+    target = args[0]
+    new = None if entry.view else packed_boundary.on_rows(entry, args, kwargs, recording, enter)
+    if type(new) is not Packed or new.shape != tuple(target.shape) or not same(new.rows, target._packed.rows):
+        raise NoForm
+    if new is target._packed:
+        return target
+    check_writable(target, target.shape, new.values.dtype, None)
+    return packed_boundary.rebind(target, new, enter)
+
+
+def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """A plain target takes a 0-d operand as the number it holds (``t[i] = loss``); a mask it cannot hold."""
+
+    if entry.op.conditions is not None and not current().strict:
+        keys = entry.op.conditions([enter(k, False) for k in args[1]])
+        args = args if keys is None else (args[0], keys, *args[2:])
+
+    def number(value: Any) -> Any:
+        pair = enter(value, recording)
+        if type(pair) is not Pair:
+            if isinstance(value, list | tuple) and any(type(v) is MaskedTensor for v in value):
+                raise errors.plain_target(entry.overload.name())
+            return value
+        if (
+            current().strict
+            or pair.data.dim() != 0
+            or type(pair.mask) is not Tensor
+            or pair.mask.is_meta
+            or transforming()
+        ):
+            raise errors.plain_target(entry.overload.name())
+        if not pair.mask:
+            raise errors.hole(entry.overload.name())
+        return pair.data
+
+    return entry.overload(*(number(a) for a in args), **{k: number(v) for k, v in kwargs.items()})
+
+
+def _write_sparse(
+    target: MaskedTensor, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool
+) -> MaskedTensor:
+    """An in-place op on sparse data: untracked, and within the pattern (autograd's gradient adds are of this kind)."""
+    if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+        raise RuntimeError(
+            f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)"
+        )
+    new = on_sparse(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
+    target._pair = layouts.overwrite(target._pair, new)
+    return target
+
+
+def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``op(..., out=x)``."""
+    arguments = schema(entry.overload).arguments
+    named = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
+    targets = [named.pop(name) for name in entry.outs]
+    if any(type(t) is not MaskedTensor for t in targets):
+        raise errors.plain_target(entry.overload.name())
+    tensors = [t for t in tree_leaves(named) if isinstance(t, Tensor)]
+    if recording and any(t.requires_grad for t in [*targets, *tensors]):
+        name = schema(entry.overload).name.rpartition("::")[2]
+        raise RuntimeError(
+            f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
+            "arguments requires grad."
+        )
+    sparse = refusal(entry.overload, (named, targets), {}, "out= would have to be stored anew")
+    if sparse is not None:
+        raise sparse
+    if any(type(t) is MaskedTensor for t in tensors):
+        positional = [enter(named.pop(a.name), False) for a in arguments if not a.kwarg_only and a.name in named]
+        rest = {k: enter(v, False) for k, v in named.items()}
+        result = entry.rule(*positional, **rest)
+        results = result if isinstance(result, (list, tuple)) else (result,)
+    else:
+        results = _of_plain(entry, named, targets)
+    for target, new in zip(targets, results, strict=True):
+        _write_out(target, new)
+    return targets[0] if len(targets) == 1 else tuple(targets)
+
+
+def _of_plain(entry: Entry, named: dict[str, Any], targets: list[MaskedTensor]) -> list[Pair]:
+    """The results of plain arguments, for which a rule is not made: torch's own, valid everywhere."""
+    fresh = [torch.empty(0, dtype=target.dtype, device=target.device) for target in targets]
+    entry.overload(**named, **dict(zip(entry.outs, fresh, strict=True)))
+    return [plain(data) for data in fresh]
+
+
+def _write_out(target: MaskedTensor, new: Pair) -> None:
+    if target.shape != new.data.shape:
+        raise RuntimeError(
+            f"out has shape {list(target.shape)} but the result has shape {list(new.data.shape)}; a masked out= is not "
+            "resized, give one of the result's shape"
+        )
+    packed_views.settle(target)
+    assign(target, new)

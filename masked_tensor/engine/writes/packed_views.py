@@ -1,0 +1,222 @@
+"""Writes that reach further than one packed tensor: a packed tensor and its views *settle* before the first.
+
+Packed values are never written, so views of a packed tensor need to share no memory as long as all of them are only
+read.  Each remembers the steps from the root to itself.  Before a write that others would have to see, the root is
+spread, the steps are taken again, of the spread root, and the views join its alias family by the ordinary rules.
+
+A root may be gone while its views are held.  What they keep of it is its stored values and, where autograd records
+them, its history: another root is made of these, so that a write through one view is seen by the others' gradients.
+"""
+
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...compat import schema, transforming
+from ...errors import UnsupportedOpError
+from ...layouts import meshes
+from ...packing import Packed, spread
+from ...pair import Pair
+from .. import graph_inputs, storage_notes
+from ..alias_members import join
+from ..boundary.enter_leave import enter, leave
+from ..boundary.packed import entered
+from ..table import Entry
+from ..tensor import MaskedTensor, hold, wrap
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One view taken: result ``which`` of the entry's op."""
+
+    entry: Entry
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    which: int | None
+
+    def of(self, pair: Pair) -> Pair:
+        """The same view of a strided pair; of a copy of it where memory has no such view, as ``reshape`` does."""
+        try:
+            new = self.entry.rule(pair, *self.args, **self.kwargs)
+        except RuntimeError:  # nobody told a packed tensor's ``view`` apart, such as the one in ``ravel``
+            new = self.entry.rule(Pair(pair.data.contiguous(), pair.mask, pair.payload), *self.args, **self.kwargs)
+        result: Pair = new if self.which is None else new[self.which]
+        return result
+
+
+class Kin:
+    """A packed root and the views of it, as long as nothing is written."""
+
+    __slots__ = ("graph_input", "kept", "members", "record")
+
+    def __init__(self, root: MaskedTensor) -> None:
+        self.graph_input = graph_inputs.kind_of(root)
+        self.record: Packed | None = root._packed
+        self.members = [weakref.ref(root)]
+        self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
+
+    def living(self) -> list[MaskedTensor]:
+        """The members that somebody still holds."""
+        return [x for x in (ref() for ref in self.members) if x is not None]
+
+
+def adopt(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """The results of a view of a packed tensor become its kin."""
+    kin = base._kin
+    if kin is None:
+        kin = base._kin = Kin(base)
+    kin.members = [ref for ref in kin.members if ref() is not None]
+    several = isinstance(result, (list, tuple))
+    traced = _traced(base)
+    held = () if entry.op.detaches and not traced else (*base._held, base if traced else _history_of(base))
+    for which, view in enumerate(result if several else (result,)):
+        if type(view) is MaskedTensor and view is not base:
+            view._kin = kin
+            view._path = (*base._path, Step(entry, args, kwargs, which if several else None))
+            view._held = held
+            kin.members.append(weakref.ref(view))
+
+
+def _history_of(base: MaskedTensor) -> Any:
+    """The inside of ``base`` as autograd tracks it, which lives as long as its views do, as in torch.
+
+    A leaf lives as long as its graph does.
+    """
+    if not (torch.is_grad_enabled() and base.requires_grad) or base.is_leaf or transforming():
+        return None
+    return enter(base, True) if base._packed is None else entered(base, True, enter)
+
+
+def check(x: MaskedTensor) -> None:
+    """Before a write: raises where somebody who would have to see it cannot be told."""
+    if (x._packed is not None and graph_inputs.kind_of(x)) or (x._kin is not None and x._kin.graph_input):
+        raise graph_inputs.packed_input()
+    for member in (x,) if x._kin is None else x._kin.living():
+        if member._packed is not None:
+            for other in storage_notes.sharing_rows(member):
+                if other._kin is None or other._kin is not x._kin:
+                    raise UnsupportedOpError(
+                        "this packed tensor shares its values with another one that a compiled function was given or "
+                        "returned, which would not see the write: write into a clone (x = x.clone())"
+                    )
+
+
+def _traced(x: MaskedTensor) -> bool:
+    return type(x._pair.data if x._packed is None else x._packed.values) is not Tensor
+
+
+def alone(x: MaskedTensor) -> bool:
+    """Whether nobody else would have to see a write into ``x``, and no hard mask forbids it.
+
+    While a graph is traced who is still held is not who will be when it runs: then it is told by what was ever a view.
+    """
+    if x._kin is not None and _traced(x):
+        return False
+    return x._family is None and (x._kin is None or all(member is x for member in x._kin.living()))
+
+
+def settle(x: MaskedTensor) -> None:
+    """Before a write: what is packed becomes strided, and what was a view of it becomes one in memory."""
+    check(x)
+    kin = x._kin
+    if kin is None:
+        if x._packed is not None:
+            _become(x, _owned(x._packed))
+        return
+    assert kin.record is not None
+    again = _replayed(_owned(kin.record), kin.living())
+    made = {found.base: found.member for found in again if found.member._path[-1:] == found.base.path[-1:]}
+    for found in again:
+        for base in (found.base.owner, found.base):
+            if base is not None and base not in made:
+                made[base] = _stand_in(base.pair, [f.history for f in again if f.base is base])
+    for found in again:
+        _become(found.member, found.pair)
+    for base, x in made.items():
+        if base.owner is not None:
+            join(x, made[base.owner], detached=True)
+    for found in again:
+        if made[found.base] is not found.member:
+            join(found.member, made[found.base])
+
+
+def before_own_writes(entry: Entry, args: tuple[Any, ...]) -> None:
+    """Settles what a rule writes by itself, such as ``embedding_renorm_``: a spread copy would take the write."""
+    described = schema(entry.overload)
+    if described.is_mutable:
+        for argument, value in zip(described.arguments, args, strict=False):
+            if type(value) is MaskedTensor and argument.alias_info is not None and argument.alias_info.is_write:
+                settle(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Base:
+    """What views have as their base to autograd: a root, or a detached alias of one."""
+
+    path: tuple[Step, ...]
+    pair: Pair
+    owner: "Base | None"  #: the root whose memory a detached alias shares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A member, its place in memory, and what it keeps of its base as autograd tracks it, if it does."""
+
+    member: MaskedTensor
+    pair: Pair
+    base: Base
+    history: Any
+
+
+def _replayed(pair: Pair, members: list[MaskedTensor]) -> list[Found]:
+    """The members as views of ``pair``; one that memory has no view for is a copy, and the root of its own views."""
+    root, result = Base((), pair, None), []
+    taken: dict[Step, tuple[Pair, Base]] = {}
+    with torch.no_grad():
+        for member in members:
+            seen, base = pair, root
+            for k, step in enumerate(member._path):
+                if step not in taken:
+                    path, new = member._path[: k + 1], step.of(seen)
+                    if new.data is seen.data:  # a pickle tells tensors apart by the objects that they are
+                        new = Pair(seen.data.detach(), new.mask, new.payload)
+                    if not meshes.one_memory(new.data, seen.data):
+                        base = Base(path, new, None)
+                    elif step.entry.op.detaches:
+                        base = Base(path, new, base.owner or base)
+                    taken[step] = new, base
+                seen, base = taken[step]
+            history = member._held[len(base.path)] if len(member._held) > len(base.path) else None
+            result.append(Found(member, seen, base, history))
+    return result
+
+
+def _stand_in(memory: Pair, histories: list[Any]) -> MaskedTensor:
+    """A base in place of one that nobody holds any more, with the history that its views have kept of it."""
+    history = next((h for h in histories if h is not None), None)
+    if history is None:
+        return wrap(memory)
+    with torch.inference_mode(False), torch.enable_grad():
+        root: MaskedTensor = leave(history)
+    _become(root, memory)
+    return root
+
+
+def _owned(p: Packed) -> Pair:
+    """Memory of its own, contiguous as the strides of every packed tensor say."""
+    pair = spread(p)
+    data = pair.data.clone(memory_format=torch.contiguous_format) if p.rows.full else pair.data.contiguous()
+    return Pair(data, pair.mask, pair.payload)
+
+
+def _become(x: MaskedTensor, pair: Pair) -> None:
+    hard = x._family is not None and x._family.hard
+    x._entered = x._entered and ((), x._entered[1], None)  # it was entered: its next gradient joins the one of that
+    x._packed = x._family = x._kin = None
+    x._path, x._held, x._seen = (), (), 0
+    hold(x, pair)
+    if hard:
+        x.harden_mask()

@@ -1,0 +1,71 @@
+"""``x[key] = value`` where nothing is tracked: straight into the memory of the family, at the cost of what is written.
+
+A loop that fills rows is everyday code; a view and an op for each row would cost many times the write itself.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import masks, shapes
+from ...compat import transforming
+from ...pair import Payload
+from ..alias_family import Wrapping, history_of
+from ..alias_members import family_of
+from ..tensor import MaskedTensor, pair_of
+
+
+def place(x: MaskedTensor, key: Any, value: Any) -> bool:
+    """Writes ``value`` at ``key``, which is of positions alone; False if it is no simple case: nothing was written."""
+    if x._packed is not None or x._graph_input or type(x._pair.data) is not Tensor or not _simple(x, value):
+        return False
+    part = x._pair.data[key]
+    mask: Any = True
+    payload = Payload.ZERO  # nothing is under what is valid
+    kind = type(value)
+    if kind is MaskedTensor:
+        pair = pair_of(value)
+        mask, payload, value = pair.mask, pair.payload, pair.data
+        if mask.shape != part.shape:
+            if not shapes.broadcasts(mask.shape, part.shape):
+                return False
+            mask = mask.expand(part.shape)
+        if type(x._history) is Wrapping:  # the holder of the memory reads what lies under holes: it stays
+            value = torch.where(mask, value, part)
+    family = family_of(x)
+    as_before = family.buffer is None and mask is not True and masks.same(mask, pair_of(x).mask[key])  # x[key] += y
+    if isinstance(value, Tensor) and value.shape == part.shape:
+        part.copy_(value)  # nothing here is tracked
+    else:
+        x._pair.data[key] = value
+    if not as_before:
+        family.write(part, mask)
+    if payload is Payload.ANY:
+        family.payload = Payload.ANY
+    family.version += 1
+    return True
+
+
+def _simple(x: MaskedTensor, value: Any) -> bool:
+    """Whether autograd has no part in it, no mask is hard, and the value is of the kind of ``x``."""
+    family, data = x._family, x._pair.data
+    if family is not None and (family.hard or family.graph_input):
+        return False
+    if data.layout is not torch.strided or transforming() or torch.is_inference_mode_enabled():
+        return False
+    kind = type(value)
+    if kind is Tensor or (kind is MaskedTensor and value._packed is None):
+        if value.dtype is not data.dtype or value.layout is not torch.strided or value.device != data.device:
+            return False
+    elif not ((kind is float or kind is int) and data.is_floating_point()):
+        return False
+    history = history_of(x)
+    if history is not None:
+        base = history.base()
+        if base is not None and base.requires_grad:
+            return False
+    if not torch.is_grad_enabled():
+        return True
+    stale = history is not None and x._born != history.writes
+    return not (stale or x.requires_grad or (isinstance(value, Tensor) and value.requires_grad))

@@ -1,0 +1,105 @@
+"""Attention over packed rows as one op of a compiled graph, which knows nothing of how long the sequences are.
+
+The op reads the lengths when the graph runs, and its body is what runs outside of graphs.
+"""
+
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import attention_cpu
+from .blocks import Run
+
+_LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
+_LIBRARY.define("attend(Tensor q, Tensor k, Tensor v, Tensor lengths, bool causal, float? scale) -> (Tensor, Tensor)")
+_LIBRARY.define(
+    "attend_backward(Tensor grad, Tensor q, Tensor k, Tensor v, Tensor out, Tensor sums, Tensor lengths, bool causal, "
+    "float? scale) -> (Tensor, Tensor, Tensor)"
+)
+
+
+def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    """Whether the op takes values ``(N, H, D)``: of one size, on the CPU."""
+    return q.device.type == "cpu" and q.shape[1:] == k.shape[1:] == v.shape[1:] and q.is_floating_point()
+
+
+def attend(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor, causal: bool, scale: float | None) -> Tensor:
+    """``(N, H, D)`` of queries, keys and values of the same sequences to ``(N, H, D)``."""
+    result: Tensor = torch.ops.masked_tensor.attend(q, k, v, lengths, causal, scale)[0]
+    return result
+
+
+def _runs(lengths: Tensor) -> list[Run]:
+    runs, at = [], 0
+    for n, several in groupby(lengths.tolist()):
+        number = len(list(several))
+        if n:
+            runs.append(Run(at, number, n, n))
+        at += number
+    return runs
+
+
+def _forward(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor, causal: bool, scale: float | None) -> Any:
+    runs = _runs(lengths)
+    out, totals = attention_cpu.forward(q, k, v, runs, [None] * len(runs), causal, scale)
+    return out, torch.cat([total.transpose(1, 2).flatten(0, 1) for total in totals])
+
+
+def _backward(
+    grad: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, sums: Tensor, lengths: Tensor, causal: bool,
+    scale: float | None,
+) -> Any:  # fmt: skip
+    runs = _runs(lengths)
+    parts = sums.split([run.number * run.queries for run in runs])
+    totals = [
+        p.unflatten(0, (run.number, run.queries)).transpose(1, 2).contiguous()
+        for p, run in zip(parts, runs, strict=True)
+    ]
+    return tuple(attention_cpu.backward(grad, q, k, v, out, totals, runs, [None] * len(runs), causal, scale))
+
+
+def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
+    return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors)
+
+
+def _fake(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor, causal: bool, scale: float | None) -> Any:
+    wide = torch.float64 if q.dtype is torch.float64 else torch.float32
+    return *_like(q), q.new_empty(q.shape[:2], dtype=wide)
+
+
+def _saved(ctx: Any, inputs: Any, output: Any) -> None:
+    q, k, v, lengths, ctx.causal, ctx.scale = inputs
+    ctx.mark_non_differentiable(output[1])
+    ctx.save_for_backward(q, k, v, *output, lengths)
+
+
+def _differentiated(ctx: Any, grad: Tensor, _: Any) -> Any:
+    grads = torch.ops.masked_tensor.attend_backward(grad, *ctx.saved_tensors, ctx.causal, ctx.scale)
+    return *grads, None, None, None
+
+
+def _saved_again(ctx: Any, inputs: Any, output: Any) -> None:
+    *given, _, _, lengths, ctx.causal, ctx.scale = inputs
+    ctx.save_for_backward(*given, lengths)
+
+
+def _differentiated_again(ctx: Any, *grads: Tensor) -> Any:
+    *given, lengths = ctx.saved_tensors
+    runs = _runs(lengths)
+    with torch.enable_grad():
+        leaves = [x.detach().requires_grad_() for x in given]
+        grad, q, k, v = leaves
+        parts = attention_cpu.formula(grad, q, k, v, runs, [None] * len(runs), ctx.causal, ctx.scale)
+    return *torch.autograd.grad(parts, leaves, grads), None, None, None, None, None
+
+
+_LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
+_LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
+torch.library.register_fake("masked_tensor::attend", _fake, lib=_LIBRARY)
+torch.library.register_fake("masked_tensor::attend_backward", lambda grad, q, k, v, *rest: _like(q, k, v), lib=_LIBRARY)
+torch.library.register_autograd("masked_tensor::attend", _differentiated, setup_context=_saved, lib=_LIBRARY)
+torch.library.register_autograd(
+    "masked_tensor::attend_backward", _differentiated_again, setup_context=_saved_again, lib=_LIBRARY
+)

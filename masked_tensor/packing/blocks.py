@@ -1,0 +1,147 @@
+"""``Blocks``: which entries of a product over time are stored.
+
+Queries ``(B, .., T, D)`` times keys ``(B, .., D, S)`` give scores over the grid ``(B, .., T, S)``, heads in between.
+Stored are those of a stored query and a stored key: of each sequence one contiguous block ``(.., t, s)``, one block
+after the other.  Sequences of one length that lie side by side are one *run*, which an op takes as one tensor.
+"""
+
+from functools import cached_property
+from itertools import groupby
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..op import NoForm
+from .grid import Rows, same
+
+
+class Run(NamedTuple):
+    """Sequences that lie side by side, with one number of queries and one number of keys each."""
+
+    first: int
+    number: int
+    queries: int
+    keys: int
+
+    @property
+    def sequences(self) -> slice:
+        """Which sequences of the batch."""
+        return slice(self.first, self.first + self.number)
+
+
+def runs_of(queries: Rows, keys: Rows) -> list[Run]:
+    """The calls to make, in the order of the rows.  Raises NoForm for queries of a sequence that has no key."""
+    runs = []
+    at = 0
+    for (q, k), several in groupby(zip(queries.sizes, keys.sizes, strict=True)):
+        number = len(list(several))
+        if q and not k:
+            raise NoForm
+        if q:
+            runs.append(Run(at, number, q, k))
+        elif k:
+            raise NoForm  # keys that nobody asks for: their rows would have to be skipped
+        at += number
+    if not runs:
+        raise NoForm
+    return runs
+
+
+class Blocks(Rows):
+    """The places ``(b, .., t, s)`` at which both a query and a key are stored; ``heads`` lie in between."""
+
+    def __init__(self, queries: Rows, keys: Rows, heads: tuple[int, ...]) -> None:
+        self.queries, self.keys, self.heads = queries, keys, heads
+        self.grid = (queries.grid[0], *heads, queries.grid[1], keys.grid[1])
+        self.calls = runs_of(queries, keys)
+        self.host = queries.host
+        self.known = {}
+
+    @cached_property
+    def index(self) -> Tensor:  # type: ignore[override]  # worked out when it is asked for: most models never do
+        """The rising flat positions in the grid: (N,)."""
+        return self.mask.reshape(-1).nonzero().squeeze(1)
+
+    @cached_property
+    def full(self) -> bool:
+        """Whether every place is stored."""
+        return self.queries.full and self.keys.full
+
+    @property
+    def device(self) -> torch.device:
+        """Where the rows lie."""
+        return self.queries.device
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """The grid as a mask, constant along the heads."""
+        batch, *_, time, keys = self.grid
+        between = (1,) * len(self.heads)
+        rows = self.queries.mask.reshape(batch, *between, time, 1)
+        return (rows & self.keys.mask.reshape(batch, *between, 1, keys)).expand(self.grid)
+
+    @cached_property
+    def runs(self) -> list[tuple[int, ...]]:
+        """The shape of each run: ``(sequences, .., t, s)``."""
+        return [(run.number, *self.heads, run.queries, run.keys) for run in self.calls]
+
+    def read(self, wide: Tensor) -> Tensor:
+        """A tensor over the grid, its dimensions of size n or 1, at the stored places: cut run by run."""
+        if wide.dim() != len(self.grid):
+            raise NoForm  # features beside the grid
+        if wide.numel() == 1:
+            return wide.reshape(1)
+        parts = []
+        for run, shape in zip(self.calls, self.runs, strict=True):
+            part = wide[run.sequences] if wide.shape[0] > 1 else wide
+            part = along(along(part, -2, places(self.queries, run)), -1, places(self.keys, run))
+            parts.append(part.expand(shape).reshape(-1))
+        return torch.cat(parts)
+
+    def agrees(self, other: Rows) -> bool:
+        """Whether both are of the same queries and keys."""
+        if isinstance(other, Blocks):
+            return same(self.queries, other.queries) and same(self.keys, other.keys)
+        return super().agrees(other)
+
+    def on(self, device: torch.device) -> Rows:
+        """The same places, known on another device."""
+        return self if device == self.device else Blocks(self.queries.on(device), self.keys.on(device), self.heads)
+
+
+def blocks(queries: Rows, keys: Rows, heads: tuple[int, ...]) -> Blocks:
+    """The blocks of these rows: all layers of a model share one."""
+    key = (Blocks, id(keys), heads)  # the blocks hold the keys, so that none takes their place
+    if key not in queries.known:
+        queries.known[key] = Blocks(queries, keys, heads)
+    found: Blocks = queries.known[key]
+    return found
+
+
+def places(rows: Rows, run: Run) -> Tensor | int:
+    """The places in the grid of a run's rows: a length, if they are the first ones; else ``(sequences, T)``."""
+    size = rows.sizes[run.first]
+    if rows.prefix:
+        return size
+    start = sum(rows.sizes[: run.first])
+    return rows.time[start : start + run.number * size].view(run.number, size)
+
+
+def along(wide: Tensor, dim: int, places: Tensor | int) -> Tensor:
+    """The given places along a dimension; all of one of size 1."""
+    if wide.shape[dim] == 1:
+        return wide
+    if isinstance(places, int):
+        return wide.narrow(dim, 0, places)
+    shape = [places.shape[0], *wide.shape[1:]]
+    index = places.view(places.shape[0], *(1,) * (wide.dim() - 3), *((-1, 1) if dim == -2 else (1, -1)))
+    shape[dim] = places.shape[1]
+    return wide.expand(places.shape[0], *wide.shape[1:]).gather(dim, index.expand(shape))
+
+
+def cut_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
+    """Each run's part of ``(N, H, D)``, as ``(sequences, H, T, D)``: one split, whose gradient is one cat."""
+    lengths = [run.queries if queries else run.keys for run in runs]
+    parts = x.split([run.number * n for run, n in zip(runs, lengths, strict=True)])
+    return [p.unflatten(0, (run.number, n)).transpose(1, 2) for p, run, n in zip(parts, runs, lengths, strict=True)]

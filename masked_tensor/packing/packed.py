@@ -1,0 +1,229 @@
+"""``Packed``: the stored values of a padded batch, and its two moves: spread and gather."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from .. import masks, shapes
+from ..compat import real, tracked
+from ..op import NoForm
+from ..pair import Pair, Payload
+from . import dim_order as orders
+from .dim_order import GRID, Order
+from .grid import Rows, of_mask
+from .scatter_gather import put, take
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frame:
+    """All that a packed tensor is, but for its values: what its gradient needs to know."""
+
+    stored: torch.Size  #: (N, F1 .. Fk)
+    rows: Rows
+    order: Order
+    inner: Tensor | None
+
+    @property
+    def first(self) -> int:
+        """The atom of the first feature."""
+        return len(self.rows.grid)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the atoms: (B, T, F1 .. Fk)."""
+        return (*self.rows.grid, *self.stored[1:])
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What the world sees."""
+        return orders.shape(self.order, self.sizes)
+
+
+@dataclass(slots=True, eq=False)
+class Packed:
+    """The inside of a packed masked tensor; a value, as a ``Pair`` is: what it holds is never written to.
+
+    ``values`` (N, F1 .. Fk), one row per stored place, ``rows`` which places those are, ``inner`` the validity within
+    the rows (None: all valid), ``order`` how the dimensions that the world sees are made of grid and features.
+    ``payload`` is what is known of the values under ``inner``.
+    """
+
+    values: Tensor
+    rows: Rows
+    order: Order
+    inner: Tensor | None = None
+    payload: Payload = Payload.ZERO
+    parts: dict[int, tuple[Tensor, ...]] | None = None  #: the values unbound along a dimension: all selects share one
+
+    @property
+    def first(self) -> int:
+        """The atom of the first feature."""
+        return len(self.rows.grid)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the atoms: (B, T, F1 .. Fk)."""
+        return (*self.rows.grid, *self.values.shape[1:])
+
+    def part(self, at: int, index: int) -> Tensor:
+        """``values.select(at, index)``; of few parts, one unbind: its backward makes one gradient, not one for each."""
+        if self.values.shape[at] > 4 or not tracked(self.values):
+            return self.values.select(at, index)
+        self.parts = {} if self.parts is None else self.parts
+        if at not in self.parts:
+            self.parts[at] = self.values.unbind(at)
+        return self.parts[at][index]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """What the world sees."""
+        return orders.shape(self.order, self.sizes)
+
+    @property
+    def plainly(self) -> bool:
+        """Whether values, index, order and shape say it all: each row is valid, and batch and time are seen as such."""
+        return self.inner is None and self.first == GRID and (0,) in self.order and (1,) in self.order
+
+    @property
+    def stored(self) -> torch.Size:
+        """The shape of the values: (N, F1 .. Fk)."""
+        return self.values.shape
+
+    @property
+    def frame(self) -> Frame:
+        """All but the values."""
+        return Frame(self.values.shape, self.rows, self.order, self.inner)
+
+    def pair(self) -> Pair:
+        """The stored rows as a pair of their own, for a family's rule."""
+        if self.inner is None:
+            return Pair(self.values, masks.full(self.values.shape, self.values.device), Payload.ZERO)
+        return Pair(self.values, self.inner, self.payload)
+
+    def operand(self) -> Pair | Tensor:
+        """As :meth:`pair`; values of which all are valid are a plain tensor."""
+        return self.values if self.inner is None else Pair(self.values, self.inner, self.payload)
+
+
+def made(values: Pair | Tensor, like: Packed, order: Order | None = None) -> Packed:
+    """Values on the rows of ``like``, in its order unless another is given; atoms of size 1 are left out."""
+    inner, payload, data = None, Payload.ZERO, values
+    if type(values) is Pair:
+        data, inner, payload = values.data, masks.fit(values.mask, values.data.shape), values.payload
+    assert isinstance(data, Tensor)
+    order = like.order if order is None else order
+    if 1 in data.shape[1:]:
+        gone = [d for d in range(1, data.dim()) if data.shape[d] == 1]
+        order = orders.dropped(order, [d + like.first - 1 for d in gone])
+        data = data.squeeze(gone)
+        inner = inner if inner is None else inner.squeeze(gone)
+    return Packed(data, like.rows.on(data.device), order, inner, payload)
+
+
+def of_parts(values: Tensor, index: Tensor, order: Order, shape: Sequence[int]) -> Packed:
+    """What is :attr:`~Packed.plainly` these values at these places of ``shape``, seen in that order."""
+    return Packed(values, Rows(index, (shape[order.index((0,))], shape[order.index((1,))])), order)
+
+
+def canonical(x: Packed) -> Packed:
+    """``x`` with its features stored as they are read: two tensors of one shape and grid then agree."""
+    order, joined = orders.canonical(x.order, x.first)
+    if order == x.order and all(len(j) == 1 for j in joined):
+        return x
+    perm = [0, *(a - x.first + 1 for j in joined for a in j)]
+    shape = [x.values.shape[0], *(prod(x.sizes[a] for a in j) for j in joined)]
+    values = x.values.permute(perm).reshape(shape)
+    inner = None if x.inner is None else masks.reshape(x.inner.permute(perm), shape)
+    return Packed(values, x.rows, order, inner, x.payload)
+
+
+def mask(x: Packed) -> Tensor:
+    """The validity that the world sees."""
+    grid, features = x.rows.mask, x.values.shape[1:]
+    if x.inner is None:
+        wide = grid.reshape(*x.rows.grid, *(1,) * len(features)).expand(*x.rows.grid, *features)
+    else:
+        small = masks.compact(x.inner)
+        if small.shape[0] != x.inner.shape[0]:
+            small = small.expand(x.inner.shape[0], *small.shape[1:])
+        wide = put(small, x.rows).view(*x.rows.grid, *small.shape[1:]).expand(*x.rows.grid, *features)
+    return masks.reshape(wide.permute(orders.sequence(x.order)), x.shape)
+
+
+def spread(x: Packed) -> Pair:
+    """The strided pair: one differentiable scatter, 0 wherever nothing is stored."""
+    wide = put(x.values, x.rows).view(x.sizes)
+    data = wide.permute(orders.sequence(x.order)).reshape(x.shape)
+    if not x.rows.host:  # a graph lays out memory as torch says that its kernels do: it is right of contiguous memory
+        data = data.contiguous()
+    return Pair(data, mask(x), x.payload)
+
+
+def laid_out(x: Tensor, like: Packed | Frame) -> Tensor:
+    """A tensor that broadcasts to the shape of ``like``, with one dimension per atom: its size, or 1."""
+    seen = (1,) * (len(like.order) - x.dim()) + tuple(x.shape)
+    if not shapes.broadcasts(seen, like.shape):
+        raise NoForm  # the strided rule says what is wrong
+    cut = [like.sizes[a] if n != 1 else 1 for n, dim in zip(seen, like.order, strict=True) for a in dim]
+    read = orders.sequence(like.order)
+    return x.reshape(cut).permute([read.index(a) for a in range(len(read))])
+
+
+def at_rows(x: Tensor, like: Packed | Frame) -> Tensor:
+    """A tensor that broadcasts to the shape of ``like``, read at its rows: ``(N or 1, F1 or 1, ..)``."""
+    wide = laid_out(x, like)
+    if like.first != GRID:
+        return like.rows.read(wide)
+    batch, time = (n > 1 for n in wide.shape[:GRID])
+    if batch and time:
+        return take(wide.flatten(0, 1), like.rows)
+    if time:
+        return wide[0].index_select(0, like.rows.time)
+    if batch:
+        return wide[:, 0].index_select(0, like.rows.batch)
+    return wide[:, 0]
+
+
+def gathered(x: Pair, like: Packed | Frame) -> Packed:
+    """A strided pair that broadcasts to the shape of ``like``, at its rows; what it masks there is ``inner``."""
+    values, inner = at_rows(x.data, like), at_rows(masks.compact(x.mask), like)
+    shape = (like.stored[0], *torch.broadcast_shapes(values.shape[1:], inner.shape[1:]))
+    return noticed(Packed(values.expand(shape), like.rows, like.order, inner.expand(shape), x.payload))
+
+
+def packed(x: Pair, order: Order | None = None, rows: Rows | None = None) -> Packed:
+    """A strided pair as packed rows: of its own valid places, or of ``rows``, which must hold them all.
+
+    The first two dimensions are the grid unless ``order`` says otherwise.
+    """
+    order = orders.natural(x.data.dim()) if order is None else order
+    read = orders.sequence(order)
+    back = [read.index(a) for a in range(len(read))]
+    data, valid = x.data.permute(back), x.mask.permute(back)
+    inside = tuple(range(GRID, data.dim()))
+    some = masks.any(valid, inside) if inside else valid
+    whole = rows is None and masks.constant(valid, inside)  # each row is valid, or is not stored
+    if rows is None:
+        rows = of_mask(some)
+    elif bool((some & ~rows.mask).any()):
+        raise ValueError(
+            "packed(like=other) needs an other that stores every place where the tensor is valid; pack it by itself"
+        )
+    values = take(data.flatten(0, 1), rows)
+    if rows.full:
+        values = values.clone()  # take gave the very memory, into which its owner may write
+    if whole:
+        return made(values, Packed(values, rows, order))
+    inner = take(masks.compact(valid).expand(*rows.grid, *masks.compact(valid).shape[GRID:]).flatten(0, 1), rows)
+    stored = noticed(Packed(values, rows, order, inner.expand(values.shape), x.payload))
+    return made(stored.operand(), stored)
+
+
+def noticed(x: Packed) -> Packed:
+    """Without ``inner`` if nothing in a stored row is masked: looked at once, where looking is free."""
+    if x.inner is not None and real(x.inner) and bool(masks.compact(x.inner).all()):
+        return Packed(x.values, x.rows, x.order)
+    return x

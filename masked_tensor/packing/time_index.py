@@ -1,0 +1,74 @@
+"""Cuts through time: ``x[:, i]`` is one row of each sequence, ``x[:, a:b]`` the rows of a narrower grid."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import masks, shapes
+from ..op import NoForm
+from ..pair import Pair
+from . import dim_order as orders
+from . import views
+from .dim_order import GRID
+from .packed import Packed
+
+
+def select(x: Packed, dim: int, index: int) -> Packed | Pair:
+    """``x.select(dim, index)``: of a feature, or of one place of every sequence."""
+    d = views.position(dim, x)
+    if x.order[d] != (1,) or (0,) not in x.order or x.first != GRID or not x.values.shape[0]:
+        return views.select(x, dim, index)
+    time = x.rows.grid[1]
+    if not -time <= index < time:
+        raise NoForm
+    stored = x.rows.numbers[:, index % time]
+    some = stored >= 0
+    data = x.values.index_select(0, stored.clamp_min(0))
+    inner = None if x.inner is None else x.inner.index_select(0, stored.clamp_min(0))
+    read = [0 if a == 0 else a - GRID + 1 for a in orders.sequence(x.order) if a != 1]
+    shape = [n for k, n in enumerate(x.shape) if k != d]
+    wide = some.reshape(-1, *(1,) * (data.dim() - 1))
+    mask = wide.expand(data.shape) if inner is None else wide & inner
+    return Pair(data.permute(read).reshape(shape), masks.reshape(mask.permute(read), shape))
+
+
+def index(x: Packed, indices: Sequence[Any]) -> Pair:
+    """``x[mask]`` and ``x[sequences, times]``: rows picked out of the grid; a place that stores none gives a hole."""
+    if x.order[:2] != ((0,), (1,)) or x.first != GRID or not x.values.shape[0]:
+        raise NoForm
+    if (
+        not all(type(i) is Tensor for i in indices)
+        or sum(i.dim() if i.dtype is torch.bool else 1 for i in indices) != 2
+    ):
+        raise NoForm
+    try:
+        chosen = x.rows.numbers[tuple(indices)]
+    except (IndexError, RuntimeError) as reason:
+        raise NoForm from reason  # the strided rule says it in torch's own words
+    stored = chosen.reshape(-1).clamp_min(0)
+    data = x.values.index_select(0, stored)
+    some = (chosen >= 0).reshape(-1, *(1,) * (data.dim() - 1))
+    mask = some.expand(data.shape) if x.inner is None else some & x.inner.index_select(0, stored)
+    read = [0, *(a - GRID + 1 for a in orders.sequence(x.order[2:]))]
+    shape = (*chosen.shape, *x.shape[2:])
+    return Pair(data.permute(read).reshape(shape), masks.reshape(mask.permute(read), shape))
+
+
+def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
+    """``x[..., start:end]``: of a feature, or of time."""
+    d = views.position(dim, x)
+    if x.order[d] != (1,) or x.first != GRID:
+        return views.slice_(x, dim, start, end, step)
+    time = x.rows.grid[1]
+    first, last = shapes.bounds(time, start, end)
+    if (first, last, step) == (0, time, 1):
+        return views.alias(x)
+    if step != 1 or last <= first:
+        raise NoForm
+    rows, kept = x.rows.cut(first, last)
+    take: Any = partial(torch.index_select, dim=0, index=kept)
+    inner = None if x.inner is None else take(x.inner)
+    return Packed(take(x.values), rows, x.order, inner, x.payload)

@@ -1,0 +1,170 @@
+"""Reductions, softmax and scans of pairs with sparse data, with the signatures of the operators: what rows name."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import pair, shapes
+from ..layouts.elements import to
+from ..layouts.validity import valid_outputs
+from ..op import NoForm
+from ..pair import Pair
+from ..shared.averaging import MEAN
+from . import along, classes, distinct, order, ranks, slice_reductions, two_operands
+from .reduction import reduce
+
+Dim = int | Sequence[int] | None
+
+
+def _dims(x: Pair, dim: Dim) -> tuple[int, ...]:
+    return shapes.canonical_dims(dim, x.data.dim())
+
+
+def _axis(x: Pair, dim: int) -> int:
+    return shapes.canonical_dims(dim, x.data.dim() or 1)[0]
+
+
+def _cast(x: Pair, dtype: torch.dtype | None) -> Tensor:
+    return x.data if dtype is None else to(x.data, dtype)
+
+
+def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
+    def rule(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
+        data = _cast(x, dtype)
+        return valid_outputs(*reduce(law, data, x.mask, _dims(x, dim), keepdim))
+
+    return rule
+
+
+def _moment(law: Callable[..., Tensor]) -> Callable[..., Pair]:
+    def rule(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
+        n = 1 if correction is None else correction
+        least = math.floor(n) + 1 if x.data.numel() else None
+        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=least)
+        return valid_outputs(data, valid)
+
+    return rule
+
+
+def _with_mean(law: Callable[..., Tensor]) -> Callable[..., tuple[Pair, Pair]]:
+    moment, average = _moment(law), _reduction(slice_reductions.mean)
+
+    def rule(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
+        return moment(x, dim, correction=correction, keepdim=keepdim), average(x, dim, keepdim)
+
+    return rule
+
+
+def aminmax(x: Pair, *, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
+    least, greatest = (_reduction(law)(x, dim, keepdim) for law in (slice_reductions.amin, slice_reductions.amax))
+    return least, greatest
+
+
+def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
+    best, where = distinct.mode(x.data, x.mask, _dims(x, dim), keepdim)
+    return valid_outputs(*best), valid_outputs(*where)
+
+
+def norm(
+    x: Pair, ord: float | None = 2, dim: Dim = None, keepdim: bool = False, dtype: torch.dtype | None = None
+) -> Pair:
+    data = _cast(x, dtype)
+    return valid_outputs(
+        *reduce(slice_reductions.norm, data, x.mask, _dims(x, dim), keepdim, ord=2 if ord is None else ord)
+    )
+
+
+def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:
+    first, second = pair.of(x), pair.of(y)
+    if first.data.shape != second.data.shape:
+        raise NoForm("both operands must have one shape")
+    return Pair(*two_operands.dist(first.data, second.data, two_operands.both(first.mask, second.mask), p))
+
+
+def _arg(largest: bool) -> Callable[..., Pair]:
+    def rule(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair:
+        return valid_outputs(*order.position(x.data, x.mask, _dims(x, dim), keepdim, largest=largest))
+
+    return rule
+
+
+def _extreme(largest: bool) -> Callable[..., Any]:
+    def rule(x: Pair, dim: Any = None, keepdim: bool = False) -> Any:
+        best, where = order.extreme(x.data, x.mask, _dims(x, dim), keepdim, largest=largest)
+        return valid_outputs(*best) if dim is None else (valid_outputs(*best), valid_outputs(*where))
+
+    return rule
+
+
+def _softmax(log: bool, mode: str = "safe") -> Callable[..., Pair]:
+    def rule(x: Pair, dim: int, dtype: torch.dtype | bool | None = None) -> Pair:
+        data = _cast(x, dtype if isinstance(dtype, torch.dtype) else None)
+        return Pair(along.softmax(data, x.mask, _axis(x, dim), log=log, mode=mode), x.mask)
+
+    return rule
+
+
+def scan(rule: Callable[..., Pair], x: Pair, dim: int, *, dtype: torch.dtype | None = None) -> Pair:
+    data = _cast(x, dtype)
+    (result,) = along.scan(lambda row, _: [rule(row, 1)], data, x.mask, _axis(x, dim))
+    return Pair(result, x.mask)
+
+
+def scan_extreme(rule: Callable[..., tuple[Pair, Pair]], x: Pair, dim: int) -> tuple[Pair, Pair]:
+    best, where = along.scan_extreme(rule, x.data, x.mask, _axis(x, dim))
+    return Pair(best, x.mask), Pair(where, x.mask)
+
+
+def _classes(logits: bool) -> Callable[..., Pair]:
+    def rule(
+        x: Pair,
+        target: Pair | Tensor,
+        weight: Tensor | None = None,
+        reduction: int = MEAN,
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+    ) -> Pair:
+        t = pair.of(target)
+        if not classes.plain_classes(t.data, weight, label_smoothing):
+            raise NoForm("the target must be class indices, and nothing smoothed")
+        return classes.cross_entropy(x.data, x.mask, t.data, t.mask, weight, reduction, ignore_index, logits=logits)
+
+    return rule
+
+
+def _quantile(skip_nan: bool) -> Callable[..., Pair]:
+    def rule(
+        x: Pair,
+        q: float | Tensor,
+        dim: int | None = None,
+        keepdim: bool = False,
+        *,
+        interpolation: str = "linear",
+    ) -> Pair:
+        dims = _dims(x, dim)
+        return valid_outputs(
+            *ranks.quantile(x.data, x.mask, q, dims, keepdim, interpolation=interpolation, skip_nan=skip_nan)
+        )
+
+    return rule
+
+
+sum, mean, prod, nansum = (
+    _reduction(law)
+    for law in (slice_reductions.sum, slice_reductions.mean, slice_reductions.prod, slice_reductions.nansum)
+)
+amax, amin, any, all = (
+    _reduction(law)
+    for law in (slice_reductions.amax, slice_reductions.amin, slice_reductions.any, slice_reductions.all)
+)
+logsumexp, count_nonzero = _reduction(slice_reductions.logsumexp), _reduction(slice_reductions.count_nonzero)
+var, std = _moment(slice_reductions.var), _moment(slice_reductions.std)
+var_mean, std_mean = _with_mean(slice_reductions.var), _with_mean(slice_reductions.std)
+cross_entropy, nll_loss = _classes(True), _classes(False)
+argmax, argmin = _arg(True), _arg(False)
+max, min = _extreme(True), _extreme(False)
+softmax, log_softmax, safe_softmax = _softmax(False), _softmax(True), _softmax(False, "inf_as_zero")
+quantile, nanquantile = _quantile(False), _quantile(True)
