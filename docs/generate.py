@@ -60,7 +60,7 @@ def semantics() -> str:
         "`v` is validity, `n` the number of valid entries of a slice.",
     ]
     for family in FAMILIES:
-        if family.ROWS:
+        if family.OPS:
             parts += [f"## {_title(family)}", inspect.cleandoc(family.__doc__ or "").replace("``", "`")]
             parts += [_rule(name, rule) for name, rule in _rules(family).items()]
     return "\n\n".join(parts) + "\n"
@@ -69,7 +69,7 @@ def semantics() -> str:
 def _rules(family: ModuleType) -> dict[str, object]:
     """The family's own named rules with the ops that use them; lambdas and helpers are left out."""
     rules: dict[str, object] = {}
-    for op in family.ROWS:
+    for op in family.OPS:
         if op.rule.__doc__ and op.rule.__name__ != "<lambda>":
             rules.setdefault(op.rule.__name__, op.rule)
     return rules
@@ -93,7 +93,7 @@ def ops() -> str:
         "[lift by lift](sparse_forms.md); one that says nothing raises `UnsupportedOpError`, which names `to_dense()`.",
     ]
     for family in FAMILIES:
-        if family.ROWS:
+        if family.OPS:
             parts += [f"## {_title(family)}", *_by_rule(family)]
     return "\n\n".join(parts) + "\n"
 
@@ -101,7 +101,7 @@ def ops() -> str:
 def _by_rule(family: ModuleType) -> list[str]:
     """A line for each rule of the family and lift, the largest first: the ops that follow it."""
     names: dict[tuple[str, str], list[str]] = {}
-    for op in sorted(family.ROWS, key=lambda op: op.name):
+    for op in sorted(family.OPS, key=lambda op: op.name):
         rule = op.rule.__name__.lstrip("_")
         sparse = f" (sparse: {op.sparse.name})" if op.sparse else ""
         names.setdefault(("others" if rule == "<lambda>" else rule, sparse), []).append(f"`{op.name}`")
@@ -110,24 +110,24 @@ def _by_rule(family: ModuleType) -> list[str]:
 
 
 def sparse_forms() -> str:
-    """Every operator that serves sparse masked tensors, by the lift that its row names."""
-    lifts: dict[tuple[str, str], list[str]] = {}
+    """Every operator that serves sparse masked tensors, by its sparse rule."""
+    rules: dict[tuple[str, str], list[str]] = {}
     for op in sorted(_all(), key=lambda op: op.name):
         if op.sparse:
-            lifts.setdefault((op.sparse.name, op.sparse.says), []).append(f"`{op.name}`")
+            rules.setdefault((op.sparse.name, op.sparse.says), []).append(f"`{op.name}`")
     parts = [
         "# What sparse masked tensors can do",
-        f"{sum(map(len, lifts.values()))} of {len(_all())} rows serve sparse data, each by the *lift* that it names. "
-        "Where a row names none, or its lift has no form for the arguments, the call raises `UnsupportedOpError`, that "
-        "names `to_dense()`. Ops without a row are made of these. What the functions read: [sparse](../sparse.md).",
+        f"{sum(map(len, rules.values()))} of {len(_all())} ops of the table have a *sparse rule*. The others, and calls "
+        "with arguments that a sparse rule does not take, raise `UnsupportedOpError`, which names `to_dense()`. "
+        "Operators outside the table are made of these. What the functions read: [sparse](../sparse.md).",
     ]
-    for (name, says), ops in sorted(lifts.items(), key=lambda item: -len(item[1])):
+    for (name, says), ops in sorted(rules.items(), key=lambda item: -len(item[1])):
         parts += [f"## {name}", f"{says[0].upper()}{says[1:]}.", ", ".join(ops)]
     return "\n\n".join(parts) + "\n"
 
 
 def _all() -> list[Op]:
-    return [op for family in FAMILIES for op in family.ROWS]
+    return [op for family in FAMILIES for op in family.OPS]
 
 
 def _title(family: ModuleType) -> str:

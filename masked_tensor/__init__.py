@@ -31,7 +31,7 @@ from .api.convert import (
     to_numpy_ma,
     to_tensor,
 )
-from .api.copies import rebuild, rebuild_kin, rebuild_packed  # noqa: F401 (pickles name them)
+from .api.copies import rebuild, rebuild_packed, rebuild_packed_family  # noqa: F401 (pickles name them)
 from .api.create import (
     as_masked_tensor,
     masked_equal,

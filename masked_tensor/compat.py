@@ -91,17 +91,17 @@ _GUARDS: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()  # of what is being
 # ------------------------------------------------------------------------------------------ how a tensor is computed
 
 
-def tracked(data: Tensor) -> bool:
+def is_tracked(data: Tensor) -> bool:
     """Whether autograd records what is done with ``data``."""
     return data.requires_grad and torch.is_grad_enabled()
 
 
-def transforming() -> bool:
+def in_transform() -> bool:
     """Whether a torch.func transform or forward-mode AD is active: then only plain differentiable ops may be used."""
     return peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
-def ordinary() -> bool:
+def no_transform_active() -> bool:
     """Whether no transform can be at work: then nothing has a tangent, and nothing is bypassed."""
     return _saved_tensors_hooks_is_enabled() and forward_ad._current_level < 0
 
@@ -111,14 +111,14 @@ def has_tangent(data: Tensor) -> bool:
     return forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None
 
 
-def bypassed() -> bool:
+def wrapped_by_transform() -> bool:
     """Whether ``torch.func.grad``, ``vjp`` or ``jvp`` runs an op of its own on a masked tensor that it has wrapped.
 
     While torch calls what lies below a transform, it takes the transform off the stack of interpreters, so that such a
     call looks like any other.  What stays is the Python function that pushed it: more of them run in this thread than
     there are levels on the stack.  A call from the user's own function finds every level in place.
     """
-    if ordinary():
+    if no_transform_active():
         return False
     found = sum(t.key() in _DIFFERENTIATES for t in get_interpreter_stack() or ())
     frame = inspect.currentframe()
@@ -136,34 +136,34 @@ def code_of(frame: FrameType) -> CodeType:
     return code
 
 
-def real(x: Tensor) -> bool:
+def is_readable_memory(x: Tensor) -> bool:
     """Whether ``x`` is memory on the CPU that may be read as another dtype: not traced, not what ``sgn`` leaves."""
     plain = type(x) is Tensor or type(x) is torch.nn.Parameter
-    return plain and x.is_cpu and not transforming() and not batched_gradient(x) and not x._is_zerotensor()
+    return plain and x.is_cpu and not in_transform() and not batched_gradient(x) and not x._is_zerotensor()
 
 
-def eager(x: Tensor) -> bool:
+def has_real_memory(x: Tensor) -> bool:
     """Whether ``x`` is a tensor of real memory, not one that is traced."""
     return type(x) is Tensor and not torch.compiler.is_compiling()
 
 
-def recomputed_later() -> bool:
+def checkpoint_will_recompute() -> bool:
     """Whether a checkpoint that does not reenter records: what runs now will run again in backward."""
     hooks = _saved_tensors_hooks(False)
     return hooks is not None and hooks[0].__module__ == checkpoint.__name__
 
 
-def keeps_results() -> bool:
+def checkpoint_may_keep() -> bool:
     """Whether a selective checkpoint may keep what an op makes: then it is not to be written into."""
-    return observed() and recomputed_later()
+    return mode_is_active() and checkpoint_will_recompute()
 
 
-def observed() -> bool:
+def mode_is_active() -> bool:
     """Whether a mode sees every op: a tracer, which cannot tell what a tensor holds, or somebody who counts."""
     return torch._C._len_torch_dispatch_stack() > 0
 
 
-def functional(x: Tensor) -> bool:
+def is_functional_tensor(x: Tensor) -> bool:
     """Whether ``x`` is written to by a function that AOTAutograd makes a graph of."""
     return type(x) is FunctionalTensor
 
@@ -176,12 +176,12 @@ def schema(op: OpOverload) -> torch.FunctionSchema:
     return op._schema
 
 
-def operators() -> list[str]:
+def operator_names() -> list[str]:
     """The names of all operators, as ``aten::add.Tensor``.  Without it: list those that loop over lists."""
     return torch._C._dispatch_get_all_op_names()
 
 
-def groups_known() -> int:
+def count_groups() -> int:
     """How many process groups there are, after which one is named that only its members make; else they might hang."""
     return len(distributed.distributed_c10d._world.pg_names)
 
@@ -225,21 +225,52 @@ def remove_mode(mode: Any) -> None:
         torch._C._push_on_torch_function_stack(other)
 
 
-def build(function: Callable[..., Any], examples: tuple[Tensor, ...]) -> Callable[..., Any]:
+def compile_kernel(function: Callable[..., Any], examples: tuple[Tensor, ...]) -> Callable[..., Any]:
     """``function`` as a kernel of inductor's, for all sizes; without it there are no built kernels."""
     graph = import_module("torch.fx.experimental.proxy_tensor").make_fx(function, tracing_mode="symbolic")(*examples)
     return torch._inductor.standalone_compile(graph, list(examples))
 
 
-def traced() -> Any:
+def current_trace() -> Any:
     """What is being compiled in this thread, if anything is."""
     return TracingContext.try_get()
 
 
 __all__ = [
-    "COLLATE", "PRINT_OPTS", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient", "build", "bypassed",
-    "code_of", "current_node", "default_device", "eager", "functional", "groups_known", "guarded_by",
-    "has_forward_mode", "has_tangent", "is_fake", "is_wrapped", "keeps_results", "observed", "operators", "real",
-    "recomputed_later", "remove_mode", "run_eagerly", "schema", "shares_memory", "traced", "tracked", "transforming",
-    "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "without_modes",
+    "COLLATE",
+    "PRINT_OPTS",
+    "Formatter",
+    "OpOverload",
+    "OpOverloadPacket",
+    "batched_gradient",
+    "checkpoint_may_keep",
+    "checkpoint_will_recompute",
+    "code_of",
+    "compile_kernel",
+    "count_groups",
+    "current_node",
+    "current_trace",
+    "default_device",
+    "guarded_by",
+    "has_forward_mode",
+    "has_real_memory",
+    "has_tangent",
+    "in_transform",
+    "is_fake",
+    "is_functional_tensor",
+    "is_readable_memory",
+    "is_tracked",
+    "is_wrapped",
+    "mode_is_active",
+    "operator_names",
+    "remove_mode",
+    "run_eagerly",
+    "schema",
+    "shares_memory",
+    "tree_flatten",
+    "tree_leaves",
+    "tree_map",
+    "tree_unflatten",
+    "without_modes",
+    "wrapped_by_transform",
 ]  # fmt: skip

@@ -38,15 +38,15 @@ def count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     return sums.sum(dims, keepdim, dtype=torch.int64)
 
 
-def extreme(small: Tensor, dims: tuple[int, ...], keepdim: bool, every: bool) -> Tensor:
+def any_or_all(small: Tensor, dims: tuple[int, ...], keepdim: bool, every: bool) -> Tensor:
     """Whether all, or any, of the uint8 zeros and ones along ``dims`` are 1; aligned bytes are read by eight."""
-    if small.dim() - 1 in dims and _aligned(small):
+    if small.dim() - 1 in dims and _pad_to_words(small):
         words = (torch.amin if every else torch.amax)(_by_eight(small), dims, keepdim)
         return words == _EIGHT_ONES if every else words != 0
     return (torch.amin if every else torch.amax)(small, dims, keepdim).view(torch.bool)
 
 
-def _aligned(small: Tensor) -> bool:
+def _pad_to_words(small: Tensor) -> bool:
     return small.is_contiguous() and small.storage_offset() % 8 == 0 and small.shape[-1] % 8 == 0
 
 
@@ -58,7 +58,7 @@ def _by_eight(small: Tensor) -> Tensor:
 def _words(small: Tensor) -> Tensor:
     """The bytes as int64 along the last dimension, padded with zeros to a length that divides well."""
     size = small.shape[-1]
-    if _aligned(small) and (size <= 2040 or any(size % (8 * n) == 0 for n in range(32, 256))):
+    if _pad_to_words(small) and (size <= 2040 or any(size % (8 * n) == 0 for n in range(32, 256))):
         return _by_eight(small)
     unit = 8 if size <= 2040 else 1024
     padded = small.new_zeros((*small.shape[:-1], size + -size % unit))

@@ -83,7 +83,7 @@ class UnsupportedOpError(NotImplementedError):
     """
 
 
-def counts_holes(name: str) -> str:
+def numel_counts_masked(name: str) -> str:
     """What ``numel()`` says of itself."""
     return (
         f"{name}() counts the holes of a masked tensor too; x.count() counts what is valid, x.shape.numel() the places"
@@ -113,14 +113,14 @@ def not_inexact(name: str, dtype: torch.dtype) -> RuntimeError:
     return RuntimeError(f"{name}(): input dtype must be floating point or complex, got {dtype}")
 
 
-def no_sparse_form(name: str, input: Tensor) -> UnsupportedOpError:
+def no_sparse_functional_form(name: str, input: Tensor) -> UnsupportedOpError:
     """A functional form was given a sparse input, of which it would make something dense."""
     return UnsupportedOpError(
         f"masked_tensor.{name} has no form for {input.layout} inputs; give it input.to_dense() (and the same mask)"
     )
 
 
-def no_lifted_form(op: str, layout: torch.layout, reason: str = "") -> UnsupportedOpError:
+def no_sparse_rule(op: str, layout: torch.layout, reason: str = "") -> UnsupportedOpError:
     """An op was called on a sparse masked tensor, and its row names no form for that."""
     because = f" ({reason})" if reason else ""
     return UnsupportedOpError(
@@ -150,7 +150,7 @@ def masked_parts(op: str, names: Sequence[str]) -> UnsupportedOpError:
     )
 
 
-def hole(action: str) -> MaskedValueError:
+def masked_scalar(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
     listed = action in ("float()", "complex()", "index")  # what torch.tensor asks of each scalar in a list
     return MaskedValueError(
@@ -159,7 +159,7 @@ def hole(action: str) -> MaskedValueError:
     )
 
 
-def hole_in_state(op: str) -> MaskMismatchError:
+def masked_state(op: str) -> MaskMismatchError:
     """Inside of ``strict()`` a recurrent cell was given a hole, over which it would carry its state."""
     return MaskMismatchError(
         f"{op} would carry its state over a masked step, and the state would stay valid, which strict() does not "

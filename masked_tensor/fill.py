@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import observed, real
+from .compat import is_readable_memory, mode_is_active
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -24,16 +24,16 @@ def where(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
             bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
             return where(data.view(torch.uint8), mask, bits).view(data.dtype)
         constant = _constant(fill, data.dtype, data.device)
-    return either(mask, data, constant)
+    return where_like(mask, data, constant)
 
 
-def either(mask: Tensor, data: Tensor, other: Tensor) -> Tensor:
+def where_like(mask: Tensor, data: Tensor, other: Tensor) -> Tensor:
     """``torch.where(mask, data, other)``, laid out as ``data``."""
     result = torch.where(mask, data, other)
-    return result if result.stride() == data.stride() else _laid_out_as(result, data)
+    return result if result.stride() == data.stride() else _with_strides_of(result, data)
 
 
-def _laid_out_as(result: Tensor, data: Tensor) -> Tensor:
+def _with_strides_of(result: Tensor, data: Tensor) -> Tensor:
     """``result`` with the strides of ``empty_like(data)``: torch.where takes those of the mask where it has a choice.
 
     A tensor that is filled in another way keeps the order of its dimensions, and so what can be viewed of it.
@@ -58,24 +58,24 @@ def _constant(fill: complex, dtype: torch.dtype, device: torch.device) -> Tensor
     return torch.full((), fill, dtype=dtype, device=device)
 
 
-def bitwise(data: Tensor) -> bool:
+def can_fill_bits(data: Tensor) -> bool:
     """Whether ``data`` may be filled on its bits: real CPU memory that holds the values as they are."""
-    return real(data) and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
+    return is_readable_memory(data) and data.dtype.itemsize <= 8 and not data.is_neg() and not data.is_conj()
 
 
 def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
     """``where(mask, data, fill)``; ``mask`` broadcasts to ``data``'s shape."""
-    if _small(data, mask, settings.SMALL_ZERO if fill == 0 else settings.SMALL_OTHER) or not bitwise(data):
+    if _small(data, mask, settings.SMALL_ZERO if fill == 0 else settings.SMALL_OTHER) or not can_fill_bits(data):
         return where(data, mask, fill)
     out = torch.empty_like(data)
-    fill_into(out, data, masks.fit(mask, data.shape), fill)
+    fill_into(out, data, masks.expand_to(mask, data.shape), fill)
     return out
 
 
 def _small(data: Tensor, mask: Tensor, few: int) -> bool:
     """Whether ``where`` costs less than bits, which take more calls: that is what a random mask is worth."""
     size = data.numel()
-    return size < few or (size < settings.SMALL_ROWS and mask.dim() > 0 and masks.constant(mask, -1))
+    return size < few or (size < settings.SMALL_ROWS and mask.dim() > 0 and masks.is_constant(mask, -1))
 
 
 def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex, spare: Tensor | None = None) -> None:
@@ -91,7 +91,9 @@ def fill_into(out: Tensor, data: Tensor, mask: Tensor, fill: complex, spare: Ten
 def zero_outside_(data: Tensor, mask: Tensor) -> None:
     """Writes 0 outside ``mask``, which broadcasts, into ``data``, which must be ``bitwise``; autograd is not told."""
     data = data.data  # the write is no new version, which a view would notice
-    small = _small(data, mask, settings.SMALL_ZERO) and not observed()  # out= has no derivative in a tracer's graph
+    small = (
+        _small(data, mask, settings.SMALL_ZERO) and not mode_is_active()
+    )  # out= has no derivative in a tracer's graph
     zero = _READY.get((int, 0, data.dtype)) if small else None
     if zero is not None:
         torch.where(mask, data, zero, out=data)
@@ -123,7 +125,7 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor, spare: Tens
     if small.numel() <= settings.CHUNK:
         _select_chunk(bits, small, fill, out, apart, spare)
         return
-    small = masks.compact(masks.fit(mask, bits.shape)).view(torch.uint8)
+    small = masks.compact(masks.expand_to(mask, bits.shape)).view(torch.uint8)
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
         bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), settings.CHUNK
     else:

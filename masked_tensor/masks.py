@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from . import counting, settings, shapes
-from .compat import real, shares_memory
+from .compat import is_readable_memory, shares_memory
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def from_bytes(mask: Tensor) -> Tensor:
     return (compact(mask).to(torch.float32) != 0).expand(mask.shape)  # inductor vectorises this, not byte != 0
 
 
-def in_memory(mask: Tensor) -> Tensor:
+def realize(mask: Tensor) -> Tensor:
     """``mask`` itself; traced, computed once: inductor would compute it anew for every element of the data.
 
     ``as_strided`` is what makes inductor write down what it is taken of.
@@ -54,7 +54,7 @@ def in_memory(mask: Tensor) -> Tensor:
     return from_bytes(small.as_strided(small.shape, small.stride())).expand(mask.shape)
 
 
-def same(a: Tensor, b: Tensor) -> bool:
+def same_memory(a: Tensor, b: Tensor) -> bool:
     """Whether two masks are the same memory seen the same way: a static fact, no value is compared."""
     if a is b or torch.compiler.is_dynamo_compiling():  # Dynamo cannot trace the question below
         return a is b
@@ -66,17 +66,17 @@ def same(a: Tensor, b: Tensor) -> bool:
     )
 
 
-def both(a: Tensor, b: Tensor) -> Tensor:
+def logical_and(a: Tensor, b: Tensor) -> Tensor:
     """``a & b``, broadcast; constant dimensions stay compact."""
-    if same(a, b):
+    if same_memory(a, b):
         return a
     if 0 not in a.stride() and 0 not in b.stride():
         return torch.bitwise_and(a, b)
     result = torch.bitwise_and(compact(a), compact(b))
-    return fit(result, a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape))
+    return expand_to(result, a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape))
 
 
-def fit(mask: Tensor, shape: Sequence[int]) -> Tensor:
+def expand_to(mask: Tensor, shape: Sequence[int]) -> Tensor:
     """``mask`` broadcast to ``shape`` (an expand: new dimensions have stride 0)."""
     shape = shape if isinstance(shape, tuple) else tuple(shape)
     return mask if mask.shape == shape else mask.expand(shape)
@@ -89,11 +89,11 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     if 0 not in strides or mask.numel() == 0:
         return mask.reshape(shape)
     # (B, E) to (B * H, E / H): what becomes the last dimension stays constant.
-    mask = mask.view(shapes.refined(mask.shape, shape))
+    mask = mask.view(shapes.split_dims(mask.shape, shape))
     strides = mask.stride()
     before: list[int] = []
     after: list[int] = []
-    for old, new in shapes.segments(mask.shape, shape):
+    for old, new in shapes.matching_runs(mask.shape, shape):
         constant = builtins.all(strides[d] == 0 or mask.shape[d] == 1 for d in old)
         before += [1 if constant else mask.shape[d] for d in old]
         after += [1 if constant else shape[d] for d in new]
@@ -103,7 +103,7 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     return mask.reshape(after).expand(shape)
 
 
-def laid_out(mask: Tensor, data: Tensor) -> Tensor:
+def storage_mask(mask: Tensor, data: Tensor) -> Tensor:
     """One bool per element of the memory that ``data`` spans, True where an element of ``data`` is valid.
 
     Of ``data`` only the geometry is asked.
@@ -123,7 +123,7 @@ def laid_out(mask: Tensor, data: Tensor) -> Tensor:
     return memory
 
 
-def on(mask: Tensor, device: torch.device) -> Tensor:
+def to_device(mask: Tensor, device: torch.device) -> Tensor:
     """``mask`` on ``device``; of constant dimensions only one entry is copied.  From meta: nothing is valid yet."""
     if mask.device == device:
         return mask
@@ -139,14 +139,14 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
 
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The number of True entries along ``dim`` (int64)."""
-    if few(mask):
+    if is_small(mask):
         return torch.count_nonzero(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
     dims = shapes.canonical_dims(dim, mask.dim())
     small = compact(mask)
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
     if not dims:
         total = small.view(torch.uint8).to(torch.int64)
-    elif small.numel() >= settings.COUNTED and real(small):
+    elif small.numel() >= settings.COUNTED and is_readable_memory(small):
         total = counting.count(small.view(torch.uint8), dims, keepdim)
     elif type(small) is Tensor:
         total = small.view(torch.uint8).sum(dims, keepdim=keepdim, dtype=torch.int64)
@@ -154,31 +154,31 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         wide = torch.int32 if small.numel() < 2**31 else torch.int64
         total = small.to(wide).sum(dims, keepdim=keepdim, dtype=wide).to(torch.int64)
     total = total if repeats == 1 else total * repeats
-    return total if small is mask else fit(total, shapes.reduced(mask.shape, dims, keepdim))
+    return total if small is mask else expand_to(total, shapes.reduced_shape(mask.shape, dims, keepdim))
 
 
 def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether any entry along ``dim`` is True.  Empty slices: False."""
-    if few(mask):
+    if is_small(mask):
         return torch.any(mask) if dim is None and not keepdim else torch.any(mask, _dims(dim, mask), keepdim)
-    return _extreme(mask, dim, keepdim, False)
+    return _any_or_all(mask, dim, keepdim, False)
 
 
 def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """Whether every entry along ``dim`` is True.  Empty slices: True."""
-    if few(mask):
+    if is_small(mask):
         return torch.all(mask) if dim is None and not keepdim else torch.all(mask, _dims(dim, mask), keepdim)
-    return _extreme(mask, dim, keepdim, True)
+    return _any_or_all(mask, dim, keepdim, True)
 
 
-def reduced(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+def reduce_validity(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
     """The validity of a reduction along ``dim``: ``any``; a slice without entries has nothing masked: True."""
     if mask.numel() > 0:
         return any(mask, dim, keepdim)
-    return full(shapes.reduced(mask.shape, shapes.canonical_dims(dim, mask.dim()), keepdim), mask.device)
+    return full(shapes.reduced_shape(mask.shape, shapes.canonical_dims(dim, mask.dim()), keepdim), mask.device)
 
 
-def few(mask: Tensor) -> bool:
+def is_small(mask: Tensor) -> bool:
     """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
     return type(mask) is Tensor and 0 < mask.numel() < settings.FEW and mask.dim() > 0 and 0 not in mask.stride()
 
@@ -189,45 +189,45 @@ def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:
     return dim if type(dim) is tuple and dim else shapes.canonical_dims(dim, mask.dim())
 
 
-def _extreme(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
-    if type(dim) is int and mask.dim() > 0 and constant(mask, dim):  # the same memory
+def _any_or_all(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, every: bool) -> Tensor:
+    if type(dim) is int and mask.dim() > 0 and is_constant(mask, dim):  # the same memory
         return mask.narrow(dim, 0, 1) if keepdim else mask.select(dim, 0)
     dims = shapes.canonical_dims(dim, mask.dim())
     if not dims:
         return mask
     small = compact(mask)
-    shape = shapes.reduced(mask.shape, dims, keepdim)
+    shape = shapes.reduced_shape(mask.shape, dims, keepdim)
     if prod(mask.shape[d] for d in dims) == 0:
         return full(shape, mask.device, every)
     if small.numel() == 0:
-        return fit(small.new_empty(shapes.reduced(small.shape, dims, keepdim)), shape)
+        return expand_to(small.new_empty(shapes.reduced_shape(small.shape, dims, keepdim)), shape)
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
-        return fit(small if keepdim else small.squeeze(dims), shape)
-    if real(small):
-        return fit(counting.extreme(small.view(torch.uint8), dims, keepdim, every), shape)
+        return expand_to(small if keepdim else small.squeeze(dims), shape)
+    if is_readable_memory(small):
+        return expand_to(counting.any_or_all(small.view(torch.uint8), dims, keepdim, every), shape)
     # amax and amin over bytes (inductor: over floats) are vectorised; any() and all() over bool are 45 times slower.
     reduce = torch.amin if every else torch.amax
     if type(small) is Tensor:
-        return fit(reduce(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
-    return fit(reduce(small.to(torch.float32), dims, keepdim) != 0, shape)
+        return expand_to(reduce(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
+    return expand_to(reduce(small.to(torch.float32), dims, keepdim) != 0, shape)
 
 
-def constant(mask: Tensor, dim: int | Sequence[int]) -> bool:
+def is_constant(mask: Tensor, dim: int | Sequence[int]) -> bool:
     """Whether ``mask`` cannot vary along ``dim`` (each of them), and has an entry: static, from size and stride."""
     if isinstance(dim, int):
         size = mask.size(dim)
         return size == 1 or (size > 0 and mask.stride(dim) == 0)
-    return builtins.all(constant(mask, d) for d in dim)
+    return builtins.all(is_constant(mask, d) for d in dim)
 
 
-def first(mask: Tensor, dims: Sequence[int]) -> Tensor:
+def first_slice(mask: Tensor, dims: Sequence[int]) -> Tensor:
     """The first slice along each of ``dims``, kept at size 1: all there is to know of a mask constant along them."""
     for d in dims:
         mask = mask.narrow(d, 0, 1)
     return mask
 
 
-def exactly(device: torch.device) -> AbstractContextManager[Any]:
+def no_autocast(device: torch.device) -> AbstractContextManager[Any]:
     """For mask arithmetic: no autocast, or a count of 1001 would be rounded to 1000."""
     kind = device.type
     if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):

@@ -1,4 +1,4 @@
-"""One row of the table: all there is to say of an aten op.
+"""One op of the table: all there is to say of an aten op.
 
 Which rule it follows, with which parameters, and how that rule serves data that is stored in another way.
 """
@@ -31,7 +31,7 @@ class Takes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Form:
+class StorageRule:
     """Takes the rule for strided pairs (for packed tensors also the plain op), and returns the one that serves others.
 
     ``name`` is what it is called, ``says`` what it does, for the documentation.  ``takes`` declares its arguments
@@ -44,13 +44,13 @@ class Form:
     says: str = ""
 
 
-class NoForm(Exception):
+class NoRule(Exception):
     """A rule was given arguments that it has no form for: the reason, if there is more to say than that."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
-    """A row: ``Op("amax", reduce, {"identity": ...})``.
+    """An op of the table: ``Op("amax", reduce, {"identity": ...})``.
 
     ``name`` is an operator name without its namespace (``"add"``: every overload; ``"div.Tensor_mode"``: that one
     only), or with one (``"mylib::scale"``).  The in-place twin (``add_``) and the ``out=`` twins are derived.
@@ -62,8 +62,8 @@ class Op:
     followed by ``params`` as keywords.  With ``generic=True`` the overload itself comes first, so that one rule can
     serve many operators.
 
-    ``sparse`` is the lift that makes the rule serve pairs with sparse data; without one they are refused.
-    ``rows`` is the form of the rule for packed tensors, or several, each for what those before it do not serve; without
+    ``sparse`` is the rule for pairs with sparse data; without one they are refused.
+    ``packed`` is the rule for packed tensors, or several, each for what those before it do not serve; without
     one they are unpacked.
     """
 
@@ -72,8 +72,8 @@ class Op:
     params: Mapping[str, Any] = field(default_factory=dict)
     generic: bool = False
     binding: bool = False
-    sparse: Form | None = None
-    rows: Form | tuple[Form, ...] = ()
+    sparse: StorageRule | None = None
+    packed: StorageRule | tuple[StorageRule, ...] = ()
     batched: bool = False  #: ``vmap`` runs it once per entry: taken apart, it would lose its meaning
     detaches: bool = False  #: the result shares memory with the argument, but no history
     copies: bool = False  #: the result is the argument in other memory: its mask is as hard as the argument's
@@ -84,17 +84,17 @@ class Op:
     shares: bool = False  #: the result shares memory with the argument though the schema does not say so
 
     @property
-    def forms(self) -> tuple[Form, ...]:
-        """The forms for packed tensors, in the order in which they are asked."""
-        return self.rows if isinstance(self.rows, tuple) else (self.rows,)
+    def packed_rules(self) -> tuple[StorageRule, ...]:
+        """The rules for packed tensors, in the order in which they are asked."""
+        return self.packed if isinstance(self.packed, tuple) else (self.packed,)
 
     @property
-    def law(self) -> str:
+    def summary(self) -> str:
         """The sentence that states what the row's family means: the first paragraph of the rule's module."""
         module = sys.modules[self.rule.__module__]
         return " ".join((module.__doc__ or "").strip().split("\n\n")[0].split())
 
 
-def rows(names: str, rule: Rule, **said: Any) -> list[Op]:
-    """One row for each of the names, which all say the same."""
+def ops(names: str, rule: Rule, **said: Any) -> list[Op]:
+    """One op for each of the names, which all say the same."""
     return [Op(name, rule, **said) for name in names.split()]

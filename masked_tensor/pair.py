@@ -46,7 +46,7 @@ class Pair:
     payload: Payload = Payload.ANY
 
 
-def plain(data: Tensor) -> Pair:
+def plain_pair(data: Tensor) -> Pair:
     """The pair of a plain tensor: valid everywhere (one True, expanded), hence nothing under the mask."""
     if type(data) is Tensor:
         everywhere = torch.ones((), dtype=torch.bool, device=data.device).expand(data.shape)
@@ -55,6 +55,6 @@ def plain(data: Tensor) -> Pair:
     return Pair(data, everywhere, Payload.ZERO)
 
 
-def of(value: Pair | Tensor) -> Pair:
+def as_pair(value: Pair | Tensor) -> Pair:
     """``value`` itself if it is a pair, else the pair of a plain tensor."""
-    return value if type(value) is Pair else plain(value)
+    return value if type(value) is Pair else plain_pair(value)

@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import keeps_results, tracked, transforming
-from .fill import bitwise, either, fill_outside, where, zero_outside_
+from .compat import checkpoint_may_keep, in_transform, is_tracked
+from .fill import can_fill_bits, fill_outside, where, where_like, zero_outside_
 from .pair import Pair, Payload
 
 
@@ -30,9 +30,9 @@ def select(data: Tensor, mask: Tensor, fill: complex = 0, *, owned: bool = False
     ``mask`` is bool and broadcasts to ``data``'s shape.  ``owned``: the result goes into one op only, whose backward
     makes the gradient afresh (a product, a norm), so that the zeros may be written into that gradient.
     """
-    if transforming():
+    if in_transform():
         return where(data, mask, fill)
-    if tracked(data):
+    if is_tracked(data):
         if _small(data):
             return where(data, mask, fill)
         result: Tensor = _Select.apply(data, mask, fill, owned)
@@ -53,9 +53,9 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     result goes into ops only, so that it may be ``data`` itself, whose gradient is cleared where it leaves.  ``once``:
     into one op, and so does nothing else that is made of ``data`` in this rule.
     """
-    if transforming():
+    if in_transform():
         return torch.where(mask, data, data.detach())
-    if tracked(data):
+    if is_tracked(data):
         node: Any = data.grad_fn
         if type(node) in PORTS and (
             ((inside or owned or once) and node.mask is mask) or (once and node.leaf and data.shape == mask.shape)
@@ -63,47 +63,47 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
             node.clears = mask
             return data
         if owned and _small(mask) and _small(data):  # a copy: without ``owned`` the memory of the data may be asked for
-            return either(mask, data, data.detach())
+            return where_like(mask, data, data.detach())
         wide = data if data.shape == mask.shape else data.expand(mask.shape)
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
     return data
 
 
-def zeroed(x: Pair, *, owned: bool = False, inside: bool = False) -> Tensor:
+def zero_masked(x: Pair, *, owned: bool = False, inside: bool = False) -> Tensor:
     """The pair's data with 0 under the mask, forward and backward: what a mixing op may consume."""
     if x.payload is Payload.ZERO:
         return guard(x.data, x.mask, owned=owned, inside=inside)
     return select(x.data, x.mask, 0, owned=owned)
 
 
-def filled(x: Pair, fill: complex) -> Tensor:
+def fill_masked(x: Pair, fill: complex) -> Tensor:
     """The pair's data with ``fill`` under the mask."""
     if fill == 0 and x.payload is Payload.ZERO:
         return guard(x.data, x.mask)
     return select(x.data, x.mask, fill)
 
 
-def cleared(data: Tensor, mask: Tensor) -> Tensor:
+def zero_masked_inplace(data: Tensor, mask: Tensor) -> Tensor:
     """A fresh result of the caller's own with 0 written under the mask, in place where that is possible.
 
     By the gradient contract nothing arrives there backward, so autograd need not know: this is the cheap way to hand on
     ``Payload.ZERO``.  ``data`` must not be saved for its own backward (products and affine maps save their inputs).
     """
-    if not bitwise(data) or keeps_results():
+    if not can_fill_bits(data) or checkpoint_may_keep():
         return select(data, mask, 0)
     zero_outside_(data, mask)
     return data
 
 
-def finished(data: Tensor, mask: Tensor) -> Pair:
+def zeroed_result(data: Tensor, mask: Tensor) -> Pair:
     """The pair of a fresh result, to whose shape ``mask`` broadcasts.
 
     With a gradient to come the next op needs zeros: writing them here is cheapest.
     """
-    if tracked(data):
-        return Pair(cleared(data, mask), masks.fit(mask, data.shape), Payload.ZERO)
-    return Pair(data, masks.fit(mask, data.shape))
+    if is_tracked(data):
+        return Pair(zero_masked_inplace(data, mask), masks.expand_to(mask, data.shape), Payload.ZERO)
+    return Pair(data, masks.expand_to(mask, data.shape))
 
 
 def _small(x: Tensor) -> bool:
@@ -143,4 +143,4 @@ class _Guard(torch.autograd.Function):
 
 
 def _outside(grad: Tensor, mask: Tensor, owned: bool) -> Tensor:
-    return cleared(grad, mask) if owned and not tracked(grad) else select(grad, mask, 0)
+    return zero_masked_inplace(grad, mask) if owned and not is_tracked(grad) else select(grad, mask, 0)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .compat import current_node, traced
+from .compat import current_node, current_trace
 
 WindowRule = Literal["core", "any", "all"]
 ProductRule = Literal["any", "all"]
@@ -104,12 +104,12 @@ class InGraph(Entered):
     """What a compiled function enters; it ends with the trace, or with the call of a graph that runs as it is."""
 
     def __init__(self, change: Callable[[Settings], Settings], graph: FrameType | None) -> None:
-        super().__init__(traced(), change)
+        super().__init__(current_trace(), change)
         self.graph = graph if self.owner is None else None
 
     def over(self) -> bool:
         """A trace, or a graph, that raised does not leave what it entered."""
-        return self.left or traced() is not self.owner or (self.graph is not None and not _running(self.graph))
+        return self.left or current_trace() is not self.owner or (self.graph is not None and not _running(self.graph))
 
     def holds(self) -> bool:
         """Until it is over."""

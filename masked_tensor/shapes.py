@@ -26,12 +26,12 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
     return tuple(sorted(d for d in dims if d < ndim))
 
 
-def broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+def can_expand(shape: Sequence[int], to: Sequence[int]) -> bool:
     """Whether a tensor of ``shape`` can be expanded to ``to``."""
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
 
 
-def bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
+def slice_bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
     """As ``slice(start, end).indices(size)``, which would make a size that a graph leaves open a number."""
     whole = end is None or (type(end) is int and end == sys.maxsize)
     found = [0 if start is None else start, size if whole or end is None else end]
@@ -43,14 +43,14 @@ def _within(n: int, size: int) -> int:
     return 0 if n < 0 else size if n > size else n
 
 
-def reduced(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
+def reduced_shape(shape: Sequence[int], dims: Sequence[int], keepdim: bool) -> tuple[int, ...]:
     """``shape`` after a reduction over canonical ``dims``."""
     if keepdim:
         return tuple(1 if d in dims else size for d, size in enumerate(shape))
     return tuple(size for d, size in enumerate(shape) if d not in dims)
 
 
-def inferred(old: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
+def infer_size(old: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
     """``size`` with its -1, if it has one, worked out for a tensor of shape ``old``; None if it does not fit."""
     shape, numel = list(size), prod(old)
     if shape.count(-1) == 1:
@@ -61,7 +61,7 @@ def inferred(old: Sequence[int], size: Sequence[int]) -> tuple[int, ...] | None:
     return tuple(shape) if prod(shape) == numel and all(n >= 0 for n in shape) else None
 
 
-def refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
+def split_dims(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     """``old`` with its dimensions split where ``new`` splits them, if every boundary divides the next."""
     cuts = sorted([1, *accumulate(old, mul), *accumulate(new, mul)])
     if any(b % a for a, b in pairwise(cuts)):
@@ -69,7 +69,7 @@ def refined(old: Sequence[int], new: Sequence[int]) -> tuple[int, ...]:
     return tuple(b // a for a, b in pairwise(cuts) if a != b)
 
 
-def segments(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, range]]:
+def matching_runs(old: Sequence[int], new: Sequence[int]) -> list[tuple[range, range]]:
     """The shortest runs of old and new dimensions with equal products, in order."""
     result = []
     i = j = 0

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of the samples
 @pytest.fixture(scope="module")
 def calls() -> list[Call]:
     """Of the database all that a form of its own serves, and some of what is elementwise; or everything."""
-    served = [e.op for e in ENTRIES.values() if e.rows or e.sparse is not None]
+    served = [e.op for e in ENTRIES.values() if e.packed or e.sparse is not None]
     own = {op.name.partition(".")[0] for op in served if op.rule is not pointwise.elementwise}
     names = sorted(n for n in database.ENTRIES if n not in SKIPPED)
     return argument_cases.calls([n for k, n in enumerate(names) if ALL or k % 10 == 0 or n.rpartition(".")[2] in own])
@@ -37,7 +37,7 @@ def test_packed_calls(calls: list[Call], record_property: Callable[[str, object]
     counts: Counter[str] = Counter()
     broken = []
     for call in calls:
-        if not call.entry.rows:
+        if not call.entry.packed:
             continue
         for what, leaves in packed_arguments(call):
             expected = call.run(strided(leaves))
@@ -72,7 +72,7 @@ def test_a_tensor_given_by_keyword_is_no_operand() -> None:
     lib = torch.library.Library("test_arguments", "DEF")
     lib.define("plus(Tensor x, *, Tensor y) -> Tensor")
 
-    @mt.register_rule("test_arguments::plus", rows=elementwise)
+    @mt.register_rule("test_arguments::plus", packed=elementwise)
     def plus(x: mt.Pair, *, y: torch.Tensor) -> mt.Pair:
         return mt.Pair(x.data + y, x.mask)
 

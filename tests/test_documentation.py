@@ -81,7 +81,7 @@ def _error(namespace: dict[str, Any]) -> float:
     return (namespace["model"](namespace["x"])[0] - namespace["target"][0]).item()
 
 
-CODE = re.compile(r"^```\w*\n(.*?)^```$|^( {4}[^\n]*)$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"^```(?:\w*|\{\w+\}[^\n]*)\n(.*?)^```$|^( {4}[^\n]*)$", re.MULTILINE | re.DOTALL)
 SHOWN = [*sorted((ROOT / "tutorials").rglob("*.py")), *sorted((ROOT / "masked_tensor").rglob("*.py"))]
 
 

@@ -23,7 +23,7 @@ def example(requires_grad: bool = False) -> MaskedTensor:
 
 
 def test_a_second_row_for_an_op_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"aten::mul.Tensor has two rows: 'mul' and 'mul'"):
+    with pytest.raises(ValueError, match=r"aten::mul.Tensor has two rules: 'mul' and 'mul'"):
         table.add(Op("mul", lambda x, y: x))
 
 
@@ -39,7 +39,7 @@ def test_an_optional_row_may_be_for_no_op() -> None:
 def test_every_other_row_is_for_an_op() -> None:
     served = {entry.op for entry in table.ENTRIES.values()}
     for family in FAMILIES:
-        for op in family.ROWS:
+        for op in family.OPS:
             assert op in served or op.optional, op.name
 
 
@@ -59,9 +59,9 @@ def test_twins_follow_from_the_schema() -> None:
 
 def test_every_family_states_its_law() -> None:
     for family in FAMILIES:
-        assert family.ROWS, f"{family.__name__} has no rows"
-        for op in family.ROWS:
-            assert len(op.law) > 20, f"the rule of {op.name} has no law: give {op.rule.__module__} a docstring"
+        assert family.OPS, f"{family.__name__} has no rows"
+        for op in family.OPS:
+            assert len(op.summary) > 20, f"the rule of {op.name} has no summary: give {op.rule.__module__} a docstring"
 
 
 def test_users_add_rows_for_their_own_ops() -> None:
@@ -82,7 +82,7 @@ def test_users_add_rows_for_their_own_ops() -> None:
     x.requires_grad_()
     torch.ops.test_engine.double_plus(x).sum().backward()
     assert x.grad.tolist() == [[2.0, None], [2.0, 2.0]]
-    with pytest.raises(ValueError, match="has two rows"):
+    with pytest.raises(ValueError, match="has two rules"):
         mt.register_rule("test_engine::double_plus")(double_plus)
 
 
@@ -126,7 +126,7 @@ def test_errors_leave_arguments_as_they_were() -> None:
 def test_validity_has_an_owner() -> None:
     x = example()
     y = x.relu()
-    assert mt.masks.same(pair_of(x).mask, pair_of(y).mask)
+    assert mt.masks.same_memory(pair_of(x).mask, pair_of(y).mask)
     y[0].fill_(9)
     assert x.tolist() == [[1.0, None], [3.0, 4.0]]
     assert y.tolist() == [[9.0, 9.0], [3.0, 4.0]]

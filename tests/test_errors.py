@@ -23,7 +23,7 @@ from torch.utils.checkpoint import checkpoint
 import masked_tensor as mt
 from masked_tensor import compat, settings
 from masked_tensor.api import convert
-from masked_tensor.packing.rules import instead as packed_rule
+from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import kernels
 
 from .helpers.messages import literals, templates
@@ -1013,13 +1013,13 @@ def test_modes_and_rows() -> None:
     lib.impl("scale", lambda x, w: x * w, "CompositeExplicitAutograd")
     refused(
         ValueError,
-        lambda: mt.register_rule("bad_forms::scale", rows=packed_rule(lambda x, w: x, whole=("y",)))(lambda x, w: x),
+        lambda: mt.register_rule("bad_forms::scale", packed=packed_rule(lambda x, w: x, whole=("y",)))(lambda x, w: x),
         """bad_forms::scale takes no tensor 'y', which its rule declares to be whole""",
     )
     refused(
         ValueError,
         lambda: mt.register_rule("aten::relu")(lambda x: x),
-        """aten::relu has two rows: 'relu' and 'aten::relu'""",
+        """aten::relu has two rules: 'relu' and 'aten::relu'""",
     )
     refused(
         TypeError,
@@ -1259,7 +1259,7 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     def build(*_: Any) -> None:
         raise FileNotFoundError("no g++")
 
-    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "build", build)):
+    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "compile_kernel", build)):
         monkeypatch.setattr(where, name, value)
     with mt.kernels("compiled"):
         refused(
@@ -1347,7 +1347,7 @@ def test_kernels_that_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
         except PermissionError as error:
             raise RuntimeError("inductor failed") from error
 
-    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "build", build)):
+    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "compile_kernel", build)):
         monkeypatch.setattr(where, name, value)
     with mt.kernels("compiled"):
         refused(

@@ -11,17 +11,17 @@ from torch import nn
 import masked_tensor as mt
 from masked_tensor import explain
 from masked_tensor.api.inspect import families
-from masked_tensor.api.op_lookup import operators
+from masked_tensor.api.op_lookup import operators_of
 from masked_tensor.engine import table
 
 
 def test_explain_gives_schema_law_rule_and_parameters() -> None:
     text = explain("alpha_dropout")
     assert "aten::alpha_dropout(Tensor input, float p, bool train) -> Tensor" in text
-    assert "law   Randomness: a random op draws the numbers the plain op draws" in text
-    assert "rule  masked_tensor.rules.random.dropout" in text
+    assert "means   Randomness: a random op draws the numbers the plain op draws" in text
+    assert "rule    masked_tensor.rules.random.dropout" in text
     assert "keeps_zero=False" in text
-    assert explain("where").count("law ") == 1
+    assert explain("where").count("means ") == 1
 
 
 @pytest.mark.parametrize("name", ["add", "aten::add", "add.Tensor", "add_", "_to_copy", "max.other"])
@@ -42,7 +42,7 @@ CALLED = [
 
 @pytest.mark.parametrize(("typed", "op"), CALLED, ids=[getattr(t, "__name__", str(t)) for t, _ in CALLED])
 def test_explain_takes_what_a_user_types(typed: object, op: str) -> None:
-    assert op in operators(typed)
+    assert op in operators_of(typed)
     assert f"aten::{op}" in explain(typed) or f"{op}," in explain(typed).splitlines()[0] + ","
 
 
@@ -59,7 +59,7 @@ def test_explain_of_an_unknown_op() -> None:
 
 def test_rows_of_every_family_can_be_explained() -> None:
     for overload in list(table.ENTRIES)[::20]:
-        assert "law   " in explain(overload.name())
+        assert "means   " in explain(overload.name())
 
 
 def test_families_hold_every_functional_op_once() -> None:
@@ -73,7 +73,7 @@ def test_the_command_line() -> None:
     assert run.stdout.startswith("masked_tensor ")
     assert "pointwise (" in run.stdout
     one = subprocess.run([sys.executable, "-m", "masked_tensor", "relu"], capture_output=True, text=True, check=True)
-    assert "law   Elementwise" in one.stdout
+    assert "means   Elementwise" in one.stdout
     usage = subprocess.run(
         [sys.executable, "-m", "masked_tensor", "--help"], capture_output=True, text=True, check=True
     )

@@ -21,7 +21,7 @@ def test_parts_of_one_padding_stay_padding(join: Callable[..., Any]) -> None:
     x = mt.as_masked_tensor(torch.randn(2, 3, 8), torch.tensor([[1, 1, 0], [1, 0, 0]], dtype=torch.bool)[..., None])
     a, b = x.chunk(2, -1)
     mask = pair_of(join((-b, a), -1)).mask
-    assert masks.constant(mask, -1)
+    assert masks.is_constant(mask, -1)
     assert torch.equal(mask, join((b.get_mask(), a.get_mask()), -1))
     other = mt.as_masked_tensor(torch.randn(2, 3, 4), torch.rand(2, 3, 1) < 0.5)
     joined = torch.cat((a, other), -1)

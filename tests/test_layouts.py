@@ -15,7 +15,7 @@ from torch import Tensor
 import masked_tensor as mt
 from masked_tensor import layouts
 from masked_tensor.layouts import compressed, coo, strided
-from masked_tensor.layouts.elements import at, canonical, same_pattern
+from masked_tensor.layouts.elements import canonical, same_pattern, values_at
 
 from .helpers.examples import INPUTS
 from .matrix import check_pattern
@@ -56,7 +56,7 @@ def test_keys_and_values_are_the_pattern(layout: str) -> None:
     assert same_pattern(again, x)
     assert torch.equal(again.to_dense(), x.to_dense())
     everything = torch.arange(x.shape.numel())
-    assert torch.equal(at(x, everything), x.to_dense().reshape(-1))
+    assert torch.equal(values_at(x, everything), x.to_dense().reshape(-1))
 
 
 @pytest.mark.parametrize("layout", SPARSE)

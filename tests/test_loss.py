@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.shared.averaging import numerator, weighed
+from masked_tensor.shared.averaging import numerator, total_weight
 
 from .helpers.harness import Masked, assert_same
 from .laws import laws
@@ -171,7 +171,7 @@ def test_numerators_and_denominators_add_up():
     whole = F.mse_loss(x, mt.as_masked_tensor(target, known))
     entries = (x - target) ** 2
     parts = [
-        (numerator(e, k), weighed(k, None, e.dtype)) for e, k in zip(entries.split(2), known.split(2), strict=True)
+        (numerator(e, k), total_weight(k, None, e.dtype)) for e, k in zip(entries.split(2), known.split(2), strict=True)
     ]
     top, bottom = (sum(p) for p in zip(*parts, strict=True))
     assert_same(whole, top / bottom, "loss")

@@ -67,26 +67,26 @@ def test_reductions_stay_compact():
 
 def test_both_stays_compact_and_does_nothing_for_the_same_mask():
     a = (torch.rand(3, 5, 1) < 0.5).expand(3, 5, 400)
-    assert masks.both(a, a) is a
-    assert masks.both(a, a.view_as(a)) is a
+    assert masks.logical_and(a, a) is a
+    assert masks.logical_and(a, a.view_as(a)) is a
     b = (torch.rand(3, 1, 1) < 0.5).expand(3, 5, 400)
-    assert masks.both(a, b).stride(2) == 0
-    assert torch.equal(masks.both(a, b), a & b)
+    assert masks.logical_and(a, b).stride(2) == 0
+    assert torch.equal(masks.logical_and(a, b), a & b)
     row = torch.rand(400) < 0.5
-    assert torch.equal(masks.both(a, row), a & row)
+    assert torch.equal(masks.logical_and(a, row), a & row)
 
 
 def test_same_is_a_static_fact():
     a = torch.rand(4, 4) < 0.5
-    assert masks.same(a, a.view(4, 4))
-    assert not masks.same(a, a.clone())
-    assert not masks.same(a, a.t())
-    assert not masks.same(a[:2], a[2:])
+    assert masks.same_memory(a, a.view(4, 4))
+    assert not masks.same_memory(a, a.clone())
+    assert not masks.same_memory(a, a.t())
+    assert not masks.same_memory(a[:2], a[2:])
 
 
 def test_compact_fit_full_first():
     a = torch.rand(3, 1) < 0.5
-    wide = masks.fit(a, (2, 3, 4))
+    wide = masks.expand_to(a, (2, 3, 4))
     assert wide.shape == (2, 3, 4)
     assert masks.compact(wide).shape == (1, 3, 1)
     assert masks.compact(a) is a
@@ -94,9 +94,9 @@ def test_compact_fit_full_first():
     assert everywhere.untyped_storage().nbytes() == 1
     assert everywhere.all()
     assert not masks.full((5, 6), torch.device("cpu"), False).any()
-    assert masks.constant(wide, (0, 2))
-    assert not masks.constant(wide, (0, 1))
-    assert masks.first(wide, [0, 2]).shape == (1, 3, 1)
+    assert masks.is_constant(wide, (0, 2))
+    assert not masks.is_constant(wide, (0, 1))
+    assert masks.first_slice(wide, [0, 2]).shape == (1, 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ def test_canonical_dims_twice():
 
 
 def test_reduced_shape():
-    assert shapes.reduced((2, 3, 4), (0, 2), True) == (1, 3, 1)
-    assert shapes.reduced((2, 3, 4), (0, 2), False) == (3,)
+    assert shapes.reduced_shape((2, 3, 4), (0, 2), True) == (1, 3, 1)
+    assert shapes.reduced_shape((2, 3, 4), (0, 2), False) == (3,)
 
 
 def test_lengths_to_mask():

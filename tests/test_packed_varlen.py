@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import masked_tensor as mt
-from masked_tensor.op import NoForm
+from masked_tensor.op import NoRule
 from masked_tensor.packing import attention_cuda
-from masked_tensor.packing.grid import Rows
+from masked_tensor.packing.grid import Grid
 
 B, T = 4, 6
 ROWS = {
@@ -49,7 +49,7 @@ def one_by_one(
 def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU has the kernels of a GPU, as they are written here."""
     monkeypatch.setattr(attention_cuda, "DEVICES", ("cpu",))
-    monkeypatch.setattr(attention_cuda, "kernel", lambda q: one_by_one)
+    monkeypatch.setattr(attention_cuda, "choose_kernel", lambda q: one_by_one)
 
 
 def both(run: Callable[..., Tensor], *inputs: Tensor, rows: list[Tensor]) -> list[list[Tensor]]:
@@ -112,7 +112,7 @@ def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[i
     width, out = sizes
     q, k = (torch.randn(7, 2, width, device="meta", dtype=dtype, requires_grad=True) for _ in range(2))
     v = torch.randn(7, 2, out, device="meta", dtype=dtype, requires_grad=True)
-    rows = Rows(torch.tensor([0, 1, 2, 3, 6, 7, 12], device="meta"), (3, 6))
+    rows = Grid(torch.tensor([0, 1, 2, 3, 6, 7, 12], device="meta"), (3, 6))
     for causal in (False, True):
         result, seen = attention_cuda.attend(q, k, v, rows, rows, 0.1, causal, None)
         assert seen is None
@@ -123,8 +123,8 @@ def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[i
 
 
 def test_other_dtypes_are_spread() -> None:
-    x, rows = torch.ones(2, 1, 8, dtype=torch.float64), Rows(torch.arange(2), (1, 2))
-    with pytest.raises(NoForm):
+    x, rows = torch.ones(2, 1, 8, dtype=torch.float64), Grid(torch.arange(2), (1, 2))
+    with pytest.raises(NoRule):
         attention_cuda.attend(x, x, x, rows, rows, 0.0, False, None)
 
 

@@ -118,7 +118,7 @@ def test_tiles_are_the_plain_op(kind, dtype, monkeypatch):
         data = tiled_data(kind, shape, dtype)
         plain, leaf = data.clone().requires_grad_(), data.clone().requires_grad_()
         x = mt.as_masked_tensor(data, torch.ones(shape, dtype=torch.bool)).requires_grad_()
-        assert tiled_max_pool.serves(leaf, kernel, 2) == (max(kernel) <= 4)
+        assert tiled_max_pool.is_worthwhile(leaf, kernel, 2) == (max(kernel) <= 4)
         expected, got, y = (
             F.max_pool2d(plain, kernel),
             tiled_max_pool.max_pool(leaf, None, kernel),

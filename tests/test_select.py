@@ -9,7 +9,7 @@ import masked_tensor as mt
 from masked_tensor import masks
 from masked_tensor.fill import fill_bits
 from masked_tensor.pair import Pair, Payload
-from masked_tensor.select import cleared, filled, guard, select, zeroed
+from masked_tensor.select import fill_masked, guard, select, zero_masked, zero_masked_inplace
 from masked_tensor.settings import CHUNK
 
 NAN, INF = float("nan"), float("inf")
@@ -98,7 +98,7 @@ def test_strides(stride, fill):
     }[stride]()
     for mask in (torch.rand(data.shape) < 0.5, (torch.rand(data.shape).mT < 0.5).mT, torch.rand(data.shape[-1:]) < 0.5):
         assert_selected(select(data, mask, fill), data, mask, fill)
-        assert_selected(select(data, masks.fit(mask, data.shape), fill), data, mask, fill)
+        assert_selected(select(data, masks.expand_to(mask, data.shape), fill), data, mask, fill)
     kept = select(data, torch.ones(data.shape, dtype=torch.bool), fill)
     assert kept.stride() == torch.empty_like(data).stride()
 
@@ -190,10 +190,10 @@ def test_transforms(transform):
 
 def test_zeroed_and_filled_trust_a_zero_payload():
     data, mask = torch.tensor([1.0, 0.0]), torch.tensor([True, False])
-    assert zeroed(Pair(data, mask, Payload.ZERO)) is data
-    assert filled(Pair(data, mask, Payload.ZERO), 0) is data
-    assert filled(Pair(data, mask, Payload.ZERO), 5).tolist() == [1, 5]
-    assert zeroed(Pair(torch.tensor([1.0, NAN]), mask)).tolist() == [1, 0]
+    assert zero_masked(Pair(data, mask, Payload.ZERO)) is data
+    assert fill_masked(Pair(data, mask, Payload.ZERO), 0) is data
+    assert fill_masked(Pair(data, mask, Payload.ZERO), 5).tolist() == [1, 5]
+    assert zero_masked(Pair(torch.tensor([1.0, NAN]), mask)).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, torch.int32, torch.complex64, torch.complex128], ids=str)
@@ -201,10 +201,10 @@ def test_cleared_writes_in_place_where_it_can(dtype):
     torch.manual_seed(0)
     data, mask = random_bits((9, 8), dtype), torch.rand(9, 8) < 0.5
     expected = torch.where(mask, data, torch.zeros((), dtype=dtype))
-    assert torch.equal(bits(cleared(data.clone(), mask)), bits(expected))
+    assert torch.equal(bits(zero_masked_inplace(data.clone(), mask)), bits(expected))
     column = mask[:, :1].expand(9, 8)
     expected = torch.where(column, data, torch.zeros((), dtype=dtype))
-    assert torch.equal(bits(cleared(data.clone(), column)), bits(expected))
+    assert torch.equal(bits(zero_masked_inplace(data.clone(), column)), bits(expected))
 
 
 @pytest.mark.parametrize("size", [10, 5_000, 1 << 20])

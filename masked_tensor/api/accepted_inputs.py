@@ -11,14 +11,14 @@ from .. import errors, layouts, masks, shapes
 from ..engine.boundary.enter_leave import enter
 from ..engine.tensor import MaskedTensor
 from ..layouts import meshes
-from ..pair import Pair, plain
-from ..select import zeroed
+from ..pair import Pair, plain_pair
+from ..select import zero_masked
 from . import containers, lists
 
 
-def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
+def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
     """What ``data`` says of its own values and holes."""
-    tensor, take = partial(_tensor, dtype=dtype, device=device), partial(pair, dtype=dtype, device=device)
+    tensor, take = partial(_tensor, dtype=dtype, device=device), partial(pair_of_input, dtype=dtype, device=device)
     if isinstance(data, Tensor):
         found: Pair | None = _of_tensor(data)
     else:
@@ -29,11 +29,11 @@ def pair(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pai
     if type(data).__module__ == "numpy" and str(getattr(data, "dtype", "")) == "object":
         data = data.tolist()  # None and pandas' NA are holes
     if isinstance(data, list | tuple):
-        return lists.pair(data, take, tensor)
-    return plain(tensor(data))
+        return lists.pair_of_list(data, take, tensor)
+    return plain_pair(tensor(data))
 
 
-def knows(data: Tensor) -> bool:
+def has_validity(data: Tensor) -> bool:
     """Whether a tensor says itself what is valid."""
     return type(data) is MaskedTensor or isinstance(data, TorchMasked) or data.is_nested or layouts.is_sparse(data)
 
@@ -49,9 +49,9 @@ def _of_tensor(data: Tensor) -> Pair:
     if type(entered) is Pair:
         return entered
     if layouts.is_sparse(data):
-        layouts.of(data).validate(data.detach())
-        return layouts.paired(data, None)  # what is specified is valid
-    return plain(data)
+        layouts.verbs_of(data).validate(data.detach())
+        return layouts.pair_on_pattern(data, None)  # what is specified is valid
+    return plain_pair(data)
 
 
 def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Tensor:
@@ -67,25 +67,25 @@ def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> 
         ) from reason
 
 
-def mask(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
+def mask_of_input(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
     """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
     if mask is None:
         raise TypeError("a strided tensor does not say what is valid; give it a mask")
-    if not isinstance(mask, Tensor) or (knows(mask) and not layouts.is_sparse(mask)):
-        own = pair(mask, device=None if isinstance(mask, Tensor) else data.device)
-        mask = masks.both(own.data, own.mask) if own.data.dtype is torch.bool else zeroed(own)
+    if not isinstance(mask, Tensor) or (has_validity(mask) and not layouts.is_sparse(mask)):
+        own = pair_of_input(mask, device=None if isinstance(mask, Tensor) else data.device)
+        mask = masks.logical_and(own.data, own.mask) if own.data.dtype is torch.bool else zero_masked(own)
     mask = mask.detach()
-    layouts.of(mask).validate(mask)
+    layouts.verbs_of(mask).validate(mask)
     if mask.layout != data.layout:
         raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
     mask = _of_numbers(mask, name)
-    if mask.dtype is not torch.bool or not shapes.broadcasts(mask.shape, data.shape):
+    if mask.dtype is not torch.bool or not shapes.can_expand(mask.shape, data.shape):
         raise errors.bad_mask(name, mask, data)
     if mask.device != data.device:
         raise ValueError(
             f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
         )
-    return meshes.beside(masks.fit(mask, data.shape), data)
+    return meshes.place_like(masks.expand_to(mask, data.shape), data)
 
 
 def _of_numbers(mask: Tensor, name: str) -> Tensor:

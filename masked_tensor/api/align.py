@@ -9,7 +9,7 @@ from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..shared import extents
 from . import accepted_inputs
-from .create import out
+from .create import as_result
 
 
 def to_left(x: Any, dim: int = 1) -> MaskedTensor:
@@ -26,7 +26,7 @@ def to_left(x: Any, dim: int = 1) -> MaskedTensor:
         >>> to_left(x).tolist()
         [[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]]
     """
-    return _turned(x, dim, "to_left")
+    return _shift_rows(x, dim, "to_left")
 
 
 def to_right(x: Any, dim: int = 1) -> MaskedTensor:
@@ -37,25 +37,25 @@ def to_right(x: Any, dim: int = 1) -> MaskedTensor:
         >>> to_right(masked_tensor([[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]])).tolist()
         [[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]]
     """
-    return _turned(x, dim, "to_right")
+    return _shift_rows(x, dim, "to_right")
 
 
-def _turned(x: Any, dim: int, name: str) -> MaskedTensor:
-    pair = accepted_inputs.pair(x)
+def _shift_rows(x: Any, dim: int, name: str) -> MaskedTensor:
+    pair = accepted_inputs.pair_of_input(x)
     if pair.data.dim() < 2 or shapes.canonical_dims(dim, pair.data.dim()) == (0,):
         raise ValueError(
             f"{name} turns the rows of a batch along a dimension of its own: x has shape {tuple(pair.data.shape)}, "
             f"dim is {dim}; give a batch (B, T, ...), x.unsqueeze(0) for a single row"
         )
     (dim,) = shapes.canonical_dims(dim, pair.data.dim())
-    if masks.constant(pair.mask, dim) or pair.data.numel() == 0:
-        return out(pair)
+    if masks.is_constant(pair.mask, dim) or pair.data.numel() == 0:
+        return as_result(pair)
     size = pair.data.shape[dim]
     small = masks.compact(pair.mask)
     others = [d for d in range(1, small.dim()) if d != dim]
     steps = masks.any(small, others, keepdim=True) if others else small
-    first, last = extents.ends(steps, dim)
-    place = extents.on_axis(torch.arange(size, device=first.device), dim, small.dim())
+    first, last = extents.first_and_last(steps, dim)
+    place = extents.reshape_along(torch.arange(size, device=first.device), dim, small.dim())
     index = (place + (first if name == "to_left" else last + 1)) % size
-    data, mask = (extents.take(v, dim, index) for v in (pair.data, small))
-    return out(Pair(data, masks.fit(mask, data.shape), pair.payload))
+    data, mask = (extents.gather_along(v, dim, index) for v in (pair.data, small))
+    return as_result(Pair(data, masks.expand_to(mask, data.shape), pair.payload))

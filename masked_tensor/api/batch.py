@@ -12,13 +12,13 @@ from torch.nn.utils.rnn import PackedSequence
 
 from .. import errors, masks, shapes
 from ..engine.boundary.enter_leave import leave
-from ..engine.dynamo import opaque
+from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..packing import Packed
 from ..pair import Pair
 from . import accepted_inputs, lists, ragged
-from .create import masked, out
-from .packing import of_runs, of_steps, side_by_side
+from .create import as_result, mask_more
+from .packing import from_packed_sequence, pack_list, pack_sequences
 from .packing import packed as pack
 
 
@@ -45,7 +45,7 @@ def from_lengths(
         [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
     """
     ragged.check_side(side)
-    pair = accepted_inputs.pair(padded)
+    pair = accepted_inputs.pair_of_input(padded)
     lengths = torch.as_tensor(lengths, device=pair.data.device)
     batch, time = _dims(dim, batch_first, pair.data.dim())
     if pair.data.dim() < 2 or tuple(lengths.shape) != (pair.data.shape[batch],):
@@ -54,7 +54,7 @@ def from_lengths(
             f"({'batch, time' if batch_first else 'time, batch'}, ...), lengths has shape {tuple(lengths.shape)}"
         )
     mask = lengths_to_mask(lengths, pair.data.shape[time])
-    made = masked(pair, ragged.per_step(mask.flip(1) if side == "left" else mask, pair.data, time, batch))
+    made = mask_more(pair, ragged.per_step(mask.flip(1) if side == "left" else mask, pair.data, time, batch))
     return pack(made, (batch, time)) if packed else made
 
 
@@ -116,21 +116,21 @@ def pad_sequence(
     side = side if padding_side is None else padding_side
     if not len(sequences):
         raise ValueError("pad_sequence needs at least one sequence")
-    pairs = [accepted_inputs.pair(s) for s in sequences]
+    pairs = [accepted_inputs.pair_of_input(s) for s in sequences]
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
     ragged.expect_one("pad_sequence", pairs, time - 1 if batch == 0 else 0)
     whole = all(_is_whole(s) for s in sequences)
     if packed and whole and max(len(p.data.shape) and p.data.numel() for p in pairs):
-        made: MaskedTensor = leave(side_by_side([p.data for p in pairs], side, batch, time))
+        made: MaskedTensor = leave(pack_list([p.data for p in pairs], side, batch, time))
         return made
-    pair = ragged.stacked(pairs, side, padding_value, whole=whole)
+    pair = ragged.pad_and_stack(pairs, side, padding_value, whole=whole)
     if batch == 1:
         pair = Pair(pair.data.transpose(0, 1), pair.mask.transpose(0, 1))
-    return pack(out(pair), (batch, time)) if packed else out(pair)
+    return pack(as_result(pair), (batch, time)) if packed else as_result(pair)
 
 
 def _is_whole(sequence: Any) -> bool:
-    return isinstance(sequence, Tensor) and not accepted_inputs.knows(sequence)
+    return isinstance(sequence, Tensor) and not accepted_inputs.has_validity(sequence)
 
 
 def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> MaskedTensor:
@@ -149,11 +149,11 @@ def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> Mas
     steps = isinstance(nested, PackedSequence) and type(nested.data) is not MaskedTensor
     if not steps and not (isinstance(nested, Tensor) and nested.is_nested):
         raise TypeError(f"from_nested takes a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
-    runs = None if not packed else of_steps(nested) if isinstance(nested, PackedSequence) else _runs(nested)
+    runs = None if not packed else from_packed_sequence(nested) if isinstance(nested, PackedSequence) else _runs(nested)
     if runs is not None:
         made: MaskedTensor = leave(runs)
         return made
-    found = out(accepted_inputs.pair(nested))
+    found = as_result(accepted_inputs.pair_of_input(nested))
     return pack(found) if packed and found.dim() > 1 else found
 
 
@@ -162,7 +162,7 @@ def _runs(nested: Any) -> Packed | None:
     if nested.layout is not torch.jagged or isinstance(nested.shape[1], int) or nested.lengths() is not None:
         return None
     values: Tensor = nested.values()
-    return of_runs(values, nested.offsets().diff().tolist()) if values.numel() else None
+    return pack_sequences(values, nested.offsets().diff().tolist()) if values.numel() else None
 
 
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
@@ -187,35 +187,35 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
         found = rest.pop("attention_mask", None) if attention_mask is None else attention_mask
         if found is None:
             raise KeyError("inputs have no attention_mask; ask the tokenizer for it: return_attention_mask=True")
-        mask = _truth(found)
-        return {name: _where_it_fits(value, mask, dim) for name, value in rest.items()}
+        mask = _as_bool(found)
+        return {name: _expand_mask(value, mask, dim) for name, value in rest.items()}
     if attention_mask is None:
         raise TypeError("from_attention_mask takes a mapping with an attention_mask, or inputs and attention_mask")
-    pair, mask = accepted_inputs.pair(inputs), _truth(attention_mask)
+    pair, mask = accepted_inputs.pair_of_input(inputs), _as_bool(attention_mask)
     if not _fits(pair.data, mask, dim):
         raise ValueError(
             f"attention_mask must have the batch and time of inputs {tuple(pair.data.shape)} (time at dim={dim}), got "
             f"{tuple(mask.shape)}"
         )
-    return masked(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
+    return mask_more(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
 
 
-def _truth(attention_mask: Any) -> Tensor:
-    numbers = accepted_inputs.pair(attention_mask)  # of lists, rows of different length end in holes
-    return accepted_inputs.mask(attention_mask, numbers.data, "attention_mask")
+def _as_bool(attention_mask: Any) -> Tensor:
+    numbers = accepted_inputs.pair_of_input(attention_mask)  # of lists, rows of different length end in holes
+    return accepted_inputs.mask_of_input(attention_mask, numbers.data, "attention_mask")
 
 
-def _where_it_fits(value: Any, mask: Tensor, dim: int) -> Any:
+def _expand_mask(value: Any, mask: Tensor, dim: int) -> Any:
     if not isinstance(value, Tensor) and not lists.is_array(value) and not lists.of_numbers(value):
         return value
-    pair = accepted_inputs.pair(value)
+    pair = accepted_inputs.pair_of_input(value)
     if not _fits(pair.data, mask, dim):
         return value
-    return masked(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
+    return mask_more(pair, ragged.per_step(mask.to(pair.data.device), pair.data, dim))
 
 
 def _fits(data: Tensor, mask: Tensor, dim: int) -> bool:
     return mask.dim() == 2 and data.dim() > dim and (data.shape[0], data.shape[dim]) == tuple(mask.shape)
 
 
-opaque(from_lengths)
+mark_opaque(from_lengths)

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from .. import masks
-from ..engine.tensor import MaskedTensor, equip, pair_of, wrap
+from ..engine.tensor import MaskedTensor, add_members, pair_of, wrap
 from ..layouts import meshes
 from ..pair import Pair
 from . import copies
@@ -27,7 +27,7 @@ _MARK = "masked"  # an attribute of a part's metadata, which goes unseen where t
 def _dtensor(x: MaskedTensor) -> Any:
     """The data of a masked tensor of DTensors; None of another."""
     data = None if x._packed is not None else pair_of(x).data
-    return data if meshes.distributed(data) else None
+    return data if meshes.is_distributed(data) else None
 
 
 def _holds_part(x: MaskedTensor, data: Any) -> bool:
@@ -43,13 +43,13 @@ def create_write_items(x: MaskedTensor, fqn: str, value: Any) -> list[Any]:
     data: Any = _dtensor(x)
     if data is not None and not _holds_part(x, data):
         return []
-    items = [_whole(x, fqn)] if data is None else data.__create_write_items__(fqn, data)
+    items = [_expect_whole(x, fqn)] if data is None else data.__create_write_items__(fqn, data)
     for item in items:
         setattr(item.tensor_data.chunk, _MARK, True)
     return items
 
 
-def _whole(x: MaskedTensor, fqn: str) -> Any:
+def _expect_whole(x: MaskedTensor, fqn: str) -> Any:
     plan, metadata = sys.modules[f"{_TORCH}.planner"], sys.modules[f"{_TORCH}.metadata"]
     (chunk,) = create_chunk_list(x)
     properties = metadata.TensorProperties.create_from_tensor(x)
@@ -94,7 +94,7 @@ def _empty_as_stored(set_up: Callable[..., None]) -> Callable[..., None]:
     return set_up_planner
 
 
-def _staged(offload: Callable[..., Any]) -> Callable[..., Any]:
+def _stage(offload: Callable[..., Any]) -> Callable[..., Any]:
     """An asynchronous save stages data and mask as it does plain tensors; it knows tensors by their memory."""
 
     def offload_tensor(self: Any, x: Any, memo: Any, non_blocking: bool = False) -> Any:
@@ -111,15 +111,15 @@ def _staged(offload: Callable[..., Any]) -> Callable[..., Any]:
 
 def _from_start(part: Any) -> Any:
     """A DTensor whose memory begins later (a mask that came in one message with its data) cannot be staged by torch."""
-    return part.clone() if meshes.distributed(part) and meshes.here(part).storage_offset() else part
+    return part.clone() if meshes.is_distributed(part) and meshes.local_part(part).storage_offset() else part
 
 
-equip(
+add_members(
     __create_write_items__=create_write_items,
     __create_chunk_list__=create_chunk_list,
     __get_tensor_shard__=get_tensor_shard,
 )
 meshes.when_imported(
-    f"{_TORCH}.default_planner", meshes.replacing("_EmptyStateDictLoadPlanner", "set_up_planner", _empty_as_stored)
+    f"{_TORCH}.default_planner", meshes.replacer("_EmptyStateDictLoadPlanner", "set_up_planner", _empty_as_stored)
 )
-meshes.when_imported(f"{_TORCH}._state_dict_stager", meshes.replacing("StateDictStager", "_offload_tensor", _staged))
+meshes.when_imported(f"{_TORCH}._state_dict_stager", meshes.replacer("StateDictStager", "_offload_tensor", _stage))

@@ -9,9 +9,9 @@ from torch.utils.data import default_collate
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from . import accepted_inputs, lists, ragged
-from .create import out
+from .create import as_result
+from .packing import pack_list
 from .packing import packed as pack
-from .packing import side_by_side
 
 
 def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right", packed: bool = False) -> Any:
@@ -44,22 +44,22 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right"
             return type(first)(*fields)
         return type(first)(fields)
     if isinstance(first, Tensor | list) or lists.is_array(first):
-        return _batched([accepted_inputs.pair(sample) for sample in batch], batch, dim, side, packed)
-    if any(lists.is_hole(sample) for sample in batch):
-        return out(accepted_inputs.pair(list(batch)))
+        return _make_batch([accepted_inputs.pair_of_input(sample) for sample in batch], batch, dim, side, packed)
+    if any(lists.is_missing(sample) for sample in batch):
+        return as_result(accepted_inputs.pair_of_input(list(batch)))
     return default_collate(list(batch))
 
 
-def _batched(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str, packed: bool) -> Tensor:
-    whole = all(isinstance(sample, Tensor) and not accepted_inputs.knows(sample) for sample in batch)
+def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str, packed: bool) -> Tensor:
+    whole = all(isinstance(sample, Tensor) and not accepted_inputs.has_validity(sample) for sample in batch)
     if dim is not None and pairs[0].data.dim():
         ragged.expect_one("collate", pairs, dim)
     ragged.check_side(side)
     shapes = [p.data.shape for p in pairs]
     if packed and whole and all(shapes) and len({s[1:] for s in shapes}) == 1 and any(s.numel() for s in shapes):
-        made: Tensor = leave(side_by_side([p.data for p in pairs], side, 0, 1))
+        made: Tensor = leave(pack_list([p.data for p in pairs], side, 0, 1))
         return made
-    pair = ragged.stacked(pairs, side, whole=whole)
+    pair = ragged.pad_and_stack(pairs, side, whole=whole)
     if whole and pair.data.dim() == 1:
         return pair.data
-    return pack(out(pair)) if packed and pair.data.dim() > 1 else out(pair)
+    return pack(as_result(pair)) if packed and pair.data.dim() > 1 else as_result(pair)

@@ -9,7 +9,7 @@ from .. import errors, masks
 from ..compat import is_wrapped
 from ..engine.boundary.enter_leave import enter
 from ..engine.tensor import MaskedTensor
-from ..pair import Pair, plain
+from ..pair import Pair, plain_pair
 from .convert import dense
 
 
@@ -39,20 +39,20 @@ def compress(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]:
     if not tensors:
         raise TypeError("compress() takes at least one tensor")
     most = max(x.dim() for x in tensors)
-    parts = [_places(x, dim if x.dim() == most else None) for x in tensors]
+    parts = [_valid_positions(x, dim if x.dim() == most else None) for x in tensors]
     if any(mask.shape != parts[0][1].shape for _, mask in parts):
         shapes = ", ".join(str(tuple(x.shape)) for x in tensors)
         raise ValueError(
             "compress() takes tensors of one shape, or, with dim=, some that have this dimension more; got "
             f"{shapes} and dim={dim}"
         )
-    valid = reduce(masks.both, (mask for _, mask in parts))
+    valid = reduce(masks.logical_and, (mask for _, mask in parts))
     return tuple(data[valid] for data, _ in parts)
 
 
-def _places(x: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
+def _valid_positions(x: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
     """The data with the classes last, and which places are valid."""
-    pair: Pair = enter(dense(x), torch.is_grad_enabled()) if type(x) is MaskedTensor else plain(x)
+    pair: Pair = enter(dense(x), torch.is_grad_enabled()) if type(x) is MaskedTensor else plain_pair(x)
     if dim is None:
         return pair.data, pair.mask
     return pair.data.movedim(dim, -1), masks.all(pair.mask, dim)

@@ -13,7 +13,7 @@ from torch.masked import MaskedTensor as TorchMasked
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from .. import layouts, masks
-from ..pair import Pair, plain
+from ..pair import Pair, plain_pair
 from . import ragged, tables
 from .arrow import reading
 
@@ -31,19 +31,19 @@ def pair(data: Any, take: Taker, dtype: torch.dtype | None = None) -> Pair | Non
             f"a tensor has no unit, and data is in {data.unit!s}; give data.value, or data.to_value(unit) to choose one"
         )
     if hasattr(data, "unmasked") and hasattr(data, "mask"):  # astropy
-        return _hidden(take(data.unmasked), data.mask)
+        return _invert_mask(take(data.unmasked), data.mask)
     if hasattr(data, "_mask") and hasattr(data, "filled") and hasattr(data, "fill_value"):  # numpy.ma
-        return _hidden(take(data.data), getattr(data, "mask", False))
+        return _invert_mask(take(data.data), getattr(data, "mask", False))
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "dtype"):
         return _pandas_column(data, take, dtype)
     if hasattr(data, "iloc") and hasattr(data, "columns"):
         columns = [_pandas_column(data.iloc[:, i], take, dtype) for i in range(data.shape[1])]
-        return tables.side_by_side(list(data.columns), columns)
+        return tables.stack_columns(list(data.columns), columns)
     if hasattr(data, "dims") and hasattr(data, "coords") and hasattr(data, "values"):  # xarray
         inner = data.data
         column = type(inner).__module__.partition(".")[0] == "pandas"
         return _pandas_column(inner, take, dtype) if column else take(data.values)
-    return reading.read(data, dtype) if reading.speaks(data) else None
+    return reading.read(data, dtype) if reading.speaks_arrow(data) else None
 
 
 def nested(data: Tensor) -> Pair:
@@ -51,19 +51,19 @@ def nested(data: Tensor) -> Pair:
     parts = data.unbind()
     if not parts:
         raise ValueError("a nested tensor without components has no shape")
-    return ragged.stacked([plain(p) for p in parts], whole=True)
+    return ragged.pad_and_stack([plain_pair(p) for p in parts], whole=True)
 
 
 def torch_masked(data: TorchMasked) -> Pair:
     """A ``torch.masked.MaskedTensor``: its data and mask, in its layout."""
-    values, mask = data.get_data(), layouts.own(data.get_mask())
-    return layouts.paired(values, mask) if layouts.is_sparse(values) else Pair(values, mask)
+    values, mask = data.get_data(), layouts.copy_mask(data.get_mask())
+    return layouts.pair_on_pattern(values, mask) if layouts.is_sparse(values) else Pair(values, mask)
 
 
-def _hidden(values: Pair, holes: Any) -> Pair:
+def _invert_mask(values: Pair, holes: Any) -> Pair:
     """numpy's masks are True where something is hidden."""
     shown = ~torch.tensor(holes, device=values.data.device)
-    return Pair(values.data, masks.both(masks.fit(shown, values.data.shape), values.mask))
+    return Pair(values.data, masks.logical_and(masks.expand_to(shown, values.data.shape), values.mask))
 
 
 def _pandas_column(column: Any, take: Taker, dtype: torch.dtype | None) -> Pair:
@@ -73,5 +73,5 @@ def _pandas_column(column: Any, take: Taker, dtype: torch.dtype | None) -> Pair:
         return reading.read(getattr(column, "array", column).__arrow_array__(), dtype)
     if hasattr(kind, "numpy_dtype"):
         values = column.to_numpy(dtype=kind.numpy_dtype, na_value=kind.numpy_dtype.type(0))
-        return _hidden(take(values), column.isna().__array__())
+        return _invert_mask(take(values), column.isna().__array__())
     return take(column.to_numpy())

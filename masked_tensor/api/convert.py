@@ -12,9 +12,9 @@ from torch import Tensor
 
 from .. import errors, layouts, masks, select, shapes
 from ..engine.boundary.enter_leave import enter
-from ..engine.boundary.packed import entered, mask_of
-from ..engine.dynamo import opaque
-from ..engine.tensor import MaskedTensor, equip, lend, pair_of
+from ..engine.boundary.packed import enter_packed, mask_of
+from ..engine.dynamo import mark_opaque
+from ..engine.tensor import MaskedTensor, add_members, expose, pair_of
 from ..packing import dim_order as orders
 from ..pair import Pair
 from ..shared import strict_counts
@@ -44,7 +44,7 @@ def get_data(x: MaskedTensor) -> Tensor:
         >>> masked_tensor([1.0, 2.0], [True, False]).get_data()
         tensor([1., 0.])
     """
-    pair = _entered(x, "get_data")
+    pair = _enter(x, "get_data")
     if layouts.is_sparse(pair.data):
         values, valid = layouts.values(pair.data), layouts.values(pair.mask)
         return layouts.with_values(pair.data, select.guard(values, valid).clone())
@@ -52,7 +52,7 @@ def get_data(x: MaskedTensor) -> Tensor:
         return select.guard(pair.data, pair.mask).clone()
     if x._packed is not None:
         return select.guard(pair.data, pair.mask).clone()
-    lend(x)
+    expose(x)
     data = select.guard(pair.data, pair.mask)
     return data.detach() if data is pair.data else data
 
@@ -67,7 +67,7 @@ def get_mask(x: MaskedTensor) -> Tensor:
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("get_mask", x)
-    return layouts.own(mask_of(x))
+    return layouts.copy_mask(mask_of(x))
 
 
 def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
@@ -83,13 +83,13 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
     tensor([[1., 8.],
             [3., 5.]])
     """
-    pair = _entered(dense(x), "filled")
+    pair = _enter(dense(x), "filled")
     if not isinstance(value, Tensor):
         _check_fill(value, x.dtype)
         return select.select(pair.data, pair.mask, value)
     if type(value) is MaskedTensor:
         raise TypeError("filled() takes a plain value; for one with holes use torch.where(x.get_mask(), x, value)")
-    if not torch.can_cast(value.dtype, x.dtype) or not shapes.broadcasts(value.shape, x.shape):
+    if not torch.can_cast(value.dtype, x.dtype) or not shapes.can_expand(value.shape, x.shape):
         raise TypeError(
             f"filled() takes a value that fits {errors.dtype_name(x.dtype)} {tuple(x.shape)}, got "
             f"{errors.dtype_name(value.dtype)} {tuple(value.shape)}"
@@ -123,10 +123,10 @@ def compressed(x: MaskedTensor) -> Tensor:
     tensor([1., 3.])
     """
     if type(x) is MaskedTensor and x._packed is not None:
-        stored = entered(x, torch.is_grad_enabled(), enter)
-        if stored.order == orders.natural(len(stored.order)):  # read as it is stored
+        stored = enter_packed(x, torch.is_grad_enabled(), enter)
+        if stored.order == orders.identity_order(len(stored.order)):  # read as it is stored
             return stored.values.reshape(-1) if stored.inner is None else stored.values[stored.inner]
-    pair = _entered(x, "compressed")
+    pair = _enter(x, "compressed")
     if layouts.is_sparse(pair.data):
         return layouts.values(pair.data)[layouts.values(pair.mask)]
     return pair.data[pair.mask]
@@ -187,7 +187,7 @@ class MaskMethod:
         )
 
 
-def _entered(x: MaskedTensor, action: str) -> Pair:
+def _enter(x: MaskedTensor, action: str) -> Pair:
     if type(x) is not MaskedTensor:
         raise errors.not_masked(action, x)
     if torch.compiler.is_exporting():
@@ -195,7 +195,7 @@ def _entered(x: MaskedTensor, action: str) -> Pair:
     return enter(x, torch.is_grad_enabled())
 
 
-opaque(get_data, get_mask, filled, count)
-equip(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
-equip(to_numpy=to_numpy_ma)  # what matplotlib calls: it draws gaps at the holes
-equip(mask=MaskMethod())
+mark_opaque(get_data, get_mask, filled, count)
+add_members(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
+add_members(to_numpy=to_numpy_ma)  # what matplotlib calls: it draws gaps at the holes
+add_members(mask=MaskMethod())

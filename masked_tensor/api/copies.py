@@ -13,10 +13,10 @@ from ..engine.alias_family import Family
 from ..engine.boundary.packed import wrap_packed
 from ..engine.compiled.flatten import stable_hash
 from ..engine.table import view_named
-from ..engine.tensor import ENGINE, MaskedTensor, lend, pair_of, reset, wrap
-from ..engine.writes.packed_views import settle
+from ..engine.tensor import ENGINE, MaskedTensor, expose, pair_of, reset, wrap
+from ..engine.writes.packed_views import unpack_family
 from ..layouts import meshes
-from ..packing import Packed, Rows
+from ..packing import Grid, Packed
 from ..pair import Pair, Payload
 
 #: Before, torch asked no input for what it adds to the key of a compiled graph in a cache on disk.
@@ -32,7 +32,7 @@ def rebuild(
     family: dict[str, Any] | None = None,
 ) -> MaskedTensor:
     """A masked tensor from what ``__reduce_ex__`` took apart; ``mask`` is compact, ``family`` its family's record."""
-    x = wrap(Pair(data, masks.fit(mask, data.shape), Payload(payload)))
+    x = wrap(Pair(data, masks.expand_to(mask, data.shape), Payload(payload)))
     if family is not None:
         x._family, x._seen = Family.of_record(family, data), -1  # read anew
     x.requires_grad_(requires_grad)
@@ -45,21 +45,21 @@ def rebuild_packed(
 ) -> MaskedTensor:
     """A packed tensor from what ``__reduce_ex__`` took apart; ``inner`` is compact."""
     values, inner = parts["values"], parts["inner"]
-    inner = None if inner is None else masks.fit(inner, values.shape)
-    x = wrap_packed(Packed(values, Rows(parts["index"], grid), order, inner, Payload(parts["payload"])))
+    inner = None if inner is None else masks.expand_to(inner, values.shape)
+    x = wrap_packed(Packed(values, Grid(parts["index"], grid), order, inner, Payload(parts["payload"])))
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     return x
 
 
-def rebuild_kin(
+def rebuild_packed_family(
     kept: dict[str, Any], values: Tensor, path: list[Any], requires_grad: bool, attributes: dict[str, Any]
 ) -> MaskedTensor:
     """A packed root or a view of it, from what ``__reduce_ex__`` took apart: the views that lead to it, taken again.
 
     ``kept`` is one object for all of a root's views; those whose ``values`` are still one memory have one root again.
     """
-    if "root" in kept and not meshes.one_memory(values, kept["memory"]):
+    if "root" in kept and not meshes.shares_local_memory(values, kept["memory"]):
         kept = {k: v for k, v in kept.items() if k not in ("root", "memory")}
     with torch.no_grad():
         if "root" not in kept:
@@ -76,27 +76,27 @@ def rebuild_kin(
     return made
 
 
-def _kin_parts(x: MaskedTensor) -> tuple[Any, ...]:
-    """What :func:`rebuild_kin` takes."""
+def _packed_family_parts(x: MaskedTensor) -> tuple[Any, ...]:
+    """What :func:`rebuild_packed_family` takes."""
     kin, p = x._kin, x._kin.record
-    parts = _parts(p)
+    parts = _packed_parts(p)
     del parts["values"]
-    kin.kept |= parts | {"grid": p.rows.grid, "order": p.order}
+    kin.kept |= parts | {"grid": p.grid.shape, "order": p.order}
     path = [(s.entry.overload.name(), s.args, s.kwargs, s.which) for s in x._path if not s.entry.op.detaches]
     return kin.kept, p.values.detach(), path, x.requires_grad, _attributes(x)
 
 
-def _has_kin(x: MaskedTensor) -> bool:
+def _has_packed_family(x: MaskedTensor) -> bool:
     """Whether others would see a write into a packed tensor, or a view of one."""
     return x._kin is not None and len(x._kin.living()) > 1
 
 
-def _parts(p: Packed) -> dict[str, Any]:
+def _packed_parts(p: Packed) -> dict[str, Any]:
     inner = None if p.inner is None else masks.compact(p.inner)
-    return {"values": p.values, "index": p.rows.index, "inner": inner, "payload": p.payload.value}
+    return {"values": p.values, "index": p.grid.index, "inner": inner, "payload": p.payload.value}
 
 
-def _small(mask: Tensor) -> Tensor:
+def _compact_mask(mask: Tensor) -> Tensor:
     return mask if layouts.is_sparse(mask) else masks.compact(mask)
 
 
@@ -109,15 +109,15 @@ def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
     """Pickles data and compact mask; a tensor inside a graph cannot be pickled, as in torch."""
     if _KEYS_ARE_PICKLES and is_fake(x._pair.data if x._packed is None else x._packed.values):
         return str, (stable_hash(x),)
-    _leaf_only(x, "pickle")
-    if _has_kin(x):
-        return rebuild_kin, _kin_parts(x)
+    _expect_leaf(x, "pickle")
+    if _has_packed_family(x):
+        return rebuild_packed_family, _packed_family_parts(x)
     if x._packed is not None:
         p = x._packed
-        return rebuild_packed, (_parts(p), p.rows.grid, p.order, x.requires_grad, _attributes(x))
+        return rebuild_packed, (_packed_parts(p), p.grid.shape, p.order, x.requires_grad, _attributes(x))
     pair = pair_of(x)
     family = None if x._family is None else x._family.record()
-    return rebuild, (pair.data, _small(pair.mask), pair.payload.value, x.requires_grad, _attributes(x), family)
+    return rebuild, (pair.data, _compact_mask(pair.mask), pair.payload.value, x.requires_grad, _attributes(x), family)
 
 
 def reduce_shared(x: MaskedTensor) -> Any:
@@ -125,16 +125,16 @@ def reduce_shared(x: MaskedTensor) -> Any:
 
     Of disjoint writes in two processes each sees the other's numbers where it had valid ones, and holes elsewhere.
     """
-    if x._packed is not None or _has_kin(x):  # never written
+    if x._packed is not None or _has_packed_family(x):  # never written
         return reduce_ex(x, None)
-    lend(x)
+    expose(x)
     return rebuild_shared, reduce_ex(x, None)[1]
 
 
 def rebuild_shared(*args: Any) -> MaskedTensor:
     """What :func:`reduce_shared` took apart, in the other process."""
     x = rebuild(*args)
-    lend(x)
+    expose(x)
     return x
 
 
@@ -143,20 +143,20 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     if id(x) in memo:
         made: MaskedTensor = memo[id(x)]
         return made
-    _leaf_only(x, "deepcopy")
-    if _has_kin(x):
-        return _with_gradient(_copied_kin(x, memo), x, memo)
+    _expect_leaf(x, "deepcopy")
+    if _has_packed_family(x):
+        return _with_gradient(_copy_packed_family(x, memo), x, memo)
     if x._packed is not None:
-        p, parts = x._packed, copy.deepcopy(_parts(x._packed), memo)
-        again = rebuild_packed(parts, p.rows.grid, p.order, x.requires_grad, copy.deepcopy(_attributes(x), memo))
+        p, parts = x._packed, copy.deepcopy(_packed_parts(x._packed), memo)
+        again = rebuild_packed(parts, p.grid.shape, p.order, x.requires_grad, copy.deepcopy(_attributes(x), memo))
         return _with_gradient(again, x, memo)
     pair = pair_of(x)
     # Memory that is shared stays shared within one deepcopy; torch cannot deepcopy every sparse layout.
     data = pair.data.clone() if layouts.is_sparse(pair.data) else copy.deepcopy(pair.data, memo)
-    small = _small(pair.mask).clone()
+    small = _compact_mask(pair.mask).clone()
     result = rebuild(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(_attributes(x), memo))
     if x._family is not None:
-        result._family, result._seen = _copied(x._family, memo, data), -1
+        result._family, result._seen = _copy_family(x._family, memo, data), -1
     return _with_gradient(result, x, memo)
 
 
@@ -167,16 +167,16 @@ def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) 
     return result
 
 
-def _copied_kin(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
+def _copy_packed_family(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     """``x`` with a copied root: one for all that are copied in one deepcopy."""
-    kept, values, path, requires_grad, attributes = _kin_parts(x)
+    kept, values, path, requires_grad, attributes = _packed_family_parts(x)
     if id(x._kin) not in memo:
         memo[id(x._kin)] = copy.deepcopy(kept | {"memory": values}, memo)
     known = memo[id(x._kin)]
-    return rebuild_kin(known, known["memory"], path, requires_grad, copy.deepcopy(attributes, memo))
+    return rebuild_packed_family(known, known["memory"], path, requires_grad, copy.deepcopy(attributes, memo))
 
 
-def _copied(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
+def _copy_family(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
     """The family of the copies: one for all that are copied in one deepcopy, as their memory is."""
     if id(family) not in memo:
         parts = family.record().items()
@@ -191,15 +191,15 @@ def contiguous(x: MaskedTensor, memory_format: torch.memory_format = torch.conti
     return made
 
 
-def shallow(x: MaskedTensor) -> MaskedTensor:
+def shallow_copy(x: MaskedTensor) -> MaskedTensor:
     """``copy.copy``: another tensor over the same memory."""
-    _leaf_only(x, "copy")
+    _expect_leaf(x, "copy")
     result = x.detach().requires_grad_(x.requires_grad)
     result.__dict__.update(_attributes(x))
     return result
 
 
-def _leaf_only(x: MaskedTensor, action: str) -> None:
+def _expect_leaf(x: MaskedTensor, action: str) -> None:
     if not x.is_leaf:
         raise RuntimeError(f"cannot {action} a masked tensor that is part of a graph; use x.detach() first")
 
@@ -207,11 +207,11 @@ def _leaf_only(x: MaskedTensor, action: str) -> None:
 def share_memory(x: MaskedTensor) -> MaskedTensor:
     """Moves data and mask to shared memory, where another process may write: nothing is promised of the payload."""
     if x._packed is not None:
-        for part in _parts(x._packed).values():
+        for part in _packed_parts(x._packed).values():
             if isinstance(part, Tensor):
                 part.share_memory_()
         return x
-    lend(x)
+    expose(x)
     pair = pair_of(x)
     pair.data.share_memory_()
     pair.mask.share_memory_()
@@ -242,12 +242,12 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     """
     if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
         raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
-    settle(x)
+    unpack_family(x)
     hard = x._family is not None and x._family.hard
     if type(new) is not MaskedTensor:
         new = wrap(Pair(new.detach(), masks.full(new.shape, new.device)))
         new._lent = True
-    settle(new)
+    unpack_family(new)
     if new._family is None:
         new._family = Family(pair_of(new))
     new._family.hard |= hard
@@ -256,7 +256,7 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     x._family, x._seen = new._family, -1
 
 
-for _function in (rebuild, rebuild_packed, rebuild_kin):
+for _function in (rebuild, rebuild_packed, rebuild_packed_family):
     _function.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
     torch.serialization.add_safe_globals([_function])
 ForkingPickler.register(MaskedTensor, reduce_shared)

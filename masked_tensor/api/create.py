@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks
-from ..compat import transforming
-from ..engine.alias_family import Wrapping
+from ..compat import in_transform
+from ..engine.alias_family import WrappedHistory
 from ..engine.boundary.enter_leave import leave
-from ..engine.dynamo import opaque
+from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
 from ..select import select
 from . import accepted_inputs
-from .mask_copies import owned
+from .mask_copies import own_copy
 
 
 def masked_tensor(
@@ -48,14 +48,14 @@ def masked_tensor(
         masked_tensor([[1.0000, 2.0000],
                        [    --,     --]], valid=2/4, requires_grad=True)
     """
-    pair = accepted_inputs.pair(data, dtype, device)
+    pair = accepted_inputs.pair_of_input(data, dtype, device)
     if mask is not None and layouts.is_sparse(pair.data):
-        pair = layouts.paired(pair.data.detach(), accepted_inputs.mask(mask, pair.data))
+        pair = layouts.pair_on_pattern(pair.data.detach(), accepted_inputs.mask_of_input(mask, pair.data))
     elif mask is not None:
-        fits = accepted_inputs.mask(mask, pair.data)
-        known = not isinstance(data, Tensor) or accepted_inputs.knows(data)
-        pair = Pair(pair.data, masks.both(pair.mask, fits) if known else owned(fits))
-    copy = out(_cut(Pair(pair.data.detach(), pair.mask)))
+        fits = accepted_inputs.mask_of_input(mask, pair.data)
+        known = not isinstance(data, Tensor) or accepted_inputs.has_validity(data)
+        pair = Pair(pair.data, masks.logical_and(pair.mask, fits) if known else own_copy(fits))
+    copy = as_result(_zeroed_copy(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
         copy.requires_grad_()
     return copy
@@ -82,15 +82,15 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
         )
     if mask is None and type(data) is MaskedTensor and not layouts.is_sparse(data):
         return data.view_as(data)
-    if not (accepted_inputs.knows(data) or data.is_quantized):  # nothing to find out about it
-        return _wrapped(Pair(data, owned(accepted_inputs.mask(mask, data))))
-    pair = accepted_inputs.pair(data)
+    if not (accepted_inputs.has_validity(data) or data.is_quantized):  # nothing to find out about it
+        return _expose_memory(Pair(data, own_copy(accepted_inputs.mask_of_input(mask, data))))
+    pair = accepted_inputs.pair_of_input(data)
     if mask is None:
-        return _wrapped(Pair(pair.data, layouts.own(pair.mask)))
-    mask = accepted_inputs.mask(mask, pair.data)
+        return _expose_memory(Pair(pair.data, layouts.copy_mask(pair.mask)))
+    mask = accepted_inputs.mask_of_input(mask, pair.data)
     if layouts.is_sparse(pair.data):
-        return _wrapped(layouts.paired(pair.data, layouts.own(mask)))
-    return masked(pair, mask)
+        return _expose_memory(layouts.pair_on_pattern(pair.data, layouts.copy_mask(mask)))
+    return mask_more(pair, mask)
 
 
 def masked_invalid(data: Any) -> MaskedTensor:
@@ -101,7 +101,7 @@ def masked_invalid(data: Any) -> MaskedTensor:
     >>> masked_invalid([1.0, float("nan"), 3.0])
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
-    return _without(accepted_inputs.pair(data), lambda values: ~values.isfinite())
+    return _mask_where(accepted_inputs.pair_of_input(data), lambda values: ~values.isfinite())
 
 
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
@@ -112,7 +112,7 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     >>> masked_equal([3, -999, 5], -999)
     masked_tensor([3, --, 5], valid=2/3)
     """
-    return _without(accepted_inputs.pair(data), lambda values: values == value)
+    return _mask_where(accepted_inputs.pair_of_input(data), lambda values: values == value)
 
 
 def masked_where(condition: Any, data: Any) -> MaskedTensor:
@@ -122,49 +122,51 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     >>> masked_where(x < 0, x)
     masked_tensor([1.0000, --, 3.0000], valid=2/3)
     """
-    pair = accepted_inputs.pair(data)
-    holes = accepted_inputs.pair(condition)
-    fits = accepted_inputs.mask(holes.data, pair.data, "condition")
-    return masked(pair, masks.both(~fits, masks.fit(holes.mask, fits.shape)))
+    pair = accepted_inputs.pair_of_input(data)
+    holes = accepted_inputs.pair_of_input(condition)
+    fits = accepted_inputs.mask_of_input(holes.data, pair.data, "condition")
+    return mask_more(pair, masks.logical_and(~fits, masks.expand_to(holes.mask, fits.shape)))
 
 
-def out(pair: Pair) -> MaskedTensor:
+def as_result(pair: Pair) -> MaskedTensor:
     """What the caller gets of a pair."""
     if torch.compiler.is_exporting():
         raise errors.exporting()
-    if transforming() and pair.data.requires_grad:
+    if in_transform() and pair.data.requires_grad:
         raise errors.inside_transform()
     made: MaskedTensor = leave(pair)
     return made
 
 
-def _wrapped(pair: Pair) -> MaskedTensor:
+def _expose_memory(pair: Pair) -> MaskedTensor:
     """Around memory that somebody outside holds."""
-    made = out(pair)
+    made = as_result(pair)
     made._lent = True
-    if not transforming():
-        made._history, made._born = Wrapping(pair.data), pair.data.grad_fn
+    if not in_transform():
+        made._history, made._born = WrappedHistory(pair.data), pair.data.grad_fn
     return made
 
 
-def _cut(pair: Pair) -> Pair:
+def _zeroed_copy(pair: Pair) -> Pair:
     """A fresh pair with 0 under the mask."""
     if layouts.is_sparse(pair.data):
-        return Pair(layouts.zeroed(pair.data, pair.mask), pair.mask, Payload.ZERO)
+        return Pair(layouts.zero_masked_values(pair.data, pair.mask), pair.mask, Payload.ZERO)
     return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
 
 
-def _without(pair: Pair, hole: Callable[[Tensor], Tensor]) -> MaskedTensor:
+def _mask_where(pair: Pair, hole: Callable[[Tensor], Tensor]) -> MaskedTensor:
     """``pair`` with more holes where its values are such."""
     if layouts.is_sparse(pair.data):
         valid = layouts.values(pair.mask) & ~hole(layouts.values(pair.data.detach()))
-        return out(_cut(Pair(pair.data, layouts.with_values(pair.mask, valid))))
-    return masked(pair, ~hole(pair.data))
+        return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, valid))))
+    return mask_more(pair, ~hole(pair.data))
 
 
-def masked(pair: Pair, mask: Tensor) -> MaskedTensor:
+def mask_more(pair: Pair, mask: Tensor) -> MaskedTensor:
     """``pair`` with more holes; fresh memory, the same graph."""
-    return out(_cut(Pair(pair.data, masks.both(pair.mask, masks.fit(mask, pair.data.shape)))))
+    return as_result(
+        _zeroed_copy(Pair(pair.data, masks.logical_and(pair.mask, masks.expand_to(mask, pair.data.shape))))
+    )
 
 
-opaque(masked_tensor, as_masked_tensor, masked_invalid, masked_equal, masked_where)
+mark_opaque(masked_tensor, as_masked_tensor, masked_invalid, masked_equal, masked_where)

@@ -14,7 +14,7 @@ from .. import masks
 from ..compat import tree_leaves, tree_map
 from ..engine.contexts import stack
 from ..engine.contexts.setting import Setting
-from ..engine.dynamo import constant, told_settings
+from ..engine.dynamo import told_settings, trace_as_constant
 from ..engine.tensor import MaskedTensor, pair_of
 from ..errors import MaskedWriteError
 from ..settings import Settings, current, in_force
@@ -87,12 +87,12 @@ def masked_factories() -> Factories:
 class _Mode(TorchFunctionMode):
     def __torch_function__(self, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func not in _FACTORIES or kwargs.get("out") is not None or not _active() or _ours():
+        if func not in _FACTORIES or kwargs.get("out") is not None or not _is_active() or _called_from_package():
             try:
                 return func(*args, **kwargs)
             except MaskedWriteError:  # nothing was written
                 bare = tree_map(_without_mask, (args, kwargs))
-                if not _active() or current().strict or any(type(x) is MaskedTensor for x in tree_leaves(bare)):
+                if not _is_active() or current().strict or any(type(x) is MaskedTensor for x in tree_leaves(bare)):
                     raise
                 return func(*bare[0], **bare[1])
         requires_grad = kwargs.pop("requires_grad", False)
@@ -110,17 +110,17 @@ def _without_mask(x: Any) -> Any:
     return filled(x) if type(mask) is torch.Tensor and not mask.is_meta and bool(mask.all()) else x
 
 
-def _active() -> bool:
+def _is_active() -> bool:
     """Whether it is in force here; another thread or task may have left it on the stack of modes."""
     told_settings()
     return in_force().factories is not None
 
 
-def _ours() -> bool:
+def _called_from_package() -> bool:
     """Whether the call comes from this package (a derivative at work, which no function of torch's stands above)."""
     if torch.compiler.is_dynamo_compiling():  # it does not trace into the package
         return False
     return sys._getframe(2).f_code.co_filename.startswith(_HOME)
 
 
-constant(_active)
+trace_as_constant(_is_active)

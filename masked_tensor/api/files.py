@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import layouts, masks
 from ..engine.tensor import MaskedTensor, pair_of
-from ..select import zeroed
+from ..select import zero_masked
 from .create import masked_tensor
 
 KEY = "masked_tensor"  #: of the file's metadata: which entry is the mask of which
@@ -41,7 +41,7 @@ def save_file(
         if belongs[name] in tensors:
             raise ValueError(f"the mask of {name!r} would be {belongs[name]!r}, which is another tensor's name")
         pair = pair_of(x)
-        entries[name] = zeroed(pair).detach().contiguous()
+        entries[name] = zero_masked(pair).detach().contiguous()
         mask = masks.compact(pair.mask)  # which others may have, too: a file wants memory of its own for each
         entries[belongs[name]] = mask.clone(memory_format=torch.contiguous_format)
     known = {**(metadata or {}), **({KEY: json.dumps(belongs)} if belongs else {})}

@@ -1,8 +1,8 @@
 """Hard masks, as in numpy.ma: padding that can never become data."""
 
 from ..engine import alias_family
-from ..engine.tensor import MaskedTensor, equip, pair_of
-from ..engine.writes.packed_views import settle
+from ..engine.tensor import MaskedTensor, add_members, pair_of
+from ..engine.writes.packed_views import unpack_family
 
 
 def harden_mask(x: MaskedTensor) -> MaskedTensor:
@@ -30,11 +30,11 @@ def soften_mask(x: MaskedTensor) -> MaskedTensor:
 
 
 def _set(x: MaskedTensor, hard: bool) -> MaskedTensor:
-    settle(x)  # of a packed tensor and its views, the memory is hard, not the record
+    unpack_family(x)  # of a packed tensor and its views, the memory is hard, not the record
     if x._family is None:
         x._family = alias_family.Family(pair_of(x))
     x._family.hard = hard
     return x
 
 
-equip(harden_mask=harden_mask, soften_mask=soften_mask)
+add_members(harden_mask=harden_mask, soften_mask=soften_mask)

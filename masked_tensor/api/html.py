@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts
-from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..pair import Pair
 from . import show
 
@@ -40,7 +40,7 @@ def as_html(x: MaskedTensor) -> str:
 
 
 def _tables(x: Pair, titled: bool) -> Iterator[str]:
-    kept = [_kept(size) for size in x.data.shape]
+    kept = [_shown_entries(size) for size in x.data.shape]
     rows, columns = kept[-2:]
     picked = torch.meshgrid(*[torch.tensor([i for i in k if i is not None]) for k in kept], indexing="ij")
     write = show.cell(Pair(x.data[picked], x.mask[picked]), 0)  # widths are those of what is shown
@@ -73,11 +73,11 @@ def _table(
     return f'<table style="{TABLE}">{"".join(lines)}</table>'
 
 
-def _kept(size: int) -> Kept:
+def _shown_entries(size: int) -> Kept:
     """Which entries of a dimension are shown; None stands for those that are left out."""
     if size <= MOST:
         return list(range(size))
     return [*range(EDGE), None, *range(size - EDGE, size)]
 
 
-equip(_repr_html_=as_html)
+add_members(_repr_html_=as_html)

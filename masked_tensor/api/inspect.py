@@ -10,7 +10,7 @@ from ..engine.table import Entry
 from ..rules import FAMILIES
 from . import op_lookup
 
-_HOME = {op: family.__name__ for family in FAMILIES for op in family.ROWS}
+_HOME = {op: family.__name__ for family in FAMILIES for op in family.OPS}
 
 
 def explain(op: Any) -> str:
@@ -30,23 +30,23 @@ def explain(op: Any) -> str:
         CrossEntropyLoss calls cross_entropy_loss
     """
     if isinstance(op, str):
-        found = _rows(op)
+        found = _describe(op)
         if found:
             return found
-    called = op_lookup.operators(op)
+    called = op_lookup.operators_of(op)
     shown = op if isinstance(op, str) else getattr(op, "__name__", type(op).__name__)
     if called:
         calls = f"{shown} calls {', '.join(called)}\n\n" if called != [shown] else ""
-        return calls + "\n\n".join(_rows(name) for name in called[:MOST])
-    composed = op_lookup.composite(op)
+        return calls + "\n\n".join(_describe(name) for name in called[:MOST])
+    composed = op_lookup.composite_of(op)
     if composed:
         return (
             f"aten::{composed} has no row of its own: torch composes it of other operators, each with its own meaning. "
             "One of them without a row raises UnsupportedOpError, which names it and the ways out."
         )
-    if op_lookup.module(op):
+    if op_lookup.module_of(op):
         return f"{shown} computes nothing itself: explain the modules that it is made of"
-    close = difflib.get_close_matches(str(shown), op_lookup.known(), 3)
+    close = difflib.get_close_matches(str(shown), op_lookup.known_operators(), 3)
     hint = f"; did you mean {', '.join(close)}?" if close else "; python -m masked_tensor prints all"
     raise KeyError(f"no operator is known as {shown!r}{hint}")
 
@@ -54,19 +54,25 @@ def explain(op: Any) -> str:
 MOST = 3  #: operators that are explained of those that a module calls
 
 
-def _rows(op: str) -> str:
-    """The rows of one operator, by its name in the dispatcher; empty if there is none."""
-    wanted = op if "::" in op else f"aten::{op}"
+def _describe(name: str) -> str:
+    """What the table says of one operator, by its name in the dispatcher; empty if it has none."""
+    wanted = name if "::" in name else f"aten::{name}"
     found = [e for e in table.ENTRIES.values() if wanted in (e.overload.name(), schema(e.overload).name)]
     lines = [str(schema(e.overload)) for e in found]
-    for row in {(e.op.rule, tuple(e.op.params.items())): e.op for e in found}.values():
-        rule = row.rule
-        lines += ["", *([f"law   {row.law}"] if row.law else []), f"rule  {rule.__module__}.{rule.__qualname__}"]
-        lines += [f"      {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
-        if row.params:
-            lines.append("row   " + ", ".join(f"{k}={v!r}" for k, v in row.params.items()))
-        lines.append(f"packed  {', or '.join(f.name for f in row.forms) or 'no form: spread first'}")
-        lines.append(f"sparse  {row.sparse.name if row.sparse else 'no form: x.to_dense() first'}")
+    for op in {(e.op.rule, tuple(e.op.params.items())): e.op for e in found}.values():
+        rule = op.rule
+        lines += [
+            "",
+            *([f"means   {op.summary}"] if op.summary else []),
+            f"rule    {rule.__module__}.{rule.__qualname__}",
+        ]
+        lines += [f"        {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
+        if op.params:
+            lines.append("with    " + ", ".join(f"{k}={v!r}" for k, v in op.params.items()))
+        lines.append(
+            f"packed  {', or '.join(f.name for f in op.packed_rules) or 'no packed rule: converted to padded first'}"
+        )
+        lines.append(f"sparse  {op.sparse.name if op.sparse else 'no sparse rule: use x.to_dense() first'}")
     return "\n".join(lines)
 
 

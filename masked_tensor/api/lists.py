@@ -16,23 +16,23 @@ from . import ragged
 Taker = Callable[[Any], Pair]
 
 
-def pair(data: Any, take: Taker, tensor: Callable[[Any], Tensor]) -> Pair:
+def pair_of_list(data: Any, take: Taker, tensor: Callable[[Any], Tensor]) -> Pair:
     """``take`` makes a pair of an array in the list, ``tensor`` makes a tensor of nested lists of numbers."""
     if _holds_arrays(data):
-        parts = [pair(v, take, tensor) if isinstance(v, list | tuple) else take(v) for v in data]
-        return ragged.stacked(parts)
+        parts = [pair_of_list(v, take, tensor) if isinstance(v, list | tuple) else take(v) for v in data]
+        return ragged.pad_and_stack(parts)
     shape = _shape(data)
     if not _regular(data, shape):
-        data = _filled_up(data, shape)
-    if not any(is_hole(v) for v in _leaves(data)):
+        data = _pad_lists(data, shape)
+    if not any(is_missing(v) for v in _leaves(data)):
         values = tensor(data)
         return Pair(values, torch.ones((), dtype=torch.bool, device=values.device).expand(values.shape))
-    some = next((v for v in _leaves(data) if not is_hole(v)), 0.0)  # in the holes: of a type the values have anyway
-    values = tensor(_replaced(data, lambda v: some if is_hole(v) else v))
-    return Pair(values, torch.tensor(_replaced(data, lambda v: not is_hole(v)), device=values.device))
+    some = next((v for v in _leaves(data) if not is_missing(v)), 0.0)  # in the holes: of a type the values have anyway
+    values = tensor(_replace_missing(data, lambda v: some if is_missing(v) else v))
+    return Pair(values, torch.tensor(_replace_missing(data, lambda v: not is_missing(v)), device=values.device))
 
 
-def is_hole(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """None, and what numpy.ma, pandas and a masked tensor have in its place."""
     if value is None:
         return True
@@ -45,7 +45,7 @@ def of_numbers(data: Any) -> bool:
     """Whether a list holds numbers, holes, and lists of these alone: no texts, arrays or dicts."""
     if isinstance(data, list | tuple):
         return all(of_numbers(v) for v in data)
-    return isinstance(data, bool | int | float | complex) or is_hole(data)
+    return isinstance(data, bool | int | float | complex) or is_missing(data)
 
 
 def _holds_arrays(data: Any) -> bool:
@@ -76,16 +76,16 @@ def _regular(data: Any, shape: tuple[int, ...]) -> bool:
     return len(data) == shape[0] and all(_regular(v, shape[1:]) for v in data)
 
 
-def _filled_up(data: Any, shape: tuple[int, ...]) -> Any:
+def _pad_lists(data: Any, shape: tuple[int, ...]) -> Any:
     """With None up to ``shape``; None in place of a list is a list of them."""
     if not shape:
         return data
-    if is_hole(data):
+    if is_missing(data):
         data = []
     if not isinstance(data, list | tuple):
         raise TypeError(f"data mixes numbers and lists at one depth: {data!r} stands where others have a list")
     missing = [None] * (shape[0] - len(data))
-    return [_filled_up(v, shape[1:]) for v in [*data, *missing]]
+    return [_pad_lists(v, shape[1:]) for v in [*data, *missing]]
 
 
 def _leaves(data: Any) -> Iterator[Any]:
@@ -96,5 +96,5 @@ def _leaves(data: Any) -> Iterator[Any]:
         yield data
 
 
-def _replaced(data: Any, by: Callable[[Any], Any]) -> Any:
-    return [_replaced(v, by) for v in data] if isinstance(data, list | tuple) else by(data)
+def _replace_missing(data: Any, by: Callable[[Any], Any]) -> Any:
+    return [_replace_missing(v, by) for v in data] if isinstance(data, list | tuple) else by(data)

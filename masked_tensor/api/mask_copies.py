@@ -12,23 +12,27 @@ from torch import Tensor
 from torch.utils.weak import TensorWeakRef
 
 from .. import layouts, masks, settings
-from ..compat import observed, real
+from ..compat import is_readable_memory, mode_is_active
 
 _MOST = 64  #: as many copies are remembered, weakly
 _COPIES: dict[tuple[int, torch.Size], TensorWeakRef] = {}
 
 
-def owned(mask: Tensor) -> Tensor:
+def own_copy(mask: Tensor) -> Tensor:
     """A compact copy of ``mask`` (bool) that nobody outside can write to: an earlier one, if that is equal."""
     small = masks.compact(mask)
-    if not (real(small) and small.is_contiguous()) or torch.is_inference_mode_enabled() or observed():
-        return layouts.own(mask)
+    if (
+        not (is_readable_memory(small) and small.is_contiguous())
+        or torch.is_inference_mode_enabled()
+        or mode_is_active()
+    ):
+        return layouts.copy_mask(mask)
     place = small.data_ptr(), mask.shape
     found = _COPIES.get(place)
     copy: Tensor | None = None if found is None else found()
     if copy is not None and copy.stride() == mask.stride() and _equal(masks.compact(copy), small):
         return copy
-    copy = layouts.own(mask)
+    copy = layouts.copy_mask(mask)
     if len(_COPIES) >= _MOST:
         _COPIES.clear()
     _COPIES[place] = TensorWeakRef(copy)

@@ -11,10 +11,10 @@ from torch.optim.optimizer import register_optimizer_step_pre_hook
 from .. import compat, errors, masks
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.contexts.setting import Setting
-from ..pair import Pair, Payload, of
-from ..select import zeroed
+from ..pair import Pair, Payload, as_pair
+from ..select import zero_masked
 from ..settings import Settings
-from ..shared.group_mean import added_up, given_group, group_mean, own_group, ranks
+from ..shared.group_mean import all_reduce_sums, group_mean, group_size, own_group, resolve_group
 
 
 class mean_over(Setting):
@@ -117,8 +117,10 @@ class mean_over(Setting):
         ``x`` to what :meth:`finish` divides, in float64 and without waiting for other ranks, and gives the mean of
         ``x`` alone.
         """
-        pair = of(enter(x, torch.is_grad_enabled()))
-        data = zeroed(Pair(pair.data if pair.data.is_floating_point() else pair.data.double(), pair.mask, pair.payload))
+        pair = as_pair(enter(x, torch.is_grad_enabled()))
+        data = zero_masked(
+            Pair(pair.data if pair.data.is_floating_point() else pair.data.double(), pair.mask, pair.payload)
+        )
         if self._open:
             total, number = data.sum(), masks.count(pair.mask).to(data.dtype)
             inside: Tensor = leave(Pair(*self._divide(total, number, masks.any(pair.mask)), Payload.ZERO))
@@ -135,7 +137,7 @@ class mean_over(Setting):
         """
         if self._sums is None:
             raise RuntimeError("mean_over: finish() has nothing to finish; take a mean inside `with mean:` first")
-        sums = self._sums if self._unit is not None else added_up(self._sums.clone(), own_group(self._group))
+        sums = self._sums if self._unit is not None else all_reduce_sums(self._sums.clone(), own_group(self._group))
         total = torch.where(sums[1] != 0, sums[1], 1)
         if self._unit is not None:
             self._scale(torch.where(self._unit != 0, self._unit, 1) / total)
@@ -153,12 +155,12 @@ class mean_over(Setting):
 
     def _divide(self, total: Tensor, number: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """What stands for ``total / number`` while the context is open."""
-        if not compat.eager(total):
+        if not compat.has_real_memory(total):
             raise RuntimeError(
                 "mean_over cannot add up over ranks inside compiled code, or a loss of DTensors (whose mean is that of "
                 "the whole mesh already); compute the loss from the compiled model's outputs, outside of it"
             )
-        if compat.recomputed_later():
+        if compat.checkpoint_will_recompute():
             raise RuntimeError(
                 "mean_over saw a loss inside a checkpoint, whose second run would add it up again; take it outside"
             )
@@ -166,7 +168,7 @@ class mean_over(Setting):
         if self._counts is not None:  # asks nobody, so that ranks may take part in turns
             if self._means > len(self._counts):
                 raise RuntimeError(f"mean_over(count=...) was given {len(self._counts)} counts, and sees another mean")
-            scale = ranks(given_group(self._group)) / self._counts[self._means - 1]
+            scale = group_size(resolve_group(self._group)) / self._counts[self._means - 1]
             return total * scale, torch.ones_like(valid)
         group = own_group(self._group)
         if self._parameters is None:

@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..engine.alias_members import share
+from ..engine.alias_members import share_family
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.dispatch import register_rule
 from ..engine.first_use import when_first_made
-from ..engine.tensor import MaskedTensor, equip, hold, pair_of
+from ..engine.tensor import MaskedTensor, add_members, pair_of, set_pair
 from ..layouts import meshes
-from ..pair import Pair, Payload, of
-from ..select import filled
+from ..pair import Pair, Payload, as_pair
+from ..select import fill_masked
 from ..shared.identity import identity
 from .modes import meaning
 
@@ -34,7 +34,7 @@ def redistribute(
     kwargs.pop("async_op", None)
     data: Any = pair.data
     data = data.redistribute(device_mesh, placements, **kwargs)
-    return share(leave(Pair(data, meshes.beside(pair.mask, data), pair.payload)), x)
+    return share_family(leave(Pair(data, meshes.place_like(pair.mask, data), pair.payload)), x)
 
 
 def to_local(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
@@ -44,7 +44,7 @@ def to_local(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -
     data: Any = pair.data
     mask: Any = pair.mask
     part = leave(Pair(data.to_local(grad_placements=grad_placements), mask.to_local(), pair.payload))
-    return share(part, x)
+    return share_family(part, x)
 
 
 def align(x: MaskedTensor) -> None:
@@ -53,9 +53,9 @@ def align(x: MaskedTensor) -> None:
     So all of them have to call it.
     """
     pair = pair_of(x)
-    mask = meshes.beside(pair.mask, pair.data)
+    mask = meshes.place_like(pair.mask, pair.data)
     if mask is not pair.mask:
-        hold(x, Pair(pair.data, mask, pair.payload))
+        set_pair(x, Pair(pair.data, mask, pair.payload))
     if x._family is not None:
         x._family.cells(pair.data)
 
@@ -66,18 +66,18 @@ def full_tensor(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None
     data: Any = pair.data
     mask: Any = pair.mask
     whole = Pair(data.full_tensor(grad_placements=grad_placements), mask.full_tensor(), pair.payload)
-    return share(leave(whole), x)
+    return share_family(leave(whole), x)
 
 
 def distribute(x: Tensor, like: MaskedTensor) -> MaskedTensor:
     """This rank's part of a whole that all ranks have, placed as ``like`` is; nothing is sent."""
-    pair = of(enter(x, False))
+    pair = as_pair(enter(x, False))
     place: Any = pair_of(like).data
-    data = meshes.whole(pair.data, place.device_mesh, place.placements)
-    return leave(Pair(data, meshes.beside(pair.mask, data), pair.payload))
+    data = meshes.distribute_whole(pair.data, place.device_mesh, place.placements)
+    return leave(Pair(data, meshes.place_like(pair.mask, data), pair.payload))
 
 
-def already_here(module: Any) -> None:
+def is_functional_collective(module: Any) -> None:
     """What a functional collective gives of masked tensors has arrived: it is not wrapped in order to wait for it."""
     if hasattr(torch.ops._c10d_functional, "_wrap_tensor_autograd"):
         register_rule("_c10d_functional::_wrap_tensor_autograd")(lambda x: x)
@@ -95,15 +95,17 @@ class OnMesh:
     def __get__(self, x: Any, owner: type | None = None) -> Any:
         if x is None:
             return self
-        if x._packed is not None or not meshes.distributed(pair_of(x).data):
+        if x._packed is not None or not meshes.is_distributed(pair_of(x).data):
             raise AttributeError("only a masked tensor of DTensors has placements; make one with distribute_tensor")
         return self.get(x)
 
 
-def _turned(make: Callable[..., Any], local: MaskedTensor, mesh: Any, placements: Any, **kwargs: Any) -> MaskedTensor:
+def _convert_both(
+    make: Callable[..., Any], local: MaskedTensor, mesh: Any, placements: Any, **kwargs: Any
+) -> MaskedTensor:
     """The masked tensor of what ``make`` makes of the data and the mask of ``local``."""
     pair = enter(local, torch.is_grad_enabled())
-    if meshes.distributed(pair.data):  # a style that expects a DTensor or a part of one
+    if meshes.is_distributed(pair.data):  # a style that expects a DTensor or a part of one
         return redistribute(local, mesh, placements)
     terms = {p.reduce_op for p in placements or () if p.is_partial()}
     if terms:
@@ -115,8 +117,8 @@ def _turned(make: Callable[..., Any], local: MaskedTensor, mesh: Any, placements
     # Ranks may know of their masks, or of what is under them, different things: no rank relies on it.
     valid = pair.mask.contiguous() if not terms else pair.mask.to(torch.uint8)
     mask = make(valid, mesh, meshes.placements_of_mask(data.placements, "max"), **kwargs)
-    mask = mask if not terms else masks.from_bytes(meshes.beside(mask, data))
-    return share(leave(Pair(data, mask, Payload.ANY)), local)
+    mask = mask if not terms else masks.from_bytes(meshes.place_like(mask, data))
+    return share_family(leave(Pair(data, mask, Payload.ANY)), local)
 
 
 def _terms(pair: Pair, reductions: set[str]) -> Pair:
@@ -128,7 +130,7 @@ def _terms(pair: Pair, reductions: set[str]) -> Pair:
             f"DTensor.from_local of a masked tensor whose terms are combined by {sorted(reductions)}: give it "
             "Partial('sum') (or 'product', 'max', 'min'), and divide a sum by the number of ranks with a valid entry"
         )
-    return Pair(filled(pair, identity(name, pair.data.dtype)), pair.mask)
+    return Pair(fill_masked(pair, identity(name, pair.data.dtype)), pair.mask)
 
 
 def _at_the_end(pad_tensor: Callable[..., Any]) -> Callable[..., Any]:
@@ -151,13 +153,13 @@ def install(module: Any) -> None:
     from_local, new = kind.from_local, kind.__new__
 
     def masked_from_local(local_tensor: Any, device_mesh: Any = None, placements: Any = None, **kwargs: Any) -> Any:
-        make = from_local if type(local_tensor) is not MaskedTensor else partial(_turned, from_local)
+        make = from_local if type(local_tensor) is not MaskedTensor else partial(_convert_both, from_local)
         return make(local_tensor, device_mesh, placements, **kwargs)
 
     def masked_new(cls: type, local_tensor: Any, spec: Any, *, requires_grad: bool) -> Any:
         if type(local_tensor) is not MaskedTensor:
             return new(cls, local_tensor, spec, requires_grad=requires_grad)
-        made = _turned(
+        made = _convert_both(
             from_local, local_tensor.detach(), spec.mesh, spec.placements, shape=spec.shape, stride=spec.stride
         )
         return made.requires_grad_(requires_grad)
@@ -167,13 +169,13 @@ def install(module: Any) -> None:
     kind.__new__ = masked_new
 
 
-equip(
+add_members(
     **{f.__name__: OnMesh(partial(partial, f), f.__doc__) for f in (redistribute, to_local, full_tensor)},
     placements=OnMesh(lambda x: _of_data(x).placements, "How the data is placed on the mesh."),
     device_mesh=OnMesh(lambda x: _of_data(x).device_mesh, "The mesh on which the data is placed."),
 )
 when_first_made(lambda: meshes.when_imported(meshes.NAME, install))  # DTensors of plain tensors do not pay for it
-meshes.when_imported("torch.distributed._functional_collectives", already_here)
+meshes.when_imported("torch.distributed._functional_collectives", is_functional_collective)
 
 
 def _of_data(x: MaskedTensor) -> Any:

@@ -13,18 +13,18 @@ from pathlib import Path
 import torch
 
 from ..engine.tensor import MaskedTensor
-from ..errors import MaskedSizeError, MaskedSizeWarning, counts_holes
+from ..errors import MaskedSizeError, MaskedSizeWarning, numel_counts_masked
 from ..settings import current
 
 SILENT = tuple(f"{file.parent}{os.sep}" for file in (Path(torch.__file__), Path(__file__).parent))
 
 
-def _asked(name: str) -> Callable[[MaskedTensor], int]:
+def _warn_or_raise(name: str) -> Callable[[MaskedTensor], int]:
     def size(x: MaskedTensor) -> int:
         if not sys._getframe(1).f_code.co_filename.startswith(SILENT):
             if current().strict:
-                raise MaskedSizeError(counts_holes(name))
-            warnings.warn(counts_holes(name), MaskedSizeWarning, stacklevel=2)
+                raise MaskedSizeError(numel_counts_masked(name))
+            warnings.warn(numel_counts_masked(name), MaskedSizeWarning, stacklevel=2)
         return torch.Tensor.numel(x)  # may be symbolic, of which a Size would make an int
 
     size.__name__ = name
@@ -33,4 +33,4 @@ def _asked(name: str) -> Callable[[MaskedTensor], int]:
 
 
 for _name in ("numel", "nelement"):
-    setattr(MaskedTensor, _name, _asked(_name))
+    setattr(MaskedTensor, _name, _warn_or_raise(_name))

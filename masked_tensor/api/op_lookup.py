@@ -29,36 +29,36 @@ DUNDERS = {
 }  # fmt: skip
 
 
-def known() -> set[str]:
+def known_operators() -> set[str]:
     """The operators with a row, without the namespace of torch's own."""
     return {schema(e.overload).name.removeprefix("aten::") for e in table.ENTRIES.values()}
 
 
-def operators(op: Any) -> list[str]:
+def operators_of(op: Any) -> list[str]:
     """The names of the operators with a row that ``op`` calls, most telling first; none if it has no such part."""
-    names = known()
+    names = known_operators()
     if isinstance(op, str):
-        plain = _stripped(op)
+        plain = _strip_namespace(op)
         found = _row(plain, names)
-        if found or composite(op):
+        if found or composite_of(op):
             return [found] if found else []
-        return _followed(_object(plain), names)
-    return _followed(op, names)
+        return _follow_names(_object(plain), names)
+    return _follow_names(op, names)
 
 
-def composite(op: Any) -> str | None:
+def composite_of(op: Any) -> str | None:
     """The operator of torch's without a row that ``op`` is, if there is one: torch composes it of others."""
-    name = _stripped(op) if isinstance(op, str) else _name(op)
+    name = _strip_namespace(op) if isinstance(op, str) else _name(op)
     return next((p + name for p in PREFIXES if name.isidentifier() and hasattr(torch.ops.aten, p + name)), None)
 
 
-def module(op: Any) -> bool:
+def module_of(op: Any) -> bool:
     """Whether ``op`` names a module or is one."""
-    op = _object(_stripped(op)) if isinstance(op, str) else op
+    op = _object(_strip_namespace(op)) if isinstance(op, str) else op
     return isinstance(op, nn.Module) or (inspect.isclass(op) and issubclass(op, nn.Module))
 
 
-def _stripped(op: str) -> str:
+def _strip_namespace(op: str) -> str:
     op = SYMBOLS.get(op.strip(), op.strip().removesuffix("()"))
     if op.endswith("]") and "[" in op:
         return SYMBOLS["[]"]
@@ -87,20 +87,20 @@ def _name(op: Any) -> str:
     return getattr(op, "__name__", "").removeprefix("linalg_").removeprefix("special_").removeprefix("fft_")
 
 
-def _followed(op: Any, names: set[str]) -> list[str]:
+def _follow_names(op: Any, names: set[str]) -> list[str]:
     if op is None:
         return []
     if isinstance(op, nn.Module):
         op = type(op)
-    found = None if inspect.isclass(op) else _row(_stripped(_name(op)), names)
-    if found or (not inspect.isclass(op) and composite(op)):
+    found = None if inspect.isclass(op) else _row(_strip_namespace(_name(op)), names)
+    if found or (not inspect.isclass(op) and composite_of(op)):
         return [found] if found else []
-    called = list(dict.fromkeys(_called(op, names, set())))
+    called = list(dict.fromkeys(_called_operators(op, names, set())))
     telling = [name for name in called if not _is_view(name)]
     return telling or called
 
 
-def _called(op: Any, names: set[str], seen: set[Any]) -> Iterator[str]:
+def _called_operators(op: Any, names: set[str], seen: set[Any]) -> Iterator[str]:
     """The operators that the code names, and those that the functions and methods it names do."""
     for code in _codes(op):
         if code in seen or len(seen) > 40:
@@ -110,9 +110,9 @@ def _called(op: Any, names: set[str], seen: set[Any]) -> Iterator[str]:
             if name in names:
                 yield name
             elif hasattr(functional, name):
-                yield from _called(getattr(functional, name), names, seen)
+                yield from _called_operators(getattr(functional, name), names, seen)
             elif inspect.isclass(op) and inspect.isfunction(getattr(op, name, None)):
-                yield from _called(getattr(op, name), names, seen)
+                yield from _called_operators(getattr(op, name), names, seen)
 
 
 def _codes(op: Any) -> list[Any]:

@@ -8,15 +8,15 @@ from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from .. import errors, packing
-from ..compat import traced
+from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import entered
-from ..engine.boundary.packing_report import Spread
+from ..engine.boundary.packed import enter_packed
+from ..engine.boundary.packing_report import Unpacked
 from ..engine.contexts.setting import Setting
-from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..packing import dim_order as orders
-from ..packing.grid import of_lengths
-from ..packing.packed import made
+from ..packing.grid import grid_of_lengths
+from ..packing.packed import pack_values
 from ..pair import Pair
 from ..settings import Settings
 
@@ -50,7 +50,7 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
         return x
     if x.shape.numel() == 0:
         return x
-    if traced() is not None and type(pair_of(x).mask) is not Tensor:
+    if current_trace() is not None and type(pair_of(x).mask) is not Tensor:
         raise errors.UnsupportedOpError(
             "packed() reads on the host how many places are valid, which a compiled graph does not know: pack before "
             "the compiled function"
@@ -58,47 +58,47 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
     grid = [d % n for d in dims]
     rest = iter(range(orders.GRID, n))
     order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))
-    pattern = None if like is None else _rows_of(like)
-    result: MaskedTensor = leave(packing.packed(enter(x, torch.is_grad_enabled()), order, pattern))
+    pattern = None if like is None else _grid_of(like)
+    result: MaskedTensor = leave(packing.pack(enter(x, torch.is_grad_enabled()), order, pattern))
     return result
 
 
-def _rows_of(like: MaskedTensor) -> packing.Rows:
+def _grid_of(like: MaskedTensor) -> packing.Grid:
     if type(like) is not MaskedTensor or like._packed is None:
         raise ValueError("packed(like=other) needs a packed masked tensor; pack other first")
-    if len(like._packed.rows.grid) != orders.GRID:
+    if len(like._packed.grid.shape) != orders.GRID:
         raise ValueError(
             "packed(like=other) needs an other that is a batch of sequences, not their products over time; "
             "pack the tensor by itself"
         )
-    return like._packed.rows
+    return like._packed.grid
 
 
-def of_runs(values: Tensor, lengths: Sequence[int]) -> packing.Packed:
+def pack_sequences(values: Tensor, lengths: Sequence[int]) -> packing.Packed:
     """Sequences that lie one after the other in ``values`` ``(N, ...)``, as rows ``(B, T, ...)``."""
-    pattern = of_lengths(lengths, "right", values.device)
-    return made(values, packing.Packed(values, pattern, orders.natural(values.dim() + 1)))
+    pattern = grid_of_lengths(lengths, "right", values.device)
+    return pack_values(values, packing.Packed(values, pattern, orders.identity_order(values.dim() + 1)))
 
 
-def of_steps(sequences: PackedSequence) -> packing.Packed:
+def from_packed_sequence(sequences: PackedSequence) -> packing.Packed:
     """What lies step by step in a ``PackedSequence`` one sequence after the other, in the order they were given in."""
     counts, back = sequences.batch_sizes, sequences.unsorted_indices
     places = torch.arange(int(counts[0])) if back is None else back.cpu()  # of each sequence within a step
     lengths = (places[:, None] < counts).sum(1)
     starts = counts.cumsum(0) - counts
     steps = (starts + places[:, None])[torch.arange(len(counts)) < lengths[:, None]]
-    return of_runs(sequences.data.index_select(0, steps.to(sequences.data.device)), lengths.tolist())
+    return pack_sequences(sequences.data.index_select(0, steps.to(sequences.data.device)), lengths.tolist())
 
 
-def side_by_side(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> packing.Packed:
+def pack_list(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> packing.Packed:
     """Sequences as rows, never padded; ``batch`` and ``time`` are their dimensions in the batch."""
     at = time - 1 if batch == 0 else 0
     first = [s.movedim(at, 0) for s in sequences]
-    pattern = of_lengths([len(s) for s in first], side, first[0].device)
+    pattern = grid_of_lengths([len(s) for s in first], side, first[0].device)
     values = torch.cat(first)
     rest = iter(range(orders.GRID, values.dim() + 1))
     order = tuple((0,) if d == batch else (1,) if d == time else (next(rest),) for d in range(values.dim() + 1))
-    return made(values, packing.Packed(values, pattern, order))
+    return pack_values(values, packing.Packed(values, pattern, order))
 
 
 def unpacked(x: MaskedTensor) -> MaskedTensor:
@@ -111,9 +111,9 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
         raise errors.not_masked("unpacked", x)
     if x._packed is None:
         return x
-    p = entered(x, torch.is_grad_enabled(), enter)
-    padded = packing.spread(p)
-    if p.rows.full:  # this is the memory of x, into which the owner of the result may write
+    p = enter_packed(x, torch.is_grad_enabled(), enter)
+    padded = packing.unpack(p)
+    if p.grid.full:  # this is the memory of x, into which the owner of the result may write
         padded = Pair(padded.data.clone(), padded.mask, padded.payload)
     result: MaskedTensor = leave(padded)
     return result
@@ -124,9 +124,9 @@ class Report(Setting):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lines: dict[str, Spread] = {}
+        self.lines: dict[str, Unpacked] = {}
 
-    def begin(self) -> dict[str, Spread]:
+    def begin(self) -> dict[str, Unpacked]:
         """The counts, by op."""
         return self.lines
 
@@ -145,7 +145,7 @@ def packing_report() -> Report:
     >>> with packing_report() as report:
     ...     _ = x.exp().flip(1)
     >>> report
-    {'aten::flip': Spread(calls=1, bytes=24)}
+    {'aten::flip': Unpacked(calls=1, bytes=24)}
 
     The counts of a decorated function are ``lines``:
 
@@ -158,4 +158,4 @@ def packing_report() -> Report:
 
 
 _is_packed = property(lambda x: x._packed is not None, doc="Whether only the valid rows are stored.")
-equip(packed=packed, unpacked=unpacked, is_packed=_is_packed)
+add_members(packed=packed, unpacked=unpacked, is_packed=_is_packed)

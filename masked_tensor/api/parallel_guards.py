@@ -19,7 +19,7 @@ def _refuse(tensors: Iterable[Any], wrapper: str) -> None:
         )
 
 
-def _checked(init: Callable[..., None], check: Callable[..., None]) -> Callable[..., None]:
+def _check_on_init(init: Callable[..., None], check: Callable[..., None]) -> Callable[..., None]:
     @wraps(init)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         check(*args, **kwargs)
@@ -53,12 +53,12 @@ def _guard(kind: str, check: Callable[..., None]) -> Callable[[Any], None]:
     def install(module: Any) -> None:
         made = getattr(module, kind, None)  # of another torch: its own errors remain
         if made is not None:
-            made.__init__ = _checked(made.__init__, check)
+            made.__init__ = _check_on_init(made.__init__, check)
 
     return install
 
 
-def _unmasked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def _refuse_masked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """What a pipeline stage sends: the next one has made a plain tensor to receive it, or the process would die."""
 
     def checked(self: Any, *args: Any, **kwargs: Any) -> list[Any]:
@@ -76,7 +76,7 @@ def _unmasked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 meshes.when_imported(
     "torch.distributed.pipelining.stage",
-    meshes.replacing("_PipelineStageBase", "get_fwd_send_ops get_bwd_send_ops", _unmasked),
+    meshes.replacer("_PipelineStageBase", "get_fwd_send_ops get_bwd_send_ops", _refuse_masked),
 )
 meshes.when_imported("torch.nn.parallel.distributed", _guard("DistributedDataParallel", _check_module))
 meshes.when_imported("torch.distributed.fsdp._fully_shard._fsdp_param", _guard("FSDPParam", _check_parameter))

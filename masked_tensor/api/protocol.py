@@ -12,12 +12,12 @@ from torch import Tensor
 
 from .. import errors, layouts, masks
 from ..engine.boundary.enter_leave import leave
-from ..engine.storage_notes import asked_from_outside
-from ..engine.tensor import MaskedTensor, equip, hold, lend, pair_of, wrap
-from ..engine.writes.packed_views import settle
+from ..engine.storage_notes import called_from_outside
+from ..engine.tensor import MaskedTensor, add_members, expose, pair_of, set_pair, wrap
+from ..engine.writes.packed_views import unpack_family
 from ..engine.writes.setitem import place
 from ..errors import UnsupportedOpError
-from ..pair import Pair, plain
+from ..pair import Pair, plain_pair
 from . import convert, copies
 from .show import HOLE
 from .ufuncs import array_ufunc
@@ -38,7 +38,7 @@ def _valid_value(x: MaskedTensor, action: str) -> Any:
     if pair.data.numel() != 1:
         return pair.data.item()  # torch's own error
     if not pair.mask.item():
-        raise errors.hole(action)
+        raise errors.masked_scalar(action)
     return pair.data.item()
 
 
@@ -79,7 +79,7 @@ def legacy_new(x: MaskedTensor, *args: Any, **kwargs: Any) -> Tensor:
     """``x.new(...)``: of sizes as ``new_empty``, valid everywhere; of data as :meth:`new_tensor`, plain."""
     new = pair_of(x).data.new(*args, **kwargs)
     sizes = all(isinstance(a, int | torch.Size) for a in args)
-    return leave(plain(new)) if sizes else new
+    return leave(plain_pair(new)) if sizes else new
 
 
 def contains(x: MaskedTensor, element: Any) -> bool:
@@ -98,7 +98,7 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     if not positions and not isinstance(value, Tensor):
         data = pair_of(x).data  # of a number under a condition torch 2.15 makes masked_fill_
         value = data.new_full((), value) if isinstance(value, int | float) else data.new_tensor(value)
-    settle(x)  # a packed tensor, and a view of one, become strided
+    unpack_family(x)  # a packed tensor, and a view of one, become strided
     if not (positions and place(x, key, value)):
         Tensor.__setitem__(x, key, value)
 
@@ -108,11 +108,11 @@ def data(x: MaskedTensor) -> MaskedTensor:
     result: MaskedTensor = x.detach()
     pair = pair_of(result) if result._packed is None else None
     if pair is not None and type(pair.data) is Tensor and not layouts.is_sparse(pair.data):
-        hold(result, Pair(pair.data.data, pair.mask, pair.payload))  # with a count of versions of its own
+        set_pair(result, Pair(pair.data.data, pair.mask, pair.payload))  # with a count of versions of its own
     return result
 
 
-def formatted(x: MaskedTensor, spec: str) -> str:
+def format_scalar(x: MaskedTensor, spec: str) -> str:
     """``f"{x:.2f}"``: of a scalar its number, or ``--``."""
     if x.dim() == 0 and not x.is_meta and type(pair_of(x).data) is Tensor:
         return format(item(x), spec) if pair_of(x).mask.item() else HOLE
@@ -122,29 +122,33 @@ def formatted(x: MaskedTensor, spec: str) -> str:
 # --------------------------------------------------------------------------------- conversions that cannot carry a mask
 
 
-def _whole(x: MaskedTensor, action: str, way_out: str) -> Tensor:
+def _expect_valid(x: MaskedTensor, action: str, way_out: str) -> Tensor:
     pair = pair_of(convert.dense(x))
     if not pair.mask.all():
         raise errors.leaves_silently(action, way_out)
-    lend(x)
+    expose(x)
     data = pair.data.detach() if x._packed is None else pair.data.detach().clone()
     return data.requires_grad_(x.requires_grad)
 
 
 def numpy(x: MaskedTensor, *, force: bool = False) -> Any:
     """The data as a numpy array, if nothing is masked out."""
-    return _whole(x, "numpy()", "x.filled(value).numpy(), x.to_numpy_ma() or pyarrow.array(x)").numpy(force=force)
+    return _expect_valid(x, "numpy()", "x.filled(value).numpy(), x.to_numpy_ma() or pyarrow.array(x)").numpy(
+        force=force
+    )
 
 
 def array(x: MaskedTensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """``numpy.asarray(x)``, if nothing is masked out."""
-    data = _whole(x, "conversion to a numpy array", "x.filled(value), x.to_numpy_ma() or pyarrow.array(x)").numpy()
+    data = _expect_valid(
+        x, "conversion to a numpy array", "x.filled(value), x.to_numpy_ma() or pyarrow.array(x)"
+    ).numpy()
     return data if dtype is None else data.astype(dtype, copy=bool(copy))
 
 
 def dlpack(x: MaskedTensor, **kwargs: Any) -> Any:
     """DLPack export of the data, if nothing is masked out."""
-    return _whole(x, "DLPack export", "x.filled(value) or x.compressed()").__dlpack__(**kwargs)
+    return _expect_valid(x, "DLPack export", "x.filled(value) or x.compressed()").__dlpack__(**kwargs)
 
 
 def dlpack_device(x: MaskedTensor) -> Any:
@@ -172,14 +176,14 @@ def no_interface(x: MaskedTensor) -> Any:
 
 def untyped_storage(x: MaskedTensor) -> torch.UntypedStorage:
     """Not available: UnsupportedOpError.  torch itself asks which tensors have one storage."""
-    if asked_from_outside():
+    if called_from_outside():
         raise errors.past_the_mask("untyped_storage()", "use x.get_data().untyped_storage() for the data alone")
     return Tensor.untyped_storage(x)
 
 
 def data_ptr(x: MaskedTensor) -> int:
     """Not available: UnsupportedOpError.  torch is told what it is told of every wrapper: there is no memory here."""
-    if asked_from_outside():
+    if called_from_outside():
         raise errors.past_the_mask("data_ptr()", "use x.get_data().data_ptr() for the data alone")
     return 0
 
@@ -193,11 +197,11 @@ def _refuse(name: str, way_out: str) -> Any:
 
 
 _ELEMENTWISE = "write the function with torch ops, or apply it to x.compressed()"
-equip(
+add_members(
     **{
         "__reduce_ex__": copies.reduce_ex,
         "__deepcopy__": copies.deepcopy,
-        "__copy__": copies.shallow,
+        "__copy__": copies.shallow_copy,
         "contiguous": copies.contiguous,
         "share_memory_": copies.share_memory,
         "is_shared": copies.is_shared,
@@ -213,7 +217,7 @@ equip(
         "__index__": index,
         "__contains__": contains,
         "__setitem__": setitem,
-        "__format__": formatted,
+        "__format__": format_scalar,
         "numpy": numpy,
         "__array__": array,
         "__array_ufunc__": array_ufunc,

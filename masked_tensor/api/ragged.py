@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.utils import rnn
 
 from .. import masks
-from ..pair import Pair, plain
+from ..pair import Pair, plain_pair
 
 SIDES = ("right", "left")
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}  # torch indexes these alone
@@ -22,7 +22,7 @@ def check_side(side: str) -> None:
         raise ValueError(f"side is where the padding goes, 'right' or 'left', got {side!r}")
 
 
-def stacked(pairs: Sequence[Pair], side: str = "right", fill: float = 0.0, *, whole: bool = False) -> Pair:
+def pad_and_stack(pairs: Sequence[Pair], side: str = "right", fill: float = 0.0, *, whole: bool = False) -> Pair:
     """The pairs ``(T_i, U_i, ...)`` as ``(B, T, U, ...)``; ``whole`` says that none has holes of its own.
 
     ``fill`` lies under the padding.  Data of different dtypes are promoted, as in ``torch.stack``.
@@ -32,12 +32,12 @@ def stacked(pairs: Sequence[Pair], side: str = "right", fill: float = 0.0, *, wh
     if any(len(size) != len(sizes[0]) for size in sizes):
         raise ValueError(f"sequences must have the same number of dimensions, got shapes {[tuple(s) for s in sizes]}")
     dims = [d for d in range(len(sizes[0])) if len({size[d] for size in sizes}) > 1]
-    data = _padded([p.data for p in pairs], dims, side, fill)
-    mask = plain(data).mask
+    data = _pad_parts([p.data for p in pairs], dims, side, fill)
+    mask = plain_pair(data).mask
     for d in dims:
-        mask = masks.both(mask, _up_to([size[d] for size in sizes], d + 1, data, side))
+        mask = masks.logical_and(mask, _until_length([size[d] for size in sizes], d + 1, data, side))
     if not whole:
-        mask = masks.both(mask, _padded([p.mask for p in pairs], dims, side, False))
+        mask = masks.logical_and(mask, _pad_parts([p.mask for p in pairs], dims, side, False))
     return Pair(data, mask)
 
 
@@ -49,17 +49,17 @@ def expect_one(name: str, pairs: Sequence[Pair], dim: int) -> None:
         raise ValueError(f"{name}: sequences may differ along dimension {dim} alone, got shapes {shown} ...")
 
 
-def joined(pairs: Sequence[Pair]) -> Pair:
+def pad_and_cat(pairs: Sequence[Pair]) -> Pair:
     """Batches one after the other, each padded to the longest along the dimensions after the first."""
     if len(pairs) == 1:
         return pairs[0]
     longest = [max(p.data.shape[d] for p in pairs) for d in range(1, pairs[0].data.dim())]
-    data = [_grown(p.data, longest, 0) for p in pairs]
-    mask = [_grown(p.mask, longest, False) for p in pairs]
+    data = [_pad_to(p.data, longest, 0) for p in pairs]
+    mask = [_pad_to(p.mask, longest, False) for p in pairs]
     return Pair(torch.cat(data), torch.cat(mask))
 
 
-def spread(rows: Pair, lengths: Tensor, side: str = "right") -> Pair:
+def to_padded(rows: Pair, lengths: Tensor, side: str = "right") -> Pair:
     """The rows ``(N, ...)`` of all sequences, one after the other, as a batch ``(B, T, ...)``."""
     mask = masks.lengths_to_mask(lengths, int(lengths.max()) if len(lengths) else 0)
     mask = mask.flip(1) if side == "left" else mask
@@ -77,23 +77,23 @@ def per_step(mask: Tensor, data: Tensor, dim: int = 1, batch: int = 0) -> Tensor
     return (mask if batch < dim else mask.t()).reshape(shape).expand(data.shape)
 
 
-def _up_to(lengths: Sequence[int], dim: int, data: Tensor, side: str) -> Tensor:
+def _until_length(lengths: Sequence[int], dim: int, data: Tensor, side: str) -> Tensor:
     mask = masks.lengths_to_mask(torch.tensor(lengths), data.shape[dim]).to(data.device)
     return per_step(mask.flip(1) if side == "left" else mask, data, dim)
 
 
-def _padded(parts: Sequence[Tensor], dims: Sequence[int], side: str, fill: float) -> Tensor:
+def _pad_parts(parts: Sequence[Tensor], dims: Sequence[int], side: str, fill: float) -> Tensor:
     if not dims:
-        return torch.stack(promoted(parts))
-    parts = promoted(parts)
+        return torch.stack(promote(parts))
+    parts = promote(parts)
     if len(dims) == 1:
         moved = [p.movedim(dims[0], 0) for p in parts]
         return rnn.pad_sequence(moved, True, fill, side).movedim(1, dims[0] + 1)
     longest = [max(p.shape[d] for p in parts) for d in range(parts[0].dim())]
-    return torch.stack([_grown(p, longest, fill, side) for p in parts])
+    return torch.stack([_pad_to(p, longest, fill, side) for p in parts])
 
 
-def _grown(x: Tensor, sizes: Sequence[int], fill: float, side: str = "right") -> Tensor:
+def _pad_to(x: Tensor, sizes: Sequence[int], fill: float, side: str = "right") -> Tensor:
     """``x`` with its last dimensions padded to ``sizes``."""
     pads: list[int] = []
     for size, wanted in zip(reversed(x.shape), reversed(sizes), strict=False):
@@ -101,7 +101,7 @@ def _grown(x: Tensor, sizes: Sequence[int], fill: float, side: str = "right") ->
     return torch.nn.functional.pad(x, pads, value=fill) if any(pads) else x
 
 
-def promoted(parts: Sequence[Tensor]) -> list[Tensor]:
+def promote(parts: Sequence[Tensor]) -> list[Tensor]:
     """The tensors in the one dtype that torch promotes theirs to."""
     kinds = {p.dtype for p in parts}
     if len(kinds) <= 1:

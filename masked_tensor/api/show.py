@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import layouts, masks
 from ..compat import PRINT_OPTS, Formatter, default_device, is_wrapped
-from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..layouts import meshes
 from ..pair import Pair
 
@@ -25,13 +25,13 @@ def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
     name = "Parameter containing:\nmasked_tensor" if isinstance(x, torch.nn.Parameter) else "masked_tensor"
     indent = len("masked_tensor(")
     readable = can_read(pair)
-    body = tensor_contents or (_body(pair, indent) if readable else _part(pair, indent))
+    body = tensor_contents or (_body(pair, indent) if readable else _local_pair(pair, indent))
     return f"{name}({', '.join([body, *facts(x, pair, readable)])})"
 
 
-def _part(pair: Pair, indent: int) -> str:
+def _local_pair(pair: Pair, indent: int) -> str:
     """Of a tensor on a mesh, what lies here: nothing is sent, as other ranks may not print."""
-    part = meshes.local(pair.data, pair.mask) if meshes.distributed(pair.data) else None
+    part = meshes.local_parts(pair.data, pair.mask) if meshes.is_distributed(pair.data) else None
     if part is None or not can_read(Pair(*part)):
         return "..."
     return f"local={_body(Pair(*part), indent + len('local='))}"
@@ -54,7 +54,7 @@ def facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
         found.append(f"dtype={x.dtype}")
     if x.device.type not in ("cpu", default_device()) or not readable:
         found.append(f"device='{x.device}'")
-    if meshes.distributed(pair.data):
+    if meshes.is_distributed(pair.data):
         data: Any = pair.data
         found += [f"placements={data.placements}", f"device_mesh={data.device_mesh}"]
     if x.layout is not torch.strided:
@@ -138,4 +138,4 @@ def _lines(pair: Pair, indent: int, edge: int, cell: Cell) -> str:
     return "[" + f",\n{' ' * (indent + 1)}".join(rows) + "]"
 
 
-equip(__repr__=text)
+add_members(__repr__=text)

@@ -16,46 +16,46 @@ from .mesh import distribute
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentTensor:
     """A masked tensor among the objects that the first rank sends to all."""
 
     x: Tensor
 
 
 def _on_mesh(x: Any) -> bool:
-    return type(x) is MaskedTensor and x._packed is None and meshes.distributed(pair_of(x).data)
+    return type(x) is MaskedTensor and x._packed is None and meshes.is_distributed(pair_of(x).data)
 
 
-def _iterating(iterate: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_iterate(iterate: Callable[..., Any]) -> Callable[..., Any]:
     def iterated(x: Any, sharded: Any, of_dtensor: Any, of_tensor: Any, **kwargs: Any) -> Any:
         return iterate(x, sharded, of_dtensor, of_dtensor if _on_mesh(x) else of_tensor, **kwargs)
 
     return iterated
 
 
-def _arrived(local: dict[str, Any], before: dict[str, Any], device: Any) -> None:
+def _restore_placement(local: dict[str, Any], before: dict[str, Any], device: Any) -> None:
     """Each tensor as the model has it: in parts on the mesh where that is."""
     for key, x in local.items():
-        if type(x) is Sent:
+        if type(x) is SentTensor:
             x = local[key] = x.x.to(device)
         if _on_mesh(before.get(key)) and isinstance(x, Tensor) and not _on_mesh(x):
             local[key] = distribute(x, before[key])
 
 
-def _placing(place: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_place(place: Callable[..., Any]) -> Callable[..., Any]:
     def placed(full: dict[str, Any], local: dict[str, Any], device: Any, *args: Any, **kwargs: Any) -> None:
         before = dict(local)
-        full = {key: Sent(x.detach().cpu()) if type(x) is MaskedTensor else x for key, x in full.items()}
+        full = {key: SentTensor(x.detach().cpu()) if type(x) is MaskedTensor else x for key, x in full.items()}
         place(full, local, device, *args, **kwargs)
-        _arrived(local, before, device)
+        _restore_placement(local, before, device)
 
     return placed
 
 
 def _install(module: Any) -> None:
-    meshes.replace(module, "_iterate_state_dict", _iterating)
+    meshes.replace(module, "_iterate_state_dict", _wrap_iterate)
     for name in ("_broadcast_state_dict", "_distribute_state_dict"):
-        meshes.replace(module, name, _placing)
+        meshes.replace(module, name, _wrap_place)
 
 
 meshes.when_imported("torch.distributed._state_dict_utils", _install)

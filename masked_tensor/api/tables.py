@@ -12,7 +12,7 @@ from . import ragged
 _KINDS = ("bool", "integer", "floating point", "complex")
 
 
-def side_by_side(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
+def stack_columns(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
     """Columns ``(N, ...)`` as ``(N, columns, ...)``.  Widths of one kind are promoted; kinds are not mixed."""
     if not columns:
         raise ValueError("a table without columns holds no numbers")
@@ -30,7 +30,7 @@ def side_by_side(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
             f"a table becomes a tensor if its columns are of one kind, got {found}; say dtype=torch.float64, "
             "or take the columns of each kind"
         ) from reason
-    pair = ragged.stacked(columns)
+    pair = ragged.pad_and_stack(columns)
     return Pair(pair.data.movedim(0, 1).contiguous(), pair.mask.movedim(0, 1).contiguous())
 
 

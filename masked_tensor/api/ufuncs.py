@@ -31,4 +31,4 @@ def _operand(value: Any) -> Any:
     """Arrays as tensors; numbers, numpy's too, as Python's: they have no say in the dtype."""
     if isinstance(value, Tensor) or not hasattr(value, "dtype"):
         return value
-    return accepted_inputs.pair(value).data if value.ndim else value.item()
+    return accepted_inputs.pair_of_input(value).data if value.ndim else value.item()

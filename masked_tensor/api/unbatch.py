@@ -10,10 +10,10 @@ from torch.nn.utils.rnn import PackedSequence, invert_permutation, pack_sequence
 
 from .. import errors, layouts, masks, shapes
 from ..engine.boundary.enter_leave import enter
-from ..engine.boundary.packed import entered
-from ..engine.tensor import MaskedTensor, equip, pair_of
+from ..engine.boundary.packed import enter_packed
+from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..packing import Packed
-from ..packing.dim_order import GRID, natural
+from ..packing.dim_order import GRID, identity_order
 from . import convert
 
 
@@ -25,8 +25,8 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         >>> masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
         tensor([2, 1])
     """
-    stored = _stored(x, dim)
-    return _steps(x, dim, "lengths").sum(1) if stored is None else stored.rows.lengths.clone()
+    stored = _stored_values(x, dim)
+    return _steps(x, dim, "lengths").sum(1) if stored is None else stored.grid.lengths.clone()
 
 
 def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
@@ -37,9 +37,9 @@ def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
         >>> masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
         [tensor([1., 2.]), tensor([4.])]
     """
-    stored = _stored(x, dim)
+    stored = _stored_values(x, dim)
     if stored is not None:
-        return list(stored.values.split(stored.rows.sizes))
+        return list(stored.values.split(stored.grid.sizes))
     steps = _steps(x, dim, "unpad")
     starts = steps.to(torch.uint8).argmax(1) if steps.shape[1] else steps.sum(1)
     rows = convert.get_data(x).unbind()
@@ -54,9 +54,9 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     >>> masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
     tensor([0, 2, 3])
     """
-    stored = _stored(x, dim)
+    stored = _stored_values(x, dim)
     if stored is not None:
-        nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values, stored.rows.offsets)
+        nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values, stored.grid.offsets)
         return nested
     time = dim % x.dim() - 1
     rows = [row.movedim(time, 0) for row in unpad(x, dim)]
@@ -70,26 +70,26 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = False) -> PackedS
     >>> masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
     tensor([2, 1])
     """
-    stored = _stored(x, 1)
-    if stored is None or enforce_sorted or not all(stored.rows.sizes):
+    stored = _stored_values(x, 1)
+    if stored is None or enforce_sorted or not all(stored.grid.sizes):
         return pack_sequence(unpad(x), enforce_sorted)
-    rows = stored.rows
+    rows = stored.grid
     longest_first = rows.lengths.sort(descending=True).indices
     back = invert_permutation(longest_first)
     assert back is not None
-    steps = (rows.time * rows.grid[0] + back[rows.batch]).argsort()
+    steps = (rows.time * rows.shape[0] + back[rows.batch]).argsort()
     counts = torch.bincount(rows.time).cpu()
     return PackedSequence(stored.values.index_select(0, steps), counts, longest_first, back)
 
 
-def _stored(x: MaskedTensor, dim: int) -> Packed | None:
+def _stored_values(x: MaskedTensor, dim: int) -> Packed | None:
     """The rows of a packed batch of sequences that begin at their first step: they leave without being spread."""
     if type(x) is not MaskedTensor or x._packed is None or dim % x.dim() != 1:
         return None
     p = x._packed
-    if p.inner is not None or p.first != GRID or p.order != natural(x.dim()) or not p.rows.prefix:
+    if p.inner is not None or p.first != GRID or p.order != identity_order(x.dim()) or not p.grid.prefix:
         return None
-    return entered(x, torch.is_grad_enabled(), enter)
+    return enter_packed(x, torch.is_grad_enabled(), enter)
 
 
 def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
@@ -111,4 +111,4 @@ def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
     return steps
 
 
-equip(lengths=lengths, unpad=unpad, to_nested=to_nested, to_packed_sequence=to_packed_sequence)
+add_members(lengths=lengths, unpad=unpad, to_nested=to_nested, to_packed_sequence=to_packed_sequence)

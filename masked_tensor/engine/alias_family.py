@@ -32,7 +32,7 @@ WHEN_SHARED: list[Callable[[], None]] = []  #: called once, before two tensors f
 LOCK = threading.Lock()  #: for what is made once, by whichever thread comes first
 
 
-def normal(data: Tensor) -> AbstractContextManager[None]:
+def outside_inference(data: Tensor) -> AbstractContextManager[None]:
     """What is made inside, for a tensor with this ``data``, is no inference tensor unless ``data`` is one.
 
     Such a mask could not be saved for backward when inference is over; and a write counts as a new version.
@@ -68,7 +68,7 @@ class Family:
     def __init__(self, root: Pair) -> None:
         self.root = root
         self.unit = root.data.element_size()  #: bytes of memory per bool of the buffer
-        self.offset = meshes.here(root.data).storage_offset() * self.unit  #: in bytes
+        self.offset = meshes.local_part(root.data).storage_offset() * self.unit  #: in bytes
         self.payload = root.payload
         self.buffer: Tensor | None = None
         self.version = 0  #: counts writes to validity or payload
@@ -81,7 +81,7 @@ class Family:
 
     def record(self) -> dict[str, Any]:
         """All there is to make the family again: for a pickle, which keeps the identity of what it is given."""
-        root, mask = meshes.here(self.root.data), meshes.mask_here(self.root.mask, self.root.data)
+        root, mask = meshes.local_part(self.root.data), meshes.local_mask(self.root.mask, self.root.data)
         self.kept |= {"size": tuple(root.shape), "stride": root.stride(), "start": root.storage_offset()}
         self.kept |= {"dtype": root.dtype, "mask": masks.compact(mask), "payload": self.payload.value}
         self.kept |= {"buffer": self.buffer, "unit": self.unit, "hard": self.hard}
@@ -93,11 +93,11 @@ class Family:
         if "family" not in kept:
             size, stride, start = kept["size"], kept["stride"], kept["start"]
             root = torch.empty(0, dtype=kept["dtype"], device="meta").as_strided(size, stride, start)
-            family = Family(Pair(root, masks.fit(kept["mask"], size), Payload(kept["payload"])))
+            family = Family(Pair(root, masks.expand_to(kept["mask"], size), Payload(kept["payload"])))
             family.buffer, family.unit, family.hard = kept["buffer"], kept["unit"], kept["hard"]
             kept["family"], kept["memory"] = family, data
         made: Family = kept["family"]
-        if meshes.one_memory(data, kept["memory"]):
+        if meshes.shares_local_memory(data, kept["memory"]):
             return made
         return Family.of_record({k: v for k, v in kept.items() if k not in ("family", "memory")}, data)
 
@@ -109,12 +109,14 @@ class Family:
 
     def cells(self, data: Tensor) -> Tensor:
         """The bools of a member's memory; where an element is wider than the unit (complex), in one more dimension."""
-        data = meshes.here(data)
+        data = meshes.local_part(data)
         if self.buffer is None:
-            with LOCK, normal(self.root.data):
+            with LOCK, outside_inference(self.root.data):
                 if self.buffer is None:
                     root = self.root
-                    self.buffer = masks.laid_out(meshes.mask_here(root.mask, root.data), meshes.here(root.data))
+                    self.buffer = masks.storage_mask(
+                        meshes.local_mask(root.mask, root.data), meshes.local_part(root.data)
+                    )
                     if type(root.mask) is Tensor:  # of the root only the geometry is asked from now on
                         self.root = Pair(root.data, masks.full(root.data.shape, root.mask.device, False))
         width = data.element_size()
@@ -138,10 +140,10 @@ class Family:
 
     def mask_of(self, data: Tensor) -> Tensor:
         """The validity of a member as it is now, for good."""
-        with normal(data):
+        with outside_inference(data):
             live = self.live(data)
             mask = live.clone() if 0 not in live.stride() else masks.compact(live).clone().expand(live.shape)
-            return mask if type(data) is Tensor else meshes.around(mask, data)
+            return mask if type(data) is Tensor else meshes.wrap_local_mask(mask, data)
 
     def write(self, data: Tensor, mask: Tensor | bool) -> None:
         """Makes ``mask`` the validity of a member's memory."""
@@ -149,7 +151,7 @@ class Family:
         if isinstance(mask, bool):
             cells.fill_(mask)
         else:
-            mask = meshes.mask_here(mask, data)
+            mask = meshes.local_mask(mask, data)
             cells.copy_(mask.unsqueeze(-1) if self.joins(data) else mask)
 
 
@@ -178,7 +180,7 @@ def history_of(x: Any) -> "Shared | None":
     return found
 
 
-class Wrapping:
+class WrappedHistory:
     """A history whose base is the plain tensor that a masked one was put around: torch itself records its writes.
 
     A member's number of writes is the plain tensor's node of the graph, which every recorded write replaces.
@@ -196,7 +198,7 @@ class Wrapping:
     writes: Any = property(attrgetter("plain.grad_fn"))  # read on every op's way
 
 
-class Returned:
+class ReturnedHistory:
     """Of what a compiled function returned that shares memory with others: how it came from there is not recorded."""
 
     __slots__ = ("family",)
@@ -212,31 +214,33 @@ class Returned:
         return self.family.tracked
 
 
-Shared = History | Wrapping | Returned
+Shared = History | WrappedHistory | ReturnedHistory
 
 
-def refreshed(pair: Pair, family: Family) -> Pair:
+def refresh_pair(pair: Pair, family: Family) -> Pair:
     """A member's pair after the family's validity or payload has changed."""
     mask = pair.mask if family.buffer is None else family.mask_of(pair.data)
     payload = Payload.ANY if family.joins(pair.data) else family.payload  # a hole may have a valid part
     return Pair(pair.data, mask, payload)
 
 
-def hardened(pair: Pair, family: Family, new: Pair) -> Pair:
+def keep_hard(pair: Pair, family: Family, new: Pair) -> Pair:
     """What a write of ``new`` leaves valid: with a hard mask nothing that was not."""
     if not family.hard:
         return new
-    mask = masks.both(pair.mask, masks.fit(new.mask, pair.data.shape))
-    same = masks.same(mask, new.mask)
+    mask = masks.logical_and(pair.mask, masks.expand_to(new.mask, pair.data.shape))
+    same = masks.same_memory(mask, new.mask)
     return Pair(new.data, mask, new.payload if same else Payload.ANY)
 
 
 def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Payload) -> Pair:
     """The member's pair after its validity became ``mask`` (its data was already written)."""
-    mask = masks.fit(mask, pair.data.shape)
+    mask = masks.expand_to(mask, pair.data.shape)
     if family is None:
         return Pair(pair.data, mask, payload)
-    changed = not masks.same(mask, pair.mask) or family.joins(pair.data)  # the valid part of a hole was overwritten
+    changed = not masks.same_memory(mask, pair.mask) or family.joins(
+        pair.data
+    )  # the valid part of a hole was overwritten
     if not changed and payload is family.payload:
         return Pair(pair.data, mask, payload)
     if changed:
@@ -244,4 +248,4 @@ def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Pay
     if payload is not family.payload:
         family.payload = Payload.ANY  # other members may hold either
     family.version += 1
-    return refreshed(pair, family) if family.joins(pair.data) else Pair(pair.data, mask, family.payload)
+    return refresh_pair(pair, family) if family.joins(pair.data) else Pair(pair.data, mask, family.payload)

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from .. import layouts
-from ..compat import shares_memory, transforming
+from ..compat import in_transform, shares_memory
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from . import alias_family, graph_inputs
-from .tensor import MaskedTensor, hold, pair_of
+from .tensor import MaskedTensor, pair_of, set_pair
 from .torch_keys import AUTOGRAD, BACKEND
 
 
@@ -31,7 +31,7 @@ def family_of(x: MaskedTensor) -> alias_family.Family:
     return founded
 
 
-def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
+def join_family(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
     """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
     family = view._family = family_of(base)
     if base._lent:
@@ -50,12 +50,12 @@ def join(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None
         view._born = base._born
 
 
-def share(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
+def share_family(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
     """``made`` of ``base``, in one family with it if they share memory, as a detached alias does; else as hard."""
-    if base._packed is None and meshes.one_memory(made._pair.data, base._pair.data):
-        join(made, base, detached=True)
+    if base._packed is None and meshes.shares_local_memory(made._pair.data, base._pair.data):
+        join_family(made, base, detached=True)
     else:
-        stay_hard(base, made)
+        copy_hardness(base, made)
     return made
 
 
@@ -69,7 +69,7 @@ def write(x: MaskedTensor, new: Pair) -> None:
     if not torch.is_inference_mode_enabled():
         _write(x, new)
         return
-    with alias_family.normal(x._pair.data):
+    with alias_family.outside_inference(x._pair.data):
         _write(x, new)
     if not x._pair.data.is_inference():
         for data in (x._pair.data, *(() if x._family is None else (x._family.root.data,))):
@@ -84,13 +84,13 @@ def _write(x: MaskedTensor, new: Pair) -> None:
         new = Pair(new.data, new.mask)
     into = graph_inputs.kind_of(x)
     if into:
-        new = graph_inputs.write(pair, new, into)
+        new = graph_inputs.write_input(pair, new, into)
     if new.data is not pair.data:
-        if type(x._history) is alias_family.Wrapping:  # its holder reads what lies under holes: it stays
+        if type(x._history) is alias_family.WrappedHistory:  # its holder reads what lies under holes: it stays
             _write_valid(pair.data, new)
         else:
             pair.data.copy_(new.data)
-    hold(x, alias_family.write_validity(pair, x._family, new.mask, new.payload))
+    set_pair(x, alias_family.write_validity(pair, x._family, new.mask, new.payload))
     if x._family is not None:
         x._seen = x._family.version
         for member in x._family.members:
@@ -101,13 +101,13 @@ def _write(x: MaskedTensor, new: Pair) -> None:
 
 def _write_valid(data: Tensor, new: Pair) -> None:
     """Writes the valid entries of ``new`` into ``data``."""
-    if data.dtype is new.data.dtype and type(data) is Tensor and not (transforming() or shares_memory(data, new.data)):
+    if data.dtype is new.data.dtype and type(data) is Tensor and not (in_transform() or shares_memory(data, new.data)):
         torch.where(new.mask, new.data, data, out=data)
     else:
         data.copy_(torch.where(new.mask, new.data, data))
 
 
-def stay_hard(x: MaskedTensor, copy: MaskedTensor) -> None:
+def copy_hardness(x: MaskedTensor, copy: MaskedTensor) -> None:
     """Makes the mask of ``copy`` as hard as that of ``x``."""
     if x._family is not None and x._family.hard:
         copy._family = alias_family.Family(pair_of(copy))
@@ -135,26 +135,26 @@ def restride(x: MaskedTensor, new: Pair) -> None:
     torch.ops.aten.as_strided_.default.redispatch(BACKEND, x, *geometry)
 
 
-def seen(data: Tensor, place: tuple[Any, ...]) -> Tensor:
+def view_memory(data: Tensor, place: tuple[Any, ...]) -> Tensor:
     """``data`` at a place of its memory: itself, where that is all of it."""
     if place == (data.shape, data.stride(), data.storage_offset()):
         return data
-    if meshes.distributed(data):
-        raise unconnected("it lies in parts on a device mesh")
+    if meshes.is_distributed(data):
+        raise unconnected_error("it lies in parts on a device mesh")
     return data.as_strided(*place)
 
 
-def seen_through(view: MaskedTensor, base: Tensor, start: Any) -> tuple[Any, ...]:
+def view_geometry(view: MaskedTensor, base: Tensor, start: Any) -> tuple[Any, ...]:
     """Size, strides and offset by which data with the geometry of ``base`` is seen as ``view`` sees it."""
     inner, outer = view._pair.data, base._pair.data if type(base) is MaskedTensor else base
     if layouts.is_sparse(outer):
-        raise unconnected("it was put around sparse data, which was written since")
+        raise unconnected_error("it was put around sparse data, which was written since")
     if inner.dtype is not outer.dtype or inner.is_conj() != outer.is_conj() or inner.is_neg() != outer.is_neg():
-        raise unconnected("it reads its base as another dtype")
+        raise unconnected_error("it reads its base as another dtype")
     return inner.shape, inner.stride(), inner.storage_offset() - outer.storage_offset() + start
 
 
-def unconnected(reason: str) -> RuntimeError:
+def unconnected_error(reason: str) -> RuntimeError:
     """A view and its base could not be kept in one history."""
     return RuntimeError(
         f"a gradient through this view of a masked tensor would be lost: {reason}; assign through the base "

@@ -11,7 +11,7 @@ from .. import errors
 from ..pair import Pair
 
 
-def checked(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
+def check_results(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:
     """The rule of the operator ``name``; TypeError for a result that is no Pair, or has a mask that cannot be."""
 
     @wraps(rule)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..compat import OpOverload, schema
-from ..op import NoForm, Rule, Takes
+from ..op import NoRule, Rule, Takes
 from ..packing import Packed
 from ..pair import Pair
 
@@ -46,7 +46,7 @@ def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
                 else:
                     kind = OTHER if isinstance(v, Tensor) and v.layout is not torch.strided else PLAIN
                 if v is not None and kind not in allowed:
-                    raise NoForm(f"argument {name} must be {_SAID.get(allowed)}")
+                    raise NoRule(f"argument {name} must be {_SAID.get(allowed)}")
         return rule(*args, **kwargs)
 
     return restricted if wanted else rule

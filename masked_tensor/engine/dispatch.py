@@ -13,83 +13,91 @@ import torch
 
 from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
-from ..op import Form, NoForm, Op
+from ..op import NoRule, Op, StorageRule
 from ..packing import Packed
 from ..pair import Pair
 from ..rules.foreach import LOOPS
 from . import table, vmap
-from .alias_members import stay_hard
+from .alias_members import copy_hardness
 from .boundary import packed as packed_boundary
 from .boundary import packing_report as report
-from .boundary.enter_leave import enter, known, leave, opened
-from .boundary.sparse import on_sparse, refusal
-from .checking import checked
+from .boundary.enter_leave import enter, enter_masked, leave, watch_grad_fn
+from .boundary.sparse import run_sparse_rule, sparse_error
+from .checking import check_results
 from .compiled import cache_key
 from .table import Entry
-from .tensor import STRIDED, MaskedTensor, equip, wrap
-from .torch_keys import DOOR, autocasting, below_autograd, composite, looped, makes, within_autocast
+from .tensor import STRIDED, MaskedTensor, add_members, wrap
+from .torch_keys import (
+    DISPATCH_KEY,
+    as_autocast,
+    below_autograd,
+    foreach_loop,
+    in_autocast_block,
+    is_composite,
+    is_factory,
+)
 from .writes import asynchronous, inplace, packed_views, views
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
 
 
-def call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """Runs one op: enter, rule, leave."""
     if entry.kind != "functional":
         if entry.kind == "inplace":
-            return inplace.in_place(entry, args, kwargs, recording)
+            return inplace.run_inplace(entry, args, kwargs, recording)
         if entry.kind == "out":
-            return inplace.into_out(entry, args, kwargs, recording)
+            return inplace.run_out(entry, args, kwargs, recording)
         return asynchronous.receive(entry, args, kwargs)
-    if packed_boundary.involved(args) or (kwargs and packed_boundary.involved(tuple(kwargs.values()))):
+    if packed_boundary.any_packed(args) or (kwargs and packed_boundary.any_packed(tuple(kwargs.values()))):
         try:
-            return _packed_call(entry, args, kwargs, recording)
-        except NoForm:
-            report.spread(entry, args, kwargs)
-            packed_views.before_own_writes(entry, args)
+            return _run_packed(entry, args, kwargs, recording)
+        except NoRule:
+            report.report_unpack(entry, args, kwargs)
+            packed_views.unpack_before_write(entry, args)
     if entry.view and type(args[0]) is MaskedTensor:
-        return views.view(entry, args, kwargs, recording)
+        return views.run_view(entry, args, kwargs, recording)
     pairs = [enter(a, recording) for a in args]
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-    if layouts.involved(pairs):
-        return leave(on_sparse(entry, pairs, kwargs))
+    if layouts.any_sparse(pairs):
+        return leave(run_sparse_rule(entry, pairs, kwargs))
     result = entry.rule(*pairs, **kwargs)
     if result is pairs[0]:  # nothing to do: the tensor itself, as in torch
         return args[0]
     result = leave(result)
     if entry.op.copies:
-        stay_hard(args[0], result)
+        copy_hardness(args[0], result)
     return result
 
 
-def _packed_call(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """As below, by the form of the row: a packed tensor and its views share no memory until one is written."""
     for a in args:
         if recording and type(a) is MaskedTensor and a.requires_grad:
-            known(a)
-    result = packed_boundary.on_rows(entry, args, kwargs, recording, enter)
+            watch_grad_fn(a)
+    result = packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
     if type(result) is Packed and any(type(a) is MaskedTensor and result is a._packed for a in args[:1]):
         return args[0]
     result = leave(result)
     if entry.op.copies:
-        stay_hard(args[0], result)
+        copy_hardness(args[0], result)
     if entry.view:
-        packed_views.adopt(result, args[0], entry, args[1:], kwargs)
+        packed_views.add_view(result, args[0], entry, args[1:], kwargs)
     return result
 
 
-def _kernel(entry: Entry) -> Callable[..., Any]:
+def _make_kernel(entry: Entry) -> Callable[..., Any]:
     if entry.kind == "functional" and not (entry.view or entry.op.copies):
-        return _spelled_out(entry)
+        return _make_fast_kernel(entry)
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        return call(entry, args, kwargs, torch.is_grad_enabled())
+        return run_op(entry, args, kwargs, torch.is_grad_enabled())
 
     return kernel
 
 
-def _spelled_out(entry: Entry) -> Callable[..., Any]:
+def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
     """The kernel of most ops: as in ``call``, without its calls."""
     rule = entry.rule
 
@@ -100,23 +108,23 @@ def _spelled_out(entry: Entry) -> Callable[..., Any]:
             kind = type(a)
             if kind is MaskedTensor:
                 if a._packed is not None:
-                    return call(entry, args, kwargs, recording)
+                    return run_op(entry, args, kwargs, recording)
                 shared = a._history
                 if a._family is not None or (shared is not None and a._born != shared.writes):
-                    a = opened(a, recording)
+                    a = enter_masked(a, recording)
                 else:
-                    a = opened(a, recording) if recording and a._tracks else a._pair
+                    a = enter_masked(a, recording) if recording and a._tracks else a._pair
                 if a.data.layout is not STRIDED:
                     sparse = True
             elif kind is list or kind is tuple:
-                if packed_boundary.involved(a):
-                    return call(entry, args, kwargs, recording)
+                if packed_boundary.any_packed(a):
+                    return run_op(entry, args, kwargs, recording)
                 a = enter(a, recording)
-                sparse = sparse or layouts.involved(a)
+                sparse = sparse or layouts.any_sparse(a)
             pairs.append(a)
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        result = on_sparse(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs) if kwargs else rule(*pairs)
+        result = run_sparse_rule(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs) if kwargs else rule(*pairs)
         if result is pairs[0]:  # a rule's way to say: the tensor itself
             return args[0]
         return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
@@ -124,37 +132,37 @@ def _spelled_out(entry: Entry) -> Callable[..., Any]:
     return functional
 
 
-def safety_net(
+def torch_dispatch(
     cls: type, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
 ) -> Any:
     """``__torch_dispatch__``: the same table, below autograd."""
     kwargs = kwargs or {}
     entry = table.ENTRIES.get(func)
     if entry is not None and not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
-        return call(entry, args, kwargs, recording=False)  # the engine's own calls: no context to enter
+        return run_op(entry, args, kwargs, recording=False)  # the engine's own calls: no context to enter
     if func is torch.ops.prim.layout.default:  # a wrapper around a compressed layout asks for it
         return args[0]._pair.data.layout
     if torch.is_grad_enabled() and entry is not None:
         _check_gradient(entry, args)
-    if within_autocast() and torch.is_inference_mode_enabled():
-        with autocasting(func, next(a for a in tree_leaves((args, kwargs)) if type(a) is MaskedTensor)):
-            return _below(entry, func, args, kwargs)
-    return _below(entry, func, args, kwargs)
+    if in_autocast_block() and torch.is_inference_mode_enabled():
+        with as_autocast(func, next(a for a in tree_leaves((args, kwargs)) if type(a) is MaskedTensor)):
+            return _run_below_autograd(entry, func, args, kwargs)
+    return _run_below_autograd(entry, func, args, kwargs)
 
 
-def _below(entry: Entry | None, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _run_below_autograd(entry: Entry | None, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An op below autograd, which records nothing of it."""
     with torch.no_grad():
         if entry is not None:
             if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():
                 with torch.inference_mode(False), torch.no_grad():  # a view of a normal tensor is a normal tensor
-                    return call(entry, args, kwargs, recording=False)
-            return call(entry, args, kwargs, recording=False)
+                    return run_op(entry, args, kwargs, recording=False)
+            return run_op(entry, args, kwargs, recording=False)
         if func.name() in LOOPS:
-            return looped(func)(*args, **kwargs)
-        if composite(func):
+            return foreach_loop(func)(*args, **kwargs)
+        if is_composite(func):
             return func.decompose(*args, **kwargs)
-    raise refusal(func, args, kwargs) or errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+    raise sparse_error(func, args, kwargs) or errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
 
 
 def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
@@ -163,8 +171,8 @@ def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
     if x is None or x.is_meta or x.is_inference() or (x._packed is None and type(x._pair.data) is not torch.Tensor):
         return
     if x.requires_grad:
-        known(x)  # such as the root of a backward pass, of which autograd makes ones
-    elif below_autograd() and not makes(entry.overload):
+        watch_grad_fn(x)  # such as the root of a backward pass, of which autograd makes ones
+    elif below_autograd() and not is_factory(entry.overload):
         raise errors.wrapped_by_another(entry.overload.name())
 
 
@@ -173,16 +181,21 @@ def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str,
     return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in tree_leaves(value))]
 
 
-def hang(entry: Entry) -> None:
+def register_kernel(entry: Entry) -> None:
     """Registers the entry's kernel at the autograd door."""
     namespace = entry.overload.namespace
     if namespace not in _LIBRARIES:
         _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
-    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _kernel(entry), DOOR)
+    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _make_kernel(entry), DISPATCH_KEY)
 
 
 def register_rule(
-    name: str, *, sparse: Form | None = None, rows: Form | tuple[Form, ...] = (), batched: bool = False, **params: Any
+    name: str,
+    *,
+    sparse: StorageRule | None = None,
+    packed: StorageRule | tuple[StorageRule, ...] = (),
+    batched: bool = False,
+    **params: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Decorator: the function is the masked meaning of operator ``name``.
 
@@ -191,7 +204,7 @@ def register_rule(
     pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
 
     ``sparse`` says how the rule serves masked tensors with sparse data: a lift of ``masked_tensor.sparse.rules``, such
-    as ``on_values`` for an elementwise op.  Without one they raise UnsupportedOpError.  ``rows`` says the same for
+    as ``on_values`` for an elementwise op.  Without one they raise UnsupportedOpError.  ``packed`` says the same for
     packed tensors, by a form of ``masked_tensor.packing.rules``; without one they are spread.  ``batched``: the op is
     composed of others, but means more than they do, so ``vmap`` has to call it once per entry.  Other keywords are
     handed to the function.
@@ -213,22 +226,22 @@ def register_rule(
     """
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-        op = Op(name, checked(name, rule), params, sparse=sparse, rows=rows, batched=batched)
+        op = Op(name, check_results(name, rule), params, sparse=sparse, packed=packed, batched=batched)
         for entry in table.add(op):
-            hang(entry)
+            register_kernel(entry)
             vmap.follow(entry)
-        cache_key.register(op)
+        cache_key.add_rule(op)
         return rule
 
     return register
 
 
 for _entry in table.ENTRIES.values():
-    hang(_entry)
+    register_kernel(_entry)
 for _name in LOOPS:
     _packet, _, _overload = _name.removeprefix("aten::").partition(".")
-    _loop = looped(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
-    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DOOR)
+    _loop = foreach_loop(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
+    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DISPATCH_KEY)
 _FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
-_FALLBACK.fallback(torch.library.fallthrough_kernel, DOOR)  # no row, no autograd kernel: to the net
-equip(__torch_dispatch__=classmethod(safety_net))
+_FALLBACK.fallback(torch.library.fallthrough_kernel, DISPATCH_KEY)  # no row, no autograd kernel: to the net
+add_members(__torch_dispatch__=classmethod(torch_dispatch))

@@ -22,13 +22,13 @@ _DYNAMO = "torch._dynamo"
 _TOLD: list[tuple[str, Callable[..., Any]]] = []  # what Dynamo is going to be told, and by which function of its own
 
 
-def opaque(*functions: Callable[..., Any]) -> None:
+def mark_opaque(*functions: Callable[..., Any]) -> None:
     """Dynamo writes a call of one of these into the graph as it stands; the package's own frames it cannot follow."""
     for function in functions:
         _tell("allow_in_graph", function)
 
 
-def constant(function: Callable[..., Any]) -> None:
+def trace_as_constant(function: Callable[..., Any]) -> None:
     """Dynamo calls this while it compiles, and takes what it gives for granted."""
     _tell("assume_constant_result", function)
 
@@ -37,17 +37,17 @@ def _tell(how: str, function: Callable[..., Any]) -> None:
     if _DYNAMO in sys.modules:
         getattr(torch.compiler, how)(function)
     elif not _TOLD:
-        sys.meta_path.insert(0, _WhenImported())
+        sys.meta_path.insert(0, _DynamoFinder())
     _TOLD.append((how, function))
 
 
 def told_settings() -> None:
     """What is being compiled depends on the settings: under others it is compiled anew."""
-    if compat.traced() is not None:
+    if compat.current_trace() is not None:
         compat.guarded_by(outside)
 
 
-class _WhenImported(MetaPathFinder):
+class _DynamoFinder(MetaPathFinder):
     """Finds Dynamo as Python would, and once it is loaded tells it what it has to know."""
 
     def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:

@@ -12,17 +12,17 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import functional
+from ..compat import is_functional_tensor
 from ..errors import UnsupportedOpError
 from ..pair import Pair, Payload
 from ..select import select
-from .packed_parts import COPY
+from .packed_parts import UNPACKED_COPY
 
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _LIBRARY.define("unchanged(Tensor old, Tensor new) -> Tensor")
 
 
-def _unchanged(old: Tensor, new: Tensor) -> Tensor:
+def _check_unchanged(old: Tensor, new: Tensor) -> Tensor:
     """The bytes of a mask, ``old``, which those of the mask that it would become, ``new``, must equal."""
     torch._assert_async(  # a GPU raises when it gets there: the host does not wait
         (old == new).all(),
@@ -32,7 +32,7 @@ def _unchanged(old: Tensor, new: Tensor) -> Tensor:
     return old.clone()
 
 
-_LIBRARY.impl("unchanged", _unchanged, "CompositeExplicitAutograd")
+_LIBRARY.impl("unchanged", _check_unchanged, "CompositeExplicitAutograd")
 torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.empty_like(old), lib=_LIBRARY)
 
 
@@ -41,7 +41,7 @@ def kind_of(x: Any) -> Any:
     return x._graph_input or (x._family is not None and x._family.graph_input)
 
 
-def expect_own(x: Any) -> None:
+def check_not_input(x: Any) -> None:
     """Raises if a write to ``x``, recorded by autograd, is one to an input: who reads it later would not know of it."""
     if kind_of(x):
         raise UnsupportedOpError(
@@ -50,7 +50,7 @@ def expect_own(x: Any) -> None:
         )
 
 
-def packed_input() -> UnsupportedOpError:
+def packed_input_error() -> UnsupportedOpError:
     """A write into a packed input would be lost: the graph has its values, which are never written, or a copy."""
     return UnsupportedOpError(
         "a compiled function cannot write into a packed input in place: assign to a clone (x = x.clone()) and return "
@@ -58,16 +58,16 @@ def packed_input() -> UnsupportedOpError:
     )
 
 
-def write(pair: Pair, new: Pair, into: Any) -> Pair:
+def write_input(pair: Pair, new: Pair, into: Any) -> Pair:
     """What is written into the input that is ``pair`` in order to write ``new``; ``into``: what kind of input it is."""
-    if into is COPY:
-        raise packed_input()
+    if into is UNPACKED_COPY:
+        raise packed_input_error()
     # The graph's own code is asked.  What it wrote is copied into the input once more by the tracer, whose masks are
     # computed anew from their bytes.
-    if functional(pair.data) and not masks.same(masks.fit(new.mask, pair.data.shape), pair.mask):
+    if is_functional_tensor(pair.data) and not masks.same_memory(masks.expand_to(new.mask, pair.data.shape), pair.mask):
         old, wanted = torch.broadcast_tensors(masks.compact(pair.mask), masks.compact(new.mask))
         small = torch.ops.masked_tensor.unchanged(old.to(torch.uint8), wanted.to(torch.uint8))
-        mask = masks.fit(masks.from_bytes(small), pair.data.shape)
+        mask = masks.expand_to(masks.from_bytes(small), pair.data.shape)
         return Pair(torch.where(mask, new.data, pair.data), pair.mask, pair.payload)
     zero = pair.payload is Payload.ZERO and new.payload is not Payload.ZERO
     return Pair(select(new.data, pair.mask, 0) if zero else new.data, pair.mask, pair.payload)

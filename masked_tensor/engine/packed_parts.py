@@ -12,16 +12,16 @@ from ..pair import Payload
 from ..select import select
 
 
-class Copy(enum.Enum):
+class UnpackedCopy(enum.Enum):
     """What a graph is told of a packed input, in place of the payload (which is 0): what is written there is lost."""
 
     COPY = "copy"
 
 
-COPY = Copy.COPY
+UNPACKED_COPY = UnpackedCopy.COPY
 
 
-def parts(x: Any) -> tuple[Tensor, Tensor]:
+def unpacked_parts(x: Any) -> tuple[Tensor, Tensor]:
     """Data and bytes of the mask of a packed tensor, as a graph takes them.
 
     They are kept while the tensor is: guards tell the parts of inputs apart by identity, and two that are made only
@@ -30,14 +30,14 @@ def parts(x: Any) -> tuple[Tensor, Tensor]:
     kept = x._parts
     if kept is None or kept[0] is not x._packed or kept[1]._version != kept[3]:
         with without_modes():
-            pair = packing.spread(x._packed)
+            pair = packing.unpack(x._packed)
             data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
             data = data.contiguous()  # as the strides of a packed tensor say
             kept = x._parts = x._packed, data, pair.mask.view(torch.uint8), data._version
     return kept[1], kept[2]
 
 
-class Spread:
+class PairOfPacked:
     """``x._pair`` of a packed tensor: not kept, so that what is stored is stored once (a pair shadows this)."""
 
     def __get__(self, x: Any, owner: type | None = None) -> Any:
@@ -46,6 +46,6 @@ class Spread:
         if x._packed is None:
             raise errors.not_made()
         if type(x._packed.values) is not Tensor:
-            return packing.spread(x._packed)
+            return packing.unpack(x._packed)
         with without_modes():  # a tracer reads it under its own modes
-            return packing.spread(x._packed)
+            return packing.unpack(x._packed)

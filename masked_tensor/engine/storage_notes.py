@@ -21,7 +21,7 @@ _PACKAGE = __name__.partition(".")[0]
 _INSIDE: set[str] = set()  # modules that were found to be torch's or ours
 
 
-def asked_from_outside() -> bool:
+def called_from_outside() -> bool:
     """Whether the caller's caller is neither torch, which takes tensors apart to compile, nor this package."""
     if is_dynamo_compiling():  # this very function: Dynamo cannot follow it to its caller
         return False
@@ -34,7 +34,7 @@ def asked_from_outside() -> bool:
     return not inside
 
 
-def leave_note(x: Any) -> None:
+def note_family(x: Any) -> None:
     """Notes the family of ``x`` on its memory."""
     family = x._family
     if family is not None and family.noted:
@@ -49,7 +49,7 @@ def leave_note(x: Any) -> None:
     family.noted = True
 
 
-def look_up(x: Any) -> None:
+def join_noted_family(x: Any) -> None:
     """Makes ``x``, just put together, a member of the family whose memory it shares."""
     storage = _storage(x)
     if storage is None:
@@ -59,14 +59,14 @@ def look_up(x: Any) -> None:
         x._family, x._seen = family, family.version if x._pair.data.element_size() == family.unit else -1
         if x._pair.payload is Payload.ANY:
             family.forget()
-        x._history, x._born = alias_family.Returned(family), family.tracked
+        x._history, x._born = alias_family.ReturnedHistory(family), family.tracked
     elif x._pair.payload is Payload.ZERO:
-        leave_note(x)
+        note_family(x)
     else:
         x._lent = True  # perhaps an input of the compiled function that is no masked tensor
 
 
-def note_rows(x: Any) -> None:
+def note_packed(x: Any) -> None:
     """Notes on the memory of the values of a packed tensor that a graph is given them, or returned them."""
     storage = x._packed.values.untyped_storage()
     known = storage.__dict__.setdefault("masked_rows", [])
@@ -75,7 +75,7 @@ def note_rows(x: Any) -> None:
         known.append(weakref.ref(x))
 
 
-def sharing_rows(x: Any) -> list[Any]:
+def packed_sharers(x: Any) -> list[Any]:
     """The packed tensors that share the values of ``x`` through a graph: how they are related is lost."""
     values = x._packed.values
     if type(values) is not Tensor:

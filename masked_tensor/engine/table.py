@@ -1,4 +1,4 @@
-"""The table: every family's rows merged, duplicates refused, overloads and twins spelled out.
+"""The table: every family's ops merged, duplicates refused, overloads and twins spelled out.
 
 A row names an operator; from its schema follow the functional overloads, the in-place twin (``add_`` for ``add``), the
 ``out=`` twins, and whether the result is a view of an argument.
@@ -31,7 +31,7 @@ class Entry:
     view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
     sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
-    rows: tuple[Callable[..., Any], ...]  #: the rules for packed tensors, each for what those before it do not serve
+    packed: tuple[Callable[..., Any], ...]  #: the rules for packed tensors, each for what those before it do not serve
 
 
 ENTRIES: dict[OpOverload, Entry] = {}
@@ -47,7 +47,7 @@ def add(op: Op) -> list[Entry]:
         if known is not None and known.op is not op:
             ranks = ("." in op.name, "." in known.op.name)
             if ranks[0] == ranks[1]:
-                raise ValueError(f"{entry.overload.name()} has two rows: {known.op.name!r} and {op.name!r}")
+                raise ValueError(f"{entry.overload.name()} has two rules: {known.op.name!r} and {op.name!r}")
             if ranks[1]:
                 continue
         ENTRIES[entry.overload] = entry
@@ -84,11 +84,12 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         shares = _is_view(base or overload) or op.shares
         view = shares and (kind == "functional" or not op.detaches)  # detach_ keeps the geometry
         fits = kind == "functional" or (kind == "inplace" and not view)
-        lift = op.sparse if fits else None
-        lifted = None if lift is None else restrict(lift.make(rule), lift.takes, overload)
-        forms = op.forms if kind != "out" and target is not None else ()
-        packed = tuple(restrict(form.make(rule, target), form.takes, overload) for form in forms)
-        yield Entry(overload, op, kind, rule, view, _outs(overload), lifted, packed)
+        sparse = None
+        if fits and op.sparse is not None:
+            sparse = restrict(op.sparse.make(rule), op.sparse.takes, overload)
+        rules = op.packed_rules if kind != "out" and target is not None else ()
+        packed = tuple(restrict(r.make(rule, target), r.takes, overload) for r in rules)
+        yield Entry(overload, op, kind, rule, view, _outs(overload), sparse, packed)
 
 
 def _binding(overload: OpOverload | None) -> Any:
@@ -132,5 +133,5 @@ def _signature(overload: OpOverload) -> list[tuple[str, str]]:
 
 
 for _family in FAMILIES:
-    for _op in _family.ROWS:
+    for _op in _family.OPS:
         add(_op)

@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..compat import bypassed, has_tangent, ordinary
+from ..compat import has_tangent, no_transform_active, wrapped_by_transform
 from ..layouts import meshes
 from ..packing import Packed
 from ..pair import Pair, Payload
 from . import alias_family, torch_keys
 from .dynamo import told_settings
 from .first_use import prepare
-from .packed_parts import Copy, Spread
+from .packed_parts import PairOfPacked, UnpackedCopy
 from .torch_keys import KEYS, has_no_pointer, no_torch_function
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class MaskedTensor(Methods):
     """
 
     # What the engine keeps on a tensor.  Each is annotated: ENGINE below is made of the annotations.
-    _pair: Pair = Spread()  # type: ignore[assignment]  # a tensor's own pair shadows it
+    _pair: Pair = PairOfPacked()  # type: ignore[assignment]  # a tensor's own pair shadows it
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
     _kin: Any = None  # of a packed tensor and its views: who else would see a write (settling.py)
     _parts: tuple[Any, ...] | None = None  # of a packed tensor: what graphs were given of it
@@ -55,7 +55,7 @@ class MaskedTensor(Methods):
     _views: Any = None  # weakly, the history that its views share, while there are any
     _born: Any = 0  # the number of tracked writes that this member's own history reflects
     _entered: Any = None  # (pair, version, what all tracked uses share)
-    _graph_input: bool | Copy = False  # while compiling: an input of the graph, or what it has of a packed one
+    _graph_input: bool | UnpackedCopy = False  # while compiling: an input of the graph, or what it has of a packed one
     _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
 
@@ -78,7 +78,7 @@ class MaskedTensor(Methods):
         """Takes a new history from the base of a view, if that was written: ports.py gives it."""
 
 
-def equip(**members: Any) -> None:
+def add_members(**members: Any) -> None:
     """Gives the class methods and properties that need what stands above it."""
     for name, member in members.items():
         setattr(MaskedTensor, name, member)
@@ -104,8 +104,8 @@ def wrap(pair: Pair) -> MaskedTensor:
     if data.requires_grad:
         data = data.detach()
         pair = Pair(data, pair.mask, pair.payload)
-    if not ordinary():
-        if bypassed():
+    if not no_transform_active():
+        if wrapped_by_transform():
             raise errors.inside_transform()
         if has_tangent(data):
             raise errors.forward_mode()
@@ -122,13 +122,13 @@ def wrap(pair: Pair) -> MaskedTensor:
     has_no_pointer(result)  # who asks torch itself for its memory gets an error, not address 0
     result._pair = pair
     if type(pair.mask) is not Tensor:
-        hold(result, pair)
-    elif type(data) is not Tensor and meshes.distributed(data):  # a constant mask that a rule made
-        result._pair = Pair(data, meshes.beside(pair.mask, data), pair.payload)
+        set_pair(result, pair)
+    elif type(data) is not Tensor and meshes.is_distributed(data):  # a constant mask that a rule made
+        result._pair = Pair(data, meshes.place_like(pair.mask, data), pair.payload)
     return result
 
 
-def hold(x: MaskedTensor, pair: Pair) -> None:
+def set_pair(x: MaskedTensor, pair: Pair) -> None:
     """Makes ``pair`` the inside of ``x``."""
     x._pair = pair
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
@@ -141,10 +141,10 @@ def reset(x: MaskedTensor, pair: Pair) -> None:
     """Makes ``pair`` the inside of ``x``, which forgets its views, its history and what it kept of its graph."""
     for name in ENGINE:
         x.__dict__.pop(name, None)
-    hold(x, pair)
+    set_pair(x, pair)
 
 
-def lend(x: MaskedTensor) -> None:
+def expose(x: MaskedTensor) -> None:
     """Somebody outside gets hold of the memory of ``x``: nothing is promised of it any more, to no member."""
     if x._packed is not None:  # never written, and handed out as copies
         return
@@ -153,7 +153,7 @@ def lend(x: MaskedTensor) -> None:
     if x._family is not None:
         x._family.forget()
     if pair.payload is Payload.ZERO:
-        hold(x, Pair(pair.data, pair.mask))
+        set_pair(x, Pair(pair.data, pair.mask))
 
 
 def _wrap_sparse(pair: Pair) -> MaskedTensor:
@@ -176,6 +176,6 @@ def pair_of(x: MaskedTensor) -> Pair:
     family = x._family
     if family is not None and x._seen != family.version:
         seen = family.version  # first: what another thread writes meanwhile is read the next time
-        hold(x, alias_family.refreshed(x._pair, family))
+        set_pair(x, alias_family.refresh_pair(x._pair, family))
         x._seen = seen
     return x._pair

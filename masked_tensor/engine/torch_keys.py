@@ -18,10 +18,10 @@ from torch._C._functorch import _add_batch_dim, _unwrap_batched, get_unwrapped, 
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
-from ..compat import OpOverload, current_node, is_wrapped, schema, tracked
+from ..compat import OpOverload, current_node, is_tracked, is_wrapped, schema
 
 #: The key of the autograd door: it outranks the backends' autograd keys, so that rules run above autograd.
-DOOR = "AutogradPrivateUse3"
+DISPATCH_KEY = "AutogradPrivateUse3"
 #: vmap's key, at which a composite op can be met before it is taken apart.
 VMAP = "FuncTorchBatched"
 #: The keys of a masked tensor beside its backend's.  Autocast comes before the door, as for plain tensors.
@@ -54,24 +54,24 @@ def has_kernel(op: OpOverload) -> bool:
     return torch._C._dispatch_has_kernel(op.name())
 
 
-def composite(op: OpOverload) -> bool:
+def is_composite(op: OpOverload) -> bool:
     """Whether torch itself writes ``op`` in terms of other ops, by which it is differentiated, too."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
 
 
-def looped(op: OpOverload) -> Any:
+def foreach_loop(op: OpOverload) -> Any:
     """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
     return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
 
 
-def within_autocast() -> bool:
+def in_autocast_block() -> bool:
     """Whether a ``torch.autocast`` block is open, enabled or not."""
     depth = torch.autocast_increment_nesting()
     torch.autocast_decrement_nesting()
     return depth > 1
 
 
-def autocasting(op: OpOverload, x: Tensor) -> AbstractContextManager[Any]:
+def as_autocast(op: OpOverload, x: Tensor) -> AbstractContextManager[Any]:
     """Autocast as it is where ``op`` was called with ``x``, if torch has left it only because a subclass is asked.
 
     That is so in inference mode.  An op that autocast has a kernel for was handed over by it; any other relies on the
@@ -92,12 +92,12 @@ def below_autograd() -> bool:
     return torch._C._dispatch_tls_is_dispatch_key_excluded(DispatchKey.AutogradFunctionality)
 
 
-def makes(op: OpOverload) -> bool:
+def is_factory(op: OpOverload) -> bool:
     """Whether ``op`` makes a new tensor (``ones_like``): it has no gradient, and Python calls it below autograd."""
     return any(a.name == "pin_memory" for a in schema(op).arguments)
 
 
-def foreign(node: Any) -> bool:
+def is_foreign_node(node: Any) -> bool:
     """Whether a node of the graph is an ``autograd.Function`` that is not of this package, nor a compiled graph."""
     if not isinstance(node, BackwardCFunction):
         return False
@@ -105,12 +105,12 @@ def foreign(node: Any) -> bool:
     return home.partition(".")[0] != __package__.partition(".")[0] and not home.startswith(_COMPILED)
 
 
-def nodes_of(*functions: type) -> frozenset[type]:
+def node_classes(*functions: type) -> frozenset[type]:
     """The classes of the graph nodes that these ``autograd.Function``s make."""
     return frozenset(getattr(f, "_backward_cls") for f in functions)  # noqa: B009 (torch's stub does not know it)
 
 
-def recorder(function: type[torch.autograd.Function]) -> Any:
+def direct_apply(function: type[torch.autograd.Function]) -> Any:
     """``function.apply`` without the Python around it, on both ways; for where no transform runs.
 
     What is left out looks for wrappers of transforms that are over, and for other ways to write a Function.
@@ -119,12 +119,12 @@ def recorder(function: type[torch.autograd.Function]) -> Any:
     return getattr(super(torch.autograd.Function, function), "apply")  # noqa: B009
 
 
-def scripted(node: Any) -> bool:
+def is_torchscript_node(node: Any) -> bool:
     """Whether TorchScript differentiates here, by formulas of its own: all other nodes have a class in Python."""
     return type(node).__name__ == "CppFunction"
 
 
-def held_elsewhere(x: Tensor) -> bool:
+def gradient_is_shared(x: Tensor) -> bool:
     """Whether something else than the caller holds a gradient that autograd has just handed over, or its memory."""
     if type(x) is not Tensor or x.layout is not torch.strided:
         return False
@@ -139,12 +139,12 @@ def _uses(x: Tensor) -> int:
     return count
 
 
-def left_to_us(x: Tensor) -> bool:
+def owns_gradient(x: Tensor) -> bool:
     """Whether a gradient that autograd has just handed over may be written to: all of it memory that nobody holds."""
-    return not tracked(x) and x.is_contiguous() and not held_elsewhere(x)
+    return not is_tracked(x) and x.is_contiguous() and not gradient_is_shared(x)
 
 
-def stolen(x: Tensor) -> bool:
+def asked_for_leaf_gradient(x: Tensor) -> bool:
     """Whether autograd asks for ``x`` without its history to make it the gradient of a leaf: nobody else holds it then.
 
     Where somebody does it makes a copy.  A hook of the user's that runs there has a frame of its own.
@@ -161,7 +161,7 @@ def stolen(x: Tensor) -> bool:
 # -------------------------------------------------------------------------------------------------------------- vmap
 
 
-def level() -> int:
+def transform_level() -> int:
     """The level of the transform that runs."""
     current = maybe_current_level()
     assert current is not None, "no transform runs"
@@ -174,17 +174,17 @@ def below_vmap() -> AbstractContextManager[Any]:
     return guard
 
 
-def entries(x: Tensor, level: int) -> tuple[Tensor, int | None]:
+def unwrap_batched(x: Tensor, level: int) -> tuple[Tensor, int | None]:
     """What vmap holds of ``x``: the tensor of all entries and the dimension they lie along, None if it has but one."""
     return _unwrap_batched(x, level)
 
 
-def batched(x: Tensor, level: int) -> Tensor:
+def wrap_batched(x: Tensor, level: int) -> Tensor:
     """The tensor that vmap sees as one entry of ``x``, along its first dimension."""
     return _add_batch_dim(x, 0, level)
 
 
-def innermost(x: Tensor) -> Tensor:
+def unwrap_transforms(x: Tensor) -> Tensor:
     """``x`` without the wrappers of torch.func."""
     while is_wrapped(x):
         x = get_unwrapped(x)

@@ -24,23 +24,23 @@ _LIBRARIES: dict[str, torch.library.Library] = {}
 def _kernel(op: OpOverload) -> Callable[..., Any]:
     def batched(*args: Any, **kwargs: Any) -> Any:
         leaves, spec = tree_flatten((args, kwargs))
-        if not any(_masked(v) for v in leaves):
+        if not any(_holds_masked(v) for v in leaves):
             return op.decompose(*args, **kwargs)
-        level = torch_keys.level()
+        level = torch_keys.transform_level()
         with torch_keys.below_vmap():
-            parts = [torch_keys.entries(v, level) if isinstance(v, Tensor) else (v, None) for v in leaves]
+            parts = [torch_keys.unwrap_batched(v, level) if isinstance(v, Tensor) else (v, None) for v in leaves]
             results = []
             for i in range(next(v.shape[dim] for v, dim in parts if dim is not None)):
                 args, kwargs = tree_unflatten([v if dim is None else v.select(dim, i) for v, dim in parts], spec)
                 results.append(op(*args, **kwargs))
             stacked = torch.stack(results)
-        return torch_keys.batched(stacked, level)
+        return torch_keys.wrap_batched(stacked, level)
 
     return batched
 
 
-def _masked(value: Any) -> bool:
-    return isinstance(value, Tensor) and type(torch_keys.innermost(value)) is MaskedTensor
+def _holds_masked(value: Any) -> bool:
+    return isinstance(value, Tensor) and type(torch_keys.unwrap_transforms(value)) is MaskedTensor
 
 
 def follow(entry: table.Entry) -> None:

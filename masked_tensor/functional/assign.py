@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .. import errors, layouts
 from ..engine.tensor import MaskedTensor
-from ..rules.assign import in_order
+from ..rules.assign import scatter_in_order
 from ..rules.choose import with_value
 
 
@@ -39,7 +39,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
         tensor([[7., 1., 7.],
                 [7., 1., 7.]])
     """
-    mask = _checked("masked_fill", input, mask)
+    mask = _check_mask("masked_fill", input, mask)
     _check_value(value)
     if any(type(x) is MaskedTensor for x in (input, mask, value)):
         return torch.masked_fill(input, mask, value)
@@ -55,7 +55,7 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
     >>> mt.masked_fill_(x, torch.tensor([True, False, True]), 7.0)
     tensor([7., 1., 7.])
     """
-    mask = _checked("masked_fill_", input, mask)
+    mask = _check_mask("masked_fill_", input, mask)
     _check_value(value)
     return input.masked_fill_(mask, value)
 
@@ -84,11 +84,11 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         >>> mt.masked_scatter(torch.zeros(4), where, torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2., 0.])
     """
-    mask = _checked("masked_scatter", input, mask)
+    mask = _check_mask("masked_scatter", input, mask)
     _check_source(source)
     if any(type(x) is MaskedTensor for x in (input, mask, source)):
         return torch.masked_scatter(input, mask, source)
-    return in_order(input, mask, source)
+    return scatter_in_order(input, mask, source)
 
 
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
@@ -101,10 +101,12 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     tensor([1., 0., 2.])
     """
     _check_source(source)
-    mask = _checked("masked_scatter_", input, mask)
+    mask = _check_mask("masked_scatter_", input, mask)
     if any(type(x) is MaskedTensor for x in (input, mask, source)):
         return input.masked_scatter_(mask, source)
-    result = in_order(input, mask, source)  # torch's own in-place form writes until the source is used up, then raises
+    result = scatter_in_order(
+        input, mask, source
+    )  # torch's own in-place form writes until the source is used up, then raises
     if result.shape != input.shape:
         shapes = f"mask of shape {tuple(mask.shape)} does not broadcast to input's shape {tuple(input.shape)}"
         raise RuntimeError(f"masked_scatter_: {shapes}")
@@ -127,11 +129,11 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
         >>> mt.masked_select(torch.arange(4), torch.tensor([True, False, True, False]))
         tensor([0, 2])
     """
-    mask = _checked("masked_select", input, mask)
+    mask = _check_mask("masked_select", input, mask)
     return torch.masked_select(input, mask)
 
 
-def _checked(name: str, input: Any, mask: Any) -> Tensor:
+def _check_mask(name: str, input: Any, mask: Any) -> Tensor:
     """``mask``, strided if it is plain; raises for what cannot be meant."""
     if not isinstance(input, Tensor):
         raise TypeError(f"input must be a tensor, got {type(input).__name__}")
@@ -140,7 +142,7 @@ def _checked(name: str, input: Any, mask: Any) -> Tensor:
     if mask.dtype is not torch.bool:
         raise TypeError(f"mask must be a bool tensor, got {str(mask.dtype).removeprefix('torch.')}; use mask.bool()")
     if layouts.is_sparse(input) and type(input) is not MaskedTensor:
-        raise errors.no_sparse_form(name, input)
+        raise errors.no_sparse_functional_form(name, input)
     return mask if type(mask) is MaskedTensor else layouts.dense_mask(mask)
 
 

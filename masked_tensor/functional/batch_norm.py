@@ -4,7 +4,7 @@ from torch import Tensor
 
 from ..sparse import layers
 from .form import aten
-from .norm_layers import normed
+from .norm_layers import run_norm
 
 
 def instance_norm(
@@ -28,7 +28,7 @@ def instance_norm(
     tensor([[[-1.,  0.,  1.]]])
     """
     arguments = (weight, bias, running_mean, running_var, use_input_stats, momentum, eps, False)
-    return normed(aten.instance_norm.default, layers.instance_norm, input, mask, *arguments)
+    return run_norm(aten.instance_norm.default, layers.instance_norm, input, mask, *arguments)
 
 
 def batch_norm(
@@ -58,4 +58,4 @@ def batch_norm(
     tensor([2.])
     """
     arguments = (weight, bias, running_mean, running_var, training, momentum, eps, False)
-    return normed(aten.batch_norm.default, layers.batch_norm, input, mask, *arguments)
+    return run_norm(aten.batch_norm.default, layers.batch_norm, input, mask, *arguments)

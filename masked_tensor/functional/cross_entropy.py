@@ -6,9 +6,9 @@ from torch import Tensor
 
 from .. import errors, layouts, sparse
 from ..engine.tensor import MaskedTensor
-from .entrance import Given, Number, entered, handed_out
+from .entrance import Input, Number, as_result, enter_input
 from .form import aten
-from .loss import NAN, reduction_number, run_loss, sides
+from .loss import NAN, enter_sides, reduction_number, run_loss
 
 
 def nll_loss(
@@ -34,12 +34,12 @@ def nll_loss(
     >>> mt.nll_loss(x, y, target_mask=torch.tensor([True, False]))
     tensor(0.6931)
     """
-    scores, classes, fill_value = sides(input, target, masking)
+    scores, classes, fill_value = enter_sides(input, target, masking)
     if layouts.is_sparse(scores.data):
         return _sparse("nll_loss", scores, classes, fill_value, weight, ignore_index, 0.0, reduction)
     return run_loss(
         aten.nll_loss_nd.default,
-        [scores, classes, _entered(weight)],
+        [scores, classes, _enter_weight(weight)],
         reduction,
         fill_value,
         (ignore_index,),
@@ -71,21 +71,21 @@ def cross_entropy(
     >>> mt.cross_entropy(x, y.clamp(0), mask=torch.tensor([True, True, False, False]))
     tensor(0.6931)
     """
-    scores, classes, fill_value = sides(input, target, masking)
+    scores, classes, fill_value = enter_sides(input, target, masking)
     if layouts.is_sparse(scores.data):
         return _sparse("cross_entropy", scores, classes, fill_value, weight, ignore_index, label_smoothing, reduction)
     op, after = aten.cross_entropy_loss.default, (ignore_index, label_smoothing)
-    return run_loss(op, [scores, classes, _entered(weight)], reduction, fill_value, after, "cross_entropy")
+    return run_loss(op, [scores, classes, _enter_weight(weight)], reduction, fill_value, after, "cross_entropy")
 
 
-def _entered(weight: Tensor | None) -> Given | None:
-    return None if weight is None else entered(weight, None, "weight")
+def _enter_weight(weight: Tensor | None) -> Input | None:
+    return None if weight is None else enter_input(weight, None, "weight")
 
 
 def _sparse(
     name: str,
-    scores: Given,
-    target: Given,
+    scores: Input,
+    target: Input,
     fill_value: Number | None,
     weight: Tensor | None,
     ignore_index: int,
@@ -104,4 +104,4 @@ def _sparse(
         scores.data, scores.mask, target.data, target.mask, weight, number, ignore_index, logits=logits
     )
     masked = scores.masked or target.masked
-    return handed_out(result, masked, NAN if reduction == "mean" else 0.0, fill_value)
+    return as_result(result, masked, NAN if reduction == "mean" else 0.0, fill_value)

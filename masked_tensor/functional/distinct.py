@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from .. import errors, layouts, sparse
-from .entrance import Given, entered, handed_out, run
+from .entrance import Input, as_result, enter_input, run_op
 from .form import aten
 
 
@@ -25,10 +25,10 @@ def unique(
     >>> mt.unique(torch.tensor([3, 1, 3, 9]), mask=torch.tensor([True, True, True, False]))
     tensor([1, 3])
     """
-    given = entered(input, mask)
+    given = enter_input(input, mask)
     if layouts.is_sparse(given.data):
         return _sparse_unique("unique", given, sparse.unique, return_inverse, return_counts)
-    results = run(aten._unique2.default, given.x, sorted, return_inverse, return_counts)
+    results = run_op(aten._unique2.default, given.x, sorted, return_inverse, return_counts)
     return _unique_results(given, results, return_inverse, return_counts)
 
 
@@ -44,26 +44,26 @@ def unique_consecutive(
     >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=m)
     tensor([1, 2])
     """
-    given = entered(input, mask)
+    given = enter_input(input, mask)
     if layouts.is_sparse(given.data):
         return _sparse_unique("unique_consecutive", given, sparse.unique_consecutive, return_inverse, return_counts)
-    results = run(aten.unique_consecutive.default, given.x, return_inverse, return_counts)
+    results = run_op(aten.unique_consecutive.default, given.x, return_inverse, return_counts)
     return _unique_results(given, results, return_inverse, return_counts)
 
 
-def _sparse_unique(name: str, x: Given, verb: Callable[..., Any], return_inverse: bool, return_counts: bool) -> Any:
+def _sparse_unique(name: str, x: Input, verb: Callable[..., Any], return_inverse: bool, return_counts: bool) -> Any:
     if return_inverse:
         raise errors.UnsupportedOpError(
             f"masked_tensor.{name} of a {x.data.layout} input has no inverse; give it input.to_dense()"
         )
-    values, counts = (handed_out(r, x.masked, 0) for r in verb(x.data, x.mask))
+    values, counts = (as_result(r, x.masked, 0) for r in verb(x.data, x.mask))
     return (values, counts) if return_counts else values
 
 
-def _unique_results(given: Given, results: Any, return_inverse: bool, return_counts: bool) -> Any:
-    wanted = [handed_out(results[0], given.masked, 0)]
+def _unique_results(given: Input, results: Any, return_inverse: bool, return_counts: bool) -> Any:
+    wanted = [as_result(results[0], given.masked, 0)]
     if return_inverse:
-        wanted.append(handed_out(results[1], given.masked, 0))
+        wanted.append(as_result(results[1], given.masked, 0))
     if return_counts:
-        wanted.append(handed_out(results[2], given.masked, 0))
+        wanted.append(as_result(results[2], given.masked, 0))
     return wanted[0] if len(wanted) == 1 else tuple(wanted)

@@ -24,7 +24,7 @@ Number = float | int | bool | complex
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Given:
+class Input:
     """An entered input: ``x`` is a pair, or the tensor itself if nothing masks it."""
 
     x: Pair | Tensor
@@ -38,16 +38,16 @@ class Given:
     def mask(self) -> Tensor | None:
         return self.x.mask if type(self.x) is Pair else None
 
-    def to(self, dtype: torch.dtype | None) -> "Given":
+    def to(self, dtype: torch.dtype | None) -> "Input":
         """With the data in ``dtype``; None keeps it."""
         if dtype is None or dtype is self.data.dtype:
             return self
         if type(self.x) is Pair:
-            return Given(Pair(layouts.to(self.x.data, dtype), self.x.mask, self.x.payload), self.masked)
-        return Given(layouts.to(self.data, dtype), self.masked)
+            return Input(Pair(layouts.to(self.x.data, dtype), self.x.mask, self.x.payload), self.masked)
+        return Input(layouts.to(self.data, dtype), self.masked)
 
 
-def entered(input: Any, mask: Any = None, name: str = "input") -> Given:
+def enter_input(input: Any, mask: Any = None, name: str = "input") -> Input:
     """Checks ``input`` and ``mask`` against each other and pairs them.
 
     A sparse input keeps the mask in the layout it was given; a strided input gets a strided one of its own shape.
@@ -57,32 +57,32 @@ def entered(input: Any, mask: Any = None, name: str = "input") -> Given:
     own = enter(input, torch.is_grad_enabled())
     data = own.data if type(own) is Pair else own
     if mask is None:
-        return Given(own, type(own) is Pair)
-    mask = checked_mask(mask, data, name)
+        return Input(own, type(own) is Pair)
+    mask = check_mask(mask, data, name)
     if layouts.is_sparse(data):
         if type(own) is Pair:
-            return Given(Pair(data, layouts.restricted(own.mask, mask)), True)
-        return Given(Pair(data, mask), False)
-    mask = masks.fit(layouts.dense_mask(mask), data.shape)
+            return Input(Pair(data, layouts.restrict(own.mask, mask)), True)
+        return Input(Pair(data, mask), False)
+    mask = masks.expand_to(layouts.dense_mask(mask), data.shape)
     if type(own) is Pair:
-        return Given(Pair(data, masks.both(own.mask, mask)), True)
-    return Given(Pair(data, mask), False)
+        return Input(Pair(data, masks.logical_and(own.mask, mask)), True)
+    return Input(Pair(data, mask), False)
 
 
-def checked_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
+def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
     """``mask`` as a bool tensor that broadcasts to ``data``; other dtypes are read as ``mask != 0``."""
     if not isinstance(mask, Tensor) or type(mask) is MaskedTensor:
         raise TypeError(f"mask must be a plain tensor or None, got {type(mask).__name__}")
     if mask.device != data.device:
         raise ValueError(f"mask and {name} must be on one device, got mask on {mask.device}, {name} on {data.device}")
-    if not shapes.broadcasts(mask.shape, data.shape):
+    if not shapes.can_expand(mask.shape, data.shape):
         raise ValueError(
             f"mask must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
         )
     return mask if mask.dtype is torch.bool else layouts.nonzero(mask)
 
 
-def run(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
+def run_op(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
     """The op itself on plain tensors; its row's rule as soon as one argument is a pair."""
     if type(x) is not Pair and not any(type(a) is Pair for a in (*args, *kwargs.values())):
         return op(x, *args, **kwargs)
@@ -92,7 +92,7 @@ def run(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
     return entry.rule(x, *args, **kwargs)
 
 
-def ordered(name: str, x: Given, boolean: bool = False) -> Given:
+def check_ordered(name: str, x: Input, boolean: bool = False) -> Input:
     """``x`` itself; raises if its dtype has no order, or is bool, which torch refuses where not ``boolean``."""
     dtype = x.data.dtype
     if dtype.is_complex or (dtype is torch.bool and not boolean):
@@ -101,8 +101,8 @@ def ordered(name: str, x: Given, boolean: bool = False) -> Given:
     return x
 
 
-def enough(
-    x: Given, dims: Sequence[int], keepdim: bool, min_count: int | None, fill_value: Number | None
+def has_min_count(
+    x: Input, dims: Sequence[int], keepdim: bool, min_count: int | None, fill_value: Number | None
 ) -> Tensor | None:
     """Where at least ``min_count`` entries of a slice are valid; None if the mask of the result says it all."""
     if min_count is None:
@@ -130,7 +130,7 @@ def for_too_few(
     return float("nan")
 
 
-def handed_out(
+def as_result(
     result: Pair | Tensor, masked: bool, empty: Number, fill_value: Number | None = None, valid: Tensor | None = None
 ) -> Tensor:
     """What the caller gets: a MaskedTensor, or plain data, ``fill_value`` (else ``empty``) where nothing is valid."""
@@ -141,7 +141,7 @@ def handed_out(
     if masked and fill_value is None and valid is None:
         return leave(result)
     check_fill(fill_value, result.data.dtype)
-    identity: Any = _held(empty, result.data.dtype)
+    identity: Any = _representable(empty, result.data.dtype)
     data, mask = result.data, result.mask
     if valid is not None:  # with min_count=0 it shows slices of which the mask shows nothing
         data, mask = select(data, mask, identity), valid
@@ -158,7 +158,7 @@ def check_fill(value: Number | None, dtype: torch.dtype) -> None:
         raise ValueError(f"fill_value {value} does not fit a result of {dtype}")
 
 
-def _held(value: Number, dtype: torch.dtype) -> Number:
+def _representable(value: Number, dtype: torch.dtype) -> Number:
     """``value`` as ``dtype`` can hold it: an integer has no NaN (0 stands for it) and no infinity (its extremes do)."""
     if dtype.is_floating_point or dtype.is_complex or isinstance(value, (int, complex)):
         return value
@@ -171,24 +171,24 @@ def _held(value: Number, dtype: torch.dtype) -> Number:
     return value
 
 
-def restored(result: Any, shape: Sequence[int]) -> Any:
+def restore_dims(result: Any, shape: Sequence[int]) -> Any:
     """``result`` in ``shape``: the reduced dimensions put back by ``keepdim``."""
     if type(result) is Pair:
         return Pair(result.data.reshape(tuple(shape)), result.mask.reshape(tuple(shape)), result.payload)
     return result.reshape(tuple(shape))
 
 
-def refuse(name: str, x: Given) -> None:
+def refuse_sparse(name: str, x: Input) -> None:
     """Raises for a sparse input of a function that has no sparse form."""
     if layouts.is_sparse(x.data):
-        raise errors.no_sparse_form(name, x.data)
+        raise errors.no_sparse_functional_form(name, x.data)
 
 
-def whole(x: Given) -> Pair:
+def as_pair(x: Input) -> Pair:
     """``x`` as a pair, also where nothing masks it."""
     return x.x if type(x.x) is Pair else Pair(x.data, masks.full(x.data.shape, x.data.device), Payload.ZERO)
 
 
-def in_pattern(x: Given, data: Tensor) -> Tensor:
+def result_in_pattern(x: Input, data: Tensor) -> Tensor:
     """What the caller gets of a function that keeps the pattern of its sparse input, and a MaskedTensor's validity."""
-    return leave(Pair(data, whole(x).mask)) if x.masked else data
+    return leave(Pair(data, as_pair(x).mask)) if x.masked else data

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, enough, entered, for_too_few, handed_out, ordered, run
+from .entrance import Number, as_result, check_ordered, enter_input, for_too_few, has_min_count, run_op
 from .form import aten, sparse_result
 from .names import as_torch
 
@@ -68,7 +68,7 @@ def max(input: Tensor, dim: int | None = None, keepdim: bool = False, *, mask: T
     values=tensor([3.]),
     indices=tensor([2]))
     """
-    return _extreme("max", aten.max, input, dim, keepdim, mask, -float("inf"))
+    return _run_extreme("max", aten.max, input, dim, keepdim, mask, -float("inf"))
 
 
 @as_torch
@@ -83,7 +83,7 @@ def min(input: Tensor, dim: int | None = None, keepdim: bool = False, *, mask: T
     values=tensor([2.]),
     indices=tensor([1]))
     """
-    return _extreme("min", aten.min, input, dim, keepdim, mask, float("inf"))
+    return _run_extreme("min", aten.min, input, dim, keepdim, mask, float("inf"))
 
 
 def one_dim(name: str, dim: Any) -> None:
@@ -95,7 +95,7 @@ def _position(
     name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor:
     one_dim(name, dim)
-    given = ordered(name, entered(input, mask).to(dtype))
+    given = check_ordered(name, enter_input(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
     fill_value = for_too_few(name, torch.int64, given.masked, fill_value, min_count)
     if layouts.is_sparse(given.data):
@@ -103,13 +103,13 @@ def _position(
             given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
         )
         return sparse_result(data, valid, given.masked, 0, fill_value)
-    result = run(op, given.x, dim, keepdim)
-    return handed_out(result, given.masked, 0, fill_value, enough(given, dims, keepdim, min_count, fill_value))
+    result = run_op(op, given.x, dim, keepdim)
+    return as_result(result, given.masked, 0, fill_value, has_min_count(given, dims, keepdim, min_count, fill_value))
 
 
-def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:
+def _run_extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:
     one_dim(name, dim)
-    given = ordered(name, entered(input, mask), boolean=True)
+    given = check_ordered(name, enter_input(input, mask), boolean=True)
     if dim is None and keepdim:
         raise TypeError(f"{name}(): keepdim needs a dim")
     kind = getattr(torch.return_types, name)
@@ -119,6 +119,6 @@ def _extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any,
         values, indices = (sparse_result(*r, given.masked, e) for r, e in zip(results, (empty, 0), strict=True))
         return values if dim is None else kind((values, indices))
     if dim is None:
-        return handed_out(run(op.default, given.x), given.masked, empty)
-    values, indices = run(op.dim, given.x, dim, keepdim)
-    return kind((handed_out(values, given.masked, empty), handed_out(indices, given.masked, 0)))
+        return as_result(run_op(op.default, given.x), given.masked, empty)
+    values, indices = run_op(op.dim, given.x, dim, keepdim)
+    return kind((as_result(values, given.masked, empty), as_result(indices, given.masked, 0)))

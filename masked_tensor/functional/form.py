@@ -11,41 +11,41 @@ from .. import layouts, shapes, sparse
 from ..compat import OpOverload
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
-from .entrance import Dim, Given, Number, check_fill, enough, entered, for_too_few, handed_out, run
+from .entrance import Dim, Input, Number, as_result, check_fill, enter_input, for_too_few, has_min_count, run_op
 
 aten = torch.ops.aten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Form:
+class Reduction:
     """A reduction: how to call the op, its law for sparse slices, and its value where nothing is valid."""
 
     name: str
     call: Callable[..., Pair | Tensor]  #: (pair or tensor, dims, keepdim, **params)
-    law: Callable[..., Tensor]
+    sparse: Callable[..., Tensor]
     empty: Number
-    everywhere: bool = False  #: the law may give something else than 0 for a slice of zeros
+    everywhere: bool = False  #: the sparse rule may give something else than 0 for a slice of zeros
     logical: bool = False  #: its results are bool
 
 
-def over(op: OpOverload) -> Callable[..., Any]:
+def over_dims(op: OpOverload) -> Callable[..., Any]:
     """The call of an op that takes a list of dims."""
-    return lambda x, dims, keepdim, **params: run(op, x, list(dims), keepdim, **params)
+    return lambda x, dims, keepdim, **params: run_op(op, x, list(dims), keepdim, **params)
 
 
-def one_by_one(op: OpOverload) -> Callable[..., Any]:
+def dim_by_dim(op: OpOverload) -> Callable[..., Any]:
     """The call of an op that takes one dim, for reductions that can go dim by dim."""
 
     def call(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
         for dim in reversed(dims):
-            x = run(op, x, dim, keepdim)
-        return x if dims else run(op, x, 0, keepdim)
+            x = run_op(op, x, dim, keepdim)
+        return x if dims else run_op(op, x, 0, keepdim)
 
     return call
 
 
-def reduced(
-    form: Form,
+def run_reduction(
+    form: Reduction,
     input: Any,
     dim: Dim,
     keepdim: bool,
@@ -56,20 +56,20 @@ def reduced(
     **params: Any,
 ) -> Tensor:
     """Runs a reduction over ``dim`` (int, tuple; None or () for all); ``input`` may be entered already."""
-    given = (input if type(input) is Given else entered(input, mask)).to(dtype)
+    given = (input if type(input) is Input else enter_input(input, mask)).to(dtype)
     dims = shapes.canonical_dims(dim, given.data.dim())
     kind = torch.bool if form.logical else given.data.dtype
     fill_value = for_too_few(form.name, kind, given.masked, fill_value, min_count)
     if layouts.is_sparse(given.data):
         return _sparse(form, given, dims, keepdim, fill_value, min_count, **params)
     result = form.call(given.x, dims, keepdim, **params)
-    valid = enough(given, dims, keepdim, min_count, fill_value)
-    return handed_out(result, given.masked, form.empty, fill_value, valid)
+    valid = has_min_count(given, dims, keepdim, min_count, fill_value)
+    return as_result(result, given.masked, form.empty, fill_value, valid)
 
 
 def _sparse(
-    form: Form,
-    given: Given,
+    form: Reduction,
+    given: Input,
     dims: tuple[int, ...],
     keepdim: bool,
     fill_value: Number | None,
@@ -77,7 +77,7 @@ def _sparse(
     **params: Any,
 ) -> Tensor:
     data, valid = sparse.reduce(
-        form.law,
+        form.sparse,
         given.data,
         given.mask,
         dims,
@@ -97,4 +97,4 @@ def sparse_result(
     check_fill(fill_value, data.dtype)
     if masked:
         return leave(layouts.valid_outputs(data, valid))
-    return data if valid is None else handed_out(Pair(data, valid), False, empty)
+    return data if valid is None else as_result(Pair(data, valid), False, empty)

@@ -9,9 +9,9 @@ from torch.nn import functional as F
 
 from .. import layouts, masks, sparse
 from ..pair import Pair
-from .entrance import entered
+from .entrance import enter_input
 from .form import aten
-from .loss import in_python, loss, sides, sparse_loss
+from .loss import enter_sides, loss, python_loss, sparse_loss
 
 
 def binary_cross_entropy(
@@ -65,14 +65,14 @@ def kl_div(
     if reduction != "batchmean":
         return loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
     masks_of = {k: v for k, v in masking.items() if k != "fill_value"}
-    first, second, _ = sides(input, target, masks_of)
+    first, second, _ = enter_sides(input, target, masks_of)
     total = loss(aten.kl_div.default, input, target, "sum", dict(masking), log_target=log_target)
     valid = [side.mask for side in (first, second) if side.mask is not None]
     if not valid:
         return total / first.data.shape[0]
     if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
-        return total / sparse.rows(sparse.both(first.mask, second.mask), first.data)
-    both = masks.both(*valid) if len(valid) == 2 else valid[0]
+        return total / sparse.count_valid_rows(sparse.mask_and(first.mask, second.mask), first.data)
+    both = masks.logical_and(*valid) if len(valid) == 2 else valid[0]
     return total / masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
 
 
@@ -116,12 +116,12 @@ def gaussian_nll_loss(
     >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
     tensor(0.5000)
     """
-    first, second, fill_value = sides(input, target, masking)
+    first, second, fill_value = enter_sides(input, target, masking)
     spread = var if isinstance(var, Tensor) else first.data.new_full((), var, layout=torch.strided)
     if first.data.dim() - 1 == spread.dim() and spread.shape == first.data.shape[:-1]:
         spread = spread.unsqueeze(-1)  # one variance per row, as torch reads it
-    operands = [first, second, entered(spread, None, "var")]
+    operands = [first, second, enter_input(spread, None, "var")]
     by_element = partial(F.gaussian_nll_loss, full=full, eps=eps, reduction="none")
     if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
         return sparse_loss(by_element, operands, reduction, fill_value)
-    return in_python(lambda mask, *data: Pair(by_element(*data), mask), operands, fill_value, reduction)
+    return python_loss(lambda mask, *data: Pair(by_element(*data), mask), operands, fill_value, reduction)

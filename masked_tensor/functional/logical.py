@@ -7,13 +7,13 @@ from torch import Tensor
 from .. import layouts
 from ..pair import Pair
 from ..sparse import slice_reductions
-from .entrance import Dim, Given, Number, entered
-from .form import Form, aten, over, reduced
+from .entrance import Dim, Input, Number, enter_input
+from .form import Reduction, aten, over_dims, run_reduction
 from .names import as_torch
 
-_ANY = Form("any", over(aten.any.dims), slice_reductions.any, False, logical=True)
-_ALL = Form("all", over(aten.all.dims), slice_reductions.all, True, logical=True)
-_COUNT = Form("count_nonzero", over(aten.sum.dim_IntList), slice_reductions.sum, 0)
+_ANY = Reduction("any", over_dims(aten.any.dims), slice_reductions.any, False, logical=True)
+_ALL = Reduction("all", over_dims(aten.all.dims), slice_reductions.all, True, logical=True)
+_COUNT = Reduction("count_nonzero", over_dims(aten.sum.dim_IntList), slice_reductions.sum, 0)
 
 
 @as_torch
@@ -33,7 +33,7 @@ def any(
     >>> mt.any(x > 1, 1, mask=m)
     tensor([ True, False])
     """
-    return reduced(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)
+    return run_reduction(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)
 
 
 @as_torch
@@ -53,7 +53,7 @@ def all(
     >>> mt.all(x > 1, 1, mask=m)
     tensor([False,  True])
     """
-    return reduced(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)
+    return run_reduction(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)
 
 
 @as_torch
@@ -73,7 +73,7 @@ def count_nonzero(
     >>> mt.count_nonzero(x, 1, mask=m)
     tensor([2, 0])
     """
-    given = entered(input, mask)
+    given = enter_input(input, mask)
     x = given.x
     present: Any = Pair(layouts.nonzero(x.data), x.mask) if type(x) is Pair else layouts.nonzero(given.data)
-    return reduced(_COUNT, Given(present, given.masked), dim, keepdim, None, None, fill_value, min_count)
+    return run_reduction(_COUNT, Input(present, given.masked), dim, keepdim, None, None, fill_value, min_count)

@@ -16,9 +16,9 @@ from ..engine import table
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..select import select
-from ..shared.averaging import NONE, reduced
+from ..shared.averaging import NONE, reduce_loss
 from ..sparse.rules import on_values
-from .entrance import Given, Number, entered, handed_out, refuse, run
+from .entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
 
 NAN = float("nan")
@@ -48,7 +48,7 @@ def mse_loss(
     >>> mt.mse_loss(torch.zeros(2), target, target_mask=~target.isnan())
     tensor(1.)
     """
-    return weighted(aten.mse_loss.default, input, target, weight, reduction, masking)
+    return weighted_loss(aten.mse_loss.default, input, target, weight, reduction, masking)
 
 
 def l1_loss(
@@ -62,7 +62,7 @@ def l1_loss(
     >>> mt.l1_loss(torch.zeros(2), y, target_mask=m)
     tensor(1.)
     """
-    return weighted(aten.l1_loss.default, input, target, weight, reduction, masking)
+    return weighted_loss(aten.l1_loss.default, input, target, weight, reduction, masking)
 
 
 def smooth_l1_loss(
@@ -117,10 +117,10 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", 
     return loss(aten.soft_margin_loss.default, input, target, reduction, masking)
 
 
-def sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Given, Given, Number | None]:
+def enter_sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Input, Input, Number | None]:
     """Both sides with their masks, and the fill value."""
-    first = entered(input, masking.pop("mask", None))
-    second = entered(target, masking.pop("target_mask", None), "target")
+    first = enter_input(input, masking.pop("mask", None))
+    second = enter_input(target, masking.pop("target_mask", None), "target")
     fill_value = masking.pop("fill_value", None)
     if masking:
         raise TypeError(f"unexpected keyword {sorted(masking)}: a loss takes mask, target_mask and fill_value")
@@ -144,26 +144,26 @@ def loss(
     **keywords: Any,
 ) -> Tensor:
     """``op(input, target, *before, reduction, *after)`` on pairs."""
-    first, second, fill_value = sides(input, target, masking)
-    arguments = [first, second, *(entered(b, None, "weight") if isinstance(b, Tensor) else b for b in before)]
+    first, second, fill_value = enter_sides(input, target, masking)
+    arguments = [first, second, *(enter_input(b, None, "weight") if isinstance(b, Tensor) else b for b in before)]
     return run_loss(op, arguments, reduction, fill_value, after, **keywords)
 
 
-def weighted(
+def weighted_loss(
     op: Any, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, masking: dict[str, Any]
 ) -> Tensor:
     """``op(input, target) * weight``; a mean divides by the weights that count."""
     if weight is None:
         return loss(op, input, target, reduction, masking)
-    first, second, fill_value = sides(input, target, masking)
-    operands = [first, second, entered(weight, None, "weight")]
+    first, second, fill_value = enter_sides(input, target, masking)
+    operands = [first, second, enter_input(weight, None, "weight")]
     for x in operands:
-        refuse(f"{op.name().removeprefix('aten::')}(weight=)", x)
+        refuse_sparse(f"{op.name().removeprefix('aten::')}(weight=)", x)
 
     def entries(mask: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Pair:
         return Pair(op(x, y, NONE) * w, mask)
 
-    return in_python(entries, operands, fill_value, reduction, weighs=True)
+    return python_loss(entries, operands, fill_value, reduction, weighs=True)
 
 
 def run_loss(
@@ -180,39 +180,39 @@ def run_loss(
     ``name`` is what the caller is called, if not as the op.
     """
     number = reduction_number(reduction)
-    operands = [g for g in arguments if type(g) is Given]
+    operands = [g for g in arguments if type(g) is Input]
     if any(layouts.is_sparse(x.data) for x in operands):
         if table.ENTRIES[op].op.sparse is not on_values:
             for x in operands:
-                refuse(name or op.name().removeprefix("aten::"), x)
+                refuse_sparse(name or op.name().removeprefix("aten::"), x)
 
         def entries(*tensors: Tensor) -> Tensor:
             found = iter(tensors)
-            result: Tensor = op(*(next(found) if type(g) is Given else g for g in arguments), NONE, *after, **keywords)
+            result: Tensor = op(*(next(found) if type(g) is Input else g for g in arguments), NONE, *after, **keywords)
             return result
 
         return sparse_loss(entries, operands, reduction, fill_value)
-    result = run(op, *(g.x if type(g) is Given else g for g in arguments), number, *after, **keywords)
-    return handed_out(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
+    result = run_op(op, *(g.x if type(g) is Input else g for g in arguments), number, *after, **keywords)
+    return as_result(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
 
 
 def sparse_loss(
-    function: Callable[..., Tensor], operands: Sequence[Given], reduction: str, fill_value: Number | None
+    function: Callable[..., Tensor], operands: Sequence[Input], reduction: str, fill_value: Number | None
 ) -> Tensor:
     """A loss by the element with sparse operands; unspecified valid elements are counted, not written out."""
     mask: Tensor | None = None
     for x in operands:
-        mask = sparse.both(mask, x.mask)
+        mask = sparse.mask_and(mask, x.mask)
     data, valid = sparse.loss(function, [x.data for x in operands], mask, reduction_number(reduction))
     masked = any(x.masked for x in operands)
     if valid is None:
         return leave(layouts.valid_outputs(data, valid)) if masked else data
-    return handed_out(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)
+    return as_result(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)
 
 
-def in_python(
+def python_loss(
     function: Callable[..., Pair],
-    operands: Sequence[Given],
+    operands: Sequence[Input],
     fill_value: Number | None,
     reduction: str,
     weighs: bool = False,
@@ -226,8 +226,8 @@ def in_python(
     shape = torch.broadcast_shapes(*(x.data.shape for x in operands))
     mask = masks.full(shape, operands[0].data.device)
     for x in operands:
-        mask = mask if x.mask is None else masks.both(mask, x.mask)
+        mask = mask if x.mask is None else masks.logical_and(mask, x.mask)
     data = [select(x.data.expand(shape), mask, 1) for x in operands]
     entries = function(mask, *data)
-    result = reduced(entries.data, entries.mask, number, data[-1] if weighs else None)
-    return handed_out(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
+    result = reduce_loss(entries.data, entries.mask, number, data[-1] if weighs else None)
+    return as_result(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)

@@ -7,9 +7,9 @@ from torch.nn import functional as F
 
 from ..pair import Pair
 from ..rules.reduction import mean
-from .entrance import entered, refuse
+from .entrance import enter_input, refuse_sparse
 from .form import aten
-from .loss import in_python, loss, run_loss, sides
+from .loss import enter_sides, loss, python_loss, run_loss
 
 
 def margin_ranking_loss(
@@ -118,15 +118,15 @@ def multilabel_soft_margin_loss(
     def rows(mask: Tensor, x: Tensor, y: Tensor, w: Tensor | None = None) -> Pair:  # torch's own counts all classes
         return mean(Pair(F.binary_cross_entropy_with_logits(x, y, w, reduction="none"), mask), -1)
 
-    first, second, fill_value = sides(input, target, masking)
+    first, second, fill_value = enter_sides(input, target, masking)
     for side in (first, second):
-        refuse("multilabel_soft_margin_loss", side)
-    weights = [] if weight is None else [entered(weight, None, "weight")]
-    return in_python(rows, [first, second, *weights], fill_value, reduction)
+        refuse_sparse("multilabel_soft_margin_loss", side)
+    weights = [] if weight is None else [enter_input(weight, None, "weight")]
+    return python_loss(rows, [first, second, *weights], fill_value, reduction)
 
 
 def _three(
     op: Any, tensors: tuple[Tensor, Tensor, Tensor], kind: str, masking: dict[str, Any], arguments: tuple[Any, ...]
 ) -> Tensor:
-    first, last, fill_value = sides(tensors[0], tensors[2], masking)
-    return run_loss(op, [first, entered(tensors[1], None, "second input"), last, *arguments], kind, fill_value)
+    first, last, fill_value = enter_sides(tensors[0], tensors[2], masking)
+    return run_loss(op, [first, enter_input(tensors[1], None, "second input"), last, *arguments], kind, fill_value)

@@ -9,8 +9,8 @@ from torch import Tensor
 from .. import layouts, shapes, sparse
 from ..pair import Pair
 from ..sparse import slice_reductions
-from .entrance import Dim, Given, Number, entered, handed_out, run
-from .form import Form, aten, over, reduced
+from .entrance import Dim, Input, Number, as_result, enter_input, run_op
+from .form import Reduction, aten, over_dims, run_reduction
 from .names import as_torch
 
 _NAN = float("nan")
@@ -137,13 +137,13 @@ def norm(
     tensor(5.)
     """
     ord = 2.0 if ord is None else float(ord)
-    form = Form(
+    form = Reduction(
         "norm",
-        lambda x, dims, keepdim: run(aten.linalg_vector_norm.default, x, ord, list(dims), keepdim),
+        lambda x, dims, keepdim: run_op(aten.linalg_vector_norm.default, x, ord, list(dims), keepdim),
         lambda v, s: slice_reductions.norm(v, s, ord),
         0.0 if ord >= 0 else float("inf"),
     )
-    return reduced(form, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(form, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
@@ -159,21 +159,21 @@ def dist(
     >>> mt.dist(x, y, mask=torch.tensor([True, False]))
     tensor(3.)
     """
-    first, second = entered(input, mask), entered(other, None, "other")
+    first, second = enter_input(input, mask), enter_input(other, None, "other")
     masked = first.masked or second.masked
     if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
         if first.data.shape != second.data.shape:
             shapes_of = f"{tuple(first.data.shape)} and {tuple(second.data.shape)}"
             raise ValueError(f"dist with a sparse input does not broadcast: both must have one shape, got {shapes_of}")
-        data, valid = sparse.dist(first.data, second.data, sparse.both(first.mask, second.mask), float(p))
-        return handed_out(Pair(data, valid), masked, 0.0, fill_value)
-    result = run(aten.dist.default, first.x, second.x, p)
-    return handed_out(result, masked, 0.0, fill_value)
+        data, valid = sparse.dist(first.data, second.data, sparse.mask_and(first.mask, second.mask), float(p))
+        return as_result(Pair(data, valid), masked, 0.0, fill_value)
+    result = run_op(aten.dist.default, first.x, second.x, p)
+    return as_result(result, masked, 0.0, fill_value)
 
 
 def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:
-    form = Form("mean", over(aten.mean.dim), slice_reductions.mean, _NAN)
-    return reduced(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)
+    form = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean, _NAN)
+    return run_reduction(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)
 
 
 def _apart(dim: Dim, unbiased: bool | None) -> tuple[Dim, bool | None]:
@@ -200,22 +200,22 @@ def _moment(
     correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
     if fill_value is not None or min_count is not None:
         min_count = max(min_count or 1, math.floor(correction) + 1)
-    given = entered(input, mask).to(dtype)
+    given = enter_input(input, mask).to(dtype)
     if not (given.data.is_floating_point() or given.data.is_complex()):
         given = given.to(torch.get_default_dtype())  # as torch.masked, where torch.var raises
     if given.masked and layouts.is_sparse(given.data) and min_count is None and given.data.numel():
         min_count = math.floor(correction) + 1
-    form = Form(
+    form = Reduction(
         name,
-        lambda x, dims, keepdim: run(op, x, list(dims), correction=correction, keepdim=keepdim),
+        lambda x, dims, keepdim: run_op(op, x, list(dims), correction=correction, keepdim=keepdim),
         lambda v, s: getattr(slice_reductions, name)(v, s, correction),
         _NAN,
         everywhere=layouts.is_sparse(given.data) and _may_be_short(given, dim, correction),
     )
-    return reduced(form, given, dim, keepdim, None, None, fill_value, min_count)
+    return run_reduction(form, given, dim, keepdim, None, None, fill_value, min_count)
 
 
-def _may_be_short(given: Given, dim: Dim, correction: float) -> bool:
+def _may_be_short(given: Input, dim: Dim, correction: float) -> bool:
     """Whether a slice of unspecified zeros may have too few elements for the correction, hence give NaN and not 0."""
     dims = shapes.canonical_dims(dim, given.data.dim())
     size = torch.Size([given.data.shape[d] for d in dims]).numel()

@@ -11,7 +11,7 @@ from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..select import select
 from ..sparse import layers
-from .entrance import Given, entered, handed_out, in_pattern, run
+from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
 from .form import aten
 
 
@@ -36,7 +36,7 @@ def layer_norm(
     >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
     tensor([-1.,  0.,  1.])
     """
-    return normed(aten.layer_norm.default, layers.layer_norm, input, mask, list(normalized_shape), weight, bias, eps)
+    return run_norm(aten.layer_norm.default, layers.layer_norm, input, mask, list(normalized_shape), weight, bias, eps)
 
 
 def rms_norm(
@@ -55,7 +55,7 @@ def rms_norm(
     >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
     tensor([1., 0., 1.])
     """
-    return normed(aten.rms_norm.default, layers.rms_norm, input, mask, list(normalized_shape), weight, eps)
+    return run_norm(aten.rms_norm.default, layers.rms_norm, input, mask, list(normalized_shape), weight, eps)
 
 
 def group_norm(
@@ -75,7 +75,7 @@ def group_norm(
     >>> mt.group_norm(x, 1, eps=0.0, mask=m)
     tensor([[[-1.,  0.,  1.]]])
     """
-    return normed(aten.group_norm.default, layers.group_norm, input, mask, num_groups, weight, bias, eps)
+    return run_norm(aten.group_norm.default, layers.group_norm, input, mask, num_groups, weight, bias, eps)
 
 
 def local_response_norm(
@@ -89,23 +89,23 @@ def local_response_norm(
     >>> mt.local_response_norm(x, 2, mask=m).flatten()
     tensor([1.0000, 0.0000])
     """
-    given = entered(input, mask)
+    given = enter_input(input, mask)
     if layouts.is_sparse(given.data):
-        return in_pattern(given, sparse.local_response_norm(given.data, given.mask, size, alpha, beta, k))
-    x = Given(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
+        return result_in_pattern(given, sparse.local_response_norm(given.data, given.mask, size, alpha, beta, k))
+    x = Input(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
     data = F.local_response_norm(x.data, size, alpha, beta, k)
-    return handed_out(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
+    return as_result(Pair(data, given.mask), given.masked, 0) if given.mask is not None else data
 
 
-def normed(op: Any, form: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
+def run_norm(op: Any, form: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
     """The op on strided data, or its sparse form, which takes the same arguments."""
-    given = entered(input, mask)
+    given = enter_input(input, mask)
     if not layouts.is_sparse(given.data):
-        return handed_out(run(op, given.x, *arguments), given.masked, 0)
+        return as_result(run_op(op, given.x, *arguments), given.masked, 0)
     for parameter in arguments:
         if isinstance(parameter, Tensor) and (type(parameter) is MaskedTensor or layouts.is_sparse(parameter)):
             raise TypeError(
                 f"the parameters of a norm layer with a {given.data.layout} input must be plain strided tensors, got "
                 f"{type(parameter).__name__} of layout {parameter.layout}"
             )
-    return in_pattern(given, form(given.data, given.mask, *arguments))
+    return result_in_pattern(given, form(given.data, given.mask, *arguments))

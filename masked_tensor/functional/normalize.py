@@ -6,7 +6,7 @@ from torch import Tensor
 from .. import layouts, shapes, sparse
 from ..pair import Pair
 from ..select import select
-from .entrance import entered, handed_out, in_pattern, run
+from .entrance import as_result, enter_input, result_in_pattern, run_op
 from .form import aten
 
 
@@ -30,15 +30,15 @@ def normalize(
         >>> mt.normalize(x, 2.0, 1, mask=torch.tensor([[True, False, True]]))
         tensor([[-0.9487,  0.0000, -0.3162]])
     """
-    given = entered(input, mask).to(dtype)
+    given = enter_input(input, mask).to(dtype)
     ord = float(ord)
     dims = shapes.canonical_dims(int(dim), given.data.dim())
     if layouts.is_sparse(given.data):
         data = sparse.normalize(given.data, given.mask, dims[0] if dims else 0, ord, eps)
-        return in_pattern(given, data)
-    size = run(aten.linalg_vector_norm.default, given.x, ord, list(dims), True)
+        return result_in_pattern(given, data)
+    size = run_op(aten.linalg_vector_norm.default, given.x, ord, list(dims), True)
     divisor = (size.data if type(size) is Pair else size).clamp_min(eps)
     if type(given.x) is not Pair:
         return given.data / divisor
     data, mask = given.x.data, given.x.mask
-    return handed_out(Pair(select(data, mask, 0) / divisor, mask), given.masked, 0)
+    return as_result(Pair(select(data, mask, 0) / divisor, mask), given.masked, 0)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, enough, entered, for_too_few, handed_out, ordered, restored, run
+from .entrance import Number, as_result, check_ordered, enter_input, for_too_few, has_min_count, restore_dims, run_op
 from .extremes import one_dim
 from .form import aten, sparse_result
 from .names import as_torch
@@ -71,15 +71,15 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, mask: Tensor | 
         >>> mt.mode(x, 1).values.to_dense()
         tensor([2., 0.])
     """
-    given = entered(input, mask)
+    given = enter_input(input, mask)
     if layouts.is_sparse(given.data):
-        dims = shapes.canonical_dims(dim, ordered("mode", given, boolean=True).data.dim())
+        dims = shapes.canonical_dims(dim, check_ordered("mode", given, boolean=True).data.dim())
         sparse.check_nonempty("mode", given.data.shape, dims)
         values, indices = sparse.mode(given.data, given.mask, dims, keepdim)
         results = sparse_result(*values, given.masked, _NAN), sparse_result(*indices, given.masked, 0)
         return torch.return_types.mode(results)
-    values, indices = run(aten.mode.default, given.x, dim, keepdim)
-    return torch.return_types.mode((handed_out(values, given.masked, _NAN), handed_out(indices, given.masked, 0)))
+    values, indices = run_op(aten.mode.default, given.x, dim, keepdim)
+    return torch.return_types.mode((as_result(values, given.masked, _NAN), as_result(indices, given.masked, 0)))
 
 
 @as_torch
@@ -134,7 +134,7 @@ def _median(
     name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor:
     one_dim(name, dim)
-    given = ordered(name, entered(input, mask).to(dtype))
+    given = check_ordered(name, enter_input(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
     if dim is not None:
         sparse.check_nonempty(name, given.data.shape, dims)
@@ -151,20 +151,20 @@ def _median(
         )
         return sparse_result(data, valid, given.masked, _NAN, fill_value)
     if dim is None:
-        result = run(op.default, given.x)
+        result = run_op(op.default, given.x)
         if keepdim:
             shape = [1] * given.data.dim()
-            result = restored(result, shape)
+            result = restore_dims(result, shape)
     else:
-        result = run(op.dim, given.x, dim, keepdim)[0]
-    return handed_out(result, given.masked, _NAN, fill_value, enough(given, dims, keepdim, min_count, fill_value))
+        result = run_op(op.dim, given.x, dim, keepdim)[0]
+    return as_result(result, given.masked, _NAN, fill_value, has_min_count(given, dims, keepdim, min_count, fill_value))
 
 
 def _quantile(
     name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, mask: Any, fill_value: Any
 ) -> Tensor:
     one_dim(name, dim)
-    given = entered(input, mask)
+    given = enter_input(input, mask)
     if isinstance(q, (list, tuple)):
         q = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)
     if layouts.is_sparse(given.data):
@@ -181,5 +181,5 @@ def _quantile(
         )
         return sparse_result(data, valid, given.masked, _NAN)
     overload = op.default if isinstance(q, Tensor) else op.scalar
-    result = run(overload, given.x, q, dim, keepdim, interpolation=interpolation)
-    return handed_out(result, given.masked, _NAN, fill_value)
+    result = run_op(overload, given.x, q, dim, keepdim, interpolation=interpolation)
+    return as_result(result, given.masked, _NAN, fill_value)

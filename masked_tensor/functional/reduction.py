@@ -9,30 +9,34 @@ from .. import masks, pair
 from ..pair import Pair
 from ..select import select
 from ..sparse import slice_reductions
-from .entrance import Dim, Number, entered, ordered, run
-from .form import Form, aten, one_by_one, over, reduced
+from .entrance import Dim, Number, check_ordered, enter_input, run_op
+from .form import Reduction, aten, dim_by_dim, over_dims, run_reduction
 from .names import as_torch
 
 _INF = float("inf")
 
 
 def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:
-    x = pair.of(x)
+    x = pair.as_pair(x)
     slice_reductions.check_inexact("nanmean", x.data)
-    present = Pair(x.data, masks.both(x.mask, ~x.data.isnan()))
+    present = Pair(x.data, masks.logical_and(x.mask, ~x.data.isnan()))
     number = masks.count(present.mask, dims, keepdim)
-    total = run(aten.sum.dim_IntList, present, list(dims), keepdim).data
-    return Pair(select(total / number.clamp_min(1), number > 0, float("nan")), masks.reduced(x.mask, dims, keepdim))
+    total = run_op(aten.sum.dim_IntList, present, list(dims), keepdim).data
+    return Pair(
+        select(total / number.clamp_min(1), number > 0, float("nan")), masks.reduce_validity(x.mask, dims, keepdim)
+    )
 
 
-_SUM = Form("sum", over(aten.sum.dim_IntList), slice_reductions.sum, 0)
-_PROD = Form("prod", one_by_one(aten.prod.dim_int), slice_reductions.prod, 1)
-_MEAN = Form("mean", over(aten.mean.dim), slice_reductions.mean, float("nan"))
-_AMAX = Form("amax", over(aten.amax.default), slice_reductions.amax, -_INF)
-_AMIN = Form("amin", over(aten.amin.default), slice_reductions.amin, _INF)
-_NANSUM = Form("nansum", over(aten.nansum.default), slice_reductions.nansum, 0)
-_NANMEAN = Form("nanmean", _nanmean, slice_reductions.nanmean, float("nan"))
-_LOGSUMEXP = Form("logsumexp", over(aten.logsumexp.default), slice_reductions.logsumexp, -_INF, everywhere=True)
+_SUM = Reduction("sum", over_dims(aten.sum.dim_IntList), slice_reductions.sum, 0)
+_PROD = Reduction("prod", dim_by_dim(aten.prod.dim_int), slice_reductions.prod, 1)
+_MEAN = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean, float("nan"))
+_AMAX = Reduction("amax", over_dims(aten.amax.default), slice_reductions.amax, -_INF)
+_AMIN = Reduction("amin", over_dims(aten.amin.default), slice_reductions.amin, _INF)
+_NANSUM = Reduction("nansum", over_dims(aten.nansum.default), slice_reductions.nansum, 0)
+_NANMEAN = Reduction("nanmean", _nanmean, slice_reductions.nanmean, float("nan"))
+_LOGSUMEXP = Reduction(
+    "logsumexp", over_dims(aten.logsumexp.default), slice_reductions.logsumexp, -_INF, everywhere=True
+)
 
 
 @as_torch
@@ -76,7 +80,7 @@ def sum(
         >>> mt.sum(x, 1, mask=m, min_count=3)
         tensor([nan, nan])
     """
-    return reduced(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
@@ -97,7 +101,7 @@ def prod(
     >>> mt.prod(x, 1, mask=m)
     tensor([3., 1.])
     """
-    return reduced(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
@@ -118,7 +122,7 @@ def mean(
     >>> mt.mean(x, 1, mask=m)
     tensor([2., nan])
     """
-    return reduced(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
@@ -139,8 +143,8 @@ def amax(
     >>> mt.amax(x, 1, mask=m)
     tensor([3., -inf])
     """
-    given = ordered("amax", entered(input, mask).to(dtype), boolean=True)
-    return reduced(_AMAX, given, dim, keepdim, None, None, fill_value, min_count)
+    given = check_ordered("amax", enter_input(input, mask).to(dtype), boolean=True)
+    return run_reduction(_AMAX, given, dim, keepdim, None, None, fill_value, min_count)
 
 
 @as_torch
@@ -161,8 +165,8 @@ def amin(
     >>> mt.amin(x, 1, mask=m, fill_value=0)
     tensor([1., 0.])
     """
-    given = ordered("amin", entered(input, mask).to(dtype), boolean=True)
-    return reduced(_AMIN, given, dim, keepdim, None, None, fill_value, min_count)
+    given = check_ordered("amin", enter_input(input, mask).to(dtype), boolean=True)
+    return run_reduction(_AMIN, given, dim, keepdim, None, None, fill_value, min_count)
 
 
 @as_torch
@@ -188,7 +192,7 @@ def logsumexp(
     """
     if dtype is None and not (input.is_floating_point() or input.is_complex()):
         dtype = torch.get_default_dtype()
-    return reduced(_LOGSUMEXP, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(_LOGSUMEXP, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
@@ -208,7 +212,7 @@ def nansum(
     >>> mt.nansum(x, mask=torch.tensor([True, True, False]))
     tensor(1.)
     """
-    return reduced(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
@@ -228,7 +232,7 @@ def nanmean(
     >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
     tensor(2.)
     """
-    return reduced(_NANMEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(_NANMEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch

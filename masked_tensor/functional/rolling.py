@@ -10,7 +10,7 @@ from .. import masks, shapes
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from . import moment, order, reduction
-from .entrance import entered, refuse, whole
+from .entrance import as_pair, enter_input, refuse_sparse
 
 Closed = Literal["right", "left", "both", "neither"]
 
@@ -60,12 +60,12 @@ class Rolling:
 
     def count(self) -> Tensor:
         """How many entries of each window are valid: a plain int64 tensor."""
-        return masks.count(whole(entered(self.windows)).mask, -1)
+        return masks.count(as_pair(enter_input(self.windows)).mask, -1)
 
     def _enough(self, result: Any) -> Any:
         """Holes where fewer than ``min_periods`` entries are valid."""
-        x = whole(entered(result))
-        return leave(Pair(x.data, masks.both(x.mask, self.count() >= self.min_periods)))
+        x = as_pair(enter_input(result))
+        return leave(Pair(x.data, masks.logical_and(x.mask, self.count() >= self.min_periods)))
 
 
 def rolling(
@@ -92,8 +92,8 @@ def rolling(
     >>> mt.rolling(x, 2, min_periods=1).mean()
     masked_tensor([1.0000, 1.0000, 3.0000, 3.5000], valid=4/4)
     """
-    given = entered(input, mask)
-    refuse("rolling", given)
+    given = enter_input(input, mask)
+    refuse_sparse("rolling", given)
     if closed not in get_args(Closed):
         raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
     needed = window if min_periods is None else min_periods
@@ -105,8 +105,8 @@ def rolling(
     (dim,) = shapes.canonical_dims(dim, given.data.dim())
     end = 1 + (window - 1) // 2 * center - (closed in ("left", "neither"))
     start = 1 + (window - 1) // 2 * center - window - (closed in ("left", "both"))
-    x = whole(given)
-    valid = masks.fit(x.mask, x.data.shape)
+    x = as_pair(given)
+    valid = masks.expand_to(x.mask, x.data.shape)
     if end == start:  # a window without entries is one of a masked-out entry: it has no smallest either
         end, valid = end + 1, torch.zeros_like(valid)
     data, valid = (_windows(part, dim, start, end, step) for part in (x.data, valid))

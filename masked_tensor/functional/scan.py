@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .. import layouts, shapes, sparse
 from ..sparse import slice_reductions
-from .entrance import Given, entered, handed_out, in_pattern, run
+from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
 from .form import aten
 from .names import as_torch
 
@@ -44,7 +44,7 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
     >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
     tensor([0.0000, 0.0000, 0.6931])
     """
-    given = entered(input, mask).to(dtype)
+    given = enter_input(input, mask).to(dtype)
     slice_reductions.check_inexact("logcumsumexp", given.data)
     return _scan(aten.logcumsumexp.default, given, dim, None, None)
 
@@ -61,7 +61,7 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     values=tensor([1, 0, 3]),
     indices=tensor([0, 0, 2]))
     """
-    return _extreme("cummax", aten.cummax.default, input, dim, mask)
+    return _scan_extreme("cummax", aten.cummax.default, input, dim, mask)
 
 
 @as_torch
@@ -75,25 +75,25 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     values=tensor([3, 0, 1]),
     indices=tensor([0, 0, 2]))
     """
-    return _extreme("cummin", aten.cummin.default, input, dim, mask)
+    return _scan_extreme("cummin", aten.cummin.default, input, dim, mask)
 
 
 def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
-    given = input if type(input) is Given else entered(input, mask).to(dtype)
+    given = input if type(input) is Input else enter_input(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
-        return _sparse(sparse.scan, lambda row, _: [run(op, row, 1)], given, dim)[0]
-    return handed_out(run(op, given.x, dim), given.masked, 0)
+        return _sparse(sparse.scan, lambda row, _: [run_op(op, row, 1)], given, dim)[0]
+    return as_result(run_op(op, given.x, dim), given.masked, 0)
 
 
-def _extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
-    given = entered(input, mask)
+def _scan_extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
+    given = enter_input(input, mask)
     kind = getattr(torch.return_types, name)
     if layouts.is_sparse(given.data):
-        return kind(_sparse(sparse.scan_extreme, partial(run, op), given, dim))
-    values, indices = run(op, given.x, dim)
-    return kind((handed_out(values, given.masked, 0), handed_out(indices, given.masked, 0)))
+        return kind(_sparse(sparse.scan_extreme, partial(run_op, op), given, dim))
+    values, indices = run_op(op, given.x, dim)
+    return kind((as_result(values, given.masked, 0), as_result(indices, given.masked, 0)))
 
 
-def _sparse(scan: Callable[..., Any], rule: Callable[..., Any], x: Given, dim: int) -> list[Tensor]:
+def _sparse(scan: Callable[..., Any], rule: Callable[..., Any], x: Input, dim: int) -> list[Tensor]:
     (dim,) = shapes.canonical_dims(int(dim), max(x.data.dim(), 1))
-    return [in_pattern(x, data) for data in scan(rule, x.data, x.mask, dim)]
+    return [result_in_pattern(x, data) for data in scan(rule, x.data, x.mask, dim)]

@@ -13,7 +13,7 @@ from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..select import guard
 from ..shared import gaps
-from .entrance import entered, refuse, whole
+from .entrance import as_pair, enter_input, refuse_sparse
 
 Area = Literal["inside", "outside"]
 Direction = Literal["forward", "backward", "both"]
@@ -32,7 +32,7 @@ def ffill(
     >>> mt.ffill(mt.masked_tensor([None, 1.0, None, None, 5.0]), limit=1)
     masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
     """
-    return _carried("ffill", input, dim, limit, limit_area, mask, gaps.before)
+    return _carry("ffill", input, dim, limit, limit_area, mask, gaps.before)
 
 
 def bfill(
@@ -43,7 +43,7 @@ def bfill(
     >>> mt.bfill(mt.masked_tensor([None, 1.0, None, None, 5.0]))
     masked_tensor([1.0000, 1.0000, 5.0000, 5.0000, 5.0000], valid=5/5)
     """
-    return _carried("bfill", input, dim, limit, limit_area, mask, gaps.after)
+    return _carry("bfill", input, dim, limit, limit_area, mask, gaps.after)
 
 
 def interpolate(
@@ -70,7 +70,7 @@ def interpolate(
     """
     _check_choice("method", method, Method)
     _check_choice("limit_direction", limit_direction, Direction)
-    x, dim = _entered("interpolate", input, dim, limit, limit_area, mask)
+    x, dim = _enter_series("interpolate", input, dim, limit, limit_area, mask)
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("interpolate", x.data.dtype)
     size = x.data.shape[dim]
@@ -79,32 +79,32 @@ def interpolate(
     places = torch.arange(size, device=x.data.device) if index is None else index
     places = places.to(x.data.real.dtype if x.data.is_complex() else x.data.dtype)
     if method == "linear":
-        data = gaps.line(x, dim, places)
+        data = gaps.interpolate_line(x, dim, places)
     else:
-        data = gaps.taken(x, dim, gaps.nearest(gaps.small(x.mask, dim), dim, places))
+        data = gaps.gather_clamped(x, dim, gaps.nearest(gaps.narrow_constant(x.mask, dim), dim, places))
         limit_area = "inside" if limit_area is None else limit_area
     forward, backward = limit_direction != "backward", limit_direction != "forward"
-    valid = gaps.fillable(gaps.small(x.mask, dim), dim, limit, limit_area, forward=forward, backward=backward)
-    return _filled(x, data, valid)
+    valid = gaps.fillable(gaps.narrow_constant(x.mask, dim), dim, limit, limit_area, forward=forward, backward=backward)
+    return _fill_gaps(x, data, valid)
 
 
-def _carried(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any, source: Any) -> Any:
-    x, dim = _entered(name, input, dim, limit, area, mask)
+def _carry(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any, source: Any) -> Any:
+    x, dim = _enter_series(name, input, dim, limit, area, mask)
     forward = source is gaps.before
-    mask = gaps.small(x.mask, dim)
+    mask = gaps.narrow_constant(x.mask, dim)
     valid = gaps.fillable(mask, dim, limit, area, forward=forward, backward=not forward)
-    return _filled(x, gaps.taken(x, dim, source(mask, dim)), valid)
+    return _fill_gaps(x, gaps.gather_clamped(x, dim, source(mask, dim)), valid)
 
 
-def _filled(x: Pair, data: Tensor, valid: Tensor) -> Any:
+def _fill_gaps(x: Pair, data: Tensor, valid: Tensor) -> Any:
     """``x`` where it is valid, else ``data``, of which nothing comes back where the result is a hole."""
-    valid = masks.fit(valid, x.data.shape)
+    valid = masks.expand_to(valid, x.data.shape)
     return leave(Pair(torch.where(x.mask, guard(x.data, x.mask), guard(data, valid & ~x.mask)), valid))
 
 
-def _entered(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any) -> tuple[Pair, int]:
-    given = entered(input, mask)
-    refuse(name, given)
+def _enter_series(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any) -> tuple[Pair, int]:
+    given = enter_input(input, mask)
+    refuse_sparse(name, given)
     if limit is not None and limit < 1:
         raise ValueError(f"{name}: limit must be a positive number of steps, got {limit}")
     if area is not None:
@@ -112,8 +112,8 @@ def _entered(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: An
     if given.data.dim() == 0:
         raise ValueError(f"{name} needs a dimension to go along, got a 0-d tensor")
     (dim,) = shapes.canonical_dims(dim, given.data.dim())
-    x = whole(given)
-    return Pair(x.data, masks.fit(x.mask, x.data.shape), x.payload), dim
+    x = as_pair(given)
+    return Pair(x.data, masks.expand_to(x.mask, x.data.shape), x.payload), dim
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:

@@ -10,7 +10,7 @@ from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..rules import softmax as rules
 from ..sparse import slice_reductions
-from .entrance import Given, entered, handed_out, in_pattern, refuse, whole
+from .entrance import Input, as_pair, as_result, enter_input, refuse_sparse, result_in_pattern
 from .names import as_torch
 
 Mode = Literal["safe", "inf_as_zero", "none"]
@@ -43,7 +43,7 @@ def softmax(
         tensor([[0.1192, 0.0000, 0.8808],
                 [0.0000, 0.0000, 0.0000]])
     """
-    return _normalized(input, dim, dtype, mask, mode, log=False)
+    return _normalize(input, dim, dtype, mask, mode, log=False)
 
 
 @as_torch
@@ -58,7 +58,7 @@ def log_softmax(
     >>> mt.log_softmax(x, 0, mask=m)
     tensor([-0.6931,    -inf, -0.6931])
     """
-    return _normalized(input, dim, dtype, mask, mode, log=True)
+    return _normalize(input, dim, dtype, mask, mode, log=True)
 
 
 @as_torch
@@ -71,13 +71,13 @@ def softmin(
     >>> mt.softmin(x, 0, mask=m)
     tensor([0.5000, 0.0000, 0.5000])
     """
-    given = entered(input, mask).to(dtype)
+    given = enter_input(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
         flipped = layouts.with_values(given.data, -layouts.values(given.data))
     else:
         flipped = -given.data
     x = Pair(flipped, given.x.mask) if type(given.x) is Pair else flipped
-    return _normalized(Given(x, given.masked), dim, None, None, mode, log=False)
+    return _normalize(Input(x, given.masked), dim, None, None, mode, log=False)
 
 
 @as_torch
@@ -97,14 +97,14 @@ def logaddexp(
     >>> mt.logaddexp(x, x, input_mask=m)
     tensor([0.6931, 0.0000])
     """
-    sides = [entered(input, input_mask).to(dtype), entered(other, other_mask, "other").to(dtype)]
+    sides = [enter_input(input, input_mask).to(dtype), enter_input(other, other_mask, "other").to(dtype)]
     for side in sides:
-        refuse("logaddexp", side)
+        refuse_sparse("logaddexp", side)
     x, y = (side.data for side in sides)
     if all(side.mask is None for side in sides):
         return torch.logaddexp(x, y)
     first, second = (s.mask if s.mask is not None else masks.full(s.data.shape, s.data.device) for s in sides)
-    both = masks.both(first, second)
+    both = masks.logical_and(first, second)
     # Not by filling with -inf: derivatives of logaddexp(x, -inf) are inf times 0.
     sums = torch.logaddexp(torch.where(both, x, 0), torch.where(both, y, 0))
     alone = torch.where(first, x, torch.where(second, y, -float("inf")))
@@ -112,19 +112,19 @@ def logaddexp(
     return leave(Pair(data, first | second)) if any(side.masked for side in sides) else data
 
 
-def _normalized(input: Any, dim: int, dtype: Any, mask: Any, mode: Mode, log: bool) -> Tensor:
+def _normalize(input: Any, dim: int, dtype: Any, mask: Any, mode: Mode, log: bool) -> Tensor:
     if mode not in ("safe", "inf_as_zero", "none"):
         raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
-    given = input if type(input) is Given else entered(input, mask).to(dtype)
+    given = input if type(input) is Input else enter_input(input, mask).to(dtype)
     slice_reductions.check_inexact("log_softmax" if log else "softmax", given.data)
     (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
     empty = -float("inf") if log else 0.0
     if layouts.is_sparse(given.data):
         data = sparse.softmax(given.data, given.mask, dim, log=log, mode=mode)
-        return in_pattern(given, data)
+        return result_in_pattern(given, data)
     if mode != "inf_as_zero" and type(given.x) is not Pair:
         return torch.log_softmax(given.data, dim) if log else torch.softmax(given.data, dim)
-    result = rules.softmax(whole(given), dim, log=log, mode=mode)
+    result = rules.softmax(as_pair(given), dim, log=log, mode=mode)
     if mode == "none" and not given.masked:
         return result.data  # NaN where nothing is valid
-    return handed_out(result, given.masked, empty)
+    return as_result(result, given.masked, empty)

@@ -10,7 +10,7 @@ from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from . import reduction
-from .entrance import Dim, Number, entered, refuse, whole
+from .entrance import Dim, Number, as_pair, enter_input, refuse_sparse
 
 
 def average(
@@ -34,12 +34,12 @@ def average(
     """
     if weights is None:
         return reduction.mean(input, dim, keepdim=keepdim, mask=mask, fill_value=fill_value)
-    given, heavy = entered(input, mask), entered(weights, name="weights")
-    refuse("average", given)
-    x, w = whole(given), _fitted(whole(heavy), given.data, dim)
+    given, heavy = enter_input(input, mask), enter_input(weights, name="weights")
+    refuse_sparse("average", given)
+    x, w = as_pair(given), _expand_weights(as_pair(heavy), given.data, dim)
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("average", x.data.dtype)
-    valid = masks.both(masks.fit(x.mask, x.data.shape), w.mask)
+    valid = masks.logical_and(masks.expand_to(x.mask, x.data.shape), w.mask)
     total = reduction.sum(leave(Pair(w.data, valid)), dim, keepdim=keepdim)
     products: Any = leave(x) * leave(w)
     result = cast(MaskedTensor, reduction.sum(products, dim, keepdim=keepdim) / total)
@@ -48,15 +48,15 @@ def average(
     return result.filled(float("nan") if fill_value is None else fill_value)
 
 
-def _fitted(w: Pair, data: Tensor, dim: Dim) -> Pair:
+def _expand_weights(w: Pair, data: Tensor, dim: Dim) -> Pair:
     """Weights of ``data``'s shape, given along ``dim`` alone or broadcast."""
     if isinstance(dim, int) and w.data.dim() == 1 and data.dim() > 1:
         (place,) = shapes.canonical_dims(dim, data.dim())
         shape = [-1 if d == place else 1 for d in range(data.dim())]
         w = Pair(w.data.reshape(shape), w.mask.reshape(shape), w.payload)
-    if not shapes.broadcasts(w.data.shape, data.shape):
+    if not shapes.can_expand(w.data.shape, data.shape):
         raise ValueError(
             f"weights must broadcast to input's shape {tuple(data.shape)}, or have one entry per position along dim, "
             f"got {tuple(w.data.shape)}"
         )
-    return Pair(torch.broadcast_to(w.data, data.shape), masks.fit(w.mask, data.shape), w.payload)
+    return Pair(torch.broadcast_to(w.data, data.shape), masks.expand_to(w.mask, data.shape), w.payload)

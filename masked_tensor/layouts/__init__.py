@@ -16,27 +16,27 @@ scans), in whose pattern the result is.
 The families on stored values are in ``sparse/``.
 """
 
-from .elements import at, is_sparse, keys, of, to, values, with_values
-from .pairs import dense, involved, overwrite, own, paired
-from .validity import dense_mask, nonzero, restricted, specified_mask, valid_outputs, zeroed
+from .elements import is_sparse, keys, to, values, values_at, verbs_of, with_values
+from .pairs import any_sparse, copy_mask, overwrite, pair_on_pattern, to_dense
+from .validity import dense_mask, nonzero, restrict, specified_mask, valid_outputs, zero_masked_values
 
 __all__ = [
-    "at",
-    "dense",
+    "any_sparse",
+    "copy_mask",
     "dense_mask",
-    "involved",
     "is_sparse",
     "keys",
     "nonzero",
-    "of",
     "overwrite",
-    "own",
-    "paired",
-    "restricted",
+    "pair_on_pattern",
+    "restrict",
     "specified_mask",
     "to",
+    "to_dense",
     "valid_outputs",
     "values",
+    "values_at",
+    "verbs_of",
     "with_values",
-    "zeroed",
+    "zero_masked_values",
 ]

@@ -21,7 +21,7 @@ def validate(x: Tensor) -> None:
     torch._validate_sparse_compressed_tensor_args(offsets, plain, x.values(), x.shape, x.layout)
 
 
-def stored(x: Tensor) -> Tensor:
+def stored_values(x: Tensor) -> Tensor:
     """The stored values as they lie in ``x``."""
     return x.values()
 
@@ -46,13 +46,13 @@ def coordinate(x: Tensor, dim: int) -> Tensor:
     offsets, plain = indices(x)
     batch, values = offsets.dim() - 1, x.values()
     if values.dim() == 1:  # one plain matrix: the common case, at the least cost
-        return _stored(x, offsets, plain, dim == 0)
+        return _coordinates(x, offsets, plain, dim == 0)
     block = values.shape[batch + 1 : batch + 3] if x.layout in (torch.sparse_bsr, torch.sparse_bsc) else ()
     if dim < batch or dim >= batch + 2:
         axis = dim if dim < batch else dim - 1 + len(block)
         position = torch.arange(x.shape[dim], device=x.device)
         return position.view(-1, *[1] * (values.dim() - axis - 1)).expand(values.shape).reshape(-1)
-    position = _stored(x, offsets, plain, dim == batch)
+    position = _coordinates(x, offsets, plain, dim == batch)
     if block:
         side = dim - batch
         inner = torch.arange(block[side], device=x.device).view(*([-1, 1] if side == 0 else [1, -1]))
@@ -62,15 +62,15 @@ def coordinate(x: Tensor, dim: int) -> Tensor:
     return position.reshape(*position.shape, *[1] * dense).expand(values.shape).reshape(-1)
 
 
-def _stored(x: Tensor, offsets: Tensor, plain: Tensor, row: bool) -> Tensor:
+def _coordinates(x: Tensor, offsets: Tensor, plain: Tensor, row: bool) -> Tensor:
     """The row or column of every stored value or block."""
-    return (_opened(offsets, plain) if row == (x.layout in _BY_ROWS) else plain).to(torch.int64)
+    return (_expand_offsets(offsets, plain) if row == (x.layout in _BY_ROWS) else plain).to(torch.int64)
 
 
 def runs(x: Tensor, dims: Sequence[int]) -> Tensor | None:
     """Offsets of the slices along ``dims`` if each is one run of the stored values, else None."""
     within = {torch.sparse_csr: (1,), torch.sparse_csc: (0,)}.get(x.layout)
-    return _rising(*indices(x)) if tuple(dims) == within and x.dim() == 2 else None
+    return _check_rising(*indices(x)) if tuple(dims) == within and x.dim() == 2 else None
 
 
 def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ def build(keys: Tensor, values: Tensor, shape: Sequence[int], like: Tensor) -> T
     )
 
 
-def _rising(offsets: Tensor, plain: Tensor) -> Tensor:
+def _check_rising(offsets: Tensor, plain: Tensor) -> Tensor:
     """``offsets``; raises for those that would lead a kernel out of the values, which torch does not check."""
     first, last, number = offsets[..., 0], offsets[..., -1], plain.shape[-1]
     if bool((offsets[..., 1:] < offsets[..., :-1]).any() | (first != 0).any() | (last != number).any()):
@@ -107,8 +107,8 @@ def _rising(offsets: Tensor, plain: Tensor) -> Tensor:
     return offsets
 
 
-def _opened(offsets: Tensor, plain: Tensor) -> Tensor:
+def _expand_offsets(offsets: Tensor, plain: Tensor) -> Tensor:
     """The compressed index of every stored value or block: the inverse of compression."""
-    offsets = _rising(offsets, plain)
+    offsets = _check_rising(offsets, plain)
     number = torch.repeat_interleave(offsets.diff(dim=-1).reshape(-1).to(torch.int64), output_size=plain.numel())
     return number if offsets.dim() == 1 else (number % (offsets.shape[-1] - 1)).view(plain.shape)

@@ -18,7 +18,7 @@ def validate(x: Tensor) -> None:
     torch._validate_sparse_coo_tensor_args(x._indices(), x._values(), x.shape, x.is_coalesced())
 
 
-def stored(x: Tensor) -> Tensor:
+def stored_values(x: Tensor) -> Tensor:
     """The stored values as they lie in ``x``."""
     return x._values()
 

@@ -21,7 +21,7 @@ class Verbs(Protocol):
 
     def canonical(self, x: Tensor) -> Tensor: ...
     def validate(self, x: Tensor) -> None: ...
-    def stored(self, x: Tensor) -> Tensor: ...
+    def stored_values(self, x: Tensor) -> Tensor: ...
     def indices(self, x: Tensor) -> tuple[Tensor, ...]: ...
     def assemble(self, x: Tensor, values: Tensor) -> Tensor: ...
     def coordinate(self, x: Tensor, dim: int) -> Tensor: ...
@@ -39,7 +39,7 @@ _SIBLINGS: dict[torch.layout, Verbs] = {
 }
 
 
-def of(x: Tensor) -> Verbs:
+def verbs_of(x: Tensor) -> Verbs:
     """The verbs of the layout of ``x``: one of the siblings ``strided``, ``coo``, ``compressed``."""
     return _SIBLINGS[x.layout]
 
@@ -51,7 +51,7 @@ def is_sparse(x: Tensor) -> bool:
 
 def canonical(x: Tensor) -> Tensor:
     """``x`` with every position stored at most once (coalesced)."""
-    return of(x).canonical(x)
+    return verbs_of(x).canonical(x)
 
 
 def values(x: Tensor) -> Tensor:
@@ -68,7 +68,7 @@ def values(x: Tensor) -> Tensor:
         if known is None:
             known = x._read = _Values.apply(x)  # type: ignore[attr-defined]  # an attribute of our own
         return known
-    return of(x).stored(x).detach().reshape(-1)
+    return verbs_of(x).stored_values(x).detach().reshape(-1)
 
 
 def with_values(x: Tensor, new: Tensor) -> Tensor:
@@ -76,23 +76,23 @@ def with_values(x: Tensor, new: Tensor) -> Tensor:
     if new.requires_grad and torch.is_grad_enabled():
         result: Tensor = _WithValues.apply(new, x.detach(), None)
         return result
-    return _assembled(x, new)
+    return _assemble(x, new)
 
 
 def keys(x: Tensor) -> Tensor:
     """The row-major position of every stored value."""
-    verbs = of(x)
+    verbs = verbs_of(x)
     key = ravel(lambda d: verbs.coordinate(x, d), x.shape, range(x.dim()))
     return torch.zeros(values(x.detach()).shape[0], dtype=torch.int64, device=x.device) if key is None else key
 
 
-def built(key: Tensor, new: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
+def build_like(key: Tensor, new: Tensor, shape: Sequence[int], like: Tensor) -> Tensor:
     """A tensor of the layout of ``like`` with ``new`` at the sorted, distinct positions ``key``.
 
     A result that the layout cannot hold is COO, or strided if it has no dimension left.
     """
     shape = tuple(shape)
-    verbs = of(like) if len(shape) == 2 else coo
+    verbs = verbs_of(like) if len(shape) == 2 else coo
     if not shape:
         verbs = strided
     result: Tensor = verbs.build(key, new.detach(), shape, like)
@@ -102,7 +102,7 @@ def built(key: Tensor, new: Tensor, shape: Sequence[int], like: Tensor) -> Tenso
     return result
 
 
-def at(x: Tensor, key: Tensor) -> Tensor:
+def values_at(x: Tensor, key: Tensor) -> Tensor:
     """The values of ``x`` at the positions ``key``: 0 where unspecified.  Differentiable."""
     if not is_sparse(x):
         return x.reshape(-1)[key]
@@ -114,15 +114,15 @@ def at(x: Tensor, key: Tensor) -> Tensor:
     return torch.where(found, values(x)[order[place]], torch.zeros((), dtype=x.dtype, device=x.device))
 
 
-def _assembled(x: Tensor, new: Tensor) -> Tensor:
-    return of(x).assemble(x, new.reshape(of(x).stored(x).shape))
+def _assemble(x: Tensor, new: Tensor) -> Tensor:
+    return verbs_of(x).assemble(x, new.reshape(verbs_of(x).stored_values(x).shape))
 
 
 class _Values(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         ctx.pattern = x.detach()
-        return of(x).stored(ctx.pattern).detach().reshape(-1).clone()
+        return verbs_of(x).stored_values(ctx.pattern).detach().reshape(-1).clone()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Tensor:
@@ -134,21 +134,28 @@ class _WithValues(torch.autograd.Function):
     def forward(ctx: Any, new: Tensor, pattern: Tensor, key: Tensor | None) -> Tensor:
         ctx.pattern, ctx.key = pattern, key
         # With a key the pattern was built from these values and may hold them in another order.
-        return _assembled(pattern, new.detach()) if key is None else pattern.detach()
+        return _assemble(pattern, new.detach()) if key is None else pattern.detach()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         key = ctx.key
         if key is None and same_pattern(grad, ctx.pattern):
             return values(grad), None, None
-        return at(grad, keys(ctx.pattern) if key is None else key), None, None
+        return values_at(grad, keys(ctx.pattern) if key is None else key), None, None
 
 
 def same_pattern(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors store the same positions in the same order (compares indices that share no memory)."""
-    if a.layout is not b.layout or a.shape != b.shape or of(a).stored(a).shape != of(b).stored(b).shape:
+    if (
+        a.layout is not b.layout
+        or a.shape != b.shape
+        or verbs_of(a).stored_values(a).shape != verbs_of(b).stored_values(b).shape
+    ):
         return False
-    return all(masks.same(i, j) or torch.equal(i, j) for i, j in zip(of(a).indices(a), of(b).indices(b), strict=True))
+    return all(
+        masks.same_memory(i, j) or torch.equal(i, j)
+        for i, j in zip(verbs_of(a).indices(a), verbs_of(b).indices(b), strict=True)
+    )
 
 
 def to(x: Tensor, dtype: torch.dtype) -> Tensor:
@@ -156,4 +163,15 @@ def to(x: Tensor, dtype: torch.dtype) -> Tensor:
     return x.to(dtype) if not is_sparse(x) else with_values(x, values(x).to(dtype))
 
 
-__all__ = ["at", "built", "canonical", "is_sparse", "keys", "of", "same_pattern", "to", "values", "with_values"]
+__all__ = [
+    "build_like",
+    "canonical",
+    "is_sparse",
+    "keys",
+    "same_pattern",
+    "to",
+    "values",
+    "values_at",
+    "verbs_of",
+    "with_values",
+]

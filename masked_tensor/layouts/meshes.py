@@ -18,7 +18,7 @@ from ..compat import shares_memory
 NAME = "torch.distributed.tensor"
 
 
-def distributed(x: Any) -> bool:
+def is_distributed(x: Any) -> bool:
     """Whether ``x`` is a DTensor."""
     if type(x) is Tensor:
         return False
@@ -35,22 +35,22 @@ def placements_of_mask(placements: Sequence[Any], terms: str | None = None) -> l
     return [(module.Partial(terms) if terms else module.Replicate()) if p.is_partial() else p for p in placements]
 
 
-def beside(mask: Tensor, data: Any) -> Tensor:
+def place_like(mask: Tensor, data: Any) -> Tensor:
     """``mask``, of the shape of ``data``, laid out on the mesh as ``data`` is; if ``data`` is plain, as it is.
 
     A plain mask is the whole one, the same on every rank: each takes its part, and nothing is sent.  Where it is
     constant along a dimension (stride 0) it stays so, and is the same on every rank along it.  Raises TypeError for a
     mask on a mesh beside plain data.
     """
-    if not distributed(data):
-        if distributed(mask):
+    if not is_distributed(data):
+        if is_distributed(mask):
             raise TypeError(
                 "the mask is a DTensor and the data is not: distribute the data too (distribute_tensor(data, mesh, "
                 "placements)), or give the whole mask, mask.full_tensor()"
             )
         return mask
     wanted = placements_of_mask(data.placements)
-    if distributed(mask):
+    if is_distributed(mask):
         placed: Any = mask
         return mask if list(placed.placements) == wanted else placed.redistribute(data.device_mesh, wanted)
     constant = [stride == 0 and size > 1 for stride, size in zip(mask.stride(), mask.shape, strict=True)]
@@ -58,36 +58,36 @@ def beside(mask: Tensor, data: Any) -> Tensor:
     for dim, narrow in enumerate(constant):
         small = small.narrow(dim, 0, 1) if narrow else small
     module = sys.modules[NAME]
-    wanted = [module.Replicate() if getattr(p, "dim", None) in _true(constant) else p for p in wanted]
-    made = whole(small, data.device_mesh, wanted)
+    wanted = [module.Replicate() if getattr(p, "dim", None) in _all_true(constant) else p for p in wanted]
+    made = distribute_whole(small, data.device_mesh, wanted)
     return made if not any(constant) else made.expand(mask.shape)
 
 
-def whole(x: Tensor, mesh: Any, placements: Sequence[Any]) -> Tensor:
+def distribute_whole(x: Tensor, mesh: Any, placements: Sequence[Any]) -> Tensor:
     """The DTensor of an ``x`` that all ranks have: each takes its part, and nothing is sent."""
     placed: Tensor = sys.modules[NAME].distribute_tensor(x, mesh, placements, src_data_rank=None)
     return placed
 
 
-def _true(flags: list[bool]) -> list[int]:
+def _all_true(flags: list[bool]) -> list[int]:
     return [place for place, flag in enumerate(flags) if flag]
 
 
-def everywhere(x: Tensor, like: Any) -> Tensor:
+def replicate_like(x: Tensor, like: Any) -> Tensor:
     """A plain ``x`` that is the same on every rank, where ``like`` is: on its mesh, if it is a DTensor."""
-    if not distributed(like):
+    if not is_distributed(like):
         return x
     module = sys.modules[NAME]
     placed: Tensor = module.DTensor.from_local(x, like.device_mesh, [module.Replicate()] * like.device_mesh.ndim)
     return placed
 
 
-def here(x: Any) -> Tensor:
+def local_part(x: Any) -> Tensor:
     """The memory of ``x`` on this rank: of a DTensor its part (of partial data its terms), any other tensor itself.
 
     Alias families are of memory, and each rank has its own.
     """
-    if not distributed(x):
+    if not is_distributed(x):
         plain: Tensor = x
         return plain
     with torch.no_grad():
@@ -95,20 +95,20 @@ def here(x: Any) -> Tensor:
     return part
 
 
-def one_memory(a: Tensor, b: Tensor) -> bool:
+def shares_local_memory(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors share memory on this rank."""
-    shared: bool = shares_memory(here(a), here(b))
+    shared: bool = shares_memory(local_part(a), local_part(b))
     return shared
 
 
-def mask_here(mask: Tensor, data: Any) -> Tensor:
+def local_mask(mask: Tensor, data: Any) -> Tensor:
     """The part of ``mask`` that belongs to ``here(data)``."""
-    return here(beside(mask, data)) if distributed(data) else mask
+    return local_part(place_like(mask, data)) if is_distributed(data) else mask
 
 
-def around(mask: Tensor, data: Any) -> Tensor:
+def wrap_local_mask(mask: Tensor, data: Any) -> Tensor:
     """The mask of ``data`` of which this rank's part is ``mask``: of the same kind, laid out in the same way."""
-    if not distributed(data):
+    if not is_distributed(data):
         return mask
     made: Tensor = sys.modules[NAME].DTensor.from_local(
         mask, data.device_mesh, placements_of_mask(data.placements), shape=data.shape, stride=data.stride()
@@ -116,7 +116,7 @@ def around(mask: Tensor, data: Any) -> Tensor:
     return made
 
 
-def local(data: Any, mask: Any) -> tuple[Tensor, Tensor] | None:
+def local_parts(data: Any, mask: Any) -> tuple[Tensor, Tensor] | None:
     """This rank's parts; None if they could be had only by asking other ranks."""
     wanted = placements_of_mask(data.placements)
     if list(mask.placements) != wanted and not all(p.is_replicate() for p in mask.placements):
@@ -129,7 +129,7 @@ def when_imported(name: str, act: Callable[[Any], None]) -> None:
     if name in sys.modules:
         act(sys.modules[name])
     elif torch.distributed.is_available():
-        sys.meta_path.insert(0, _Waiting(name, act))
+        sys.meta_path.insert(0, _ImportHook(name, act))
 
 
 def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
@@ -141,7 +141,7 @@ def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         setattr(owner, name, made)
 
 
-def replacing(kind: str, names: str, make: Callable[[Any], Any]) -> Callable[[Any], None]:
+def replacer(kind: str, names: str, make: Callable[[Any], Any]) -> Callable[[Any], None]:
     """What :func:`when_imported` is to do: methods of a class of the module be what ``make`` makes of them."""
 
     def act(module: Any) -> None:
@@ -151,7 +151,7 @@ def replacing(kind: str, names: str, make: Callable[[Any], Any]) -> Callable[[An
     return act
 
 
-class _Waiting:
+class _ImportHook:
     """Finds no module by itself: it has what others find run on to ``act``."""
 
     def __init__(self, name: str, act: Callable[[Any], None]) -> None:

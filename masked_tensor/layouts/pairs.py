@@ -12,22 +12,22 @@ from torch import Tensor
 from .. import masks
 from ..pair import Pair, Payload
 from . import strided, validity
-from .elements import at, canonical, is_sparse, keys, of, same_pattern, values, with_values
+from .elements import canonical, is_sparse, keys, same_pattern, values, values_at, verbs_of, with_values
 
 
-def involved(args: Sequence[Any]) -> bool:
+def any_sparse(args: Sequence[Any]) -> bool:
     """Whether an argument, or an entry of a list argument, is a pair with sparse data."""
     for a in args:  # on every op's way: a generator costs three times as much
         kind = type(a)
         if kind is Pair:
             if a.data.layout is not torch.strided:
                 return True
-        elif (kind is list or kind is tuple) and involved(a):
+        elif (kind is list or kind is tuple) and any_sparse(a):
             return True
     return False
 
 
-def paired(data: Tensor, mask: Tensor | None) -> Pair:
+def pair_on_pattern(data: Tensor, mask: Tensor | None) -> Pair:
     """A sparse tensor and a mask of its layout as a pair with one pattern: the mask's (values of ``data``, else 0)."""
     data = canonical(data)
     if mask is None:
@@ -37,17 +37,17 @@ def paired(data: Tensor, mask: Tensor | None) -> Pair:
         return Pair(data, with_values(data.detach(), validity.at(mask, data)))
     if same_pattern(data, mask):
         return Pair(data, mask)
-    return Pair(with_values(mask, at(data, keys(mask))), mask)
+    return Pair(with_values(mask, values_at(data, keys(mask))), mask)
 
 
-def own(mask: Tensor) -> Tensor:
+def copy_mask(mask: Tensor) -> Tensor:
     """A copy of ``mask``, compact: no mask is handed out or taken in that somebody outside could write."""
     if is_sparse(mask):
         return with_values(mask, values(mask).clone())
     return masks.compact(mask).clone().expand(mask.shape)
 
 
-def dense(x: Pair) -> Pair:
+def to_dense(x: Pair) -> Pair:
     """The strided form of a sparse pair: 0 and masked out where nothing is stored."""
     stored = values(x.data)
     stored = torch.where(values(x.mask), stored, torch.zeros_like(stored))
@@ -60,5 +60,5 @@ def overwrite(old: Pair, new: Pair) -> Pair:
         raise RuntimeError(
             "an in-place op would change which entries a sparse masked tensor stores; use x = op(x, ...)"
         )
-    of(old.data).stored(old.data).copy_(of(new.data).stored(new.data))
+    verbs_of(old.data).stored_values(old.data).copy_(verbs_of(new.data).stored_values(new.data))
     return Pair(old.data, new.mask)

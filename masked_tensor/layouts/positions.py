@@ -34,12 +34,12 @@ def unravel(keys: Tensor, shape: Sequence[int]) -> list[Tensor]:
     return coordinates[::-1]
 
 
-def ordered(keys: Tensor) -> Tensor:
+def sort_distinct(keys: Tensor) -> Tensor:
     """The distinct keys, sorted; those of COO and CSR are so already, which is quickly seen."""
     return keys if bool((keys[1:] > keys[:-1]).all()) else keys.unique()
 
 
-def tabled(size: int, number: int) -> bool:
+def pays_table(size: int, number: int) -> bool:
     """Whether a table of all ``size`` positions is made for ``number`` keys: it costs less than to sort them."""
     return size <= settings.TABLE_OF * number + settings.TABLE
 

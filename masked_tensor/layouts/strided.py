@@ -15,7 +15,7 @@ def validate(x: Tensor) -> None:
     """Raises RuntimeError if the pattern breaks the rules of the layout."""
 
 
-def stored(x: Tensor) -> Tensor:
+def stored_values(x: Tensor) -> Tensor:
     """The stored values as they lie in ``x``."""
     return x
 

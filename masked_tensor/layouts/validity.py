@@ -13,9 +13,8 @@ from torch import Tensor
 from .. import masks
 from ..pair import Pair
 from . import strided
-from .elements import at as values_at
-from .elements import canonical, is_sparse, keys, of, same_pattern, values, with_values
-from .positions import Coordinate, find, ordered, ravel, tabled, unravel
+from .elements import canonical, is_sparse, keys, same_pattern, values, values_at, verbs_of, with_values
+from .positions import Coordinate, find, pays_table, ravel, sort_distinct, unravel
 
 
 def specified_mask(x: Tensor) -> Tensor:
@@ -41,27 +40,27 @@ def nonzero(mask: Tensor) -> Tensor:
     return mask != 0 if not is_sparse(mask) else with_values(mask, values(mask) != 0)
 
 
-def truths(mask: Tensor) -> Tensor:
+def true_keys(mask: Tensor) -> Tensor:
     """The sorted keys of the True entries, in the mask's own shape."""
     if not is_sparse(mask):
         return mask.reshape(-1).nonzero().view(-1)
-    return ordered(keys(mask)[values(mask)])
+    return sort_distinct(keys(mask)[values(mask)])
 
 
 def dense_mask(mask: Tensor) -> Tensor:
     """The mask as a strided tensor, for a strided input."""
     if not is_sparse(mask):
         return mask
-    key = truths(mask)
+    key = true_keys(mask)
     return strided.build(key, torch.ones_like(key, dtype=torch.bool), mask.shape, mask)
 
 
-def restricted(mask: Tensor, other: Tensor) -> Tensor:
+def restrict(mask: Tensor, other: Tensor) -> Tensor:
     """A sparse mask AND another mask of any layout that broadcasts to it, in the pattern of the first."""
     return with_values(mask, values(mask) & at(other, mask))
 
 
-def zeroed(x: Tensor, mask: Tensor) -> Tensor:
+def zero_masked_values(x: Tensor, mask: Tensor) -> Tensor:
     """A sparse tensor in the pattern of its sparse mask, 0 where the mask is False; the gradient is 0 there too."""
     stored = values(x) if same_pattern(x, mask) else values_at(x, keys(mask))
     return with_values(mask, torch.where(values(mask), stored, torch.zeros_like(stored)))
@@ -71,15 +70,15 @@ def at(mask: Tensor, x: Tensor) -> Tensor:
     """Whether the mask is True at each stored element of ``x``: one bool per value, in their order."""
     if is_sparse(mask) and same_pattern(mask, x):
         return values(mask)
-    verbs = of(x)
-    return looked_up(mask, x.shape, lambda dim: verbs.coordinate(x, dim), values(x.detach()).shape[0])
+    verbs = verbs_of(x)
+    return look_up(mask, x.shape, lambda dim: verbs.coordinate(x, dim), values(x.detach()).shape[0])
 
 
 def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: Tensor) -> Tensor | int:
     """The number of valid elements in the slices along ``dims``, for the slices at ``key`` of the kept shape."""
     if mask is None:
         return prod(shape[d] for d in dims)
-    mask = _compacted(mask)
+    mask = _compact(mask)
     lead = len(shape) - mask.dim()
     own = [d - lead for d in dims if d >= lead and mask.shape[d - lead] != 1]
     repeats = prod(shape[d] for d in dims if d - lead not in own)
@@ -92,12 +91,12 @@ def counts(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], key: 
         number = masks.count(mask, own) if own else mask.to(torch.int64)
         number = number.reshape(-1)
         return repeats * (number[wanted] if wanted is not None else number.expand(key.shape[0]))
-    position = unravel(truths(mask), mask.shape)
+    position = unravel(true_keys(mask), mask.shape)
     have = ravel(lambda d: position[d], mask.shape, rest)
     if wanted is None or have is None:
-        return repeats * torch.full_like(key, truths(mask).numel())
+        return repeats * torch.full_like(key, true_keys(mask).numel())
     full = prod(mask.shape[d] for d in rest)
-    if tabled(full, have.numel()):
+    if pays_table(full, have.numel()):
         return repeats * torch.bincount(have, minlength=full)[wanted]
     table, number = have.unique(return_counts=True)
     place, found = find(wanted, table)
@@ -111,21 +110,21 @@ def outputs(mask: Tensor | None, shape: Sequence[int], dims: Sequence[int], devi
         some = all(shape[d] > 0 for d in dims)
         return torch.arange(prod(shape[d] for d in kept) if some else 0, device=device)
     if not is_sparse(mask):
-        valid = masks.any(masks.fit(mask, shape), dims) if dims else masks.fit(mask, shape)
+        valid = masks.any(masks.expand_to(mask, shape), dims) if dims else masks.expand_to(mask, shape)
         return valid.reshape(-1).nonzero().view(-1)
-    position = unravel(truths(mask), mask.shape)
+    position = unravel(true_keys(mask), mask.shape)
     lead = len(shape) - mask.dim()
     own = [d - lead for d in kept if d >= lead and mask.shape[d - lead] == shape[d]]
     found = ravel(lambda d: position[d], mask.shape, own)
-    number = truths(mask).numel()
+    number = true_keys(mask).numel()
     found = torch.zeros(min(number, 1), dtype=torch.int64, device=device) if found is None else found.unique()
     place = dict(zip(own, unravel(found, [mask.shape[d] for d in own]), strict=True))
     return _broadcast({d + lead: p for d, p in place.items()}, found.numel(), {d: shape[d] for d in kept}, device)
 
 
-def expanded(mask: Tensor, shape: Sequence[int]) -> Tensor:
+def expand_keys(mask: Tensor, shape: Sequence[int]) -> Tensor:
     """The sorted keys in ``shape`` of a broadcast mask's True entries, every repetition spelled out."""
-    key = truths(mask)
+    key = true_keys(mask)
     lead = len(shape) - mask.dim()
     place = {d + lead: p for d, p in enumerate(unravel(key, mask.shape)) if mask.shape[d] == shape[d + lead]}
     return _broadcast(place, key.numel(), dict(enumerate(shape)), mask.device)
@@ -142,19 +141,19 @@ def _broadcast(place: dict[int, Tensor], number: int, sizes: dict[int, int], dev
     return key.reshape(-1).sort().values
 
 
-def _compacted(mask: Tensor) -> Tensor:
+def _compact(mask: Tensor) -> Tensor:
     return mask if is_sparse(mask) else masks.compact(mask)
 
 
-def looked_up(mask: Tensor, shape: Sequence[int], coordinate: Coordinate, number: int) -> Tensor:
+def look_up(mask: Tensor, shape: Sequence[int], coordinate: Coordinate, number: int) -> Tensor:
     """Whether the mask, broadcast to ``shape``, is True at each of ``number`` positions."""
-    mask = _compacted(mask)
+    mask = _compact(mask)
     lead = len(shape) - mask.dim()
     rest = [d for d in range(mask.dim()) if mask.shape[d] != 1]
     key = ravel(lambda d: coordinate(d + lead), mask.shape, rest)
     if not is_sparse(mask):
         return mask.reshape(-1)[key] if key is not None else mask.reshape(1).expand(number)
-    table = truths(mask)
+    table = true_keys(mask)
     if key is None:
         return (table.numel() > 0) * torch.ones(number, dtype=torch.bool, device=mask.device)
     return find(key, table)[1]

@@ -13,16 +13,16 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import masks
-from ..compat import real, tracked
-from ..op import NoForm
+from ..compat import is_readable_memory, is_tracked
+from ..op import NoRule
 from ..pair import Payload
 from ..select import select
 from . import attention_cpu, attention_cuda, attention_op
-from .blocks import Run, along, cut_runs, places, runs_of
+from .blocks import Run, positions_of_run, runs_of, select_along, split_runs
 from .dim_order import GRID, Order
-from .grid import Rows, same
-from .packed import Packed, made, noticed
-from .views import faced
+from .grid import Grid, same_places
+from .packed import Packed, drop_full_inner, pack_values
+from .views import feature_axis
 
 
 def scaled_dot_product_attention(
@@ -30,32 +30,34 @@ def scaled_dot_product_attention(
     is_causal: bool = False, *, scale: float | None = None, enable_gqa: bool = False,
 ) -> Packed:  # fmt: skip
     """``softmax(query @ key.T * scale + attn_mask) @ value`` of each sequence, all seen as ``(B, .., T, D)``."""
-    anywhere = attn_mask is None and attention_cuda.serves(query.values, key.values, value.values)
-    if not anywhere and not all(real(x.rows.index) for x in (query, key, value)):
-        return _traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    if not same(key.rows, value.rows):
-        raise NoForm
-    if is_causal and not same(query.rows, key.rows):
-        raise NoForm  # which key comes before a query is told by places, not by ranks
-    q, k, v = (headed(x) for x in (query, key, value))
+    anywhere = attn_mask is None and attention_cuda.is_supported(query.values, key.values, value.values)
+    if not anywhere and not all(is_readable_memory(x.grid.index) for x in (query, key, value)):
+        return _attend_traced(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if not same_places(key.grid, value.grid):
+        raise NoRule
+    if is_causal and not same_places(query.grid, key.grid):
+        raise NoRule  # which key comes before a query is told by places, not by ranks
+    q, k, v = (split_heads(x) for x in (query, key, value))
     if not enable_gqa and not q.shape[1] == k.shape[1] == v.shape[1]:
-        raise NoForm
+        raise NoRule
     if anywhere:
-        out, some = attention_cuda.attend(q, k, v, query.rows, key.rows, dropout_p, is_causal, scale)
-        return _in_place_of(query, out, None if some is None else some[:, None].expand(out.shape[:2]))
-    out, some = _run_by_run(query, key, (q, k, v), attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    return _in_place_of(query, out, some)
+        out, some = attention_cuda.attend(q, k, v, query.grid, key.grid, dropout_p, is_causal, scale)
+        return _as_query(query, out, None if some is None else some[:, None].expand(out.shape[:2]))
+    out, some = _attend_by_run(
+        query, key, (q, k, v), attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    return _as_query(query, out, some)
 
 
-def _run_by_run(
+def _attend_by_run(
     query: Packed, key: Packed, given: tuple[Tensor, ...], attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
     *, scale: float | None, enable_gqa: bool,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """The values, and which queries see something, where a mask may hide all keys."""
     q, k, v = given
-    runs = runs_of(query.rows, key.rows)
-    pieces = list(zip(cut_runs(q, runs, True), cut_runs(k, runs, False), cut_runs(v, runs, False), strict=True))
-    seen = [(None, None) if attn_mask is None else _visible(attn_mask, run, query, key.rows, is_causal) for run in runs]
+    runs = runs_of(query.grid, key.grid)
+    pieces = list(zip(split_runs(q, runs, True), split_runs(k, runs, False), split_runs(v, runs, False), strict=True))
+    seen = [(None, None) if attn_mask is None else _visible(attn_mask, run, query, key.grid, is_causal) for run in runs]
     shown = [visible for visible, _ in seen]
     causal = is_causal and attn_mask is None
     sight = [
@@ -63,8 +65,8 @@ def _run_by_run(
         for (_, s), (a, *_) in zip(seen, pieces, strict=True)
         if s is not None
     ]
-    if any(tracked(x) for x in given) and attention_cpu.serves(*pieces[0], shown[0], dropout_p, causal):
-        biases = [attention_cpu.bias(m, q.dtype) for m in shown]
+    if any(is_tracked(x) for x in given) and attention_cpu.is_supported(*pieces[0], shown[0], dropout_p, causal):
+        biases = [attention_cpu.kernel_bias(m, q.dtype) for m in shown]
         out = attention_cpu.Attend.apply(q, k, v, runs, biases, causal, scale)
     else:
         run = partial(
@@ -75,22 +77,22 @@ def _run_by_run(
     return out, torch.cat(sight) if sight else None
 
 
-def _traced(
+def _attend_traced(
     query: Packed, key: Packed, value: Packed, attn_mask: Any, dropout_p: float, is_causal: bool,
     scale: float | None, enable_gqa: bool,
 ) -> Packed:  # fmt: skip
     """In a graph, where no length is known: one op, for attention within one set of rows."""
-    if query.rows.host or not (query.rows is key.rows is value.rows) or attn_mask is not None or dropout_p:
-        raise NoForm
-    q, k, v = (headed(x) for x in (query, key, value))
+    if query.grid.host or not (query.grid is key.grid is value.grid) or attn_mask is not None or dropout_p:
+        raise NoRule
+    q, k, v = (split_heads(x) for x in (query, key, value))
     if enable_gqa and k.shape[1] and q.shape[1] % k.shape[1] == 0 and k.shape[1] == v.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], 1) for x in (k, v))
-    if not attention_op.serves(q, k, v):
-        raise NoForm
-    return _in_place_of(query, attention_op.attend(q, k, v, query.rows.lengths, is_causal, scale), None)
+    if not attention_op.is_supported(q, k, v):
+        raise NoRule
+    return _as_query(query, attention_op.attend(q, k, v, query.grid.lengths, is_causal, scale), None)
 
 
-def headed(x: Packed) -> Tensor:
+def split_heads(x: Packed) -> Tensor:
     """The values as ``(N, H, D)``; raises NoForm unless ``x`` is seen as ``(B, .., T, D)``, heads in between."""
     order = x.order
     lead = [atom for dim in order[:-2] for atom in dim]
@@ -102,24 +104,24 @@ def headed(x: Packed) -> Tensor:
         or lead[:1] != [0]
         or any(a < GRID for a in (*lead[1:], *order[-1]))
     ):
-        raise NoForm
-    y, at = faced(x, -1)
+        raise NoRule
+    y, at = feature_axis(x, -1)
     rest = [a - GRID + 1 for a in (atom for dim in y.order[:-2] for atom in dim) if a >= GRID]
     size = y.values.shape[at] if y.order[-1] else 1
     last = [at] if y.order[-1] else []
     return y.values.permute(0, *rest, *last).reshape(y.values.shape[0], -1, size)
 
 
-def _visible(mask: Tensor, run: Run, query: Packed, keys: Rows, is_causal: bool) -> tuple[Tensor, Tensor]:
+def _visible(mask: Tensor, run: Run, query: Packed, keys: Grid, is_causal: bool) -> tuple[Tensor, Tensor]:
     """The part of a mask that a run needs, and which queries see something: those that do not are let see all."""
     wide: Tensor = mask[(None,) * (4 - mask.dim())] if mask.dim() < 4 else mask
-    if wide.dim() > 4 or wide.shape[-2] not in (1, query.rows.grid[1]) or wide.shape[-1] not in (1, keys.grid[1]):
-        raise NoForm
-    wide = _heads(wide, query)
+    if wide.dim() > 4 or wide.shape[-2] not in (1, query.grid.shape[1]) or wide.shape[-1] not in (1, keys.shape[1]):
+        raise NoRule
+    wide = _unfold_heads(wide, query)
     if wide.shape[0] > 1:
         wide = wide[run.sequences]
-    rows, columns = (places(r, run) for r in (query.rows, keys))
-    part = along(along(wide, -2, rows), -1, columns)
+    grid, columns = (positions_of_run(r, run) for r in (query.grid, keys))
+    part = select_along(select_along(wide, -2, grid), -1, columns)
     seen = part if part.dtype is torch.bool else part.detach() != -torch.inf
     if is_causal:
         earlier = torch.ones(run.queries, run.keys, dtype=torch.bool, device=part.device).tril()
@@ -129,16 +131,16 @@ def _visible(mask: Tensor, run: Run, query: Packed, keys: Rows, is_causal: bool)
     return free, some.squeeze(-1)
 
 
-def _heads(mask: Tensor, query: Packed) -> Tensor:
+def _unfold_heads(mask: Tensor, query: Packed) -> Tensor:
     """A mask ``(1, B * H, L, S)``, of queries seen as ``(B * H, L, D)``, as ``(B, H, L, S)``."""
     merged = len(query.order) == 3
     if not merged or mask.shape[1] == 1:
         return mask
-    split: Tensor = mask[0].unflatten(0, (query.rows.grid[0], -1))
+    split: Tensor = mask[0].unflatten(0, (query.grid.shape[0], -1))
     return split
 
 
-def _in_place_of(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:
+def _as_query(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:
     """``(N, H, D)`` in the order of the query; where a head of a query saw nothing it is masked."""
     heads = [a for dim in query.order[:-2] for a in dim if a >= GRID]
     sizes = [query.sizes[a] for a in heads]
@@ -147,7 +149,7 @@ def _in_place_of(query: Packed, out: Tensor, seen: Tensor | None) -> Packed:
     values = out.unflatten(1, sizes) if len(sizes) > 1 else out if sizes else out.squeeze(1)
     order = (*order, (GRID + len(heads),))
     if seen is None:
-        return made(values, Packed(values, query.rows, order))
+        return pack_values(values, Packed(values, query.grid, order))
     inner = (seen.unflatten(1, sizes) if len(sizes) > 1 else seen if sizes else seen.squeeze(1)).unsqueeze(-1)
-    whole = noticed(Packed(values, query.rows, order, masks.fit(inner, values.shape), Payload.ANY))
-    return made(whole.operand(), whole)
+    whole = drop_full_inner(Packed(values, query.grid, order, masks.expand_to(inner, values.shape), Payload.ANY))
+    return pack_values(whole.operand(), whole)

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend
 
-from ..shared.chunks import rounds
-from .blocks import Run, cut_runs
+from ..shared.chunks import rounds_noticeably
+from .blocks import Run, split_runs
 
 _aten: Any = torch.ops.aten
 _forward = _aten._scaled_dot_product_flash_attention_for_cpu.default
 _backward = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
-def serves(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> bool:
+def is_supported(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> bool:
     """Whether torch would choose the kernel for ``(B, H, T, D)``, and its gradient is all that is asked for."""
     if q.device.type != "cpu" or q.shape[1] != k.shape[1] or (mask is not None and mask.requires_grad):
         return False
@@ -29,7 +29,7 @@ def serves(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float,
     return choice == SDPBackend.FLASH_ATTENTION.value
 
 
-def bias(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+def kernel_bias(mask: Tensor | None, dtype: torch.dtype) -> Tensor | None:
     """What the kernel adds for a mask: a bool one hides by -inf."""
     if mask is None or mask.dtype is not torch.bool:
         return mask
@@ -42,7 +42,7 @@ def forward(
     """The output ``(N, H, D)``, and for each run what the backward pass wants to know of the scores."""
     result = torch.empty_like(q, memory_format=torch.contiguous_format)
     sums = []
-    given = [cut_runs(x, runs, asks) for x, asks in ((q, True), (k, False), (v, False), (result, True))]
+    given = [split_runs(x, runs, asks) for x, asks in ((q, True), (k, False), (v, False), (result, True))]
     for mask, a, b, c, out in zip(masks, *given, strict=True):
         part, total = _forward(a, b, c, 0.0, causal, attn_mask=mask, scale=scale)
         out.copy_(part)
@@ -56,8 +56,8 @@ def backward(
 ) -> list[Tensor]:  # fmt: skip
     """The gradients of queries, keys and values."""
     grads = [torch.empty_like(x, memory_format=torch.contiguous_format) for x in (q, k, v)]
-    given = [cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False), (result, True))]
-    wanted = [cut_runs(x, runs, asks) for x, asks in zip(grads, (True, False, False), strict=True)]
+    given = [split_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False), (result, True))]
+    wanted = [split_runs(x, runs, asks) for x, asks in zip(grads, (True, False, False), strict=True)]
     for args, targets, total, mask in zip(
         zip(*given, strict=True), zip(*wanted, strict=True), sums, masks, strict=True
     ):
@@ -71,7 +71,7 @@ def formula(
     grad: Tensor, q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], causal: bool, scale: float | None
 ) -> list[Tensor]:
     """The gradients of queries, keys and values, as functions that have derivatives of every order."""
-    g, a, b, c = (cut_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False)))
+    g, a, b, c = (split_runs(x, runs, asks) for x, asks in ((grad, True), (q, True), (k, False), (v, False)))
     found = [_formula(*parts, causal, scale) for parts in zip(g, a, b, c, masks, strict=True)]
     return [torch.cat([part.transpose(1, 2).flatten(0, 1) for part in parts]) for parts in zip(*found, strict=True)]
 
@@ -80,7 +80,7 @@ def _formula(
     grad: Tensor, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None
 ) -> tuple[Tensor, ...]:
     """Of one run: with weights ``w = softmax(q k scale + mask)`` the gradient of the scores is ``w (d - sum(w d))``."""
-    wide = [x.float() if rounds(x.dtype) else x for x in (grad, q, k, v)]
+    wide = [x.float() if rounds_noticeably(x.dtype) else x for x in (grad, q, k, v)]
     g, a, b, c = wide
     factor = a.shape[-1] ** -0.5 if scale is None else scale
     scores = a @ b.mT * factor

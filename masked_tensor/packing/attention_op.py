@@ -20,7 +20,7 @@ _LIBRARY.define(
 )
 
 
-def serves(q: Tensor, k: Tensor, v: Tensor) -> bool:
+def is_supported(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether the op takes values ``(N, H, D)``: of one size, on the CPU."""
     return q.device.type == "cpu" and q.shape[1:] == k.shape[1:] == v.shape[1:] and q.is_floating_point()
 
@@ -64,18 +64,18 @@ def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple(torch.empty_like(x, memory_format=torch.contiguous_format) for x in tensors)
 
 
-def _fake(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor, causal: bool, scale: float | None) -> Any:
+def _meta(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor, causal: bool, scale: float | None) -> Any:
     wide = torch.float64 if q.dtype is torch.float64 else torch.float32
     return *_like(q), q.new_empty(q.shape[:2], dtype=wide)
 
 
-def _saved(ctx: Any, inputs: Any, output: Any) -> None:
+def _save_for_backward(ctx: Any, inputs: Any, output: Any) -> None:
     q, k, v, lengths, ctx.causal, ctx.scale = inputs
     ctx.mark_non_differentiable(output[1])
     ctx.save_for_backward(q, k, v, *output, lengths)
 
 
-def _differentiated(ctx: Any, grad: Tensor, _: Any) -> Any:
+def _differentiate(ctx: Any, grad: Tensor, _: Any) -> Any:
     grads = torch.ops.masked_tensor.attend_backward(grad, *ctx.saved_tensors, ctx.causal, ctx.scale)
     return *grads, None, None, None
 
@@ -97,9 +97,9 @@ def _differentiated_again(ctx: Any, *grads: Tensor) -> Any:
 
 _LIBRARY.impl("attend", _forward, "CompositeExplicitAutograd")
 _LIBRARY.impl("attend_backward", _backward, "CompositeExplicitAutograd")
-torch.library.register_fake("masked_tensor::attend", _fake, lib=_LIBRARY)
+torch.library.register_fake("masked_tensor::attend", _meta, lib=_LIBRARY)
 torch.library.register_fake("masked_tensor::attend_backward", lambda grad, q, k, v, *rest: _like(q, k, v), lib=_LIBRARY)
-torch.library.register_autograd("masked_tensor::attend", _differentiated, setup_context=_saved, lib=_LIBRARY)
+torch.library.register_autograd("masked_tensor::attend", _differentiate, setup_context=_save_for_backward, lib=_LIBRARY)
 torch.library.register_autograd(
     "masked_tensor::attend_backward", _differentiated_again, setup_context=_saved_again, lib=_LIBRARY
 )

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..op import NoForm
-from .grid import Rows, same
+from ..op import NoRule
+from .grid import Grid, same_places
 
 
 class Run(NamedTuple):
@@ -30,30 +30,30 @@ class Run(NamedTuple):
         return slice(self.first, self.first + self.number)
 
 
-def runs_of(queries: Rows, keys: Rows) -> list[Run]:
+def runs_of(queries: Grid, keys: Grid) -> list[Run]:
     """The calls to make, in the order of the rows.  Raises NoForm for queries of a sequence that has no key."""
     runs = []
     at = 0
     for (q, k), several in groupby(zip(queries.sizes, keys.sizes, strict=True)):
         number = len(list(several))
         if q and not k:
-            raise NoForm
+            raise NoRule
         if q:
             runs.append(Run(at, number, q, k))
         elif k:
-            raise NoForm  # keys that nobody asks for: their rows would have to be skipped
+            raise NoRule  # keys that nobody asks for: their rows would have to be skipped
         at += number
     if not runs:
-        raise NoForm
+        raise NoRule
     return runs
 
 
-class Blocks(Rows):
+class Blocks(Grid):
     """The places ``(b, .., t, s)`` at which both a query and a key are stored; ``heads`` lie in between."""
 
-    def __init__(self, queries: Rows, keys: Rows, heads: tuple[int, ...]) -> None:
+    def __init__(self, queries: Grid, keys: Grid, heads: tuple[int, ...]) -> None:
         self.queries, self.keys, self.heads = queries, keys, heads
-        self.grid = (queries.grid[0], *heads, queries.grid[1], keys.grid[1])
+        self.shape = (queries.shape[0], *heads, queries.shape[1], keys.shape[1])
         self.calls = runs_of(queries, keys)
         self.host = queries.host
         self.known = {}
@@ -76,10 +76,10 @@ class Blocks(Rows):
     @cached_property
     def mask(self) -> Tensor:
         """The grid as a mask, constant along the heads."""
-        batch, *_, time, keys = self.grid
+        batch, *_, time, keys = self.shape
         between = (1,) * len(self.heads)
-        rows = self.queries.mask.reshape(batch, *between, time, 1)
-        return (rows & self.keys.mask.reshape(batch, *between, 1, keys)).expand(self.grid)
+        grid = self.queries.mask.reshape(batch, *between, time, 1)
+        return (grid & self.keys.mask.reshape(batch, *between, 1, keys)).expand(self.shape)
 
     @cached_property
     def runs(self) -> list[tuple[int, ...]]:
@@ -88,29 +88,31 @@ class Blocks(Rows):
 
     def read(self, wide: Tensor) -> Tensor:
         """A tensor over the grid, its dimensions of size n or 1, at the stored places: cut run by run."""
-        if wide.dim() != len(self.grid):
-            raise NoForm  # features beside the grid
+        if wide.dim() != len(self.shape):
+            raise NoRule  # features beside the grid
         if wide.numel() == 1:
             return wide.reshape(1)
         parts = []
         for run, shape in zip(self.calls, self.runs, strict=True):
             part = wide[run.sequences] if wide.shape[0] > 1 else wide
-            part = along(along(part, -2, places(self.queries, run)), -1, places(self.keys, run))
+            part = select_along(
+                select_along(part, -2, positions_of_run(self.queries, run)), -1, positions_of_run(self.keys, run)
+            )
             parts.append(part.expand(shape).reshape(-1))
         return torch.cat(parts)
 
-    def agrees(self, other: Rows) -> bool:
+    def agrees(self, other: Grid) -> bool:
         """Whether both are of the same queries and keys."""
         if isinstance(other, Blocks):
-            return same(self.queries, other.queries) and same(self.keys, other.keys)
+            return same_places(self.queries, other.queries) and same_places(self.keys, other.keys)
         return super().agrees(other)
 
-    def on(self, device: torch.device) -> Rows:
+    def on(self, device: torch.device) -> Grid:
         """The same places, known on another device."""
         return self if device == self.device else Blocks(self.queries.on(device), self.keys.on(device), self.heads)
 
 
-def blocks(queries: Rows, keys: Rows, heads: tuple[int, ...]) -> Blocks:
+def make_blocks(queries: Grid, keys: Grid, heads: tuple[int, ...]) -> Blocks:
     """The blocks of these rows: all layers of a model share one."""
     key = (Blocks, id(keys), heads)  # the blocks hold the keys, so that none takes their place
     if key not in queries.known:
@@ -119,16 +121,16 @@ def blocks(queries: Rows, keys: Rows, heads: tuple[int, ...]) -> Blocks:
     return found
 
 
-def places(rows: Rows, run: Run) -> Tensor | int:
+def positions_of_run(grid: Grid, run: Run) -> Tensor | int:
     """The places in the grid of a run's rows: a length, if they are the first ones; else ``(sequences, T)``."""
-    size = rows.sizes[run.first]
-    if rows.prefix:
+    size = grid.sizes[run.first]
+    if grid.prefix:
         return size
-    start = sum(rows.sizes[: run.first])
-    return rows.time[start : start + run.number * size].view(run.number, size)
+    start = sum(grid.sizes[: run.first])
+    return grid.time[start : start + run.number * size].view(run.number, size)
 
 
-def along(wide: Tensor, dim: int, places: Tensor | int) -> Tensor:
+def select_along(wide: Tensor, dim: int, places: Tensor | int) -> Tensor:
     """The given places along a dimension; all of one of size 1."""
     if wide.shape[dim] == 1:
         return wide
@@ -140,7 +142,7 @@ def along(wide: Tensor, dim: int, places: Tensor | int) -> Tensor:
     return wide.expand(places.shape[0], *wide.shape[1:]).gather(dim, index.expand(shape))
 
 
-def cut_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
+def split_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
     """Each run's part of ``(N, H, D)``, as ``(sequences, H, T, D)``: one split, whose gradient is one cat."""
     lengths = [run.queries if queries else run.keys for run in runs]
     parts = x.split([run.number * n for run, n in zip(runs, lengths, strict=True)])

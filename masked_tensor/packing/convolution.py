@@ -8,10 +8,10 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..op import NoForm
-from .packed import Packed, made
-from .scatter_gather import put, take
-from .views import arranged
+from ..op import NoRule
+from .packed import Packed, pack_values
+from .scatter_gather import gather_tokens, scatter_tokens
+from .views import features_last
 
 
 def conv1d(
@@ -24,26 +24,26 @@ def conv1d(
     groups: int = 1,
 ) -> Packed:
     """``conv1d`` of ``(B, C, T)`` that keeps the length, over prefixes."""
-    step, wide = _one(stride), _one(dilation)
+    step, wide = _single(stride), _single(dilation)
     reach = wide * (weight.shape[-1] - 1)
-    pad = reach / 2 if padding == "same" else 0 if padding == "valid" else _one(padding)
+    pad = reach / 2 if padding == "same" else 0 if padding == "valid" else _single(padding)
     if len(x.order) != 3 or x.order != ((0,), x.order[1], (1,)) or step != 1 or 2 * pad != reach:
-        raise NoForm
+        raise NoRule
     if weight.dim() != 3 or weight.shape[1] * groups != x.shape[1]:
-        raise NoForm
-    y = arranged(x, [1])
+        raise NoRule
+    y = features_last(x, [1])
     if reach == 0 and groups == 1:
-        return made(F.linear(y.values, weight.squeeze(-1), bias), y)
-    if not y.values.shape[0] or not y.rows.prefix:
-        raise NoForm
+        return pack_values(F.linear(y.values, weight.squeeze(-1), bias), y)
+    if not y.values.shape[0] or not y.grid.prefix:
+        raise NoRule
     gap = int(pad)
-    tape = y.rows.tape(gap)
-    out = F.conv1d(put(y.values, tape).t()[None], weight, bias, 1, 0, wide, groups)[0].t()
-    return made(take(out, y.rows.tape(gap, read=True)), y)
+    tape = y.grid.tape(gap)
+    out = F.conv1d(scatter_tokens(y.values, tape).t()[None], weight, bias, 1, 0, wide, groups)[0].t()
+    return pack_values(gather_tokens(out, y.grid.tape(gap, read=True)), y)
 
 
-def _one(value: Any) -> int:
+def _single(value: Any) -> int:
     values = [value] if isinstance(value, int) else list(value)
     if len(set(values)) != 1:
-        raise NoForm
+        raise NoRule
     return int(values[0])

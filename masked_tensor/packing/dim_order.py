@@ -11,40 +11,40 @@ A grid has two dimensions but for products over time (``blocks``): ``grid`` is h
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from ..op import NoForm
+from ..op import NoRule
 
 Order = tuple[tuple[int, ...], ...]
 GRID = 2  #: the number of grid atoms of a batch of sequences
 
 
-def natural(dims: int) -> Order:
+def identity_order(dims: int) -> Order:
     """The order of ``(B, T, F1 .. Fk)`` itself."""
     return tuple((d,) for d in range(dims))
 
 
-def sequence(order: Order) -> tuple[int, ...]:
+def read_order(order: Order) -> tuple[int, ...]:
     """The atoms as they are read, slowest first."""
     return tuple(atom for dim in order for atom in dim)
 
 
-def shape(order: Order, sizes: Sequence[int]) -> tuple[int, ...]:
+def logical_shape(order: Order, sizes: Sequence[int]) -> tuple[int, ...]:
     """What the world sees."""
     return tuple(prod(sizes[a] for a in dim) for dim in order)
 
 
-def featured(dim: tuple[int, ...], grid: int) -> bool:
+def is_feature(dim: tuple[int, ...], grid: int) -> bool:
     """Whether a dimension is made of features alone."""
     return all(a >= grid for a in dim)
 
 
-def dropped(order: Order, gone: Iterable[int]) -> Order:
+def drop_atoms(order: Order, gone: Iterable[int]) -> Order:
     """Without some feature atoms; those behind move up."""
     gone = sorted(gone)
-    new = {a: a - sum(g < a for g in gone) for a in sequence(order)}
+    new = {a: a - sum(g < a for g in gone) for a in read_order(order)}
     return tuple(tuple(new[a] for a in dim if a not in gone) for dim in order)
 
 
-def canonical(order: Order, grid: int) -> tuple[Order, list[list[int]]]:
+def join_features(order: Order, grid: int) -> tuple[Order, list[list[int]]]:
     """Features as they are read, those that stand side by side in one dimension joined; and which were joined."""
     joined: list[list[int]] = []
     result = []
@@ -64,38 +64,38 @@ def canonical(order: Order, grid: int) -> tuple[Order, list[list[int]]]:
     return tuple(result), joined
 
 
-def viewed(order: Order, sizes: Sequence[int], shape: Sequence[int], grid: int) -> tuple[Order, tuple[int, ...]]:
+def view_order(order: Order, sizes: Sequence[int], shape: Sequence[int], grid: int) -> tuple[Order, tuple[int, ...]]:
     """The order of a view of another shape, and the sizes into which it cuts the features, in the order of storage.
 
     Raises NoForm if a dimension of the grid would be cut.
     """
-    left = [(a, sizes[a]) for a in sequence(order)]
+    left = [(a, sizes[a]) for a in read_order(order)]
     parts: dict[int, list[int]] = {}
     dims: list[list[tuple[int, int]]] = []
     for size in shape:
         dim: list[tuple[int, int]] = []
         if size == 1 and left and left[0][1] == 1:
-            dim.append(_part(parts, *left.pop(0)))
+            dim.append(_add_part(parts, *left.pop(0)))
         product = 1
         while product < size:
             if not left:
-                raise NoForm
+                raise NoRule
             atom, rest = left.pop(0)
             used = rest
             if size % (product * rest):
                 used = size // product
                 if atom < grid or size % product or rest % used:
-                    raise NoForm
+                    raise NoRule
                 left.insert(0, (atom, rest // used))
-            dim.append(_part(parts, atom, used))
+            dim.append(_add_part(parts, atom, used))
             product *= used
         if product != size:
-            raise NoForm
+            raise NoRule
         dims.append(dim)
     while left and left[0][1] == 1 and dims:
-        dims[-1].append(_part(parts, *left.pop(0)))
+        dims[-1].append(_add_part(parts, *left.pop(0)))
     if left:
-        raise NoForm
+        raise NoRule
     new = {(a, 0): a for a in range(grid)}
     cut: list[int] = []
     for atom in range(grid, len(sizes)):
@@ -105,7 +105,7 @@ def viewed(order: Order, sizes: Sequence[int], shape: Sequence[int], grid: int) 
     return tuple(tuple(new[key] for key in dim) for dim in dims), tuple(cut)
 
 
-def _part(parts: dict[int, list[int]], atom: int, size: int) -> tuple[int, int]:
+def _add_part(parts: dict[int, list[int]], atom: int, size: int) -> tuple[int, int]:
     known = parts.setdefault(atom, [])
     known.append(size)
     return atom, len(known) - 1

@@ -1,6 +1,6 @@
-"""``Rows``: which places of a grid ``(B, T)`` are stored, and what follows from that.
+"""``Grid``: which places of a grid ``(B, T)`` are stored, and what follows from that.
 
-Nothing here depends on the features, so one ``Rows`` serves every tensor of a model's step and is shared by identity.
+Nothing here depends on the features, so one ``Grid`` serves every tensor of a model's step and is shared by identity.
 Facts are worked out when they are first asked for, once.
 """
 
@@ -14,38 +14,38 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..compat import real
-from ..op import NoForm
-from ..shared.sequences import Packing, packing_of
+from ..compat import is_readable_memory
+from ..op import NoRule
+from ..shared.sequences import Packing, packing_of_lengths
 
 
-class Rows:
+class Grid:
     """The stored places of a grid: ``index`` (N,), their rising flat positions (int64), and the ``grid`` (B, T).
 
     What speaks of sequences, their lengths and times, is asked of a grid ``(B, T)`` only; ``Blocks`` has more.
     """
 
     index: Tensor
-    grid: tuple[int, ...]
+    shape: tuple[int, ...]
 
-    def __init__(self, index: Tensor, grid: tuple[int, ...]) -> None:
+    def __init__(self, index: Tensor, shape: tuple[int, ...]) -> None:
         self.index = index
-        self.grid = grid
+        self.shape = shape
         self.host = type(index) is Tensor  #: whether the index is not traced: then it may be looked at on the host
         self.known: dict[Any, Any] = {}  #: what follows from these rows, for those who work it out
-        self._tapes: dict[tuple[int, bool], Rows] = {}
-        self._cuts: dict[tuple[int, int], tuple[Rows, Tensor]] = {}
+        self._tapes: dict[tuple[int, bool], Grid] = {}
+        self._cuts: dict[tuple[int, int], tuple[Grid, Tensor]] = {}
 
     @property
     def places(self) -> int:
         """How many places the grid has."""
-        return prod(self.grid)
+        return prod(self.shape)
 
     @cached_property
     def runs(self) -> list[tuple[int, ...]]:
         """What lies side by side and is of one length, one dimension for each of the grid: ``(sequences, length)``."""
-        if len(self.grid) != 2:
-            raise NoForm
+        if len(self.shape) != 2:
+            raise NoRule
         counted = [(len(list(several)), n) for n, several in groupby(self.sizes)]
         return [run for run in counted if run[1]]
 
@@ -57,7 +57,7 @@ class Rows:
     def look(self) -> None:
         """Before a fact that is read on the host: raises NoForm in a graph that is being compiled, which has none."""
         if not self.host:
-            raise NoForm
+            raise NoRule
 
     @property
     def device(self) -> torch.device:
@@ -67,17 +67,17 @@ class Rows:
     @cached_property
     def batch(self) -> Tensor:
         """The sequence that each row belongs to: (N,)."""
-        return self.index.div(self.grid[1], rounding_mode="floor")
+        return self.index.div(self.shape[1], rounding_mode="floor")
 
     @cached_property
     def time(self) -> Tensor:
         """The place of each row in its sequence: (N,)."""
-        return self.index.remainder(self.grid[1])
+        return self.index.remainder(self.shape[1])
 
     @cached_property
     def stretches(self) -> tuple[Tensor, int]:
         """Which stretch of a sequence, at most ``settings.CHAIN`` places, each row lies in; how many one has."""
-        number = -(-self.grid[1] // settings.CHAIN)
+        number = -(-self.shape[1] // settings.CHAIN)
         if number <= 1:
             return self.batch, 1
         return self.batch * number + self.time.div(settings.CHAIN, rounding_mode="floor"), number
@@ -86,11 +86,11 @@ class Rows:
     def lengths(self) -> Tensor:
         """How many rows each sequence has: (B,)."""
         if self.full:
-            return self.index.new_full((self.grid[0],), self.grid[1])
+            return self.index.new_full((self.shape[0],), self.shape[1])
         if self.host:  # found in the rising index: a count of each number would be read on the host
-            firsts = torch.arange(self.grid[0] + 1, device=self.device) * self.grid[1]
+            firsts = torch.arange(self.shape[0] + 1, device=self.device) * self.shape[1]
             return torch.searchsorted(self.index, firsts).diff()
-        return self.index.new_zeros(self.grid[0]).index_add(0, self.batch, torch.ones_like(self.batch))
+        return self.index.new_zeros(self.shape[0]).index_add(0, self.batch, torch.ones_like(self.batch))
 
     @cached_property
     def offsets(self) -> Tensor:
@@ -101,15 +101,15 @@ class Rows:
     def sizes(self) -> list[int]:
         """``lengths`` on the host."""
         self.look()
-        return [self.grid[1]] * self.grid[0] if self.full else self.lengths.tolist()
+        return [self.shape[1]] * self.shape[0] if self.full else self.lengths.tolist()
 
     @cached_property
     def mask(self) -> Tensor:
         """The grid as a mask: (B, T), True where a row is stored."""
         if self.full:
-            return torch.ones((), dtype=torch.bool, device=self.device).expand(self.grid)
+            return torch.ones((), dtype=torch.bool, device=self.device).expand(self.shape)
         flat = torch.zeros(self.places, dtype=torch.bool, device=self.device)
-        return flat.index_fill_(0, self.index, True).view(self.grid)
+        return flat.index_fill_(0, self.index, True).view(self.shape)
 
     @cached_property
     def prefix(self) -> bool:
@@ -124,75 +124,79 @@ class Rows:
     def numbers(self) -> Tensor:
         """The number of the row at each place, -1 where none is stored: (B, T)."""
         flat = torch.full((self.places,), -1, dtype=torch.int64, device=self.device)
-        return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.grid)
+        return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.shape)
 
     @cached_property
     def turns(self) -> tuple[Packing, Tensor]:
         """The rows as a recurrent layer takes them, step by step, the longest sequence first; and the way back."""
-        way = packing_of(self.sizes, self.offsets[:-1])
+        way = packing_of_lengths(self.sizes, self.offsets[:-1])
         return way, way.steps.argsort()
 
     def read(self, wide: Tensor) -> Tensor:
         """A tensor over the grid, its dimensions of size n or 1, and over features, at the stored places."""
-        if all(n == 1 for n in wide.shape[: len(self.grid)]):
-            return wide.flatten(0, len(self.grid) - 1)
-        flat = wide.expand(*self.grid, *wide.shape[len(self.grid) :]).flatten(0, len(self.grid) - 1)
+        if all(n == 1 for n in wide.shape[: len(self.shape)]):
+            return wide.flatten(0, len(self.shape) - 1)
+        flat = wide.expand(*self.shape, *wide.shape[len(self.shape) :]).flatten(0, len(self.shape) - 1)
         return flat.index_select(0, self.index)
 
-    def cut(self, first: int, last: int) -> tuple["Rows", Tensor]:
+    def cut(self, first: int, last: int) -> tuple["Grid", Tensor]:
         """The places ``first`` to ``last`` of every sequence as a grid of their own, and which rows lie there; once."""
         self.look()
         if (first, last) not in self._cuts:
             kept = ((self.time >= first) & (self.time < last)).nonzero().squeeze(1)
             index = self.batch[kept] * (last - first) + self.time[kept] - first
-            self._cuts[first, last] = Rows(index, (self.grid[0], last - first)), kept
+            self._cuts[first, last] = Grid(index, (self.shape[0], last - first)), kept
         return self._cuts[first, last]
 
-    def tape(self, gap: int, read: bool = False) -> "Rows":
+    def tape(self, gap: int, read: bool = False) -> "Grid":
         """Sequences one after the other, ``gap`` places between them and at both ends, as a grid of one sequence.
 
         ``read``: without the first and the last gap, as a convolution over the tape leaves it.
         """
         if (gap, read) not in self._tapes:
             own = torch.arange(self.index.shape[0], device=self.device) + self.batch * gap
-            size = self.index.shape[0] + (self.grid[0] + 1) * gap
-            self._tapes[gap, read] = Rows(own, (1, size - 2 * gap)) if read else Rows(own + gap, (1, size))
+            size = self.index.shape[0] + (self.shape[0] + 1) * gap
+            self._tapes[gap, read] = Grid(own, (1, size - 2 * gap)) if read else Grid(own + gap, (1, size))
         return self._tapes[gap, read]
 
-    def agrees(self, other: "Rows") -> bool:
+    def agrees(self, other: "Grid") -> bool:
         """Whether rows of the same kind, over the same grid, store the same places: where looking is free."""
         if self.index.shape != other.index.shape:
             return False
-        return self.full or (real(self.index) and real(other.index) and torch.equal(self.index, other.index))
+        return self.full or (
+            is_readable_memory(self.index) and is_readable_memory(other.index) and torch.equal(self.index, other.index)
+        )
 
-    def on(self, device: torch.device) -> "Rows":
+    def on(self, device: torch.device) -> "Grid":
         """The same places, known on another device."""
-        return self if device == self.device else Rows(self.index.to(device), self.grid)
+        return self if device == self.device else Grid(self.index.to(device), self.shape)
 
 
-def same(a: Rows, b: Rows) -> bool:
+def same_places(a: Grid, b: Grid) -> bool:
     """Whether two patterns store the same places.  Compared by value only where looking is free: on the CPU."""
     if a is b:
         return True
     if not (a.host and b.host):  # two inputs of a graph: the next call may give others
         return False
     return (
-        a.grid == b.grid and a.device == b.device and (a if type(b) is Rows else b).agrees(b if type(b) is Rows else a)
+        a.shape == b.shape
+        and a.device == b.device
+        and (a if type(b) is Grid else b).agrees(b if type(b) is Grid else a)
     )
 
 
-def of_lengths(lengths: Sequence[int], side: str, device: torch.device) -> Rows:
+def grid_of_lengths(lengths: Sequence[int], side: str, device: torch.device) -> Grid:
     """The first (or with ``side="left"`` the last) places of each sequence: nothing is read from the device."""
     time, counts = max(lengths), torch.tensor(lengths, device=device)
     starts = torch.arange(len(lengths), device=device) * time + (time - counts if side == "left" else 0)
     before = counts.cumsum(0) - counts
     total = sum(lengths)
     index = torch.arange(total, device=device) + (starts - before).repeat_interleave(counts, output_size=total)
-    rows = Rows(index, (len(lengths), time))
-    rows.sizes = list(lengths)
-    return rows
+    grid = Grid(index, (len(lengths), time))
+    grid.sizes = list(lengths)
+    return grid
 
 
-def of_mask(mask: Tensor) -> Rows:
+def grid_of_mask(mask: Tensor) -> Grid:
     """The True places of a ``(B, T)`` mask.  Their number is read on the host, once."""
-    return Rows(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1]))
+    return Grid(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1]))

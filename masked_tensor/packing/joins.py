@@ -10,68 +10,68 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..op import NoForm
+from ..op import NoRule
 from ..pair import Pair, Payload
 from .dim_order import GRID
-from .grid import Rows, same
-from .packed import Packed, canonical, made, packed
-from .views import alias, arranged, position, unsqueeze
+from .grid import Grid, same_places
+from .packed import Packed, canonicalize, pack, pack_values
+from .views import alias, feature_dim, features_last, unsqueeze
 
 
 def cat(tensors: Sequence[Any], dim: int = 0) -> Packed:
     """``torch.cat`` along a feature; of any dimension, if all others are the empty tensors that torch passes over."""
-    tensors = [t for t in tensors if not _passed_over(t, tensors)]
+    tensors = [t for t in tensors if not _is_skipped(t, tensors)]
     if len(tensors) == 1 and type(tensors[0]) is Packed:
         return alias(tensors[0])
     first = next(t for t in tensors if type(t) is Packed)
-    d = position(dim, first)
+    d = feature_dim(dim, first)
     if first.order[d] == (1,) and first.first == GRID:
-        return _one_after_the_other(tensors, first, d)
+        return _cat_over_time(tensors, first, d)
     if not all(type(t) is Packed for t in tensors) or len({len(t.order) for t in tensors}) != 1:
-        raise NoForm
-    if not all(same(t.rows, first.rows) for t in tensors):
-        raise NoForm
-    parts = [arranged(canonical(t), [d]) for t in tensors]
+        raise NoRule
+    if not all(same_places(t.grid, first.grid) for t in tensors):
+        raise NoRule
+    parts = [features_last(canonicalize(t), [d]) for t in tensors]
     lead = parts[0]
     if any(p.order != lead.order or p.stored[:-1] != lead.stored[:-1] for p in parts):
-        raise NoForm
+        raise NoRule
     data = torch.cat([p.values for p in parts], -1)
     if all(p.inner is None for p in parts):
-        return made(data, lead)
+        return pack_values(data, lead)
     zero = all(p.payload is Payload.ZERO for p in parts)
-    inner = torch.cat([masks.fit(p.pair().mask, p.stored) for p in parts], -1)
-    return made(Pair(data, inner, Payload.ZERO if zero else Payload.ANY), lead)
+    inner = torch.cat([masks.expand_to(p.pair().mask, p.stored) for p in parts], -1)
+    return pack_values(Pair(data, inner, Payload.ZERO if zero else Payload.ANY), lead)
 
 
-def _one_after_the_other(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
+def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
     """A cat over time: the rows of all parts on one grid, also of plain ones: a class token, a cache of keys."""
     if not all(len(atoms) == 1 for atoms in first.order):
-        raise NoForm  # dimensions that are products, or of size 1: no order for what is not packed
-    lead = canonical(first)
-    parts = [t if type(t) is Packed else _rowed(t, lead) for t in tensors]
-    parts = [canonical(p) for p in parts]
+        raise NoRule  # dimensions that are products, or of size 1: no order for what is not packed
+    lead = canonicalize(first)
+    parts = [t if type(t) is Packed else _on_own_grid(t, lead) for t in tensors]
+    parts = [canonicalize(p) for p in parts]
     around = [tuple(n for k, n in enumerate(p.shape) if k != dim) for p in parts]
     if any(p.inner is not None or p.order != lead.order for p in parts) or len(set(around)) != 1:
-        raise NoForm
-    total, index = sum(p.rows.grid[1] for p in parts), []
+        raise NoRule
+    total, index = sum(p.grid.shape[1] for p in parts), []
     start = 0
     for p in parts:
-        index.append(p.rows.batch * total + p.rows.time + start)
-        start += p.rows.grid[1]
+        index.append(p.grid.batch * total + p.grid.time + start)
+        start += p.grid.shape[1]
     rising, perm = torch.cat(index).sort()
-    rows = Rows(rising, (lead.rows.grid[0], total))
+    grid = Grid(rising, (lead.grid.shape[0], total))
     values = torch.cat([p.values for p in parts]).index_select(0, perm)
-    return Packed(values, rows, lead.order)
+    return Packed(values, grid, lead.order)
 
 
-def _rowed(x: Any, lead: Packed) -> Packed:
-    x = pair.of(x)
+def _on_own_grid(x: Any, lead: Packed) -> Packed:
+    x = pair.as_pair(x)
     if x.data.dim() != len(lead.order) or not x.data.numel():
-        raise NoForm
-    return packed(x, lead.order)
+        raise NoRule
+    return pack(x, lead.order)
 
 
-def _passed_over(x: Any, tensors: Sequence[Any]) -> bool:
+def _is_skipped(x: Any, tensors: Sequence[Any]) -> bool:
     """A plain tensor of shape ``(0,)`` fits to every shape: what a cache of keys holds before the first."""
     if type(x) is not Tensor or x.shape != (0,):
         return False
@@ -81,6 +81,6 @@ def _passed_over(x: Any, tensors: Sequence[Any]) -> bool:
 def stack(tensors: Sequence[Packed], dim: int = 0) -> Packed:
     """``torch.stack``: a new feature."""
     if len({t.shape for t in tensors}) != 1:
-        raise NoForm
+        raise NoRule
     dim = dim + len(tensors[0].order) + 1 if dim < 0 else dim
     return cat([unsqueeze(t, dim) for t in tensors], dim)

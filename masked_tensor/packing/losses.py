@@ -5,50 +5,50 @@ from typing import Any
 from torch import Tensor
 
 from .. import pair
-from ..op import Form, NoForm, Rule, Takes
+from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
 from ..settings import in_force
-from .operands import aligned, like, matched
-from .packed import Frame, Packed, canonical, gathered, made
-from .views import arranged, permute
+from .operands import align_operands, match_grid, pack_like
+from .packed import Frame, Packed, canonicalize, pack_onto, pack_values
+from .views import features_last, permute
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:
     """Reduced over everything, the loss is that of the stored values, of which there is at least one."""
 
     def form(*args: Any, **kwargs: Any) -> Any:
-        lead, values = aligned(args)
+        lead, values = align_operands(args)
         if not lead.values.numel():
-            raise NoForm
-        values = [_wide(v, lead) for v in values]
+            raise NoRule
+        values = [_broadcast_values(v, lead) for v in values]
         own = in_force().over is not None or any(type(v) is Pair for v in values)  # which mean is meant, the rule knows
         result = (rule if own else op)(*values, **kwargs)
         data = result.data if isinstance(result, Pair) else result
-        return pair.of(result) if data.dim() == 0 else like(result, lead)
+        return pair.as_pair(result) if data.dim() == 0 else pack_like(result, lead)
 
     return form
 
 
-def _wide(value: Any, lead: Packed) -> Any:
+def _broadcast_values(value: Any, lead: Packed) -> Any:
     if isinstance(value, Tensor) and value.dim():
         return value.expand(lead.stored)
     return value
 
 
-elementwise = Form("loss", _elementwise, None)
+elementwise = StorageRule("loss", _elementwise, None)
 
 
-def _samples(x: Packed, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
+def _as_samples(x: Packed, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
     """Rows of classes in dimension 1 and one target for each: arranged, what a sample is, and both as ``(N, ..)``."""
     if len(x.order) < 2 or not x.values.numel():
-        raise NoForm
+        raise NoRule
     rest = [d for d in range(len(x.order)) if d != 1]
     shape = target.data.shape if type(target) is Pair else target.shape
     if tuple(shape) != tuple(x.shape[d] for d in rest):
-        raise NoForm  # probabilities, or an error
-    y = arranged(canonical(permute(x, [*rest, 1])), [-1])
-    samples = Frame(y.stored[:-1], y.rows, y.order[:-1], None)
-    t = matched(target, samples) if type(target) is Packed else gathered(pair.of(target), samples)
+        raise NoRule  # probabilities, or an error
+    y = features_last(canonicalize(permute(x, [*rest, 1])), [-1])
+    samples = Frame(y.stored[:-1], y.grid, y.order[:-1], None)
+    t = match_grid(target, samples) if type(target) is Packed else pack_onto(pair.as_pair(target), samples)
     count = y.values.shape[:-1].numel()
     given, chosen = y.pair(), t.pair()
     flat = Pair(given.data.reshape(count, -1), given.mask.reshape(count, -1), given.payload)
@@ -56,36 +56,36 @@ def _samples(x: Packed, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
     return y, samples, flat, named
 
 
-def _entries(result: Pair, y: Packed, samples: Frame) -> Packed:
+def _per_sample(result: Pair, y: Packed, samples: Frame) -> Packed:
     """One loss for each sample."""
     entries = Pair(result.data.view(samples.stored), result.mask.view(samples.stored), result.payload)
-    return made(entries, y, y.order[:-1])
+    return pack_values(entries, y, y.order[:-1])
 
 
-def _classes(rule: Rule, op: Rule) -> Rule:
+def _class_loss(rule: Rule, op: Rule) -> Rule:
     """Rows of logits and one target for each: all other dimensions are one batch."""
 
     def form(x: Packed, target: Any, weight: Any = None, reduction: int = 1, *args: Any, **kwargs: Any) -> Any:
-        y, samples, flat, named = _samples(x, target)
+        y, samples, flat, named = _as_samples(x, target)
         result = rule(flat, named, weight, reduction, *args, **kwargs)
-        return _entries(result, y, samples) if reduction == 0 else result
+        return _per_sample(result, y, samples) if reduction == 0 else result
 
     return form
 
 
-classes = Form("rows of classes", _classes, Takes(free=("target",)))
+class_loss = StorageRule("rows of classes", _class_loss, Takes(free=("target",)))
 
 
-def _layered(rule: Rule, op: Rule) -> Rule:
+def _linear_class_loss(rule: Rule, op: Rule) -> Rule:
     """Rows of features, of which a layer makes logits, and one target for each; reduced, or an entry for each."""
 
     def form(x: Packed, layer: Any, target: Any, *rest: Any) -> Any:
-        y, samples, flat, named = _samples(x, target)
+        y, samples, flat, named = _as_samples(x, target)
         result = rule(flat, layer, named, *rest)
-        return _entries(result, y, samples) if type(result) is Pair else result
+        return _per_sample(result, y, samples) if type(result) is Pair else result
 
     return form
 
 
 _PARAMETERS = ("linear_weight", "linear_bias", "weight")
-layered = Form("rows of features", _layered, Takes(free=("target",), masked=_PARAMETERS))
+linear_class_loss = StorageRule("rows of features", _linear_class_loss, Takes(free=("target",), masked=_PARAMETERS))

@@ -6,14 +6,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..op import NoForm
+from ..op import NoRule
 from ..pair import Pair
-from .grid import same
-from .packed import Frame, Packed, at_rows, canonical, gathered, made, spread
+from .grid import same_places
+from .packed import Frame, Packed, canonicalize, pack_onto, pack_values, unpack, values_at_tokens
 from .views import expand
 
 
-def aligned(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
+def align_operands(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
     """The leading packed operand, wide enough for all, and every operand's values at its rows.
 
     Numbers and 0-d tensors stay as they are, so that they promote as torch does.  A valid stored value is a plain one:
@@ -24,11 +24,11 @@ def aligned(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
     wide = [tuple(a.data.shape if isinstance(a, Pair) else a.shape) for a in args if _dims(a)]
     if any(shape != lead.shape for shape in wide):
         lead = expand(lead, _broadcast(wide))
-    elif all(o.order == lead.order and o.stored == lead.stored and same(o.rows, lead.rows) for o in others):
-        return lead, [_at(a, lead) for a in args]
+    elif all(o.order == lead.order and o.stored == lead.stored and same_places(o.grid, lead.grid) for o in others):
+        return lead, [_values_at(a, lead) for a in args]
     if others:
-        lead = canonical(lead)
-    return lead, [_at(a, lead, True) for a in args]
+        lead = canonicalize(lead)
+    return lead, [_values_at(a, lead, True) for a in args]
 
 
 def _dims(a: Any) -> bool:
@@ -39,40 +39,40 @@ def _broadcast(wide: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     try:
         return tuple(torch.broadcast_shapes(*wide))
     except RuntimeError as reason:
-        raise NoForm from reason  # the strided rule says it in torch's own words
+        raise NoRule from reason  # the strided rule says it in torch's own words
 
 
-def _at(a: Any, lead: Packed, differs: bool = False) -> Any:
+def _values_at(a: Any, lead: Packed, differs: bool = False) -> Any:
     if type(a) is Packed:
         if not differs:
             return a.operand()
-        return matched(a, lead).operand()
+        return match_grid(a, lead).operand()
     if type(a) is Pair:
-        return gathered(a, lead).operand() if a.data.dim() > 0 else a
-    return at_rows(a, lead) if isinstance(a, Tensor) and a.dim() > 0 else a
+        return pack_onto(a, lead).operand() if a.data.dim() > 0 else a
+    return values_at_tokens(a, lead) if isinstance(a, Tensor) and a.dim() > 0 else a
 
 
-def matched(a: Packed, lead: Packed | Frame) -> Packed:
+def match_grid(a: Packed, lead: Packed | Frame) -> Packed:
     """A packed tensor that broadcasts to the shape of ``lead``, on its rows and in its order."""
-    if same(a.rows, lead.rows):
+    if same_places(a.grid, lead.grid):
         if a.order == lead.order and a.stored == lead.stored:
             return a
         try:
-            wide = canonical(expand(a, lead.shape))
-        except NoForm:
-            return gathered(spread(a), lead)
+            wide = canonicalize(expand(a, lead.shape))
+        except NoRule:
+            return pack_onto(unpack(a), lead)
         if wide.order == lead.order and wide.stored == lead.stored:
             return wide
-    return gathered(spread(a), lead)
+    return pack_onto(unpack(a), lead)
 
 
-def like(result: Any, lead: Packed) -> Any:
+def pack_like(result: Any, lead: Packed) -> Any:
     """What an op made of aligned values, as packed tensors on the rows of ``lead``."""
     if isinstance(result, (tuple, list)):
-        return tuple(like(r, lead) for r in result)
+        return tuple(pack_like(r, lead) for r in result)
     if type(result) is Pair or isinstance(result, Tensor):
         data = result.data if isinstance(result, Pair) else result
         if data.shape != lead.values.shape:
-            raise NoForm
-        return made(result, lead)
+            raise NoRule
+        return pack_values(result, lead)
     return result

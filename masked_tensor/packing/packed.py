@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
-from ..compat import real, tracked
-from ..op import NoForm
+from ..compat import is_readable_memory, is_tracked
+from ..op import NoRule
 from ..pair import Pair, Payload
 from . import dim_order as orders
 from .dim_order import GRID, Order
-from .grid import Rows, of_mask
-from .scatter_gather import put, take
+from .grid import Grid, grid_of_mask
+from .scatter_gather import gather_tokens, scatter_tokens
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,37 +22,37 @@ class Frame:
     """All that a packed tensor is, but for its values: what its gradient needs to know."""
 
     stored: torch.Size  #: (N, F1 .. Fk)
-    rows: Rows
+    grid: Grid
     order: Order
     inner: Tensor | None
 
     @property
     def first(self) -> int:
         """The atom of the first feature."""
-        return len(self.rows.grid)
+        return len(self.grid.shape)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the atoms: (B, T, F1 .. Fk)."""
-        return (*self.rows.grid, *self.stored[1:])
+        return (*self.grid.shape, *self.stored[1:])
 
     @property
     def shape(self) -> tuple[int, ...]:
         """What the world sees."""
-        return orders.shape(self.order, self.sizes)
+        return orders.logical_shape(self.order, self.sizes)
 
 
 @dataclass(slots=True, eq=False)
 class Packed:
     """The inside of a packed masked tensor; a value, as a ``Pair`` is: what it holds is never written to.
 
-    ``values`` (N, F1 .. Fk), one row per stored place, ``rows`` which places those are, ``inner`` the validity within
+    ``values`` (N, F1 .. Fk), one row per stored place, ``grid`` which places those are, ``inner`` the validity within
     the rows (None: all valid), ``order`` how the dimensions that the world sees are made of grid and features.
     ``payload`` is what is known of the values under ``inner``.
     """
 
     values: Tensor
-    rows: Rows
+    grid: Grid
     order: Order
     inner: Tensor | None = None
     payload: Payload = Payload.ZERO
@@ -61,16 +61,16 @@ class Packed:
     @property
     def first(self) -> int:
         """The atom of the first feature."""
-        return len(self.rows.grid)
+        return len(self.grid.shape)
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the atoms: (B, T, F1 .. Fk)."""
-        return (*self.rows.grid, *self.values.shape[1:])
+        return (*self.grid.shape, *self.values.shape[1:])
 
     def part(self, at: int, index: int) -> Tensor:
         """``values.select(at, index)``; of few parts, one unbind: its backward makes one gradient, not one for each."""
-        if self.values.shape[at] > 4 or not tracked(self.values):
+        if self.values.shape[at] > 4 or not is_tracked(self.values):
             return self.values.select(at, index)
         self.parts = {} if self.parts is None else self.parts
         if at not in self.parts:
@@ -80,7 +80,7 @@ class Packed:
     @property
     def shape(self) -> tuple[int, ...]:
         """What the world sees."""
-        return orders.shape(self.order, self.sizes)
+        return orders.logical_shape(self.order, self.sizes)
 
     @property
     def plainly(self) -> bool:
@@ -95,7 +95,7 @@ class Packed:
     @property
     def frame(self) -> Frame:
         """All but the values."""
-        return Frame(self.values.shape, self.rows, self.order, self.inner)
+        return Frame(self.values.shape, self.grid, self.order, self.inner)
 
     def pair(self) -> Pair:
         """The stored rows as a pair of their own, for a family's rule."""
@@ -108,122 +108,124 @@ class Packed:
         return self.values if self.inner is None else Pair(self.values, self.inner, self.payload)
 
 
-def made(values: Pair | Tensor, like: Packed, order: Order | None = None) -> Packed:
+def pack_values(values: Pair | Tensor, like: Packed, order: Order | None = None) -> Packed:
     """Values on the rows of ``like``, in its order unless another is given; atoms of size 1 are left out."""
     inner, payload, data = None, Payload.ZERO, values
     if type(values) is Pair:
-        data, inner, payload = values.data, masks.fit(values.mask, values.data.shape), values.payload
+        data, inner, payload = values.data, masks.expand_to(values.mask, values.data.shape), values.payload
     assert isinstance(data, Tensor)
     order = like.order if order is None else order
     if 1 in data.shape[1:]:
         gone = [d for d in range(1, data.dim()) if data.shape[d] == 1]
-        order = orders.dropped(order, [d + like.first - 1 for d in gone])
+        order = orders.drop_atoms(order, [d + like.first - 1 for d in gone])
         data = data.squeeze(gone)
         inner = inner if inner is None else inner.squeeze(gone)
-    return Packed(data, like.rows.on(data.device), order, inner, payload)
+    return Packed(data, like.grid.on(data.device), order, inner, payload)
 
 
-def of_parts(values: Tensor, index: Tensor, order: Order, shape: Sequence[int]) -> Packed:
+def from_parts(values: Tensor, index: Tensor, order: Order, shape: Sequence[int]) -> Packed:
     """What is :attr:`~Packed.plainly` these values at these places of ``shape``, seen in that order."""
-    return Packed(values, Rows(index, (shape[order.index((0,))], shape[order.index((1,))])), order)
+    return Packed(values, Grid(index, (shape[order.index((0,))], shape[order.index((1,))])), order)
 
 
-def canonical(x: Packed) -> Packed:
+def canonicalize(x: Packed) -> Packed:
     """``x`` with its features stored as they are read: two tensors of one shape and grid then agree."""
-    order, joined = orders.canonical(x.order, x.first)
+    order, joined = orders.join_features(x.order, x.first)
     if order == x.order and all(len(j) == 1 for j in joined):
         return x
     perm = [0, *(a - x.first + 1 for j in joined for a in j)]
     shape = [x.values.shape[0], *(prod(x.sizes[a] for a in j) for j in joined)]
     values = x.values.permute(perm).reshape(shape)
     inner = None if x.inner is None else masks.reshape(x.inner.permute(perm), shape)
-    return Packed(values, x.rows, order, inner, x.payload)
+    return Packed(values, x.grid, order, inner, x.payload)
 
 
-def mask(x: Packed) -> Tensor:
+def logical_mask(x: Packed) -> Tensor:
     """The validity that the world sees."""
-    grid, features = x.rows.mask, x.values.shape[1:]
+    grid, features = x.grid.mask, x.values.shape[1:]
     if x.inner is None:
-        wide = grid.reshape(*x.rows.grid, *(1,) * len(features)).expand(*x.rows.grid, *features)
+        wide = grid.reshape(*x.grid.shape, *(1,) * len(features)).expand(*x.grid.shape, *features)
     else:
         small = masks.compact(x.inner)
         if small.shape[0] != x.inner.shape[0]:
             small = small.expand(x.inner.shape[0], *small.shape[1:])
-        wide = put(small, x.rows).view(*x.rows.grid, *small.shape[1:]).expand(*x.rows.grid, *features)
-    return masks.reshape(wide.permute(orders.sequence(x.order)), x.shape)
+        wide = scatter_tokens(small, x.grid).view(*x.grid.shape, *small.shape[1:]).expand(*x.grid.shape, *features)
+    return masks.reshape(wide.permute(orders.read_order(x.order)), x.shape)
 
 
-def spread(x: Packed) -> Pair:
+def unpack(x: Packed) -> Pair:
     """The strided pair: one differentiable scatter, 0 wherever nothing is stored."""
-    wide = put(x.values, x.rows).view(x.sizes)
-    data = wide.permute(orders.sequence(x.order)).reshape(x.shape)
-    if not x.rows.host:  # a graph lays out memory as torch says that its kernels do: it is right of contiguous memory
+    wide = scatter_tokens(x.values, x.grid).view(x.sizes)
+    data = wide.permute(orders.read_order(x.order)).reshape(x.shape)
+    if not x.grid.host:  # a graph lays out memory as torch says that its kernels do: it is right of contiguous memory
         data = data.contiguous()
-    return Pair(data, mask(x), x.payload)
+    return Pair(data, logical_mask(x), x.payload)
 
 
-def laid_out(x: Tensor, like: Packed | Frame) -> Tensor:
+def to_atoms(x: Tensor, like: Packed | Frame) -> Tensor:
     """A tensor that broadcasts to the shape of ``like``, with one dimension per atom: its size, or 1."""
     seen = (1,) * (len(like.order) - x.dim()) + tuple(x.shape)
-    if not shapes.broadcasts(seen, like.shape):
-        raise NoForm  # the strided rule says what is wrong
+    if not shapes.can_expand(seen, like.shape):
+        raise NoRule  # the strided rule says what is wrong
     cut = [like.sizes[a] if n != 1 else 1 for n, dim in zip(seen, like.order, strict=True) for a in dim]
-    read = orders.sequence(like.order)
+    read = orders.read_order(like.order)
     return x.reshape(cut).permute([read.index(a) for a in range(len(read))])
 
 
-def at_rows(x: Tensor, like: Packed | Frame) -> Tensor:
+def values_at_tokens(x: Tensor, like: Packed | Frame) -> Tensor:
     """A tensor that broadcasts to the shape of ``like``, read at its rows: ``(N or 1, F1 or 1, ..)``."""
-    wide = laid_out(x, like)
+    wide = to_atoms(x, like)
     if like.first != GRID:
-        return like.rows.read(wide)
+        return like.grid.read(wide)
     batch, time = (n > 1 for n in wide.shape[:GRID])
     if batch and time:
-        return take(wide.flatten(0, 1), like.rows)
+        return gather_tokens(wide.flatten(0, 1), like.grid)
     if time:
-        return wide[0].index_select(0, like.rows.time)
+        return wide[0].index_select(0, like.grid.time)
     if batch:
-        return wide[:, 0].index_select(0, like.rows.batch)
+        return wide[:, 0].index_select(0, like.grid.batch)
     return wide[:, 0]
 
 
-def gathered(x: Pair, like: Packed | Frame) -> Packed:
+def pack_onto(x: Pair, like: Packed | Frame) -> Packed:
     """A strided pair that broadcasts to the shape of ``like``, at its rows; what it masks there is ``inner``."""
-    values, inner = at_rows(x.data, like), at_rows(masks.compact(x.mask), like)
+    values, inner = values_at_tokens(x.data, like), values_at_tokens(masks.compact(x.mask), like)
     shape = (like.stored[0], *torch.broadcast_shapes(values.shape[1:], inner.shape[1:]))
-    return noticed(Packed(values.expand(shape), like.rows, like.order, inner.expand(shape), x.payload))
+    return drop_full_inner(Packed(values.expand(shape), like.grid, like.order, inner.expand(shape), x.payload))
 
 
-def packed(x: Pair, order: Order | None = None, rows: Rows | None = None) -> Packed:
-    """A strided pair as packed rows: of its own valid places, or of ``rows``, which must hold them all.
+def pack(x: Pair, order: Order | None = None, grid: Grid | None = None) -> Packed:
+    """A strided pair as packed rows: of its own valid places, or of ``grid``, which must hold them all.
 
     The first two dimensions are the grid unless ``order`` says otherwise.
     """
-    order = orders.natural(x.data.dim()) if order is None else order
-    read = orders.sequence(order)
+    order = orders.identity_order(x.data.dim()) if order is None else order
+    read = orders.read_order(order)
     back = [read.index(a) for a in range(len(read))]
     data, valid = x.data.permute(back), x.mask.permute(back)
     inside = tuple(range(GRID, data.dim()))
     some = masks.any(valid, inside) if inside else valid
-    whole = rows is None and masks.constant(valid, inside)  # each row is valid, or is not stored
-    if rows is None:
-        rows = of_mask(some)
-    elif bool((some & ~rows.mask).any()):
+    whole = grid is None and masks.is_constant(valid, inside)  # each row is valid, or is not stored
+    if grid is None:
+        grid = grid_of_mask(some)
+    elif bool((some & ~grid.mask).any()):
         raise ValueError(
             "packed(like=other) needs an other that stores every place where the tensor is valid; pack it by itself"
         )
-    values = take(data.flatten(0, 1), rows)
-    if rows.full:
+    values = gather_tokens(data.flatten(0, 1), grid)
+    if grid.full:
         values = values.clone()  # take gave the very memory, into which its owner may write
     if whole:
-        return made(values, Packed(values, rows, order))
-    inner = take(masks.compact(valid).expand(*rows.grid, *masks.compact(valid).shape[GRID:]).flatten(0, 1), rows)
-    stored = noticed(Packed(values, rows, order, inner.expand(values.shape), x.payload))
-    return made(stored.operand(), stored)
+        return pack_values(values, Packed(values, grid, order))
+    inner = gather_tokens(
+        masks.compact(valid).expand(*grid.shape, *masks.compact(valid).shape[GRID:]).flatten(0, 1), grid
+    )
+    stored = drop_full_inner(Packed(values, grid, order, inner.expand(values.shape), x.payload))
+    return pack_values(stored.operand(), stored)
 
 
-def noticed(x: Packed) -> Packed:
+def drop_full_inner(x: Packed) -> Packed:
     """Without ``inner`` if nothing in a stored row is masked: looked at once, where looking is free."""
-    if x.inner is not None and real(x.inner) and bool(masks.compact(x.inner).all()):
-        return Packed(x.values, x.rows, x.order)
+    if x.inner is not None and is_readable_memory(x.inner) and bool(masks.compact(x.inner).all()):
+        return Packed(x.values, x.grid, x.order)
     return x

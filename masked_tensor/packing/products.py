@@ -9,29 +9,29 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ..compat import real
-from ..op import Form, NoForm, Rule, Takes
+from ..compat import is_readable_memory
+from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Payload
-from .attention import headed
-from .blocks import Blocks, blocks, cut_runs
+from .attention import split_heads
+from .blocks import Blocks, make_blocks, split_runs
 from .dim_order import GRID, Order
-from .grid import same
-from .packed import Packed, at_rows, made, noticed
+from .grid import same_places
+from .packed import Packed, drop_full_inner, pack_values, values_at_tokens
 from .views import transpose
 
 
 def _product(rule: Rule, op: Rule) -> Rule:
     def form(a: Packed, b: Packed) -> Packed:
-        if a.shape[:-2] != b.shape[:-2] or b.first != GRID or not real(a.values):
-            raise NoForm  # another shape, or lengths that cannot be read
-        return _scores(a, b) if a.first == GRID else _mixed(a, b)
+        if a.shape[:-2] != b.shape[:-2] or b.first != GRID or not is_readable_memory(a.values):
+            raise NoRule  # another shape, or lengths that cannot be read
+        return _scores(a, b) if a.first == GRID else _weighted_values(a, b)
 
     return form
 
 
 def _scores(a: Packed, b: Packed) -> Packed:
     """``(B, .., T, D) @ (B, .., D, S)``."""
-    queries, keys = headed(a), headed(transpose(b, -2, -1))
+    queries, keys = split_heads(a), split_heads(transpose(b, -2, -1))
     heads: list[int] = []
     lead: list[tuple[int, ...]] = []
     for dim in a.order[:-2]:
@@ -39,41 +39,41 @@ def _scores(a: Packed, b: Packed) -> Packed:
         if inside:
             heads.append(prod(a.sizes[x] for x in inside))
         lead.append((*dim[: len(dim) - len(inside)], *([len(heads)] if inside else [])))  # the batch comes first
-    rows = blocks(a.rows, b.rows, tuple(heads))
+    grid = make_blocks(a.grid, b.grid, tuple(heads))
     order = (*lead, (1 + len(heads),), (2 + len(heads),))
-    pairs = zip(cut_runs(queries, rows.calls, True), cut_runs(keys, rows.calls, False), strict=True)
-    return Packed(torch.cat([(q @ k.mT).reshape(-1) for q, k in pairs]), rows, order)
+    pairs = zip(split_runs(queries, grid.calls, True), split_runs(keys, grid.calls, False), strict=True)
+    return Packed(torch.cat([(q @ k.mT).reshape(-1) for q, k in pairs]), grid, order)
 
 
-def _mixed(a: Packed, b: Packed) -> Packed:
+def _weighted_values(a: Packed, b: Packed) -> Packed:
     """``(B, .., T, S) @ (B, .., S, D)`` of stored blocks."""
-    rows = a.rows
-    if type(rows) is not Blocks or not same(rows.keys, b.rows) or a.values.dim() != 1:
-        raise NoForm
+    grid = a.grid
+    if type(grid) is not Blocks or not same_places(grid.keys, b.grid) or a.values.dim() != 1:
+        raise NoRule
     if [x for dim in a.order for x in dim] != list(range(a.first)) or a.order[-1] != (a.first - 1,):
-        raise NoForm
+        raise NoRule
     if a.order[-2] != (a.first - 2,):
-        raise NoForm
-    values = cut_runs(headed(b), rows.calls, False)
+        raise NoRule
+    values = split_runs(split_heads(b), grid.calls, False)
     parts = []
-    for run, piece, v in zip(rows.calls, pieces(a), values, strict=True):
+    for run, piece, v in zip(grid.calls, split_blocks(a), values, strict=True):
         out = piece.reshape(run.number, -1, run.queries, run.keys) @ v
         parts.append(out.transpose(1, 2).flatten(0, 1))
     data = torch.cat(parts)
-    data = data.unflatten(1, rows.heads) if rows.heads else data.squeeze(1)
+    data = data.unflatten(1, grid.heads) if grid.heads else data.squeeze(1)
     lead: Order = tuple(tuple(x if x == 0 else x + 1 for x in dim) for dim in a.order[:-2])
-    order = (*lead, (1,), (GRID + len(rows.heads),))
-    return made(data, Packed(data, rows.queries, order))
+    order = (*lead, (1,), (GRID + len(grid.heads),))
+    return pack_values(data, Packed(data, grid.queries, order))
 
 
-def pieces(x: Packed) -> list[Tensor]:
+def split_blocks(x: Packed) -> list[Tensor]:
     """The values run by run, each with the dimensions of the grid: one split, whose gradient is one cat."""
-    runs = x.rows.runs
+    runs = x.grid.runs
     parts = x.values.split([prod(run) for run in runs])
     return [p.view(*run, *x.values.shape[1:]) for p, run in zip(parts, runs, strict=True)]
 
 
-def _added(rule: Rule, op: Rule) -> Rule:
+def _affine(rule: Rule, op: Rule) -> Rule:
     """``beta * summand + alpha * (a @ b)``: a query from which the summand hides every key is masked."""
     product = _product(rule, op)
 
@@ -81,20 +81,22 @@ def _added(rule: Rule, op: Rule) -> Rule:
         scores: Packed = product(a, b)
         data = scores.values if alpha == 1 else scores.values * alpha
         if beta == 0:
-            return made(data, scores)
-        if type(scores.rows) is not Blocks:
-            raise NoForm
-        added = at_rows(summand, scores)
-        result = made(data + (added if beta == 1 else added * beta), scores)
+            return pack_values(data, scores)
+        if type(scores.grid) is not Blocks:
+            raise NoRule
+        added = values_at_tokens(summand, scores)
+        result = pack_values(data + (added if beta == 1 else added * beta), scores)
         if not data.is_floating_point():
             return result
-        shown = Packed((added.detach() != -torch.inf).expand(data.shape), scores.rows, scores.order)
-        seen = torch.cat([p.any(-1, True).expand(p.shape).reshape(-1) for p in pieces(shown)])
-        hidden = noticed(Packed(result.values, result.rows, result.order, seen, Payload.ANY))
+        shown = Packed((added.detach() != -torch.inf).expand(data.shape), scores.grid, scores.order)
+        seen = torch.cat([p.any(-1, True).expand(p.shape).reshape(-1) for p in split_blocks(shown)])
+        hidden = drop_full_inner(Packed(result.values, result.grid, result.order, seen, Payload.ANY))
         return result if hidden.inner is None else hidden
 
     return form
 
 
-product = Form("blocks of scores", _product, Takes(whole=(0, 1)))  #: ``q @ k.mT`` and ``weights @ v``
-added = Form("blocks of scores", _added, Takes(whole=(1, 2)))  #: the same, added to what hides or biases scores
+product = StorageRule("blocks of scores", _product, Takes(whole=(0, 1)))  #: ``q @ k.mT`` and ``weights @ v``
+affine = StorageRule(
+    "blocks of scores", _affine, Takes(whole=(1, 2))
+)  #: the same, added to what hides or biases scores

@@ -11,18 +11,20 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair, shapes
-from ..op import Form, NoForm, Rule
+from ..op import NoRule, Rule, StorageRule
 from ..pair import Pair
 from . import dim_order as orders
 from .dim_order import GRID
-from .packed import Packed, made
-from .per_token import run
-from .views import arranged
+from .packed import Packed, pack_values
+from .per_token import run_on_values
+from .views import features_last
 
 Segments = Callable[[Tensor, Packed], Tensor]  # (values (N, ..), x) -> (B, ..)
 
 
-def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = False, keeps: bool = True) -> Form:
+def reduce_packed(
+    at: int = 1, segments: Segments | None = None, *, counted: bool = False, keeps: bool = True
+) -> StorageRule:
     """A reduction whose dimensions are argument ``at`` and whose ``keepdim`` follows, if it has one (``keeps``).
 
     ``segments`` reduces over time.  ``counted``: too few entries give a hole, of which the plain op knows nothing.
@@ -30,123 +32,127 @@ def reduced(at: int = 1, segments: Segments | None = None, *, counted: bool = Fa
 
     def make(rule: Rule, op: Rule) -> Rule:
         def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
-            lead, (dim, keepdim) = args[: at - 1], _read(args[at - 1 :], kwargs)
+            lead, (dim, keepdim) = args[: at - 1], _read_arguments(args[at - 1 :], kwargs)
             said = len(args) >= at or "dim" in kwargs
             if said and dim is not None and not isinstance(dim, int) and not len(dim):
-                raise NoForm  # no dimension: nothing for some ops, all for others
+                raise NoRule  # no dimension: nothing for some ops, all for others
             dims = shapes.canonical_dims(dim, len(x.order))
             rest = {k: v for k, v in kwargs.items() if k not in ("dim", "keepdim")}
 
             def kernel(y: Packed, at: list[int]) -> Any:
                 d: Any = at[0] if isinstance(dim, int) else at
-                chosen, operand = (rule, y.pair()) if counted else (run(y, rule, op), y.operand())
-                return chosen(operand, *lead, d, keepdim=True, **rest) if keeps else _kept(chosen(operand, d), len(at))
+                chosen, operand = (rule, y.pair()) if counted else (run_on_values(y, rule, op), y.operand())
+                return (
+                    chosen(operand, *lead, d, keepdim=True, **rest)
+                    if keeps
+                    else _keep_dims(chosen(operand, d), len(at))
+                )
 
-            if all(orders.featured(x.order[d], x.first) for d in dims):
-                return _within(x, dims, keepdim, kernel)
+            if all(orders.is_feature(x.order[d], x.first) for d in dims):
+                return _reduce_features(x, dims, keepdim, kernel)
             if len(dims) == len(x.order):
                 if not x.values.numel():
-                    raise NoForm
-                flat = _flat(x)
-                chosen = rule if counted else run(x, rule, op)
+                    raise NoRule
+                flat = _flatten(x)
+                chosen = rule if counted else run_on_values(x, rule, op)
                 over = {"dim": dim if dim is None else 0 if isinstance(dim, int) else [0]} if said else {}
-                result = chosen(pair.of(flat) if counted else flat, *lead, **over, **rest)
-                return _scalars(result, (1,) * len(x.order) if keepdim else ())
+                result = chosen(pair.as_pair(flat) if counted else flat, *lead, **over, **rest)
+                return _as_scalars(result, (1,) * len(x.order) if keepdim else ())
             if segments is None or x.inner is not None or rest.get("dtype") is not None:
-                raise NoForm
-            return over_time(x, dims, keepdim, segments, kernel)
+                raise NoRule
+            return reduce_time(x, dims, keepdim, segments, kernel)
 
         return form
 
-    return Form("reduction", make)
+    return StorageRule("reduction", make)
 
 
-def _read(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, bool]:
+def _read_arguments(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, bool]:
     dim = args[0] if args else kwargs.get("dim")
     keepdim = args[1] if len(args) > 1 else kwargs.get("keepdim", False)
     if len(args) > 2:
-        raise NoForm
+        raise NoRule
     return dim, keepdim
 
 
-def _kept(result: Pair | Tensor, several: int) -> Pair:
+def _keep_dims(result: Pair | Tensor, several: int) -> Pair:
     """What was reduced over the last dimensions, with 1 in place of each."""
-    p = pair.of(result)
+    p = pair.as_pair(result)
     more = (...,) + (None,) * several
     return Pair(p.data[more], p.mask[more], p.payload)
 
 
-def _flat(x: Packed) -> Pair | Tensor:
+def _flatten(x: Packed) -> Pair | Tensor:
     if x.inner is None:
         return x.values.reshape(-1)
     return Pair(x.values.reshape(-1), masks.reshape(x.inner, (x.inner.numel(),)), x.payload)
 
 
-def _within(x: Packed, dims: Sequence[int], keepdim: bool, kernel: Any) -> Any:
-    y = arranged(x, dims)
+def _reduce_features(x: Packed, dims: Sequence[int], keepdim: bool, kernel: Any) -> Any:
+    y = features_last(x, dims)
     result = kernel(y, list(range(y.values.dim() - len(dims), y.values.dim())))
     several = isinstance(result, (tuple, list))
-    parts = tuple(_lost(made(r, y), () if keepdim else dims) for r in (result if several else (result,)))
+    parts = tuple(_drop_dims(pack_values(r, y), () if keepdim else dims) for r in (result if several else (result,)))
     return parts if several else parts[0]
 
 
-def _lost(x: Packed, dims: Sequence[int]) -> Packed:
+def _drop_dims(x: Packed, dims: Sequence[int]) -> Packed:
     """Without dimensions of which nothing is left."""
     order = tuple(o for d, o in enumerate(x.order) if d not in dims)
-    return Packed(x.values, x.rows, order, x.inner, x.payload)
+    return Packed(x.values, x.grid, order, x.inner, x.payload)
 
 
-def _scalars(result: Any, shape: Sequence[int]) -> Any:
+def _as_scalars(result: Any, shape: Sequence[int]) -> Any:
     if isinstance(result, (tuple, list)):
-        return tuple(_scalars(r, shape) for r in result)
-    p = pair.of(result)
+        return tuple(_as_scalars(r, shape) for r in result)
+    p = pair.as_pair(result)
     return Pair(p.data.reshape(shape), p.mask.reshape(shape), p.payload)
 
 
-def over_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segments, kernel: Any) -> Pair:
+def reduce_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segments, kernel: Any) -> Pair:
     """Over time, and the features in ``dims``: each sequence is a segment, reduced by ``segments``."""
-    inside = [d for d in dims if orders.featured(x.order[d], x.first)]
+    inside = [d for d in dims if orders.is_feature(x.order[d], x.first)]
     grid = [x.order[d] for d in dims if d not in inside]
     if grid != [(1,)] or (0,) not in x.order or x.first != GRID:
-        raise NoForm
-    y = _within(x, inside, True, kernel) if inside else x
+        raise NoRule
+    y = _reduce_features(x, inside, True, kernel) if inside else x
     data = segments(y.values, y)
     read = [a for o in y.order for a in o if a != 1]
     shape = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
     data = data.permute([0 if a == 0 else a - GRID + 1 for a in read]).reshape(shape)
-    some = (x.rows.lengths > 0).reshape([-1 if o == (0,) else 1 for o in x.order]).expand(shape)
+    some = (x.grid.lengths > 0).reshape([-1 if o == (0,) else 1 for o in x.order]).expand(shape)
     if not keepdim:
         gone = list(dims)
         data, some = data.squeeze(gone), some.squeeze(gone)
-    return Pair(data, masks.fit(some, data.shape))
+    return Pair(data, masks.expand_to(some, data.shape))
 
 
-def sums(values: Tensor, x: Packed) -> Tensor:
+def segment_sums(values: Tensor, x: Packed) -> Tensor:
     """The sum of each sequence: of its stretches one entry after the other, then over those as torch adds."""
     wide = values.to(torch.int64) if not (values.is_floating_point() or values.is_complex()) else values
     if wide.dtype in (torch.float16, torch.bfloat16):
-        return sums(wide.float(), x).to(wide.dtype)
-    place, number = x.rows.stretches
-    parts = wide.new_zeros((x.rows.grid[0] * number, *wide.shape[1:])).index_add(0, place, wide)
+        return segment_sums(wide.float(), x).to(wide.dtype)
+    place, number = x.grid.stretches
+    parts = wide.new_zeros((x.grid.shape[0] * number, *wide.shape[1:])).index_add(0, place, wide)
     return parts if number == 1 else parts.unflatten(0, (-1, number)).sum(1)
 
 
-def means(values: Tensor, x: Packed) -> Tensor:
+def segment_means(values: Tensor, x: Packed) -> Tensor:
     """The mean of each sequence; 0 for one that stores nothing."""
     if values.dtype in (torch.float16, torch.bfloat16):
-        return means(values.float(), x).to(values.dtype)
+        return segment_means(values.float(), x).to(values.dtype)
     if not (values.is_floating_point() or values.is_complex()):
-        raise NoForm
-    count = x.rows.lengths.clamp_min(1)
-    return sums(values, x) / count.reshape(-1, *(1,) * (values.dim() - 1))
+        raise NoRule
+    count = x.grid.lengths.clamp_min(1)
+    return segment_sums(values, x) / count.reshape(-1, *(1,) * (values.dim() - 1))
 
 
-def extreme(name: str) -> Segments:
+def segment_extreme(name: str) -> Segments:
     """The greatest or least of each sequence."""
 
     def kernel(values: Tensor, x: Packed) -> Tensor:
-        start = values.new_zeros((x.rows.grid[0], *values.shape[1:]))
-        at = x.rows.batch.reshape(-1, *(1,) * (values.dim() - 1)).expand(values.shape)
+        start = values.new_zeros((x.grid.shape[0], *values.shape[1:]))
+        at = x.grid.batch.reshape(-1, *(1,) * (values.dim() - 1)).expand(values.shape)
         return start.scatter_reduce(0, at, values, name, include_self=False)
 
     return kernel

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from .. import pair
-from ..op import Arguments, Form, NoForm, Rule, Takes
+from ..op import Arguments, NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
-from .grid import same
-from .operands import aligned, like
+from .grid import same_places
+from .operands import align_operands, pack_like
 from .packed import Packed
 
 
-def instead(form: Rule, **takes: Arguments) -> Form:
+def packed_rule(form: Rule, **takes: Arguments) -> StorageRule:
     """Another rule altogether: ``form``, of arguments as ``Takes`` says."""
-    return Form("form", lambda rule, op: form, Takes(**takes))
+    return StorageRule("form", lambda rule, op: form, Takes(**takes))
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:
@@ -31,79 +31,79 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
         if len(args) == 1:
             lead, values = args[0], [args[0].operand()]
         else:
-            lead, values = aligned(args)
+            lead, values = align_operands(args)
         run = rule if any(type(v) is Pair for v in values) else op
         result = run(*values, **kwargs)
-        return args[0] if result is values[0] and lead is args[0] else like(result, lead)
+        return args[0] if result is values[0] and lead is args[0] else pack_like(result, lead)
 
     return elementwise
 
 
-def _chosen(rule: Rule, op: Rule) -> Rule:
+def _choose(rule: Rule, op: Rule) -> Rule:
     """A choice stays within the rows if the condition is packed, or if all it chooses from is, on the same rows."""
     elementwise = _elementwise(rule, op)
 
     def chosen(condition: Any, *choices: Any) -> Any:
         inside = type(condition) is Packed
-        if not inside and not all(type(c) is Packed and same(c.rows, choices[0].rows) for c in choices):
-            raise NoForm
+        if not inside and not all(type(c) is Packed and same_places(c.grid, choices[0].grid) for c in choices):
+            raise NoRule
         return elementwise(condition, *choices)
 
     return chosen
 
 
-def _kept(rule: Rule, op: Rule) -> Rule:
+def _keep_storage(rule: Rule, op: Rule) -> Rule:
     """As elementwise, of one tensor alone: copies, likes, draws.  What comes back keeps its validity."""
 
     def kept(x: Any, *args: Any, **kwargs: Any) -> Any:
         kwargs.pop("memory_format", None)
         values = x.operand()
         result = op(values, *args, **kwargs) if x.inner is None else rule(values, *args, **kwargs)
-        return x if result is values else like(result, x)
+        return x if result is values else pack_like(result, x)
 
     return kept
 
 
-def _some(rule: Rule, op: Rule) -> Rule:
+def _keep_nonempty(rule: Rule, op: Rule) -> Rule:
     """As kept; torch answers otherwise (in dtypes, say) where there is nothing to draw."""
-    kept = _kept(rule, op)
+    kept = _keep_storage(rule, op)
 
     def some(x: Any, *args: Any, **kwargs: Any) -> Any:
         if not x.values.numel():
-            raise NoForm
+            raise NoRule
         return kept(x, *args, **kwargs)
 
     return some
 
 
-def _ruled(rule: Rule, op: Rule) -> Rule:
+def _keep_by_rule(rule: Rule, op: Rule) -> Rule:
     """As kept, by a rule that does otherwise than the plain op."""
 
     def on_data(values: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        result: Tensor = rule(pair.of(values), *args, **kwargs).data
+        result: Tensor = rule(pair.as_pair(values), *args, **kwargs).data
         return result
 
-    return _kept(rule, on_data)
+    return _keep_storage(rule, on_data)
 
 
-def _bare(rule: Rule, op: Rule) -> Rule:
+def _as_new(rule: Rule, op: Rule) -> Rule:
     def bare(x: Any, *args: Any, **kwargs: Any) -> Any:
         return rule(x.pair(), *args, **kwargs)
 
     return bare
 
 
-def _room(rule: Rule, op: Rule) -> Rule:
+def _empty_strided(rule: Rule, op: Rule) -> Rule:
     def room(x: Any, size: Any, stride: Any, **kwargs: Any) -> Any:
         if tuple(size) != x.shape:
             return rule(x.pair(), size, stride, **kwargs)
         data = torch.empty_like(x.values, **kwargs)
-        return like(data if x.inner is None else Pair(data, x.inner), x)
+        return pack_like(data if x.inner is None else Pair(data, x.inner), x)
 
     return room
 
 
-def _as_shapes(rule: Rule, op: Rule) -> Rule:
+def _compare_shapes(rule: Rule, op: Rule) -> Rule:
     def as_shapes(x: Any, other: Any) -> bool:
         first, second = (v.shape if type(v) is not Pair else v.data.shape for v in (x, other))
         return tuple(first) == tuple(second)
@@ -111,11 +111,15 @@ def _as_shapes(rule: Rule, op: Rule) -> Rule:
     return as_shapes
 
 
-elementwise = Form("elementwise", _elementwise, None)  #: the values of all operands, brought to the same rows
-chosen = Form("elementwise, within the rows", _chosen, None)  #: ``where``
-kept = Form("as it is stored", _kept)  #: one tensor's values, whatever the other arguments are
-ruled = Form("as it is stored, by its rule", _ruled)  #: as ``kept``, where the plain op will not do
-some = Form("as it is stored, if anything is", _some)  #: as ``kept``, of at least one entry
-bare = Form("new", _bare)  #: a tensor of its own, to which the packed one only gives dtype and device
-room = Form("plain, or room for itself", _room)  #: ``new_empty_strided``: of the own size it is packed
-as_shapes = Form("by shape", _as_shapes, None)  #: a question about two shapes
+elementwise = StorageRule("elementwise", _elementwise, None)  #: the values of all operands, brought to the same rows
+choose = StorageRule("elementwise, within the rows", _choose, None)  #: ``where``
+keep_storage = StorageRule("as it is stored", _keep_storage)  #: one tensor's values, whatever the other arguments are
+keep_by_rule = StorageRule(
+    "as it is stored, by its rule", _keep_by_rule
+)  #: as ``kept``, where the plain op will not do
+keep_nonempty = StorageRule("as it is stored, if anything is", _keep_nonempty)  #: as ``kept``, of at least one entry
+as_new = StorageRule("new", _as_new)  #: a tensor of its own, to which the packed one only gives dtype and device
+empty_strided = StorageRule(
+    "plain, or room for itself", _empty_strided
+)  #: ``new_empty_strided``: of the own size it is packed
+compare_shapes = StorageRule("by shape", _compare_shapes, None)  #: a question about two shapes

@@ -8,35 +8,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import tracked, transforming
-from .grid import Rows
+from ..compat import in_transform, is_tracked
+from .grid import Grid
 
 
-def take(flat: Tensor, rows: Rows) -> Tensor:
+def gather_tokens(flat: Tensor, grid: Grid) -> Tensor:
     """The stored rows ``(N, ...)`` of a flat grid ``(B * T, ...)``."""
-    if rows.full:
+    if grid.full:
         return flat
-    if tracked(flat) and not transforming():
-        result: Tensor = _Take.apply(flat, rows.index)
+    if is_tracked(flat) and not in_transform():
+        result: Tensor = _GatherTokens.apply(flat, grid.index)
         return result
-    return flat.index_select(0, rows.index)
+    return flat.index_select(0, grid.index)
 
 
-def put(values: Tensor, rows: Rows) -> Tensor:
+def scatter_tokens(values: Tensor, grid: Grid) -> Tensor:
     """The flat grid ``(B * T, ...)`` with the rows in their places and 0 elsewhere."""
-    if rows.full:
+    if grid.full:
         return values
-    if tracked(values) and not transforming():
-        result: Tensor = _Put.apply(values, rows.index, rows.places)
+    if is_tracked(values) and not in_transform():
+        result: Tensor = _ScatterTokens.apply(values, grid.index, grid.places)
         return result
-    return _put(values, rows.index, rows.places)
+    return _scatter(values, grid.index, grid.places)
 
 
-def _put(values: Tensor, index: Tensor, places: int) -> Tensor:
+def _scatter(values: Tensor, index: Tensor, places: int) -> Tensor:
     return values.new_zeros((places, *values.shape[1:])).index_copy(0, index, values)
 
 
-class _Take(torch.autograd.Function):
+class _GatherTokens(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, flat: Tensor, index: Tensor) -> Tensor:
         ctx.index, ctx.places = index, flat.shape[0]
@@ -44,19 +44,19 @@ class _Take(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
-        if tracked(grad):
-            return _Put.apply(grad, ctx.index, ctx.places), None
-        return _put(grad, ctx.index, ctx.places), None
+        if is_tracked(grad):
+            return _ScatterTokens.apply(grad, ctx.index, ctx.places), None
+        return _scatter(grad, ctx.index, ctx.places), None
 
 
-class _Put(torch.autograd.Function):
+class _ScatterTokens(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, index: Tensor, places: int) -> Tensor:
         ctx.index = index
-        return _put(values, index, places)
+        return _scatter(values, index, places)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        if tracked(grad):
-            return _Take.apply(grad, ctx.index), None, None
+        if is_tracked(grad):
+            return _GatherTokens.apply(grad, ctx.index), None, None
         return grad.index_select(0, ctx.index), None, None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
-from ..op import NoForm
+from ..op import NoRule
 from ..pair import Pair
 from . import dim_order as orders
 from . import views
@@ -18,17 +18,17 @@ from .packed import Packed
 
 def select(x: Packed, dim: int, index: int) -> Packed | Pair:
     """``x.select(dim, index)``: of a feature, or of one place of every sequence."""
-    d = views.position(dim, x)
+    d = views.feature_dim(dim, x)
     if x.order[d] != (1,) or (0,) not in x.order or x.first != GRID or not x.values.shape[0]:
         return views.select(x, dim, index)
-    time = x.rows.grid[1]
+    time = x.grid.shape[1]
     if not -time <= index < time:
-        raise NoForm
-    stored = x.rows.numbers[:, index % time]
+        raise NoRule
+    stored = x.grid.numbers[:, index % time]
     some = stored >= 0
     data = x.values.index_select(0, stored.clamp_min(0))
     inner = None if x.inner is None else x.inner.index_select(0, stored.clamp_min(0))
-    read = [0 if a == 0 else a - GRID + 1 for a in orders.sequence(x.order) if a != 1]
+    read = [0 if a == 0 else a - GRID + 1 for a in orders.read_order(x.order) if a != 1]
     shape = [n for k, n in enumerate(x.shape) if k != d]
     wide = some.reshape(-1, *(1,) * (data.dim() - 1))
     mask = wide.expand(data.shape) if inner is None else wide & inner
@@ -38,37 +38,37 @@ def select(x: Packed, dim: int, index: int) -> Packed | Pair:
 def index(x: Packed, indices: Sequence[Any]) -> Pair:
     """``x[mask]`` and ``x[sequences, times]``: rows picked out of the grid; a place that stores none gives a hole."""
     if x.order[:2] != ((0,), (1,)) or x.first != GRID or not x.values.shape[0]:
-        raise NoForm
+        raise NoRule
     if (
         not all(type(i) is Tensor for i in indices)
         or sum(i.dim() if i.dtype is torch.bool else 1 for i in indices) != 2
     ):
-        raise NoForm
+        raise NoRule
     try:
-        chosen = x.rows.numbers[tuple(indices)]
+        chosen = x.grid.numbers[tuple(indices)]
     except (IndexError, RuntimeError) as reason:
-        raise NoForm from reason  # the strided rule says it in torch's own words
+        raise NoRule from reason  # the strided rule says it in torch's own words
     stored = chosen.reshape(-1).clamp_min(0)
     data = x.values.index_select(0, stored)
     some = (chosen >= 0).reshape(-1, *(1,) * (data.dim() - 1))
     mask = some.expand(data.shape) if x.inner is None else some & x.inner.index_select(0, stored)
-    read = [0, *(a - GRID + 1 for a in orders.sequence(x.order[2:]))]
+    read = [0, *(a - GRID + 1 for a in orders.read_order(x.order[2:]))]
     shape = (*chosen.shape, *x.shape[2:])
     return Pair(data.permute(read).reshape(shape), masks.reshape(mask.permute(read), shape))
 
 
 def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
     """``x[..., start:end]``: of a feature, or of time."""
-    d = views.position(dim, x)
+    d = views.feature_dim(dim, x)
     if x.order[d] != (1,) or x.first != GRID:
         return views.slice_(x, dim, start, end, step)
-    time = x.rows.grid[1]
-    first, last = shapes.bounds(time, start, end)
+    time = x.grid.shape[1]
+    first, last = shapes.slice_bounds(time, start, end)
     if (first, last, step) == (0, time, 1):
         return views.alias(x)
     if step != 1 or last <= first:
-        raise NoForm
-    rows, kept = x.rows.cut(first, last)
+        raise NoRule
+    grid, kept = x.grid.cut(first, last)
     take: Any = partial(torch.index_select, dim=0, index=kept)
     inner = None if x.inner is None else take(x.inner)
-    return Packed(take(x.values), rows, x.order, inner, x.payload)
+    return Packed(take(x.values), grid, x.order, inner, x.payload)

@@ -6,11 +6,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..op import NoForm
-from ..shared.heads import visible
+from ..op import NoRule
+from ..shared.heads import attention_mask
 from .attention import scaled_dot_product_attention
-from .dim_order import natural
-from .packed import Packed, made
+from .dim_order import identity_order
+from .packed import Packed, pack_values
 
 HEADS = ((0,), (2,), (1,), (3,))  #: (B, H, T, D)
 
@@ -21,21 +21,21 @@ def multi_head_attention(
     average_attn_weights: bool = True, mask_type: int | None = None,
 ) -> tuple[Packed, None]:  # fmt: skip
     """_native_multi_head_attention without the weights, which are no rows of the batch."""
-    if need_weights or any(x.order != natural(3) for x in (query, key, value)):
-        raise NoForm
+    if need_weights or any(x.order != identity_order(3) for x in (query, key, value)):
+        raise NoRule
     parts = zip((query, key, value), qkv_weight.chunk(3), qkv_bias.chunk(3), strict=True)
-    q, k, v = (_split(x, F.linear(x.values, weight, bias), num_head) for x, weight, bias in parts)
-    mixed = scaled_dot_product_attention(q, k, v, visible(mask, mask_type))
+    q, k, v = (_split_heads(x, F.linear(x.values, weight, bias), num_head) for x, weight, bias in parts)
+    mixed = scaled_dot_product_attention(q, k, v, attention_mask(mask, mask_type))
     if mixed.inner is not None:
-        raise NoForm
-    return made(F.linear(mixed.values.reshape(-1, embed_dim), proj_weight, proj_bias), query), None
+        raise NoRule
+    return pack_values(F.linear(mixed.values.reshape(-1, embed_dim), proj_weight, proj_bias), query), None
 
 
-def _split(x: Packed, values: Tensor, heads: int) -> Packed:
+def _split_heads(x: Packed, values: Tensor, heads: int) -> Packed:
     size = values.shape[1] // heads
     if 1 in (heads, size):
-        raise NoForm  # dimensions of size 1 are no features
-    return Packed(values.unflatten(1, (heads, size)), x.rows, HEADS)
+        raise NoRule  # dimensions of size 1 are no features
+    return Packed(values.unflatten(1, (heads, size)), x.grid, HEADS)
 
 
 def encoder_layer(
@@ -49,7 +49,7 @@ def encoder_layer(
     first, second = (partial(F.layer_norm, normalized_shape=(embed_dim,), weight=w, bias=b, eps=eps) for w, b in norms)
 
     def attend(v: Tensor) -> Tensor:
-        x = made(v, src)
+        x = pack_values(v, src)
         projections = (qkv_weight, qkv_bias, proj_weight, proj_bias)
         return multi_head_attention(x, x, x, embed_dim, num_heads, *projections, mask, False, True, mask_type)[0].values
 
@@ -57,11 +57,11 @@ def encoder_layer(
         hidden = F.linear(v, ffn_weight_1, ffn_bias_1)
         return F.linear(F.gelu(hidden) if use_gelu else torch.relu(hidden), ffn_weight_2, ffn_bias_2)
 
-    if src.order != natural(3):
-        raise NoForm
+    if src.order != identity_order(3):
+        raise NoRule
     v = src.values
     if norm_first:
         v = v + attend(first(v))
-        return made(v + feed(second(v)), src)
+        return pack_values(v + feed(second(v)), src)
     v = first(v + attend(v))
-    return made(second(v + feed(v)), src)
+    return pack_values(second(v + feed(v)), src)

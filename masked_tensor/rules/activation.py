@@ -6,14 +6,14 @@ Gradients are guarded where the derivative depends on the payload; relu and its 
 import torch
 
 from .. import masks
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import per_token as packed
 from ..packing.rules import elementwise as as_values
 from ..pair import Pair, Payload
 from ..select import guard
 from ..sparse.rules import on_values
-from .pointwise import always, elements, finite_factors, guarded
+from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, keeps_zero_of_product
 
 
 def glu(x: Pair, dim: int = -1) -> Pair:
@@ -22,32 +22,32 @@ def glu(x: Pair, dim: int = -1) -> Pair:
     if size % 2:
         raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
     a, b = (x.mask.narrow(dim, start, size // 2) for start in (0, size // 2))
-    mask = masks.both(a, b)
+    mask = masks.logical_and(a, b)
     data = x.data
-    if tracked(data) or transforming():
+    if is_tracked(data) or in_transform():
         data = guard(data, torch.cat([mask, mask], dim))
     return Pair(torch.ops.aten.glu.default(data, dim), mask)
 
 
 def log_sigmoid_forward(x: Pair) -> tuple[Pair, Pair]:
     """``log_sigmoid`` and the buffer of its backward."""
-    data, buffer = torch.ops.aten.log_sigmoid_forward(guarded([x.data], x.mask)[0])
+    data, buffer = torch.ops.aten.log_sigmoid_forward(guard_operands([x.data], x.mask)[0])
     scratch = masks.full(buffer.shape, buffer.device)
     return Pair(data, x.mask), Pair(buffer, scratch, Payload.ZERO)
 
 
-ROWS = [
-    *elements("relu relu6", linear=True, keeps_zero=always),
-    *elements("threshold hardtanh hardsigmoid", linear=True),
-    *elements("selu gelu silu mish hardswish", keeps_zero=always),
-    *elements("elu celu leaky_relu hardshrink softshrink", keeps_zero=finite_factors),
-    *elements("softplus _prelu_kernel"),
-    Op("glu", glu, rows=packed.along()),
-    Op("log_sigmoid_forward", log_sigmoid_forward, sparse=on_values, rows=as_values),
+OPS = [
+    *elementwise_ops("relu relu6", linear=True, keeps_zero=always_keeps_zero),
+    *elementwise_ops("threshold hardtanh hardsigmoid", linear=True),
+    *elementwise_ops("selu gelu silu mish hardswish", keeps_zero=always_keeps_zero),
+    *elementwise_ops("elu celu leaky_relu hardshrink softshrink", keeps_zero=keeps_zero_of_product),
+    *elementwise_ops("softplus _prelu_kernel"),
+    Op("glu", glu, packed=packed.along_feature()),
+    Op("log_sigmoid_forward", log_sigmoid_forward, sparse=on_values, packed=as_values),
     # Derivatives, for callers below autograd.
-    *elements(
+    *elementwise_ops(
         "threshold_backward sigmoid_backward tanh_backward gelu_backward silu_backward logit_backward elu_backward"
     ),
-    *elements("hardtanh_backward hardswish_backward hardsigmoid_backward leaky_relu_backward softplus_backward"),
-    *elements("mish_backward hardshrink_backward softshrink_backward native_dropout_backward"),
+    *elementwise_ops("hardtanh_backward hardswish_backward hardsigmoid_backward leaky_relu_backward softplus_backward"),
+    *elementwise_ops("mish_backward hardshrink_backward softshrink_backward native_dropout_backward"),
 ]

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import OpOverload, tracked
-from ..op import Op, rows
+from ..compat import OpOverload, is_tracked
+from ..op import Op, ops
 from ..pair import Pair, Payload
 from ..select import guard
 from .choose import masked_fill
-from .index import CONDITIONS, Index, bare_indices, key, narrowed, negated, safe, within
-from .scatter import accumulate_at, extended, redirected, shortened
+from .index import CONDITIONS, Index, clamp_indices, key, logical_not, narrow_mask, plain_indices, without_masked
+from .scatter import accumulate_at, append_slot, redirect_masked, shortened
 
 
 def copy(x: Pair | Tensor, src: Pair | Tensor | complex, non_blocking: bool = False) -> Pair:
@@ -24,7 +24,7 @@ def copy(x: Pair | Tensor, src: Pair | Tensor | complex, non_blocking: bool = Fa
     if not isinstance(src, Pair | Tensor):  # a number
         wide = {float: torch.float64, complex: torch.complex128}
         src = torch.tensor(src, dtype=wide.get(type(src)))
-    x, src = pair.of(x), pair.of(src)
+    x, src = pair.as_pair(x), pair.as_pair(src)
     data = src.data.to(device=x.data.device, dtype=x.data.dtype, non_blocking=non_blocking)
     return Pair(data.expand(x.data.shape), src.mask.to(x.data.device).expand(x.data.shape), src.payload)
 
@@ -33,9 +33,9 @@ def fill(x: Pair, value: Any) -> Pair:
     """``x.fill_(value)``: valid everywhere, or masked everywhere if ``value`` is."""
     if type(value) is Pair:
         return Pair(torch.ops.aten.fill(x.data, value.data), value.mask.expand(x.data.shape), value.payload)
-    if isinstance(value, Tensor) or tracked(x.data):
-        return pair.plain(torch.ops.aten.fill(x.data, value))
-    return pair.plain(torch.full_like(x.data, value))  # without a copy of what is overwritten
+    if isinstance(value, Tensor) or is_tracked(x.data):
+        return pair.plain_pair(torch.ops.aten.fill(x.data, value))
+    return pair.plain_pair(torch.full_like(x.data, value))  # without a copy of what is overwritten
 
 
 def zero(x: Pair) -> Pair:
@@ -47,21 +47,21 @@ def index_put(
     x: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Pair:
     """``x[indices] = values``, or ``+=`` where every occurrence of an index counts."""
-    x, values = pair.of(x), pair.of(values)
-    bare, valid = bare_indices(indices)
+    x, values = pair.as_pair(x), pair.as_pair(values)
+    bare, valid = plain_indices(indices)
     if accumulate:
         return accumulate_at(x, bare, valid, values)
     # Where a valid entry overwrites a masked one, torch sends the slot's gradient to both.
     values = Pair(guard(values.data, values.mask), values.mask, values.payload)
     if valid is None:
         data = torch.ops.aten.index_put(x.data, bare, values.data)
-        return Pair(data, _mask_put(x.mask, bare, values.mask, data.shape), both_zero(x, values))
+        return Pair(data, _mask_put(x.mask, bare, values.mask, data.shape), keeps_zero(x, values))
     first = next(i for i, k in enumerate(bare) if k is not None)
     size = x.data.shape[first]
-    bare[first] = redirected(bare[first], valid, size)  # type: ignore[arg-type]  # the first that is not None
-    data = shortened(torch.ops.aten.index_put(extended(x.data, first), bare, values.data), first, size)
-    mask = shortened(torch.ops.aten.index_put(extended(x.mask, first), bare, values.mask), first, size)
-    return Pair(data, mask, both_zero(x, values))
+    bare[first] = redirect_masked(bare[first], valid, size)  # type: ignore[arg-type]  # the first that is not None
+    data = shortened(torch.ops.aten.index_put(append_slot(x.data, first), bare, values.data), first, size)
+    mask = shortened(torch.ops.aten.index_put(append_slot(x.mask, first), bare, values.mask), first, size)
+    return Pair(data, mask, keeps_zero(x, values))
 
 
 def conditions(indices: Sequence[Index]) -> list[Tensor | None] | None:
@@ -76,31 +76,31 @@ def conditions(indices: Sequence[Index]) -> list[Tensor | None] | None:
 
 def add_at(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], values: Pair | Tensor) -> Pair:
     """``_unsafe_masked_index_put_accumulate``: ``x[indices] += values``, with 0 for values where ``mask`` is False."""
-    x = pair.of(x)
-    bare, valid = bare_indices(within(x.data, indices))
-    return accumulate_at(x, bare, valid, masked_fill(values, negated(mask), 0))
+    x = pair.as_pair(x)
+    bare, valid = plain_indices(clamp_indices(x.data, indices))
+    return accumulate_at(x, bare, valid, masked_fill(values, logical_not(mask), 0))
 
 
 def _mask_put(mask: Tensor, indices: Sequence[Tensor | None], value: Tensor, shape: Sequence[int]) -> Tensor:
     small = masks.compact(value)
     if small.numel() == 1:  # one validity for all that is written: constant dimensions stay so
-        valid, rest, key = small.reshape(()), narrowed(mask, indices), indices[0]
+        valid, rest, key = small.reshape(()), narrow_mask(mask, indices), indices[0]
         if len(indices) == 1 and key is not None and key.dtype is torch.bool:  # bit by bit, without positions
             chosen = key.reshape(key.shape + (1,) * (mask.dim() - key.dim()))
-            return masks.fit(rest ^ (chosen & (rest ^ valid)), shape)
-        return masks.fit(torch.ops.aten.index_put(rest, indices, valid), shape)
+            return masks.expand_to(rest ^ (chosen & (rest ^ valid)), shape)
+        return masks.expand_to(torch.ops.aten.index_put(rest, indices, valid), shape)
     result: Tensor = torch.ops.aten.index_put(mask, indices, value)
     return result
 
 
-def both_zero(x: Pair, source: Pair) -> Payload:
+def keeps_zero(x: Pair, source: Pair) -> Payload:
     """What is known of the payload after ``source`` was written into ``x``."""
     return Payload.ZERO if x.payload is Payload.ZERO and source.payload is Payload.ZERO else Payload.ANY
 
 
 def put(x: Pair | Tensor, index: Pair | Tensor, source: Pair | Tensor, accumulate: bool = False) -> Pair:
     """``torch.put``: into the flattened tensor."""
-    x, at, source = pair.of(x), pair.of(index), pair.of(source)
+    x, at, source = pair.as_pair(x), pair.as_pair(index), pair.as_pair(source)
     flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
     shape = at.data.shape
     values = Pair(source.data.reshape(shape), masks.reshape(source.mask, shape), source.payload)
@@ -110,45 +110,47 @@ def put(x: Pair | Tensor, index: Pair | Tensor, source: Pair | Tensor, accumulat
 
 def index_copy(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor) -> Pair:
     """``x.index_copy(dim, index, source)``."""
-    x, source = pair.of(x), pair.of(source)
-    return _along(torch.index_copy, x, dim, index, guard(source.data, source.mask), source.mask, both_zero(x, source))
+    x, source = pair.as_pair(x), pair.as_pair(source)
+    return _write_along(
+        torch.index_copy, x, dim, index, guard(source.data, source.mask), source.mask, keeps_zero(x, source)
+    )
 
 
 def index_fill(x: Pair | Tensor, dim: int, index: Pair | Tensor, value: Any) -> Pair:
     """``x.index_fill(dim, index, value)``."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     if type(value) is Pair:
-        return _along(torch.index_fill, x, dim, index, value.data, value.mask, both_zero(x, value))
-    return _along(torch.index_fill, x, dim, index, value, True, x.payload)
+        return _write_along(torch.index_fill, x, dim, index, value.data, value.mask, keeps_zero(x, value))
+    return _write_along(torch.index_fill, x, dim, index, value, True, x.payload)
 
 
-def _along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, valid: Any, payload: Payload) -> Pair:
+def _write_along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, valid: Any, payload: Payload) -> Pair:
     if type(index) is not Pair:
         return Pair(op(x.data, dim, index, value), op(x.mask, dim, index, valid), payload)
     if x.data.dim() == 0:
         x = Pair(x.data.reshape(1), x.mask.reshape(1), x.payload)
         if op is torch.index_copy:
             value, valid = value.reshape(1), valid.reshape(1)
-        one = _along(op, x, 0, index, value, valid, payload)
+        one = _write_along(op, x, 0, index, value, valid, payload)
         return Pair(one.data.reshape(()), one.mask.reshape(()), payload)
     size = x.data.shape[dim]
-    at = redirected(safe(index), index.mask, size, wrap=op is torch.index_fill)
-    data = shortened(op(extended(x.data, dim), dim, at, value), dim, size)
-    return Pair(data, shortened(op(extended(x.mask, dim), dim, at, valid), dim, size), payload)
+    at = redirect_masked(without_masked(index), index.mask, size, wrap=op is torch.index_fill)
+    data = shortened(op(append_slot(x.data, dim), dim, at, value), dim, size)
+    return Pair(data, shortened(op(append_slot(x.mask, dim), dim, at, valid), dim, size), payload)
 
 
 def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor) -> Pair:
     """The entries of ``source``, in order, into the True positions of ``mask``; a masked one is not True."""
-    x, chosen = pair.of(x), safe(mask)
+    x, chosen = pair.as_pair(x), without_masked(mask)
     if type(source) is not Pair:
-        data = in_order(x.data, chosen, source)
-        return Pair(data, masks.fit(x.mask | chosen, data.shape), x.payload)
-    data = in_order(x.data, chosen, source.data)
-    valid = torch.masked_scatter(masks.fit(x.mask, data.shape), chosen, source.mask)
-    return Pair(data, valid, both_zero(x, source))
+        data = scatter_in_order(x.data, chosen, source)
+        return Pair(data, masks.expand_to(x.mask | chosen, data.shape), x.payload)
+    data = scatter_in_order(x.data, chosen, source.data)
+    valid = torch.masked_scatter(masks.expand_to(x.mask, data.shape), chosen, source.mask)
+    return Pair(data, valid, keeps_zero(x, source))
 
 
-def in_order(data: Tensor, chosen: Tensor, source: Tensor) -> Tensor:
+def scatter_in_order(data: Tensor, chosen: Tensor, source: Tensor) -> Tensor:
     """``torch.masked_scatter`` on plain tensors; the error of a short source states both numbers."""
     try:
         return torch.masked_scatter(data, chosen, source)
@@ -170,35 +172,35 @@ def fill_diagonal(x: Pair, fill_value: float, wrap: bool = False) -> Pair:
     )
 
 
-def into_view(op: OpOverload, x: Pair | Tensor, src: Pair | Tensor, *args: Any) -> Pair:
+def write_view(op: OpOverload, x: Pair | Tensor, src: Pair | Tensor, *args: Any) -> Pair:
     """``select_scatter`` and its siblings: a view of ``x`` is replaced by ``src``."""
-    x, src = pair.of(x), pair.of(src)
-    return Pair(op(x.data, src.data, *args), op(x.mask, src.mask, *args), both_zero(x, src))
+    x, src = pair.as_pair(x), pair.as_pair(src)
+    return Pair(op(x.data, src.data, *args), op(x.mask, src.mask, *args), keeps_zero(x, src))
 
 
-def into_memory(
+def write_strided(
     x: Pair | Tensor, src: Pair | Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
 ) -> Pair:
     """``as_strided_scatter``: the mask is first laid out in memory as the data is."""
-    x, src = pair.of(x), pair.of(src)
+    x, src = pair.as_pair(x), pair.as_pair(src)
     # Overlapping writes: torch's formula also sends gradients to entries that were overwritten.
     data = torch.as_strided_scatter(guard(x.data, x.mask), guard(src.data, src.mask), size, stride, storage_offset)
     offset = 0 if storage_offset is None else storage_offset - x.data.storage_offset()
-    memory = torch.as_strided_scatter(masks.laid_out(x.mask, x.data), src.mask, size, stride, offset)
-    return Pair(data, memory.as_strided(x.data.shape, x.data.stride()), both_zero(x, src))
+    memory = torch.as_strided_scatter(masks.storage_mask(x.mask, x.data), src.mask, size, stride, offset)
+    return Pair(data, memory.as_strided(x.data.shape, x.data.stride()), keeps_zero(x, src))
 
 
-ROWS = [
+OPS = [
     Op("copy", copy),
     Op("fill", fill, same=True),
     Op("zero", zero, same=True),
-    *rows("index_put _unsafe_index_put _index_put_impl", index_put, conditions=conditions),
+    *ops("index_put _unsafe_index_put _index_put_impl", index_put, conditions=conditions),
     Op("_unsafe_masked_index_put_accumulate", add_at),
     Op("put", put),
     Op("index_copy", index_copy),
     Op("index_fill", index_fill),
     Op("masked_scatter", masked_scatter),
     Op("fill_diagonal", fill_diagonal),
-    *rows("select_scatter slice_scatter diagonal_scatter", into_view, generic=True),
-    Op("as_strided_scatter", into_memory),
+    *ops("select_scatter slice_scatter diagonal_scatter", write_view, generic=True),
+    Op("as_strided_scatter", write_strided),
 ]

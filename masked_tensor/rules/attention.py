@@ -12,19 +12,19 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import attention as packed
-from ..packing.rules import instead
+from ..packing.rules import packed_rule
 from ..pair import Pair
-from ..select import finished, guard, select, zeroed
+from ..select import guard, select, zero_masked, zeroed_result
 from ..shared import product_validity
-from ..shared.pairing import paired
+from ..shared.pairing import any_valid_pair
 
 Operand = Pair | Tensor
 
 
-class Sight(NamedTuple):
+class Visibility(NamedTuple):
     """What the kernel is given, and what comes out."""
 
     query: Tensor
@@ -48,11 +48,13 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Pair:
     """``softmax(query @ key.T * scale + attn_mask) @ value`` on the kernels that torch chooses."""
-    sight = _look(query, key, value, attn_mask, is_causal)
+    sight = _visibility(query, key, value, attn_mask, is_causal)
     data = torch.nn.functional.scaled_dot_product_attention(
         *sight[:4], dropout_p, sight.is_causal, scale=scale, enable_gqa=enable_gqa
     )
-    return finished(data, _valid(sight, value, data))  # the zeros in place: backward, where out is saved, 0 times out
+    return zeroed_result(
+        data, _valid(sight, value, data)
+    )  # the zeros in place: backward, where out is saved, 0 times out
 
 
 def attention_math(
@@ -66,11 +68,11 @@ def attention_math(
     **keywords: Any,
 ) -> tuple[Pair, Pair]:
     """The unfused form, which also returns the weights."""
-    sight = _look(query, key, value, attn_mask, is_causal)
+    sight = _visibility(query, key, value, attn_mask, is_causal)
     op = torch.ops.aten._scaled_dot_product_attention_math.default
     data, weights = op(*sight[:3], _additive(sight), dropout_p, sight.is_causal, dropout_mask, **keywords)
-    seen = masks.both(_heads(sight.seen, weights), _heads(sight.queries, weights))
-    return Pair(data, _valid(sight, value, data)), Pair(weights, masks.fit(seen, weights.shape))
+    seen = masks.logical_and(_heads(sight.seen, weights), _heads(sight.queries, weights))
+    return Pair(data, _valid(sight, value, data)), Pair(weights, masks.expand_to(seen, weights.shape))
 
 
 def attention_flash(
@@ -84,73 +86,79 @@ def attention_flash(
     scale: float | None = None,
 ) -> tuple[Pair, Pair]:
     """The CPU's fused form, which also returns the logarithms of the normalisers."""
-    sight = _look(query, key, value, attn_mask, is_causal)
+    sight = _visibility(query, key, value, attn_mask, is_causal)
     op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
     data, normaliser = op(*sight[:3], dropout_p, sight.is_causal, attn_mask=_additive(sight), scale=scale)
-    rows = masks.both(masks.any(sight.seen, -1, True), sight.queries).squeeze(-1)
-    return finished(data, _valid(sight, value, data)), Pair(normaliser, masks.fit(rows, normaliser.shape))
+    rows = masks.logical_and(masks.any(sight.seen, -1, True), sight.queries).squeeze(-1)
+    return zeroed_result(data, _valid(sight, value, data)), Pair(normaliser, masks.expand_to(rows, normaliser.shape))
 
 
-def fused_choice(*args: Any, **kwargs: Any) -> int:
+def choose_unfused(*args: Any, **kwargs: Any) -> int:
     """Which kernel a decomposed call should take: the unfused one (0), whose parts all have rows."""
     return 0
 
 
-def _look(query: Operand, key: Operand, value: Operand, attn_mask: Operand | None, is_causal: bool) -> Sight:
-    q, k, v = pair.of(query), pair.of(key), pair.of(value)
-    rows = k.data.shape[:-1] == v.data.shape[:-1] and masks.constant(k.mask, -1)
+def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand | None, is_causal: bool) -> Visibility:
+    q, k, v = pair.as_pair(query), pair.as_pair(key), pair.as_pair(value)
+    rows = k.data.shape[:-1] == v.data.shape[:-1] and masks.is_constant(k.mask, -1)
     if rows and type(key) is Pair and type(value) is not Pair:  # weight 0 is not enough: 0 times an inf is NaN
         v = Pair(v.data, k.mask.narrow(-1, 0, 1).expand(v.data.shape))
-    gradients = transforming() or any(tracked(x.data) for x in (q, k, v))
-    needs_zero = gradients or not masks.constant(q.mask, -1)
+    gradients = in_transform() or any(is_tracked(x.data) for x in (q, k, v))
+    needs_zero = gradients or not masks.is_constant(q.mask, -1)
     shape = (q.data.shape[-2], k.data.shape[-2])
-    queries = _rows(q.mask).unsqueeze(-1)
-    first = zeroed(q, owned=True) if needs_zero else guard(q.data, q.mask, owned=True)
-    operands = (first, zeroed(k, owned=True), zeroed(v, owned=True))
+    queries = _valid_rows(q.mask).unsqueeze(-1)
+    first = zero_masked(q, owned=True) if needs_zero else guard(q.data, q.mask, owned=True)
+    operands = (first, zero_masked(k, owned=True), zero_masked(v, owned=True))
     if type(key) is not Pair and type(value) is not Pair and type(attn_mask) is not Pair and attn_mask is None:
         seen = masks.full(shape, q.data.device, shape[1] > 0)
-        return Sight(*operands, None, is_causal, seen, queries)
-    seen = _keys(q, k, v)
+        return Visibility(*operands, None, is_causal, seen, queries)
+    seen = _visible_keys(q, k, v)
     if is_causal:
         seen = seen & torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
     if attn_mask is None:
-        return Sight(*operands, _kernel_mask(seen, shape), False, masks.fit(seen, _wide(seen, shape)), queries)
-    user = pair.of(attn_mask)
+        return Visibility(
+            *operands, _kernel_mask(seen, shape), False, masks.expand_to(seen, _expand_mask(seen, shape)), queries
+        )
+    user = pair.as_pair(attn_mask)
     hides = user.data if user.data.dtype is torch.bool else user.data != float("-inf")
     seen = seen & (masks.compact(user.mask) & hides)
     if user.data.dtype is torch.bool:
-        return Sight(*operands, _kernel_mask(seen, shape), False, masks.fit(seen, _wide(seen, shape)), queries)
+        return Visibility(
+            *operands, _kernel_mask(seen, shape), False, masks.expand_to(seen, _expand_mask(seen, shape)), queries
+        )
     some = masks.any(seen, -1, True)
-    added = select(zeroed(user).expand(torch.broadcast_shapes(user.data.shape, seen.shape)), seen, float("-inf"))
-    return Sight(*operands, select(added, some, 0), False, masks.fit(seen, _wide(seen, shape)), queries)
+    added = select(zero_masked(user).expand(torch.broadcast_shapes(user.data.shape, seen.shape)), seen, float("-inf"))
+    return Visibility(
+        *operands, select(added, some, 0), False, masks.expand_to(seen, _expand_mask(seen, shape)), queries
+    )
 
 
-def _rows(mask: Tensor) -> Tensor:
+def _valid_rows(mask: Tensor) -> Tensor:
     """Which rows hold anything valid."""
-    return mask.select(-1, 0) if masks.constant(mask, -1) else product_validity.present(mask, -1)
+    return mask.select(-1, 0) if masks.is_constant(mask, -1) else product_validity.is_present(mask, -1)
 
 
-def _keys(q: Pair, k: Pair, v: Pair) -> Tensor:
+def _visible_keys(q: Pair, k: Pair, v: Pair) -> Tensor:
     """Which keys can be seen, compact: ``(..., 1, S)``, or ``(..., L, S)`` where that depends on the query's holes."""
     heads = q.mask.shape[-3] if q.mask.dim() > 2 else 1
-    values = masks.compact(_rows(v.mask).unsqueeze(-2))
-    if masks.same(k.mask, v.mask) and masks.constant(k.mask, -1):
-        return _repeated(values, heads)
-    if masks.constant(q.mask, -1) or masks.constant(k.mask, -1):
-        keys = masks.compact(_rows(k.mask).unsqueeze(-2))
+    values = masks.compact(_valid_rows(v.mask).unsqueeze(-2))
+    if masks.same_memory(k.mask, v.mask) and masks.is_constant(k.mask, -1):
+        return _repeat_heads(values, heads)
+    if masks.is_constant(q.mask, -1) or masks.is_constant(k.mask, -1):
+        keys = masks.compact(_valid_rows(k.mask).unsqueeze(-2))
     else:
-        keys = product_validity.paired(q.mask, _repeated(k.mask, heads).mT)
-    return _repeated(keys, heads) & _repeated(values, heads)
+        keys = product_validity.product_mask(q.mask, _repeat_heads(k.mask, heads).mT)
+    return _repeat_heads(keys, heads) & _repeat_heads(values, heads)
 
 
-def _repeated(mask: Tensor, heads: int) -> Tensor:
+def _repeat_heads(mask: Tensor, heads: int) -> Tensor:
     """A mask over key heads as one over query heads (grouped queries)."""
     if mask.dim() < 3 or mask.shape[-3] in (1, heads) or heads == 1:
         return mask
     return mask.repeat_interleave(heads // mask.shape[-3], -3)
 
 
-def _wide(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
+def _expand_mask(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
     return (*seen.shape[:-2], *shape)
 
 
@@ -159,36 +167,36 @@ def _kernel_mask(seen: Tensor, shape: tuple[int, int]) -> Tensor:
 
     Contiguous before it is expanded: one that steps through memory would be copied to ``(B, H, L, S)`` by the kernel.
     """
-    return masks.fit((seen | ~masks.any(seen, -1, True)).contiguous(), (*seen.shape[:-1], shape[1]))
+    return masks.expand_to((seen | ~masks.any(seen, -1, True)).contiguous(), (*seen.shape[:-1], shape[1]))
 
 
-def _additive(sight: Sight) -> Tensor | None:
+def _additive(sight: Visibility) -> Tensor | None:
     """The kernel's mask for the forms that only add it."""
     if sight.mask is None or sight.mask.dtype is not torch.bool:
         return sight.mask
     return select(torch.zeros_like(sight.mask, dtype=sight.query.dtype), sight.mask, float("-inf"))
 
 
-def _valid(sight: Sight, value: Operand, data: Tensor) -> Tensor:
+def _valid(sight: Visibility, value: Operand, data: Tensor) -> Tensor:
     """The mask of the output: valid queries that see a valid value."""
-    if type(value) is not Pair or masks.constant(value.mask, -1):
+    if type(value) is not Pair or masks.is_constant(value.mask, -1):
         some = masks.any(sight.seen, -1, True)
     else:
-        some = paired(sight.seen, _repeated(value.mask, data.shape[-3] if data.dim() > 2 else 1))
-    return masks.fit(masks.both(some, sight.queries), data.shape)
+        some = any_valid_pair(sight.seen, _repeat_heads(value.mask, data.shape[-3] if data.dim() > 2 else 1))
+    return masks.expand_to(masks.logical_and(some, sight.queries), data.shape)
 
 
 def _heads(mask: Tensor, weights: Tensor) -> Tensor:
-    return _repeated(mask, weights.shape[-3] if weights.dim() > 2 else 1)
+    return _repeat_heads(mask, weights.shape[-3] if weights.dim() > 2 else 1)
 
 
-ROWS = [
+OPS = [
     Op(
         "scaled_dot_product_attention",
         scaled_dot_product_attention,
-        rows=instead(packed.scaled_dot_product_attention, whole=("query", "key", "value")),
+        packed=packed_rule(packed.scaled_dot_product_attention, whole=("query", "key", "value")),
     ),
     Op("_scaled_dot_product_attention_math", attention_math),
     Op("_scaled_dot_product_flash_attention_for_cpu", attention_flash),
-    Op("_fused_sdp_choice", fused_choice),
+    Op("_fused_sdp_choice", choose_unfused),
 ]

@@ -14,12 +14,12 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
-from ..packing.per_sequence import averaged
+from ..packing.per_sequence import average_pool
 from ..pair import Pair
-from ..select import finished, zeroed
+from ..select import zero_masked, zeroed_result
 from ..settings import current
 from ..shared import extents, windows
-from ..shared.windows import Window, each
+from ..shared.windows import Window, per_dim
 
 Ints = int | Sequence[int]
 
@@ -36,26 +36,26 @@ def avg_pool(
     dims: int,
 ) -> Pair:
     """avg_pool1d, 2d, 3d."""
-    kernel = each(kernel_size, dims)
-    steps, pads = each(stride, dims) if stride else kernel, each(padding, dims)
-    data = op(zeroed(x, inside=True), kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
+    kernel = per_dim(kernel_size, dims)
+    steps, pads = per_dim(stride, dims) if stride else kernel, per_dim(padding, dims)
+    data = op(zero_masked(x, inside=True), kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
     frame = [Window(k, s, p, p, ceil=ceil_mode) for k, s, p in zip(kernel, steps, pads, strict=True)]
     sizes, outputs = x.data.shape[-dims:], data.shape[-dims:]
-    mask = masks.fit(windows.valid(masks.compact(x.mask), frame, sizes, outputs), data.shape)
+    mask = masks.expand_to(windows.valid_outputs(masks.compact(x.mask), frame, sizes, outputs), data.shape)
     by_valid = current().convolution == "any"
     fixed = divisor_override != () and divisor_override[0] is not None
-    if not fixed and not windows.constant(x.mask, dims) and (by_valid or ceil_mode or not count_include_pad):
-        small = windows.leading(x.mask, dims)
+    if not fixed and not windows.is_constant(x.mask, dims) and (by_valid or ceil_mode or not count_include_pad):
+        small = windows.narrow_leading(x.mask, dims)
         whole = torch.ones(tuple(sizes), dtype=torch.bool, device=small.device)
         divisor = _taps(whole, frame, outputs, count_include_pad)
         if by_valid:
             wanted = _taps(small, frame, outputs, False)
         else:
             for dim in range(-dims, 0):
-                small = extents.hull(small, dim)
+                small = extents.fill_gaps(small, dim)
             wanted = _taps(small, frame, outputs, count_include_pad)
         data = data * (divisor / wanted.clamp(min=1)).to(data.dtype)
-    return finished(data, mask)
+    return zeroed_result(data, mask)
 
 
 def _taps(inside: Tensor, frame: Sequence[Window], outputs: Sequence[int], with_padding: bool) -> Tensor:
@@ -64,32 +64,32 @@ def _taps(inside: Tensor, frame: Sequence[Window], outputs: Sequence[int], with_
     if with_padding:
         for i, window in enumerate(frame):
             reach = Window(2 * window.left + 1, 1, 2 * window.left)
-            inside = windows.taps(inside, first + i, reach, inside.shape[first + i] + 2 * window.left, False)
+            inside = windows.tap_outputs(inside, first + i, reach, inside.shape[first + i] + 2 * window.left, False)
         frame = [Window(window.kernel, window.stride) for window in frame]
     count = inside.to(torch.int32)
     for i, (window, number) in enumerate(zip(frame, outputs, strict=True)):
-        count = windows.count(count, first + i, window, number)
+        count = windows.count_taps(count, first + i, window, number)
     return count
 
 
 def adaptive_avg_pool(op: OpOverload, x: Pair, output_size: Sequence[int], *, dims: int) -> Pair:
     """adaptive_avg_pool1d, 2d, 3d."""
-    data = op(zeroed(x, inside=True), output_size)
+    data = op(zero_masked(x, inside=True), output_size)
     if x.data.numel() == 0:
-        return pair.plain(data)
-    if windows.constant(x.mask, dims):
-        return finished(data, windows.first(x.mask, dims).expand(data.shape))
+        return pair.plain_pair(data)
+    if windows.is_constant(x.mask, dims):
+        return zeroed_result(data, windows.narrow_windows(x.mask, dims).expand(data.shape))
     exact = torch.promote_types(data.dtype, torch.float32)
-    with masks.exactly(data.device):
-        fraction = op(windows.leading(x.mask, dims).to(exact), output_size)
+    with masks.no_autocast(data.device):
+        fraction = op(windows.narrow_leading(x.mask, dims).to(exact), output_size)
     mask = fraction > 0
     mean = data.to(exact) / torch.where(mask, fraction, 1)
-    return finished(mean.to(data.dtype), masks.fit(mask, data.shape))
+    return zeroed_result(mean.to(data.dtype), masks.expand_to(mask, data.shape))
 
 
-ROWS = [
+OPS = [
     *(Op(f"avg_pool{dims}d", avg_pool, {"dims": dims}, generic=True) for dims in (1, 2, 3)),
-    Op("adaptive_avg_pool1d", adaptive_avg_pool, {"dims": 1}, generic=True, rows=averaged),
+    Op("adaptive_avg_pool1d", adaptive_avg_pool, {"dims": 1}, generic=True, packed=average_pool),
     *(Op(f"adaptive_avg_pool{dims}d", adaptive_avg_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
     *(Op(f"_adaptive_avg_pool{dims}d", adaptive_avg_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
 ]

@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..errors import expect_shape
 from ..op import Op
 from ..packing import per_token as packed
-from ..packing.per_sequence import sequenced
+from ..packing.per_sequence import per_sequence_norm
 from ..pair import Pair
-from ..select import guard, zeroed
+from ..select import guard, zero_masked
 from ..shared.running import track
-from ..shared.standardize import Parameter, Statistics, shaped, standardize
+from ..shared.standardize import Parameter, Statistics, reshape_parameter, standardize
 from ..sparse import layers
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 
 Operand = Pair | Tensor
 
@@ -40,12 +40,12 @@ def batch_norm(
     cudnn_enabled: bool = True,
 ) -> Pair:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` per channel (dimension 1)."""
-    x, parameters = pair.of(x), (weight, bias, running_mean, running_var)
+    x, parameters = pair.as_pair(x), (weight, bias, running_mean, running_var)
     if x.data.dim() < 2:  # empty, or torch's own error
         plain: Any = (p.data if type(p) is Pair else p for p in parameters)
         op: Any = torch.batch_norm
         return Pair(op(x.data, *plain, training, momentum, eps, False), x.mask)
-    return _normed(x, *parameters, training=training, momentum=momentum, eps=eps)[0]
+    return _normalize(x, *parameters, training=training, momentum=momentum, eps=eps)[0]
 
 
 def native_batch_norm(
@@ -59,28 +59,28 @@ def native_batch_norm(
     eps: float,
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the batch's mean and reciprocal standard deviation (empty in evaluation)."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     parameters = (weight, bias, running_mean, running_var)
-    result, s = _normed(x, *parameters, training=training, momentum=momentum, eps=eps)
+    result, s = _normalize(x, *parameters, training=training, momentum=momentum, eps=eps)
     if s is None:
-        nothing = pair.plain(x.data.new_empty(0))
+        nothing = pair.plain_pair(x.data.new_empty(0))
         return result, nothing, nothing
     some = (s.number != 0).reshape(-1)
     mean, rstd = (Pair(t.detach().reshape(-1).to(x.data.dtype), some) for t in (s.mean, s.rstd))  # as torch's own
     return result, mean, rstd
 
 
-def _normed(
+def _normalize(
     x: Pair, *parameters: Parameter, training: bool, momentum: float, eps: float
 ) -> tuple[Pair, Statistics | None]:
     """The result, and in training the statistics of the channels."""
     weight, bias, running_mean, running_var = parameters
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not training:
-        return _evaluated(x, weight, bias, running_mean, running_var, eps), None
+        return _evaluate(x, weight, bias, running_mean, running_var, eps), None
     dims = tuple(d for d in range(x.data.dim()) if d != 1)
     channels = _channels(x)
-    result, s = standardize(x, dims, eps, shaped(weight, channels), shaped(bias, channels))
+    result, s = standardize(x, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     return result, s
 
@@ -97,36 +97,36 @@ def instance_norm(
     cudnn_enabled: bool = True,
 ) -> Pair:
     """The same per channel of each sample."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     if not use_input_stats:
-        return _evaluated(x, weight, bias, running_mean, running_var, eps)
+        return _evaluate(x, weight, bias, running_mean, running_var, eps)
     if x.data.dim() == 2:  # every entry is an instance of its own
         deep = Pair(x.data.unsqueeze(-1), x.mask.unsqueeze(-1), x.payload)
         result = instance_norm(deep, weight, bias, running_mean, running_var, True, momentum, eps)
         return Pair(result.data.squeeze(-1), result.mask.squeeze(-1), result.payload)
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     channels, dims = _channels(x), tuple(range(2, x.data.dim()))
-    result, s = standardize(x, dims, eps, shaped(weight, channels), shaped(bias, channels))
+    result, s = standardize(x, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     return result
 
 
-def _evaluated(
+def _evaluate(
     x: Pair, weight: Parameter, bias: Parameter, running_mean: Parameter, running_var: Parameter, eps: float
 ) -> Pair:
     parameters = (weight, bias, running_mean, running_var)
     mask = x.mask
     for parameter in parameters:
         if type(parameter) is Pair:
-            wide: Any = shaped(parameter, _channels(x))
-            mask = masks.both(mask, wide.mask)
-    gradients = transforming() or any(p is not None and tracked(pair.of(p).data) for p in parameters)
+            wide: Any = reshape_parameter(parameter, _channels(x))
+            mask = masks.logical_and(mask, wide.mask)
+    gradients = in_transform() or any(p is not None and is_tracked(pair.as_pair(p).data) for p in parameters)
     if mask is not x.mask:
         x = Pair(x.data, mask)
-    data = zeroed(x) if gradients else guard(x.data, mask)
-    values: list[Any] = [zeroed(p) if type(p) is Pair else p for p in parameters]
+    data = zero_masked(x) if gradients else guard(x.data, mask)
+    values: list[Any] = [zero_masked(p) if type(p) is Pair else p for p in parameters]
     w, b, mean, var = values
-    if any(p is not None and tracked(p) for p in (mean, var)):  # torch's kernel takes them for constants
+    if any(p is not None and is_tracked(p) for p in (mean, var)):  # torch's kernel takes them for constants
         channels = _channels(x)
         mean, var = mean.reshape(channels), var.reshape(channels)
         result: Any = (data - mean) * (var + eps).rsqrt()
@@ -172,7 +172,7 @@ def without_buffers(
     return native_batch_norm(x, weight, bias, None, None, training, momentum, eps)
 
 
-def fixed(
+def with_running_statistics(
     x: Operand, weight: Parameter, bias: Parameter, mean: Parameter, var: Parameter, momentum: float, eps: float
 ) -> tuple[Pair, Pair, Pair]:
     """The form with running statistics only."""
@@ -200,21 +200,26 @@ def functional(
 
 
 def _reserve(x: Operand) -> Pair:
-    return pair.plain(torch.empty(0, dtype=torch.uint8, device=x.data.device))
+    return pair.plain_pair(torch.empty(0, dtype=torch.uint8, device=x.data.device))
 
 
-ROWS = [
+OPS = [
     Op(
         "batch_norm",
         batch_norm,
-        sparse=instead(layers.keeping(layers.batch_norm)),
-        rows=packed.batch_norm,
+        sparse=sparse_rule(layers.keep_pattern(layers.batch_norm)),
+        packed=packed.batch_norm,
     ),
-    Op("instance_norm", instance_norm, sparse=instead(layers.keeping(layers.instance_norm)), rows=sequenced),
-    Op("native_batch_norm", native_batch_norm, rows=packed.batch_norm),
+    Op(
+        "instance_norm",
+        instance_norm,
+        sparse=sparse_rule(layers.keep_pattern(layers.instance_norm)),
+        packed=per_sequence_norm,
+    ),
+    Op("native_batch_norm", native_batch_norm, packed=packed.batch_norm),
     Op("_native_batch_norm_legit", native_batch_norm),
     Op("_native_batch_norm_legit.no_stats", without_buffers),
-    Op("_native_batch_norm_legit_no_training", fixed),
+    Op("_native_batch_norm_legit_no_training", with_running_statistics),
     Op("_native_batch_norm_legit_functional", functional),
     Op("_batch_norm_no_update", no_update),
     Op("_batch_norm_with_update", with_update),

@@ -9,7 +9,7 @@ from typing import Any
 from .. import masks
 from ..compat import OpOverload
 from ..op import Op
-from ..packing.rules import kept
+from ..packing.rules import keep_storage
 from ..pair import Pair
 from ..sparse.rules import on_values
 
@@ -17,7 +17,7 @@ from ..sparse.rules import on_values
 def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     """``dtype``, ``layout``, ``device``, ``pin_memory``, ``non_blocking``, ``memory_format`` as the plain op."""
     data = op(x.data, **kwargs)
-    return Pair(data, masks.on(x.mask, data.device), x.payload)
+    return Pair(data, masks.to_device(x.mask, data.device), x.payload)
 
 
-ROWS = [Op("_to_copy", to_copy, generic=True, sparse=on_values, rows=kept, copies=True)]
+OPS = [Op("_to_copy", to_copy, generic=True, sparse=on_values, packed=keep_storage, copies=True)]

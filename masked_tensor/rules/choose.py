@@ -11,20 +11,20 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair, settings
-from ..op import Op, rows
+from ..op import Op, ops
 from ..packing import rules as packed
 from ..pair import Pair, Payload
 from ..select import select
-from ..sparse.rules import chosen, on_values
+from ..sparse.rules import choose, on_values
 
 Operand = Pair | Tensor | float | bool | complex
 
 
 def where(condition: Pair | Tensor, x: Operand, other: Operand) -> Pair:
     """Tensors and numbers alike (``where(condition)`` alone decomposes into ``nonzero``)."""
-    c = pair.of(condition)
+    c = pair.as_pair(condition)
     result = torch.where(c.data, _data(x), _data(other))
-    if type(x) is Pair and type(other) is Pair and masks.same(x.mask, other.mask):
+    if type(x) is Pair and type(other) is Pair and masks.same_memory(x.mask, other.mask):
         chosen = x.mask
     elif type(x) is Pair and type(other) is Pair:
         taken, left = masks.compact(x.mask), masks.compact(other.mask)
@@ -35,7 +35,9 @@ def where(condition: Pair | Tensor, x: Operand, other: Operand) -> Pair:
         chosen = c.data | masks.compact(other.mask)
     else:
         chosen = c.mask
-    mask = masks.fit(masks.both(masks.fit(c.mask, result.shape), masks.fit(chosen, result.shape)), result.shape)
+    mask = masks.expand_to(
+        masks.logical_and(masks.expand_to(c.mask, result.shape), masks.expand_to(chosen, result.shape)), result.shape
+    )
     return Pair(result, mask, _payload(x, other, mask))
 
 
@@ -46,7 +48,7 @@ def _data(x: Operand) -> Any:
 def _payload(x: Operand, other: Operand, mask: Tensor) -> Payload:
     """ZERO if both are 0 wherever the result is masked out: a static fact of their masks."""
     zero = all(
-        (type(v) is Pair and v.payload is Payload.ZERO and masks.same(v.mask, mask))
+        (type(v) is Pair and v.payload is Payload.ZERO and masks.same_memory(v.mask, mask))
         or (isinstance(v, int | float) and v == 0)
         for v in (x, other)
     )
@@ -55,14 +57,14 @@ def _payload(x: Operand, other: Operand, mask: Tensor) -> Payload:
 
 def masked_fill(x: Pair | Tensor, mask: Pair | Tensor, value: Operand | Tensor) -> Pair:
     """Writes ``value`` where ``mask`` is True; a masked ``value`` masks what it fills."""
-    x, chosen = pair.of(x), pair.of(mask).data
-    valid = masks.both(x.mask, mask.mask) if type(mask) is Pair else x.mask
+    x, chosen = pair.as_pair(x), pair.as_pair(mask).data
+    valid = masks.logical_and(x.mask, mask.mask) if type(mask) is Pair else x.mask
     if type(value) is Pair:
-        valid = masks.both(valid, ~chosen | value.mask)
+        valid = masks.logical_and(valid, ~chosen | value.mask)
         value = value.data
     result = with_value(x.data, chosen, value)
     keeps = x.payload is Payload.ZERO and valid is x.mask and not isinstance(value, Tensor) and value == 0
-    return Pair(result, masks.fit(valid, result.shape), Payload.ZERO if keeps else Payload.ANY)
+    return Pair(result, masks.expand_to(valid, result.shape), Payload.ZERO if keeps else Payload.ANY)
 
 
 def with_value(data: Tensor, chosen: Tensor, value: Any) -> Tensor:
@@ -80,7 +82,7 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
     return abs(value) <= torch.finfo(dtype).max or value in (math.inf, -math.inf) or value != value
 
 
-ROWS = [
-    *rows("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=chosen, rows=packed.chosen),
-    Op("masked_fill", masked_fill, sparse=on_values, rows=packed.elementwise),
+OPS = [
+    *ops("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=choose, packed=packed.choose),
+    Op("masked_fill", masked_fill, sparse=on_values, packed=packed.elementwise),
 ]

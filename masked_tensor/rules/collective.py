@@ -14,26 +14,26 @@ from torch import Tensor, distributed
 
 from .. import errors, masks, pair
 from ..compat import OpOverload, schema, tree_leaves
-from ..op import Op, rows
+from ..op import Op, ops
 from ..pair import Pair, Payload
-from ..select import filled, select, zeroed
+from ..select import fill_masked, select, zero_masked
 from ..shared.identity import identity
 
 # ------------------------------------------------------------------------------------- into tensors that are given
 
 
 @dataclass(frozen=True, slots=True)
-class Arrival:
+class PendingWrite:
     """What is on its way: the works to wait for, and then the new pairs, nested as the first argument is."""
 
     works: Sequence[Any]  # as the dispatcher has them
     pairs: Callable[[], Any]
 
 
-def _mapped(value: Any, change: Callable[[Pair], Any]) -> Any:
+def _map_results(value: Any, change: Callable[[Pair], Any]) -> Any:
     if isinstance(value, list | tuple):
-        return [_mapped(v, change) for v in value]
-    return change(pair.of(value)) if isinstance(value, Pair | Tensor) else value
+        return [_map_results(v, change) for v in value]
+    return change(pair.as_pair(value)) if isinstance(value, Pair | Tensor) else value
 
 
 def _work(result: Any) -> Any:
@@ -42,7 +42,7 @@ def _work(result: Any) -> Any:
 
 def _bytes(x: Pair, blocks: int) -> Tensor:
     """Data and mask as ``blocks`` rows of bytes: of each block first the data, then a byte for each of its masks."""
-    data, mask = zeroed(Pair(x.data.detach(), x.mask, x.payload)), x.mask
+    data, mask = zero_masked(Pair(x.data.detach(), x.mask, x.payload)), x.mask
     size = data.numel() // blocks if blocks else 0
     parts = data.reshape(blocks, size).contiguous().view(torch.uint8), masks.to_bytes(mask.reshape(blocks, size))
     return torch.cat(parts, 1)
@@ -63,38 +63,38 @@ def _blocks(op: OpOverload, outputs: Any, inputs: Any) -> tuple[Callable[[Pair],
         return (lambda x: x.data.shape[0],) * 2
     if "allgather_base" in name or "into_tensor" in name:
         out, given = (tree_leaves(part)[0] for part in (outputs, inputs))
-        ranks = pair.of(out).data.numel() // max(1, pair.of(given).data.numel())
+        ranks = pair.as_pair(out).data.numel() // max(1, pair.as_pair(given).data.numel())
         return (lambda x: ranks), (lambda x: 1)
     return (lambda x: 1,) * 2
 
 
-def moved(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
+def move_tensors(op: OpOverload, outputs: Any, *args: Any) -> PendingWrite:
     """broadcast, all_gather, scatter, gather, all_to_all, recv: into tensors that are all masked."""
     out, given = _blocks(op, outputs, args[0])
     names = [a.name for a in schema(op).arguments][1:]
     source = "broadcast" in schema(op).name and args[names.index("root_rank")] == _group(args, names).rank()
-    sent = _mapped(outputs, lambda x: _bytes(x, out(x)))
-    works = [_work(op(sent, *(_mapped(a, lambda x: _bytes(x, given(x))) for a in args)))]
+    sent = _map_results(outputs, lambda x: _bytes(x, out(x)))
+    works = [_work(op(sent, *(_map_results(a, lambda x: _bytes(x, given(x))) for a in args)))]
 
     def arrived() -> Any:
         found = iter(tree_leaves(sent))
         if source:  # it is not written, nor is what lies under its holes
             return outputs
-        return _mapped(outputs, lambda x: _pair(next(found), x))
+        return _map_results(outputs, lambda x: _pair(next(found), x))
 
-    return Arrival(works, arrived)
+    return PendingWrite(works, arrived)
 
 
 def _group(args: Sequence[Any], names: list[str]) -> Any:
     return distributed.ProcessGroup.unbox(args[names.index("process_group")])
 
 
-def sent(op: OpOverload, tensors: Any, *args: Any) -> Any:
+def send(op: OpOverload, tensors: Any, *args: Any) -> Any:
     """send and isend: data and mask are one message."""
-    return op(_mapped(tensors, lambda x: _bytes(x, 1)), *args)
+    return op(_map_results(tensors, lambda x: _bytes(x, 1)), *args)
 
 
-def reduced(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
+def reduce_ranks(op: OpOverload, outputs: Any, *args: Any) -> PendingWrite:
     """all_reduce, reduce, reduce_scatter: over the ranks on which an entry is valid."""
     names = [a.name for a in schema(op).arguments][1:]
     at, group = names.index("reduce_op"), _group(args, names)
@@ -104,10 +104,10 @@ def reduced(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
         raise errors.unsupported(f"{op.name()} with {reduction}", ["tensors"])
     number = torch.classes.c10d.ReduceOp()  # a sum
     how = number if name == "AVG" else args[at]
-    data = _mapped(outputs, lambda x: _neutral(x, name))
-    counts = _mapped(outputs, lambda x: x.mask.to(torch.int64))
-    given = [_mapped(a, lambda x: _neutral(x, name)) for a in args]
-    number_given = [_mapped(a, lambda x: x.mask.to(torch.int64)) for a in args]
+    data = _map_results(outputs, lambda x: _neutral(x, name))
+    counts = _map_results(outputs, lambda x: x.mask.to(torch.int64))
+    given = [_map_results(a, lambda x: _neutral(x, name)) for a in args]
+    number_given = [_map_results(a, lambda x: x.mask.to(torch.int64)) for a in args]
     works = [
         _work(op(data, *(how if i == at else a for i, a in enumerate(given)))),
         _work(op(counts, *(number if i == at else a for i, a in enumerate(number_given)))),
@@ -118,9 +118,9 @@ def reduced(op: OpOverload, outputs: Any, *args: Any) -> Arrival:
         found = zip(tree_leaves(data), tree_leaves(counts), strict=True)
         if root != group.rank():
             return outputs
-        return _mapped(outputs, lambda x: _of_count(*next(found), name))
+        return _map_results(outputs, lambda x: _of_count(*next(found), name))
 
-    return Arrival(works, arrived)
+    return PendingWrite(works, arrived)
 
 
 _REDUCTIONS = {"SUM": "sum", "AVG": "mean", "PRODUCT": "prod", "MIN": "min", "MAX": "max"}
@@ -134,11 +134,11 @@ def _neutral(x: Pair, name: str) -> Tensor:
 
 def _of_count(data: Tensor, count: Tensor, name: str) -> Pair:
     if name == "AVG":
-        data = _divided(data, count)
+        data = _divide(data, count)
     return Pair(select(data, count > 0, 0), count > 0, Payload.ZERO)
 
 
-def _divided(total: Tensor, count: Tensor) -> Tensor:
+def _divide(total: Tensor, count: Tensor) -> Tensor:
     count = count.clamp_min(1)
     if total.is_floating_point() or total.is_complex():
         return total / count.to(total.dtype)
@@ -148,7 +148,7 @@ def _divided(total: Tensor, count: Tensor) -> Tensor:
 # ------------------------------------------------------------------------------------------------- functional forms
 
 
-def _waited(op: OpOverload, x: Any, *args: Any) -> Any:
+def _wait_for(op: OpOverload, x: Any, *args: Any) -> Any:
     wait = torch.ops._c10d_functional.wait_tensor
     result = op(x, *args)
     return [wait(y) for y in result] if isinstance(result, list) else wait(result)
@@ -158,7 +158,7 @@ def move(op: OpOverload, x: Any, *args: Any) -> Any:
     """The functional broadcast, all_gather_into_tensor and all_to_all_single, of a tensor or of several."""
     if isinstance(x, list | tuple):
         return [move_one(*both) for both in _both(op, x, args)]
-    return move_one(_waited(op, zeroed(x).contiguous(), *args), _waited(op, _mask(x), *args))
+    return move_one(_wait_for(op, zero_masked(x).contiguous(), *args), _wait_for(op, _mask(x), *args))
 
 
 def move_one(data: Tensor, mask: Tensor) -> Pair:
@@ -167,9 +167,9 @@ def move_one(data: Tensor, mask: Tensor) -> Pair:
 
 
 def _both(op: OpOverload, x: Sequence[Any], args: Any) -> Iterator[tuple[Tensor, Tensor]]:
-    pairs = [pair.of(v) for v in x]
-    data = _waited(op, [zeroed(p).contiguous() for p in pairs], *args)
-    return zip(data, _waited(op, [_mask(p) for p in pairs], *args), strict=True)
+    pairs = [pair.as_pair(v) for v in x]
+    data = _wait_for(op, [zero_masked(p).contiguous() for p in pairs], *args)
+    return zip(data, _wait_for(op, [_mask(p) for p in pairs], *args), strict=True)
 
 
 def _mask(x: Pair) -> Tensor:
@@ -182,13 +182,13 @@ def reduce(op: OpOverload, x: Any, reduce_op: str, *args: Any) -> Any:
     if name not in _REDUCTIONS:
         raise errors.unsupported(f"{op.name()} with {reduce_op!r}", ["input"])
     several = isinstance(x, list | tuple)
-    pairs = [pair.of(v) for v in (x if several else [x])]
+    pairs = [pair.as_pair(v) for v in (x if several else [x])]
     how = "sum" if name == "AVG" else reduce_op
     fills = [-1 if name == "BAND" else identity(_REDUCTIONS[name], p.data.dtype) for p in pairs]
-    data: Any = [filled(p, fill).contiguous() for p, fill in zip(pairs, fills, strict=True)]
+    data: Any = [fill_masked(p, fill).contiguous() for p, fill in zip(pairs, fills, strict=True)]
     counts: Any = [p.mask.to(torch.int64) for p in pairs]
-    data = _waited(op, data if several else data[0], how, *args)
-    counts = _waited(op, counts if several else counts[0], "sum", *args)
+    data = _wait_for(op, data if several else data[0], how, *args)
+    counts = _wait_for(op, counts if several else counts[0], "sum", *args)
     found = zip(data, counts, strict=True) if several else [(data, counts)]
     results = [_of_count(d, n, name) for d, n in found]
     return results if several else results[0]
@@ -199,33 +199,33 @@ def wait(x: Pair) -> Pair:
     return x
 
 
-ROWS: list[Op] = []
+OPS: list[Op] = []
 if distributed.is_available():
-    ROWS = [
-        *rows(
+    OPS = [
+        *ops(
             "c10d::broadcast_ c10d::allgather_ c10d::_allgather_base_ c10d::allgather_coalesced_ c10d::scatter_ "
             "c10d::allgather_into_tensor_coalesced_ c10d::gather_ c10d::alltoall_ c10d::alltoall_base_ c10d::recv_ "
             "c10d::recv_any_source_",
-            moved,
+            move_tensors,
             generic=True,
             arrives=True,
         ),
-        *rows(
+        *ops(
             "c10d::allreduce_ c10d::allreduce_coalesced_ c10d::reduce_ c10d::reduce_scatter_ "
             "c10d::_reduce_scatter_base_ c10d::reduce_scatter_tensor_coalesced_",
-            reduced,
+            reduce_ranks,
             generic=True,
             arrives=True,
         ),
-        Op("c10d::send", sent, generic=True),
-        *rows(
+        Op("c10d::send", send, generic=True),
+        *ops(
             "_c10d_functional::broadcast _c10d_functional::all_gather_into_tensor "
             "_c10d_functional::all_gather_into_tensor_coalesced _c10d_functional::all_to_all_single "
             "_c10d_functional_autograd::all_gather_into_tensor _c10d_functional_autograd::all_to_all_single",
             move,
             generic=True,
         ),
-        *rows(
+        *ops(
             "_c10d_functional::all_reduce _c10d_functional::all_reduce_coalesced "
             "_c10d_functional::reduce_scatter_tensor _c10d_functional::reduce_scatter_tensor_coalesced "
             "_c10d_functional_autograd::reduce_scatter_tensor",

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from .. import errors, masks, pair
 from ..compat import OpOverload
-from ..op import Op, rows
+from ..op import Op, ops
 from ..pair import Pair
 from ..select import select
 
 
 def equal(x: Pair | Tensor, other: Pair | Tensor) -> bool:
     """Same shape, same mask, same valid values (NaN differs from itself, as in torch)."""
-    a, b = pair.of(x), pair.of(other)
+    a, b = pair.as_pair(x), pair.as_pair(other)
     if a.data.shape != b.data.shape or not _same_mask(a.mask, b.mask):
         return False
     return torch.equal(select(a.data, a.mask), select(b.data, a.mask))
@@ -28,32 +28,32 @@ def allclose(
     x: Pair | Tensor, other: Pair | Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False
 ) -> bool:
     """Same mask after broadcasting, and valid values that are close."""
-    a, b = pair.of(x), pair.of(other)
+    a, b = pair.as_pair(x), pair.as_pair(other)
     shape = torch.broadcast_shapes(a.data.shape, b.data.shape)
-    mask = masks.fit(a.mask, shape)
-    if not _same_mask(mask, masks.fit(b.mask, shape)):
+    mask = masks.expand_to(a.mask, shape)
+    if not _same_mask(mask, masks.expand_to(b.mask, shape)):
         return False
     close = torch.isclose(a.data, b.data, rtol, atol, equal_nan)
     return bool((close | ~mask).all())
 
 
 def _same_mask(a: Tensor, b: Tensor) -> bool:
-    return masks.same(a, b) or bool(torch.equal(a, b))
+    return masks.same_memory(a, b) or bool(torch.equal(a, b))
 
 
 def item(x: Pair) -> Any:
     """The Python number in a valid tensor of one entry."""
-    return _valid(x, "item()").item()
+    return _valid_scalar(x, "item()").item()
 
 
 def is_nonzero(x: Pair) -> bool:
     """``bool(x)``."""
-    return torch.is_nonzero(_valid(x, "bool()"))
+    return torch.is_nonzero(_valid_scalar(x, "bool()"))
 
 
-def _valid(x: Pair, action: str) -> Tensor:
+def _valid_scalar(x: Pair, action: str) -> Tensor:
     if x.mask.numel() == 1 and not x.mask.item():
-        raise errors.hole(action)
+        raise errors.masked_scalar(action)
     return x.data
 
 
@@ -83,7 +83,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     return Pair(found, elements.mask)
 
 
-ROWS = [
+OPS = [
     Op("equal", equal),
     Op("allclose", allclose),
     Op("_local_scalar_dense", item),
@@ -91,6 +91,6 @@ ROWS = [
     Op("is_nonzero", is_nonzero),
     Op("_is_any_true", is_any_true),
     Op("_is_all_true", is_all_true),
-    *rows("_assert_async _functional_assert_async", assert_async, generic=True),
+    *ops("_assert_async _functional_assert_async", assert_async, generic=True),
     Op("isin", isin),
 ]

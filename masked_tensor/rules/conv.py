@@ -19,12 +19,12 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
 from ..packing import convolution as packed
-from ..packing.rules import instead
+from ..packing.rules import packed_rule
 from ..pair import Pair
-from ..select import finished, zeroed
+from ..select import zero_masked, zeroed_result
 from ..settings import current
 from ..shared import product_validity, windows
-from ..shared.windows import Window, each
+from ..shared.windows import Window, per_dim
 
 Operand = Pair | Tensor
 Ints = int | Sequence[int]
@@ -34,12 +34,14 @@ Plain = Callable[..., Tensor]
 def _windows(weight: Tensor, stride: Ints, padding: Ints | str, dilation: Ints) -> list[Window]:
     dims = weight.dim() - 2
     result = []
-    for i, (kernel, s, d) in enumerate(zip(weight.shape[2:], each(stride, dims), each(dilation, dims), strict=True)):
+    for i, (kernel, s, d) in enumerate(
+        zip(weight.shape[2:], per_dim(stride, dims), per_dim(dilation, dims), strict=True)
+    ):
         if isinstance(padding, str):
             total = d * (kernel - 1) if padding == "same" else 0
             left, right = total // 2, total - total // 2
         else:
-            left = right = each(padding, dims)[i]
+            left = right = per_dim(padding, dims)[i]
         result.append(Window(kernel, s, left, right, d))
     return result
 
@@ -64,9 +66,9 @@ def conv(
     apply = partial(_call, op, stride, padding, dilation, groups)
 
     def validity(mask: Tensor, sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
-        return windows.valid(mask, frame, sizes, outputs)
+        return windows.valid_outputs(mask, frame, sizes, outputs)
 
-    return _convolved(apply, validity, x, weight, bias, groups, transposed=False)
+    return _convolve(apply, validity, x, weight, bias, groups, transposed=False)
 
 
 def _call(
@@ -89,15 +91,15 @@ def conv_transpose(
 ) -> Pair:
     """conv_transpose1d, conv_transpose2d, conv_transpose3d."""
     frame = _windows(weight.data, stride, padding, dilation)
-    extra = each(output_padding, len(frame))
+    extra = per_dim(output_padding, len(frame))
 
     def apply(x: Tensor, weight: Tensor, *bias: Any) -> Tensor:
         return op(x, weight, *(bias or (None,)), stride, padding, output_padding, groups, dilation)
 
     def validity(mask: Tensor, sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
-        return windows.transposed(mask, frame, extra, sizes, outputs)
+        return windows.valid_transposed(mask, frame, extra, sizes, outputs)
 
-    return _convolved(apply, validity, x, weight, bias, groups, transposed=True)
+    return _convolve(apply, validity, x, weight, bias, groups, transposed=True)
 
 
 def convolution(
@@ -131,14 +133,14 @@ def convolution(
 
 def conv_tbc(x: Operand, weight: Operand, bias: Operand, pad: int = 0) -> Pair:
     """conv1d over ``(time, batch, channels)``."""
-    x, weight = pair.of(x), pair.of(weight)
+    x, weight = pair.as_pair(x), pair.as_pair(weight)
     moved = Pair(x.data.permute(1, 2, 0), x.mask.permute(1, 2, 0), x.payload)
     kernel = Pair(weight.data.permute(2, 1, 0), weight.mask.permute(2, 1, 0), weight.payload)
     y = conv(moved, kernel, bias, 1, pad, op=torch.conv1d)
     return Pair(y.data.permute(2, 0, 1), y.mask.permute(2, 0, 1), y.payload)
 
 
-def _convolved(
+def _convolve(
     apply: Callable[..., Tensor],
     validity: Callable[[Tensor, Sequence[int], Sequence[int]], Tensor],
     x: Operand,
@@ -147,26 +149,26 @@ def _convolved(
     groups: int,
     transposed: bool,
 ) -> Pair:
-    x = pair.of(x)
+    x = pair.as_pair(x)
     ratio = _ratio(apply, x, weight, groups, transposed) if current().renormalize else None
     addend = bias.data if isinstance(bias, Pair) else bias
-    kernel = zeroed(weight) if isinstance(weight, Pair) else weight
-    data = apply(zeroed(x, inside=True), kernel, *(() if ratio is not None else (addend,)))
+    kernel = zero_masked(weight) if isinstance(weight, Pair) else weight
+    data = apply(zero_masked(x, inside=True), kernel, *(() if ratio is not None else (addend,)))
     if ratio is not None:
         data = data * ratio.to(data.dtype)
         if addend is not None:
             data = data + addend.view(-1, *[1] * (weight.data.dim() - 2))
     dims = weight.data.dim() - 2
-    mask = _positions(_batched(masks.compact(x.mask), dims), groups)
+    mask = _positions(_as_batch(masks.compact(x.mask), dims), groups)
     mask = validity(mask, x.data.shape[-dims:], data.shape[-dims:])
     if mask.shape[1] > 1:
         mask = mask.repeat_interleave(data.shape[-dims - 1] // groups, 1)
     mask = mask if data.dim() == dims + 2 else mask.squeeze(0)
-    mask = _with_parameters(masks.fit(mask, data.shape), weight, bias, dims, groups, transposed)
-    return finished(data, mask)
+    mask = _with_parameters(masks.expand_to(mask, data.shape), weight, bias, dims, groups, transposed)
+    return zeroed_result(data, mask)
 
 
-def _batched(mask: Tensor, dims: int) -> Tensor:
+def _as_batch(mask: Tensor, dims: int) -> Tensor:
     return mask if mask.dim() == dims + 2 else mask.unsqueeze(0)
 
 
@@ -174,7 +176,7 @@ def _positions(mask: Tensor, groups: int) -> Tensor:
     """``(N, 1 or groups, *size)``: which positions are valid, from the compact mask of ``(N, C, *size)``."""
     if mask.shape[1] <= 1:
         return mask
-    join = masks.all if current().convolution == "all" else product_validity.present
+    join = masks.all if current().convolution == "all" else product_validity.is_present
     return join(mask.reshape(mask.shape[0], groups, mask.shape[1] // groups, *mask.shape[2:]), 2)
 
 
@@ -190,15 +192,15 @@ def _with_parameters(
         if transposed:  # (C_in, C_out / groups, *kernel)
             split = known.reshape(groups, known.shape[0] // groups, *known.shape[1:])
             known = split.transpose(1, 2).flatten(0, 1)
-        mask = masks.both(mask, product_validity.present(known, tuple(range(1, known.dim()))).reshape(shape))
+        mask = masks.logical_and(mask, product_validity.is_present(known, tuple(range(1, known.dim()))).reshape(shape))
     if isinstance(bias, Pair):
-        mask = masks.both(mask, bias.mask.reshape(shape))
+        mask = masks.logical_and(mask, bias.mask.reshape(shape))
     return mask
 
 
 def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Operand, groups: int, transposed: bool) -> Tensor:
     """Taps inside the input over valid taps, for each window; 1 where none is valid."""
-    with masks.exactly(x.data.device), torch.no_grad():
+    with masks.no_autocast(x.data.device), torch.no_grad():
         present = x.mask.to(torch.float32)  # exact up to 2**24 taps
         kernel = torch.ones_like(weight.data, dtype=torch.float32)
         inside = apply(torch.ones_like(present[:1] if x.data.dim() == weight.data.dim() else present), kernel)
@@ -206,12 +208,12 @@ def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Operand, groups: int, 
         return torch.where(seen > 0.5, inside / seen.clamp(min=1), 1.0)
 
 
-ROWS = [
+OPS = [
     # "same" with an even kernel pads, then convolves
-    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True, rows=instead(packed.conv1d, whole=("input",))),
+    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True, packed=packed_rule(packed.conv1d, whole=("input",))),
     Op("conv2d.padding", conv, {"op": torch.conv2d}, batched=True),
     Op("conv3d.padding", conv, {"op": torch.conv3d}, batched=True),
-    Op("conv1d", conv, {"op": torch.conv1d}, rows=instead(packed.conv1d, whole=("input",))),
+    Op("conv1d", conv, {"op": torch.conv1d}, packed=packed_rule(packed.conv1d, whole=("input",))),
     Op("conv2d", conv, {"op": torch.conv2d}),
     Op("conv3d", conv, {"op": torch.conv3d}),
     Op("_convolution_mode", conv, {"op": torch.ops.aten._convolution_mode.default}),

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
-from ..select import select, zeroed
+from ..select import select, zero_masked
 
 Operand = Pair | Tensor
 
@@ -31,14 +31,14 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     The divisor is ``W - correction``, with ``aweights`` ``W - correction * sum(w * aweights) / W``, ``W`` the sum of
     the weights of the common observations.  An observation whose weight is masked is left out.
     """
-    x = pair.of(x)
+    x = pair.as_pair(x)
     data, mask = _table(x)
     if data.shape[1] == 0:
-        f, a = (None if w is None else pair.of(w).data for w in (fweights, aweights))
-        return pair.plain(torch.cov(data, correction=correction, fweights=f, aweights=a))
-    weights = [pair.of(w) for w in (fweights, aweights) if w is not None]
+        f, a = (None if w is None else pair.as_pair(w).data for w in (fweights, aweights))
+        return pair.plain_pair(torch.cov(data, correction=correction, fweights=f, aweights=a))
+    weights = [pair.as_pair(w) for w in (fweights, aweights) if w is not None]
     for weight in weights:
-        mask = masks.both(mask, weight.mask)
+        mask = masks.logical_and(mask, weight.mask)
     factors = [select(weight.data, weight.mask, 0).to(data.real.dtype) for weight in weights]
     w = factors[0] * factors[-1] if len(factors) == 2 else factors[0] if factors else None
     moments = _moments(data, mask, w)
@@ -55,7 +55,7 @@ def corrcoef(x: Pair) -> Pair:
     """``cov_ij / sqrt(var_i * var_j)``, all three over the common observations."""
     data, mask = _table(x)
     if data.shape[1] == 0:
-        return pair.plain(torch.corrcoef(data))
+        return pair.plain_pair(torch.corrcoef(data))
     moments = _moments(data, mask, None)
     valid = moments.weight > 1
     scale = torch.where(valid, moments.squares * moments.squares.mT, 1).sqrt()
@@ -74,7 +74,7 @@ def _table(x: Pair) -> tuple[Tensor, Tensor]:
             f"cov(): expected input to have two or fewer dimensions but got an input with {x.data.dim()} dimensions"
         )
     data = x.data if x.data.is_floating_point() or x.data.is_complex() else x.data.to(torch.get_default_dtype())
-    data = zeroed(Pair(data, x.mask, x.payload))
+    data = zero_masked(Pair(data, x.mask, x.payload))
     if x.data.dim() == 2:
         return data, x.mask
     return data.reshape(1, -1), masks.reshape(x.mask, (1, x.data.numel()))
@@ -98,7 +98,7 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None) -> Moments:
 
 def _common(mask: Tensor, w: Tensor) -> Tensor:
     """The sum of the weights of the common observations of every two variables."""
-    with masks.exactly(w.device):
+    with masks.no_autocast(w.device):
         return select(w.expand(mask.shape), mask, 0) @ mask.to(w.dtype).mT
 
 
@@ -110,4 +110,4 @@ def _matrix(data: Tensor, valid: Tensor) -> Pair:
     return Pair(data.squeeze(), valid.squeeze())
 
 
-ROWS = [Op("cov", cov, batched=True), Op("corrcoef", corrcoef, batched=True)]
+OPS = [Op("cov", cov, batched=True), Op("corrcoef", corrcoef, batched=True)]

@@ -12,20 +12,20 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..errors import expect_shape
-from ..op import Op, rows
+from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair
-from ..select import select, zeroed
-from ..shared.averaging import MEAN, NONE, reduced
+from ..select import select, zero_masked
+from ..shared.averaging import MEAN, NONE, reduce_loss
 from ..sparse import operators
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 from .softmax import softmax
 
 Operand = Pair | Tensor
 IGNORED = -100
 
 
-class Chosen(NamedTuple):
+class ChosenClasses(NamedTuple):
     """The classes that the targets name."""
 
     target: Tensor  #: the class it names, or ``ignore_index`` where the sample does not count
@@ -42,21 +42,21 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Pair:
     """``-log_softmax(x)[target]``, or ``-(target * log_softmax(x)).sum()``, weighted and smoothed."""
-    x, t = pair.of(x), pair.of(target)
+    x, t = pair.as_pair(x), pair.as_pair(target)
     dim = 0 if x.data.dim() == 1 else 1
     classes, usable = _class_weights(weight, x.mask, dim)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if t.data.shape == x.data.shape:
-        return _probable(x, usable, t, classes, reduction, ignore_index, label_smoothing, dim)
+        return _probability_loss(x, usable, t, classes, reduction, ignore_index, label_smoothing, dim)
     chosen = _choose(usable, t, classes, ignore_index, dim)
     scores = _scores(x, chosen.mask, dim)
-    entries = _picked(scores.data, chosen, classes, ignore_index)
+    entries = _pick_scores(scores.data, chosen, classes, ignore_index)
     if label_smoothing:
-        spread = _weighted(select(scores.data, masks.both(scores.mask, usable), 0), classes, dim).sum(dim)
+        spread = _weight_terms(select(scores.data, masks.logical_and(scores.mask, usable), 0), classes, dim).sum(dim)
         some = masks.count(usable, dim).clamp_min(1)
         entries = entries * (1 - label_smoothing) - select(spread, chosen.mask, 0) * (label_smoothing / some)
-    return reduced(entries, chosen.mask, reduction, chosen.weight)
+    return reduce_loss(entries, chosen.mask, reduction, chosen.weight)
 
 
 def nll_loss(
@@ -67,35 +67,35 @@ def nll_loss(
     ignore_index: int = IGNORED,
 ) -> Pair:
     """``-weight[target] * scores[target]``; the same operator for samples, images and anything of more dimensions."""
-    return _named(scores, target, weight, reduction, ignore_index)[0]
+    return _class_loss(scores, target, weight, reduction, ignore_index)[0]
 
 
 def nll_loss_forward(
     scores: Operand, target: Operand, weight: Operand | None, reduction: int, ignore_index: int
 ) -> tuple[Pair, Pair]:
     """The form with the total weight."""
-    loss, chosen = _named(scores, target, weight, reduction, ignore_index)
-    if reduction == NONE and pair.of(scores).data.dim() != 1:
+    loss, chosen = _class_loss(scores, target, weight, reduction, ignore_index)
+    if reduction == NONE and pair.as_pair(scores).data.dim() != 1:
         total = torch.zeros((), dtype=loss.data.dtype, device=loss.data.device)
     elif chosen.weight is None:
         total = masks.count(chosen.mask).to(loss.data.dtype)
     else:
         total = select(chosen.weight, chosen.mask, 0).sum()
-    return loss, pair.plain(total)
+    return loss, pair.plain_pair(total)
 
 
-def _named(
+def _class_loss(
     scores: Operand, target: Operand, weight: Operand | None, reduction: int, ignore_index: int
-) -> tuple[Pair, Chosen]:
-    x, t = pair.of(scores), pair.of(target)
+) -> tuple[Pair, ChosenClasses]:
+    x, t = pair.as_pair(scores), pair.as_pair(target)
     dim = 0 if x.data.dim() == 1 else 1
     classes, usable = _class_weights(weight, x.mask, dim)
     chosen = _choose(usable, t, classes, ignore_index, dim)
-    entries = _picked(x.data, chosen, classes, ignore_index)
-    return reduced(entries, chosen.mask, reduction, chosen.weight), chosen
+    entries = _pick_scores(x.data, chosen, classes, ignore_index)
+    return reduce_loss(entries, chosen.mask, reduction, chosen.weight), chosen
 
 
-def _choose(usable: Tensor, target: Pair, classes: Tensor | None, ignore_index: int, dim: int) -> Chosen:
+def _choose(usable: Tensor, target: Pair, classes: Tensor | None, ignore_index: int, dim: int) -> ChosenClasses:
     """Which samples count.  Only what a valid target names is looked up."""
     shape = usable.shape[:dim] + usable.shape[dim + 1 :]
     expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
@@ -105,22 +105,22 @@ def _choose(usable: Tensor, target: Pair, classes: Tensor | None, ignore_index: 
     index = torch.where(named, data, 0).long()
     if usable.shape[dim] == 0:
         mask = torch.zeros_like(named)
-    elif masks.constant(usable, dim):
-        mask = masks.both(named, usable.select(dim, 0))
+    elif masks.is_constant(usable, dim):
+        mask = masks.logical_and(named, usable.select(dim, 0))
     else:
         mask = named & usable.gather(dim, index.unsqueeze(dim)).squeeze(dim)
     weight = None if classes is None else classes.take(index)
-    return Chosen(torch.where(mask, data, ignore_index), masks.fit(mask, index.shape), weight)
+    return ChosenClasses(torch.where(mask, data, ignore_index), masks.expand_to(mask, index.shape), weight)
 
 
-def _picked(scores: Tensor, chosen: Chosen, classes: Tensor | None, ignore_index: int) -> Tensor:
+def _pick_scores(scores: Tensor, chosen: ChosenClasses, classes: Tensor | None, ignore_index: int) -> Tensor:
     """The entries of the loss, 0 where a sample does not count: nothing is read there, and nothing flows back."""
     op = torch.ops.aten.nll_loss_nd.default
     result: Tensor = op(scores, chosen.target, classes, NONE, ignore_index)
     return result
 
 
-def _probable(
+def _probability_loss(
     x: Pair,
     usable: Tensor,
     target: Pair,
@@ -136,24 +136,24 @@ def _probable(
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     if x.data.shape[dim] == 0:  # without classes nothing is masked
-        return pair.plain(torch.ops.aten.cross_entropy_loss.default(x.data, target.data, None, reduction))
-    valid = masks.both(usable, target.mask)
+        return pair.plain_pair(torch.ops.aten.cross_entropy_loss.default(x.data, target.data, None, reduction))
+    valid = masks.logical_and(usable, target.mask)
     some = masks.any(valid, dim)
     scores = _scores(x, some, dim)
     likely = select(target.data, valid, 0)
     if smoothing:
         likely = likely * (1 - smoothing) + smoothing / masks.count(valid, dim, True).clamp_min(1)
-    terms = _weighted(select(scores.data, valid, 0) * likely, classes, dim)
-    return reduced(-terms.sum(dim), some, reduction)
+    terms = _weight_terms(select(scores.data, valid, 0) * likely, classes, dim)
+    return reduce_loss(-terms.sum(dim), some, reduction)
 
 
 def _scores(x: Pair, samples: Tensor, dim: int) -> Pair:
     """The logarithms of the probabilities; a sample that does not count sends nothing back, not even NaN."""
-    mask = masks.both(x.mask, masks.fit(samples.unsqueeze(dim), x.data.shape))
+    mask = masks.logical_and(x.mask, masks.expand_to(samples.unsqueeze(dim), x.data.shape))
     return softmax(Pair(x.data, mask), dim, log=True)
 
 
-def _weighted(terms: Tensor, classes: Tensor | None, dim: int) -> Tensor:
+def _weight_terms(terms: Tensor, classes: Tensor | None, dim: int) -> Tensor:
     if classes is None:
         return terms
     return terms * classes.reshape([-1 if d == dim else 1 for d in range(terms.dim())])
@@ -162,19 +162,24 @@ def _weighted(terms: Tensor, classes: Tensor | None, dim: int) -> Tensor:
 def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tensor | None, Tensor]:
     """The weights of the classes, and ``mask`` without the classes whose weight is masked."""
     if weight is not None:
-        expect_shape("weight", pair.of(weight).data, (mask.shape[dim],))
+        expect_shape("weight", pair.as_pair(weight).data, (mask.shape[dim],))
     if type(weight) is not Pair:
         return weight, mask
     shape = [-1 if d == dim else 1 for d in range(mask.dim())]
-    return zeroed(weight), masks.both(mask, weight.mask.reshape(shape).expand(mask.shape))
+    return zero_masked(weight), masks.logical_and(mask, weight.mask.reshape(shape).expand(mask.shape))
 
 
-_CLASSES: dict[str, Any] = {"batched": True, "rows": packed.classes}
+_CLASSES: dict[str, Any] = {"batched": True, "packed": packed.class_loss}
 
-ROWS = [
-    Op("cross_entropy_loss", cross_entropy, sparse=instead(operators.cross_entropy, masked=("target",)), **_CLASSES),
-    *rows(
-        "nll_loss nll_loss2d nll_loss_nd", nll_loss, sparse=instead(operators.nll_loss, masked=("target",)), **_CLASSES
+OPS = [
+    Op(
+        "cross_entropy_loss", cross_entropy, sparse=sparse_rule(operators.cross_entropy, masked=("target",)), **_CLASSES
+    ),
+    *ops(
+        "nll_loss nll_loss2d nll_loss_nd",
+        nll_loss,
+        sparse=sparse_rule(operators.nll_loss, masked=("target",)),
+        **_CLASSES,
     ),
     Op("nll_loss_forward", nll_loss_forward),
     Op("nll_loss2d_forward", nll_loss_forward),

@@ -15,7 +15,7 @@ from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select
-from ..shared.averaging import MEAN, NONE, reduced
+from ..shared.averaging import MEAN, NONE, reduce_loss
 
 Operand = Pair | Tensor
 Lengths = Sequence[int] | Operand
@@ -31,7 +31,7 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Pair:
     """The connectionist temporal classification loss of ``(T, N, C)`` scores, or ``(T, C)`` without a batch."""
-    x, t = pair.of(log_probs), pair.of(targets)
+    x, t = pair.as_pair(log_probs), pair.as_pair(targets)
     batched = x.data.dim() == 3
     data, mask = (v if batched else v.unsqueeze(1) for v in (x.data, x.mask))
     steps, known = _lengths(input_lengths, data)
@@ -43,13 +43,13 @@ def ctc_loss(
     losses = torch.ops.aten.ctc_loss.Tensor(data, wanted, steps, labels, blank, NONE, zero_infinity)
     if reduction == MEAN:
         losses = losses / labels.clamp_min(1)
-    return reduced(losses if batched else losses.reshape(()), some if batched else some.reshape(()), reduction)
+    return reduce_loss(losses if batched else losses.reshape(()), some if batched else some.reshape(()), reduction)
 
 
 def _lengths(lengths: Lengths, data: Tensor) -> tuple[Tensor, Tensor]:
     """One length per sample, and which are known; a masked length counts 0 and masks its sample."""
     if type(lengths) is not Pair:
-        lengths = pair.plain(torch.as_tensor(lengths, dtype=torch.int64, device=data.device))
+        lengths = pair.plain_pair(torch.as_tensor(lengths, dtype=torch.int64, device=data.device))
     return torch.where(lengths.mask, lengths.data, 0).long().reshape(-1), lengths.mask.reshape(-1)
 
 
@@ -68,7 +68,7 @@ def _check(steps: Tensor, labels: Tensor, data: Tensor, targets: Tensor) -> None
 def _without_masked_steps(data: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     valid = masks.any(mask, -1) & (torch.arange(data.shape[0], device=data.device).unsqueeze(1) < lengths)
     order = torch.argsort(valid.to(torch.uint8), dim=0, descending=True, stable=True)
-    likely = select(data, mask, -float("inf")) if not masks.constant(mask, -1) else select(data, mask, 0)
+    likely = select(data, mask, -float("inf")) if not masks.is_constant(mask, -1) else select(data, mask, 0)
     moved = likely.gather(0, order.unsqueeze(-1).expand(data.shape))
     some = masks.any(valid, 0)
     # A sample without a step is given one: its loss is masked.
@@ -86,4 +86,4 @@ def _without_masked_labels(targets: Pair, lengths: Tensor) -> tuple[Tensor, Tens
     return torch.where(valid, rows, 0).gather(1, order), valid.sum(1)
 
 
-ROWS = [Op("ctc_loss", ctc_loss)]
+OPS = [Op("ctc_loss", ctc_loss)]

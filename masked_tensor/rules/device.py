@@ -10,7 +10,7 @@ from ..pair import Pair
 
 def pin_memory(op: OpOverload, x: Pair, device: Any = None) -> Pair:
     """Page-locked copies of data and mask; of the mask only what it holds."""
-    return Pair(op(x.data, device), masks.fit(op(masks.compact(x.mask), device), x.mask.shape), x.payload)
+    return Pair(op(x.data, device), masks.expand_to(op(masks.compact(x.mask), device), x.mask.shape), x.payload)
 
 
 def ask(op: OpOverload, x: Pair, *args: Any) -> Any:
@@ -18,7 +18,7 @@ def ask(op: OpOverload, x: Pair, *args: Any) -> Any:
     return op(x.data, *args)
 
 
-ROWS = [
+OPS = [
     Op("_pin_memory", pin_memory, generic=True),
     Op("is_pinned", ask, generic=True),
 ]

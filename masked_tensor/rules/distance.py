@@ -6,24 +6,24 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
-from ..select import select, zeroed
-from ..shared.pairing import paired
+from ..select import select, zero_masked
+from ..shared.pairing import any_valid_pair
 
 Operand = Pair | Tensor
 
 
 def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = None) -> Pair:
     """The p-norm of every difference of a row of ``x`` ``(..., P, M)`` and a row of ``y`` ``(..., R, M)``."""
-    a, b = pair.of(x), pair.of(y)
+    a, b = pair.as_pair(x), pair.as_pair(y)
     if min(a.data.dim(), b.data.dim()) < 2 or a.data.shape[-1] != b.data.shape[-1]:
         torch.cdist(a.data, b.data, p)  # raises
-    if masks.constant(a.mask, -1) and masks.constant(b.mask, -1):
+    if masks.is_constant(a.mask, -1) and masks.is_constant(b.mask, -1):
         # Whole rows are masked: their distances are masked, whatever the payload; zeros keep the gradients exact.
-        data = torch.ops.aten.cdist.default(zeroed(a), zeroed(b), p, compute_mode)
-        return Pair(data, paired(a.mask, b.mask.mT))
-    both = masks.both(a.mask.unsqueeze(-2), b.mask.unsqueeze(-3))
+        data = torch.ops.aten.cdist.default(zero_masked(a), zero_masked(b), p, compute_mode)
+        return Pair(data, any_valid_pair(a.mask, b.mask.mT))
+    both = masks.logical_and(a.mask.unsqueeze(-2), b.mask.unsqueeze(-3))
     difference = select(a.data.unsqueeze(-2) - b.data.unsqueeze(-3), both, 0)
-    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduced(both, -1))
+    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduce_validity(both, -1))
 
 
 def euclidean(x: Operand, y: Operand) -> Pair:
@@ -37,12 +37,12 @@ def pdist(x: Pair, p: float = 2.0) -> Pair:
         torch.pdist(x.data, p)  # raises
     size = x.data.shape[0]
     first, second = torch.triu_indices(size, size, 1, device=x.data.device)
-    both = masks.both(x.mask[first], x.mask[second])
-    difference = select(zeroed(x)[first] - zeroed(x)[second], both, 0)
-    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduced(both, -1))
+    both = masks.logical_and(x.mask[first], x.mask[second])
+    difference = select(zero_masked(x)[first] - zero_masked(x)[second], both, 0)
+    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduce_validity(both, -1))
 
 
-ROWS = [
+OPS = [
     Op("cdist", cdist),
     Op("_cdist_forward", cdist),
     Op("_euclidean_dist", euclidean),

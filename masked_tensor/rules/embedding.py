@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, pair
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import per_token as packed
 from ..pair import Pair
-from ..select import filled, select, zeroed
+from ..select import fill_masked, select, zero_masked
 
 Operand = Pair | Tensor
 
@@ -29,28 +29,28 @@ def embedding(
     sparse: bool = False,
 ) -> Pair:
     """``weight[indices]``; a masked weight brings its mask."""
-    table, ids = pair.of(weight), pair.of(indices)
+    table, ids = pair.as_pair(weight), pair.as_pair(indices)
     safe = select(ids.data, ids.mask, max(padding_idx, 0))
     mask = ids.mask.unsqueeze(-1)
     if type(weight) is Pair:
-        mask = masks.both(mask, _looked_up(table.mask, safe))
+        mask = masks.logical_and(mask, _look_up_mask(table.mask, safe))
         sparse = False  # the gradient of a masked tensor has the tensor's own layout
     shape = (*ids.data.shape, *table.data.shape[1:])
     if table.data.shape[0] == 0:  # nothing to look up: every id must be masked, else torch's own error
         safe = safe if type(indices) is not Pair else safe[:0]
         data = torch.embedding(table.data, safe.flatten(), padding_idx, scale_grad_by_freq, sparse)
-        return Pair(data.sum().expand(shape), masks.fit(mask, shape))
+        return Pair(data.sum().expand(shape), masks.expand_to(mask, shape))
     skips = padding_idx < 0 and (sparse or scale_grad_by_freq) and type(indices) is Pair
-    if skips and tracked(table.data) and not transforming():
+    if skips and is_tracked(table.data) and not in_transform():
         data = _Lookup.apply(table.data, safe, ids.mask, scale_grad_by_freq, sparse)
     else:
         data = torch.embedding(table.data, safe, padding_idx, scale_grad_by_freq, sparse)
-    return Pair(data, masks.fit(mask, shape))
+    return Pair(data, masks.expand_to(mask, shape))
 
 
-def _looked_up(mask: Tensor, ids: Tensor) -> Tensor:
+def _look_up_mask(mask: Tensor, ids: Tensor) -> Tensor:
     """Rows of a weight's mask; a mask that is constant along the rows' entries stays so."""
-    if masks.constant(mask, -1):
+    if masks.is_constant(mask, -1):
         return mask[:, 0][ids].unsqueeze(-1)
     return mask[ids]
 
@@ -99,7 +99,7 @@ def renorm(weight: Operand, indices: Operand, max_norm: float, norm_type: float)
 def one_hot(ids: Pair, num_classes: int = -1) -> Pair:
     """A masked id gives a masked row; without ``num_classes`` the largest valid id decides."""
     data = torch.nn.functional.one_hot(select(ids.data, ids.mask, 0), num_classes)
-    return Pair(data, masks.fit(ids.mask.unsqueeze(-1), data.shape))
+    return Pair(data, masks.expand_to(ids.mask.unsqueeze(-1), data.shape))
 
 
 def embedding_bag(
@@ -114,17 +114,17 @@ def embedding_bag(
     """
     if isinstance(offsets, Pair):
         raise errors.unsupported("aten::embedding_bag", ["offsets"])  # a bag without a beginning is no bag
-    table, ids, padding = pair.of(weight), pair.of(indices), -1 if padding_idx is None else padding_idx
+    table, ids, padding = pair.as_pair(weight), pair.as_pair(indices), -1 if padding_idx is None else padding_idx
     padding += table.data.shape[0] if padding < 0 and padding_idx is not None else 0
     mask, samples = ids.mask, None
     if per_sample_weights is not None:
-        samples = pair.of(per_sample_weights)
-        mask = masks.both(mask, samples.mask)
+        samples = pair.as_pair(per_sample_weights)
+        mask = masks.logical_and(mask, samples.mask)
     sparse = sparse and type(weight) is not Pair  # the gradient of a masked tensor has the tensor's own layout
     starts = offsets[:-1] if include_last_offset else offsets
-    order, begins = _regrouped(mask, starts, exact=sparse or scale_grad_by_freq)
+    order, begins = _valid_first(mask, starts, exact=sparse or scale_grad_by_freq)
     safe = select(ids.data, mask, 0)[order]
-    weights = None if samples is None else zeroed(samples)[order]
+    weights = None if samples is None else zero_masked(samples)[order]
 
     bag = partial(_bag, safe, begins, scale_grad_by_freq, sparse, padding)
     named = ~(ids.mask & (ids.data == padding)) if padding >= 0 else torch.ones_like(mask)
@@ -133,14 +133,14 @@ def embedding_bag(
         out, *rest = bag(table.data, mode, weights)
         valid = ((entries > 0) | empty).unsqueeze(-1)
     else:
-        out, *rest = bag(filled(table, float("-inf") if mode == 2 else 0), 0 if mode == 1 else mode, weights)
+        out, *rest = bag(fill_masked(table, float("-inf") if mode == 2 else 0), 0 if mode == 1 else mode, weights)
         with torch.no_grad():
             entries = bag(table.mask.to(table.data.dtype), 0, None)[0][: starts.shape[0]]
         valid = (entries > 0) | empty.unsqueeze(-1)
         if mode == 1:
             out = out[: starts.shape[0]] / entries.clamp_min(1)
     out = out[: starts.shape[0]]
-    return Pair(out, masks.fit(valid, out.shape)), *rest
+    return Pair(out, masks.expand_to(valid, out.shape)), *rest
 
 
 def _bag(
@@ -153,7 +153,7 @@ def _bag(
     return result
 
 
-def _regrouped(mask: Tensor, starts: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
+def _valid_first(mask: Tensor, starts: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
     """An order of the entries with the valid ones first, and where the bags begin in it.
 
     The masked entries make one more bag at the end, which gets no gradient.  ``exact`` leaves them out altogether: a
@@ -181,11 +181,11 @@ def low_level_bag(*arguments: Any) -> tuple[Any, ...]:
     return embedding_bag(*arguments)
 
 
-ROWS = [
-    Op("embedding", embedding, rows=packed.appended(1)),
+OPS = [
+    Op("embedding", embedding, packed=packed.append_feature(1)),
     Op("embedding_renorm_", renorm),
     Op("embedding_bag", embedding_bag),
     Op("_embedding_bag", low_level_bag),
     Op("_embedding_bag_forward_only", low_level_bag),
-    Op("one_hot", one_hot, rows=packed.appended(0)),
+    Op("one_hot", one_hot, packed=packed.append_feature(0)),
 ]

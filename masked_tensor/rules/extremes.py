@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import reduction as packed
-from ..packing.per_token import along
+from ..packing.per_token import along_feature
 from ..pair import Pair
 from ..select import select
 from ..shared import chunks, kernels
 from ..shared.identity import identity
 from ..sparse import operators
-from ..sparse.rules import instead
-from .reduction import Dim, reduce, restored
+from ..sparse.rules import sparse_rule
+from .reduction import Dim, reduce, restore_dims
 
 EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}
 ARGUMENTS: dict[str, Callable[..., Tensor]] = {"max": torch.argmax, "min": torch.argmin}
@@ -36,7 +36,7 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
     found = kernels.reduce(f"a{which}", x, dims, keepdim)
     if found is not None:
         return Pair(found[0], found[1] > 0)
-    if tracked(x.data) and not transforming():
+    if is_tracked(x.data) and not in_transform():
         data = _Extreme.apply(x.data, x.mask, dims, keepdim, which)
     else:
         data = _ordinary(x, dims, keepdim, which)
@@ -65,14 +65,14 @@ class _Extreme(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
         data, mask, result = ctx.saved_tensors
-        ties = attained(data.detach(), mask, restored(result.detach(), ctx.dims, ctx.keepdim), ctx.dims)
-        share = restored(grad, ctx.dims, ctx.keepdim) / masks.count(ties, ctx.dims, True).clamp(min=1)
+        ties = attains_extreme(data.detach(), mask, restore_dims(result.detach(), ctx.dims, ctx.keepdim), ctx.dims)
+        share = restore_dims(grad, ctx.dims, ctx.keepdim) / masks.count(ties, ctx.dims, True).clamp(min=1)
         return select(share.expand(data.shape).to(data.dtype), ties, 0), None, None, None, None
 
 
-def attained(data: Tensor, mask: Tensor, value: Tensor, dims: tuple[int, ...]) -> Tensor:
+def attains_extreme(data: Tensor, mask: Tensor, value: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The valid entries equal to their slice's extreme; a NaN extreme is attained by every NaN."""
-    return masks.both((data == value) | (data.isnan() & value.isnan()), mask)
+    return masks.logical_and((data == value) | (data.isnan() & value.isnan()), mask)
 
 
 def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: str) -> Pair:
@@ -93,19 +93,19 @@ def find(x: Pair, dim: int, keepdim: bool, which: str) -> Tensor:
     """Indices along ``dim``, in pieces if the data is large."""
 
     def whole(filled: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-        return located(filled, x.mask, dim, keepdim, which)
+        return locate(filled, x.mask, dim, keepdim, which)
 
     def piece(filled: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
-        return located(filled, mask, dim, True, which)
+        return locate(filled, mask, dim, True, which)
 
     dims = shapes.canonical_dims(dim, x.data.dim())
     return chunks.reduce(whole, x, dims, keepdim, identity(which, x.data.dtype), piece, associative=False)
 
 
-def located(filled: Tensor, mask: Tensor, dim: int, keepdim: bool, which: str) -> Tensor:
+def locate(filled: Tensor, mask: Tensor, dim: int, keepdim: bool, which: str) -> Tensor:
     """The first valid place of the extreme of data already filled."""
     index: Tensor = SEARCHES[which](filled, dim, True).indices  # much faster than argmax
-    if filled.dim() and not masks.constant(mask, dim):
+    if filled.dim() and not masks.is_constant(mask, dim):
         # Where the fill won, every valid entry equals it: the first of them is right.
         index = torch.where(mask.gather(dim, index), index, masks.to_bytes(mask).max(dim, True).indices)
     return index if keepdim or filled.dim() == 0 else index.squeeze(dim)
@@ -118,7 +118,7 @@ def with_indices(x: Pair, dim: int, keepdim: bool = False, *, which: str) -> tup
     else:
         data = x.data.view(torch.uint8) if x.data.dtype is torch.bool else x.data  # gather and fill as bytes
         data = select(data, x.mask, identity(which, data.dtype))
-        index = located(data.detach(), x.mask, dim, True, which)
+        index = locate(data.detach(), x.mask, dim, True, which)
         values = data.gather(dim, index)
         if not keepdim and data.dim():
             index, values = index.squeeze(dim), values.squeeze(dim)
@@ -138,27 +138,27 @@ def aminmax_dim(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple
     return aminmax(x, dim=dim, keepdim=keepdim)
 
 
-ROWS = [
+OPS = [
     Op(
         "amax",
         extreme,
         {"which": "max"},
-        sparse=instead(operators.amax),
-        rows=packed.reduced(1, packed.extreme("amax")),
+        sparse=sparse_rule(operators.amax),
+        packed=packed.reduce_packed(1, packed.segment_extreme("amax")),
     ),
     Op(
         "amin",
         extreme,
         {"which": "min"},
-        sparse=instead(operators.amin),
-        rows=packed.reduced(1, packed.extreme("amin")),
+        sparse=sparse_rule(operators.amin),
+        packed=packed.reduce_packed(1, packed.segment_extreme("amin")),
     ),
-    Op("argmax", position, {"which": "max"}, sparse=instead(operators.argmax), rows=along(1, None)),
-    Op("argmin", position, {"which": "min"}, sparse=instead(operators.argmin), rows=along(1, None)),
-    Op("max.dim", with_indices, {"which": "max"}, sparse=instead(operators.max), rows=along()),
-    Op("min.dim", with_indices, {"which": "min"}, sparse=instead(operators.min), rows=along()),
-    Op("max", extreme, {"which": "max"}, sparse=instead(operators.max), rows=packed.reduced()),
-    Op("min", extreme, {"which": "min"}, sparse=instead(operators.min), rows=packed.reduced()),
-    Op("aminmax", aminmax, sparse=instead(operators.aminmax)),
+    Op("argmax", position, {"which": "max"}, sparse=sparse_rule(operators.argmax), packed=along_feature(1, None)),
+    Op("argmin", position, {"which": "min"}, sparse=sparse_rule(operators.argmin), packed=along_feature(1, None)),
+    Op("max.dim", with_indices, {"which": "max"}, sparse=sparse_rule(operators.max), packed=along_feature()),
+    Op("min.dim", with_indices, {"which": "min"}, sparse=sparse_rule(operators.min), packed=along_feature()),
+    Op("max", extreme, {"which": "max"}, sparse=sparse_rule(operators.max), packed=packed.reduce_packed()),
+    Op("min", extreme, {"which": "min"}, sparse=sparse_rule(operators.min), packed=packed.reduce_packed()),
+    Op("aminmax", aminmax, sparse=sparse_rule(operators.aminmax)),
     Op("_aminmax", aminmax_dim),
 ]

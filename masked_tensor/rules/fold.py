@@ -10,15 +10,15 @@ from .. import masks
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import zeroed
+from ..select import zero_masked
 from ..shared import windows
-from ..shared.windows import Window, each
+from ..shared.windows import Window, per_dim
 
 Ints = Sequence[int]
 
 
 def _frame(kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> list[Window]:
-    settings = zip(*(each(s, 2) for s in (kernel, dilation, padding, stride)), strict=True)
+    settings = zip(*(per_dim(s, 2) for s in (kernel, dilation, padding, stride)), strict=True)
     return [Window(k, s, p, p, d) for k, d, p, s in settings]
 
 
@@ -29,13 +29,13 @@ def _blocks(frame: Sequence[Window], sizes: Sequence[int]) -> list[int]:
 def im2col(op: OpOverload, x: Pair, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Pair:
     """``(N, C, H, W)`` to ``(N, C * taps, columns)``."""
     frame, sizes = _frame(kernel, dilation, padding, stride), x.data.shape[-2:]
-    data = op(zeroed(x), kernel, dilation, padding, stride)
+    data = op(zero_masked(x), kernel, dilation, padding, stride)
     blocks = _blocks(frame, sizes)
-    mask = windows.valid(masks.compact(x.mask), frame, sizes, blocks)
+    mask = windows.valid_outputs(masks.compact(x.mask), frame, sizes, blocks)
     mask = mask.expand(*mask.shape[:-2], *blocks).flatten(-2) if mask.shape[-2:].numel() > 1 else mask.squeeze(-1)
     if mask.shape[-2] > 1:
         mask = mask.repeat_interleave(data.shape[-2] // mask.shape[-2], -2)
-    return Pair(data, masks.fit(mask, data.shape), Payload.ANY)
+    return Pair(data, masks.expand_to(mask, data.shape), Payload.ANY)
 
 
 def col2im(
@@ -43,7 +43,7 @@ def col2im(
 ) -> Pair:
     """``(N, C * taps, columns)`` to ``(N, C, H, W)``."""
     frame = _frame(kernel, dilation, padding, stride)
-    data = op(zeroed(x), output_size, kernel, dilation, padding, stride)
+    data = op(zero_masked(x), output_size, kernel, dilation, padding, stride)
     mask = masks.compact(x.mask)
     if mask.shape[-2] > 1:
         channels = data.shape[-3]
@@ -51,8 +51,8 @@ def col2im(
         mask = masks.any(split, -2)
     blocks = _blocks(frame, output_size)
     shape = blocks if mask.shape[-1] > 1 else [1, 1]
-    mask = windows.transposed(mask.reshape(*mask.shape[:-1], *shape), frame, [0, 0], blocks, output_size)
-    return Pair(data, masks.fit(mask, data.shape))
+    mask = windows.valid_transposed(mask.reshape(*mask.shape[:-1], *shape), frame, [0, 0], blocks, output_size)
+    return Pair(data, masks.expand_to(mask, data.shape))
 
 
-ROWS = [Op("im2col", im2col, generic=True), Op("col2im", col2im, generic=True)]
+OPS = [Op("im2col", im2col, generic=True), Op("col2im", col2im, generic=True)]

@@ -1,5 +1,5 @@
 """``_foreach_`` ops: torch's own loop over their lists runs, and the ops on the elements have rows of their own."""
 
-from ..compat import operators
+from ..compat import operator_names
 
-LOOPS = frozenset(name for name in operators() if name.startswith("aten::_foreach_"))
+LOOPS = frozenset(name for name in operator_names() if name.startswith("aten::_foreach_"))

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload
-from ..op import Op, rows
+from ..op import Op, ops
 from ..pair import Pair
-from ..select import select, zeroed
+from ..select import select, zero_masked
 from ..shared import windows
 from ..shared.windows import Window
 from .padding import border_pad, constant_pad
@@ -34,7 +34,7 @@ def transform(op: OpOverload, x: Pair, dim: Sequence[int], *how: Any) -> Pair:
     """The transforms along ``dim``: they are linear, and slices do not meet, so there is nothing to guard."""
     data = op(x.data, dim, *how)
     mask = masks.all(x.mask, tuple(dim), keepdim=True) if dim else x.mask
-    return Pair(data, masks.fit(mask, data.shape))
+    return Pair(data, masks.expand_to(mask, data.shape))
 
 
 def stft(
@@ -47,20 +47,20 @@ def stft(
     **named: Any,
 ) -> Pair:
     """The windows of each row: ``(..., frequency, frame)``, without padding (``torch.stft`` pads before it asks)."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     length, hop = win_length or n_fft, hop_length or n_fft // 4
     taper, known = window, masks.full((), x.data.device)
     if type(window) is Pair:
         known = masks.all(window.mask)
         taper = torch.where(known, window.data, 1)
     op = torch.ops.aten.stft.default
-    data = op(zeroed(x), n_fft, hop_length, win_length, taper, *how, **named)
+    data = op(zero_masked(x), n_fft, hop_length, win_length, taper, *how, **named)
     options = dict(zip(("normalized", "onesided", "return_complex", "align_to_window"), how, strict=False)) | named
     core = Window(length if options.get("align_to_window") else n_fft, hop)
     frames = data.shape[-1 if data.is_complex() else -2]
-    mask = windows.core(windows.leading(x.mask, 1), x.data.dim() - 1, core, frames)
-    mask = masks.both(mask.expand(*mask.shape[:-1], frames), known).unsqueeze(-2)
-    return Pair(data, masks.fit(mask if data.is_complex() else mask.unsqueeze(-1), data.shape))
+    mask = windows.core_outputs(windows.narrow_leading(x.mask, 1), x.data.dim() - 1, core, frames)
+    mask = masks.logical_and(mask.expand(*mask.shape[:-1], frames), known).unsqueeze(-2)
+    return Pair(data, masks.expand_to(mask if data.is_complex() else mask.unsqueeze(-1), data.shape))
 
 
 def centred_stft(
@@ -75,7 +75,7 @@ def centred_stft(
     **named: Any,
 ) -> Pair:
     """The same, padded at each row's own ends."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     if center:
         op, pad = PADDING[pad_mode]
         wide = pad(op, Pair(x.data.unsqueeze(0), x.mask.unsqueeze(0), x.payload), [n_fft // 2, n_fft // 2])
@@ -96,26 +96,26 @@ def istft(
     return_complex: bool = False,
 ) -> Pair:
     """``torch.istft``: what the overlapping frames add up to, over the sum of the squared windows of the whole ones."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     frames = masks.all(x.mask, -2)
-    data = select(x.data, masks.fit(frames.unsqueeze(-2), x.data.shape), 0)
+    data = select(x.data, masks.expand_to(frames.unsqueeze(-2), x.data.shape), 0)
     if type(window) is Pair:
         whole = masks.all(window.mask)
-        frames, window = masks.both(frames, whole), torch.where(whole, window.data, 1)
+        frames, window = masks.logical_and(frames, whole), torch.where(whole, window.data, 1)
     how = (center, normalized, onesided, length, return_complex)
     y = torch.istft(data, n_fft, hop_length, win_length, window, *how)
-    if masks.constant(frames, -1):
-        return Pair(y, masks.fit(masks.first(frames, (-1,)), y.shape))
+    if masks.is_constant(frames, -1):
+        return Pair(y, masks.expand_to(masks.first_slice(frames, (-1,)), y.shape))
     hop, trim = hop_length or n_fft // 4, n_fft // 2 if center else 0
-    mask = _between(frames, y.shape[-1], hop, trim + (trim if length is None else 0) - n_fft + 1)
+    mask = _valid_samples(frames, y.shape[-1], hop, trim + (trim if length is None else 0) - n_fft + 1)
     taper = _taper(window, n_fft, win_length or n_fft, data.real)
-    full, seen = (_overlapped(f, taper.square(), hop, trim, y.shape[-1]) for f in (torch.ones_like(frames), frames))
+    full, seen = (_overlap_add(f, taper.square(), hop, trim, y.shape[-1]) for f in (torch.ones_like(frames), frames))
     heavy = seen.abs() > 1e-11  # what torch asks of all frames; beyond them ``length`` adds zeros
     ratio = torch.where(heavy, full / torch.where(heavy, seen, 1), 1)
     return Pair(y * ratio, mask & (heavy | (full == 0)))
 
 
-def _between(frames: Tensor, size: int, hop: int, shift: int) -> Tensor:
+def _valid_samples(frames: Tensor, size: int, hop: int, shift: int) -> Tensor:
     """Validity ``(..., size)`` of the samples of frames ``(..., T)``: each row has its own first and last frame.
 
     A sample is covered by the frames from ``first`` to ``last``, less what is trimmed from the end: any of them will
@@ -137,17 +137,17 @@ def _taper(window: Tensor | None, n_fft: int, win_length: int, like: Tensor) -> 
     return torch.nn.functional.pad(taper, ((n_fft - win_length) // 2, (n_fft - win_length + 1) // 2))
 
 
-def _overlapped(frames: Tensor, weight: Tensor, hop: int, start: int, size: int) -> Tensor:
+def _overlap_add(frames: Tensor, weight: Tensor, hop: int, start: int, size: int) -> Tensor:
     """The sum over the ``frames`` ``(..., T)`` of their ``weight`` at each of ``size`` samples."""
     lines = frames.reshape(-1, 1, frames.shape[-1]).to(weight.dtype)
-    with masks.exactly(frames.device):
+    with masks.no_autocast(frames.device):
         total = torch.conv_transpose1d(lines, weight.view(1, 1, -1), stride=hop)
     total = torch.nn.functional.pad(total, (0, max(0, start + size - total.shape[-1])))
     return total[..., start : start + size].reshape(*frames.shape[:-1], size)
 
 
-ROWS = [
-    *rows("_fft_c2c _fft_r2c _fft_c2r", transform, generic=True),
+OPS = [
+    *ops("_fft_c2c _fft_r2c _fft_c2r", transform, generic=True),
     Op("stft.default", stft, batched=True),
     Op("stft.center", centred_stft, batched=True),
     Op("istft", istft, batched=True),

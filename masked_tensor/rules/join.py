@@ -12,13 +12,13 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..packing import joins as packed
-from ..packing.rules import instead
+from ..packing.rules import packed_rule
 from ..pair import Pair, Payload
 
 
 def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
     """``torch.cat``."""
-    parts = [pair.of(t) for t in tensors]
+    parts = [pair.as_pair(t) for t in tensors]
     data = torch.cat([p.data for p in parts], dim)
     parts = [p for p in parts if p.data.shape != (0,)] or parts[
         :1
@@ -28,7 +28,7 @@ def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
 
 def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
     """``torch.stack``."""
-    parts = [pair.of(t) for t in tensors]
+    parts = [pair.as_pair(t) for t in tensors]
     data = torch.stack([p.data for p in parts], dim)
     dim %= data.dim()
     return Pair(data, _cat_masks([p.mask.unsqueeze(dim) for p in parts], dim, data.shape), _payload(parts))
@@ -36,14 +36,14 @@ def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
 
 def block_diag(tensors: Sequence[Pair | Tensor]) -> Pair:
     """``torch.block_diag``: the zeros around the blocks are valid."""
-    parts = [pair.of(t) for t in tensors]
+    parts = [pair.as_pair(t) for t in tensors]
     data = torch.block_diag(*(p.data for p in parts))
     return Pair(data, ~torch.block_diag(*(~p.mask for p in parts)), _payload(parts))
 
 
 def chunk_cat(tensors: Sequence[Pair | Tensor], dim: int, num_chunks: int) -> Pair:
     """Each part filled up with zeros, cut into chunks and laid side by side: those zeros are valid."""
-    parts = [pair.of(t) for t in tensors]
+    parts = [pair.as_pair(t) for t in tensors]
     data = torch._chunk_cat([p.data for p in parts], dim, num_chunks)
     return Pair(data, ~torch._chunk_cat([~p.mask for p in parts], dim, num_chunks), _payload(parts))
 
@@ -55,7 +55,7 @@ def pad_sequence(
     padding_side: str = "right",
 ) -> Pair:
     """torch's ``pad_sequence``: the padding is valid (``masked_tensor.pad_sequence`` makes holes of it)."""
-    parts = [pair.of(s) for s in sequences]
+    parts = [pair.as_pair(s) for s in sequences]
     pad = torch.nn.utils.rnn.pad_sequence
     data = pad([p.data for p in parts], batch_first, padding_value, padding_side)
     mask = pad([p.mask for p in parts], batch_first, True, padding_side)
@@ -66,20 +66,20 @@ def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tenso
     for d in range(len(shape)):
         if d != dim and shape[d] > 0 and all(m.stride(d) == 0 or m.shape[d] == 1 for m in parts):
             parts = [m.narrow(d, 0, 1) for m in parts]
-    if all(masks.constant(m, dim) for m in parts):
+    if all(masks.is_constant(m, dim) for m in parts):
         first, *others = (m.narrow(dim, 0, 1) for m in parts)
-        if all(masks.same(first, m) for m in others):  # parts of one tensor, as rotary embeddings join them
-            return masks.fit(first, shape)
-    return masks.fit(torch.cat(list(parts), dim), shape)
+        if all(masks.same_memory(first, m) for m in others):  # parts of one tensor, as rotary embeddings join them
+            return masks.expand_to(first, shape)
+    return masks.expand_to(torch.cat(list(parts), dim), shape)
 
 
 def _payload(parts: Sequence[Pair]) -> Payload:
     return Payload.ZERO if all(p.payload is Payload.ZERO for p in parts) else Payload.ANY
 
 
-ROWS = [
-    Op("cat", cat, rows=instead(packed.cat, free=("tensors",))),
-    Op("stack", stack, rows=instead(packed.stack, stored=("tensors",))),
+OPS = [
+    Op("cat", cat, packed=packed_rule(packed.cat, free=("tensors",))),
+    Op("stack", stack, packed=packed_rule(packed.stack, stored=("tensors",))),
     Op("_stack", stack),
     Op("block_diag", block_diag),
     Op("_chunk_cat", chunk_cat),

@@ -10,17 +10,17 @@ from torch import Tensor
 
 from .. import errors, layouts
 from ..compat import OpOverload
-from ..op import rows
+from ..op import ops
 from ..pair import Pair, Payload
 from ..select import guard
-from ..sparse.rules import as_it_is
+from ..sparse.rules import unchanged
 
 
 def to_dense(x: Pair, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Pair:
     """The strided form; a strided tensor is returned as it is."""
     if not layouts.is_sparse(x.data):
         return x if dtype is None else Pair(x.data.to(dtype), x.mask, x.payload)
-    result = layouts.dense(x)
+    result = layouts.to_dense(x)
     return result if dtype is None else Pair(result.data.to(dtype), result.mask, Payload.ZERO)
 
 
@@ -32,10 +32,10 @@ def to_sparse(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     if not layouts.is_sparse(pattern):
         return to_dense(x)
     keys = layouts.keys(pattern)
-    mask = layouts.with_values(pattern, layouts.at(x.mask, keys))
+    mask = layouts.with_values(pattern, layouts.values_at(x.mask, keys))
     if layouts.is_sparse(x.data):
-        return Pair(layouts.with_values(pattern, layouts.at(x.data, keys)), mask)
-    return Pair(layouts.with_values(pattern, layouts.at(guard(x.data, x.mask), keys)), mask)
+        return Pair(layouts.with_values(pattern, layouts.values_at(x.data, keys)), mask)
+    return Pair(layouts.with_values(pattern, layouts.values_at(guard(x.data, x.mask), keys)), mask)
 
 
 def made(op: OpOverload, indices: Pair | Tensor, values: Pair | Tensor, *args: Any, **kwargs: Any) -> Pair:
@@ -51,8 +51,8 @@ def coalesce(x: Pair) -> Pair:
 
 def values(x: Pair) -> Pair:
     """The stored values with their validity, in the shape the layout keeps them."""
-    verbs = layouts.of(x.data)
-    shape = verbs.stored(x.mask).shape
+    verbs = layouts.verbs_of(x.data)
+    shape = verbs.stored_values(x.mask).shape
     return Pair(layouts.values(x.data).reshape(shape), layouts.values(x.mask).reshape(shape))
 
 
@@ -62,16 +62,16 @@ def index(op: OpOverload, x: Pair) -> Tensor:
     return result
 
 
-ROWS = [
-    *rows("to_dense _to_dense", to_dense, sparse=as_it_is),
-    *rows("to_sparse to_sparse_csr to_sparse_csc", to_sparse, generic=True, sparse=as_it_is),
-    *rows("to_sparse_bsr to_sparse_bsc", to_sparse, generic=True, sparse=as_it_is),
-    *rows("_to_sparse _to_sparse_csr _to_sparse_csc", to_sparse, generic=True, sparse=as_it_is),
-    *rows("_to_sparse_bsr _to_sparse_bsc", to_sparse, generic=True, sparse=as_it_is),
-    *rows("sparse_coo_tensor.indices sparse_coo_tensor.indices_size", made, generic=True, sparse=as_it_is),
-    *rows("coalesce _coalesce", coalesce, sparse=as_it_is),
-    *rows("values _values", values, sparse=as_it_is),
-    *rows("indices _indices crow_indices col_indices", index, generic=True, sparse=as_it_is),
-    *rows("ccol_indices row_indices _nnz is_coalesced", index, generic=True, sparse=as_it_is),
-    *rows("sparse_dim dense_dim _dimI _dimV", index, generic=True, sparse=as_it_is),
+OPS = [
+    *ops("to_dense _to_dense", to_dense, sparse=unchanged),
+    *ops("to_sparse to_sparse_csr to_sparse_csc", to_sparse, generic=True, sparse=unchanged),
+    *ops("to_sparse_bsr to_sparse_bsc", to_sparse, generic=True, sparse=unchanged),
+    *ops("_to_sparse _to_sparse_csr _to_sparse_csc", to_sparse, generic=True, sparse=unchanged),
+    *ops("_to_sparse_bsr _to_sparse_bsc", to_sparse, generic=True, sparse=unchanged),
+    *ops("sparse_coo_tensor.indices sparse_coo_tensor.indices_size", made, generic=True, sparse=unchanged),
+    *ops("coalesce _coalesce", coalesce, sparse=unchanged),
+    *ops("values _values", values, sparse=unchanged),
+    *ops("indices _indices crow_indices col_indices", index, generic=True, sparse=unchanged),
+    *ops("ccol_indices row_indices _nnz is_coalesced", index, generic=True, sparse=unchanged),
+    *ops("sparse_dim dense_dim _dimI _dimV", index, generic=True, sparse=unchanged),
 ]

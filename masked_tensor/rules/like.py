@@ -10,16 +10,16 @@ import torch
 
 from .. import masks, pair
 from ..compat import OpOverload
-from ..op import Op, rows
+from ..op import Op, ops
 from ..packing import views
-from ..packing.rules import as_shapes, bare, instead, kept, room
+from ..packing.rules import as_new, compare_shapes, empty_strided, keep_storage, packed_rule
 from ..pair import Pair, Payload
 from ..settings import DEFAULT, current
 from ..shared import strict_counts
-from ..sparse.rules import as_it_is, on_values, strided
+from ..sparse.rules import on_values, strided, unchanged
 
 
-def copied(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
+def copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     """clone, detach, contiguous ...: the same entries; the mask is shared until written."""
     return Pair(op(x.data, **kwargs), x.mask, x.payload)
 
@@ -27,7 +27,7 @@ def copied(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``*_like``: new data under the same mask."""
     data = op(x.data, *(a.data if type(a) is Pair else a for a in args), **kwargs)
-    return Pair(data, masks.on(x.mask, data.device))
+    return Pair(data, masks.to_device(x.mask, data.device))
 
 
 def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
@@ -39,18 +39,18 @@ def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     data = op(x.data, **kwargs)
     if data.dtype in (torch.int64, torch.int32):
         return Pair(data, masks.full(data.shape, data.device, False))
-    return Pair(data, masks.on(x.mask, data.device))
+    return Pair(data, masks.to_device(x.mask, data.device))
 
 
 def zeros_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     """Zeros, under the mask too."""
     data = op(x.data, **kwargs)
-    return Pair(data, masks.on(x.mask, data.device), Payload.ZERO)
+    return Pair(data, masks.to_device(x.mask, data.device), Payload.ZERO)
 
 
 def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``new_*``: a tensor of the given size, valid everywhere, with dtype and device of ``x``."""
-    return pair.plain(op(x.data, *args, **kwargs))
+    return pair.plain_pair(op(x.data, *args, **kwargs))
 
 
 def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
@@ -64,7 +64,11 @@ def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 def new_empty_strided(op: OpOverload, x: Pair, size: list[int], stride: list[int], **kwargs: Any) -> Pair:
     """Autograd's way to make room for a copied gradient: of the own size it keeps the mask, else valid everywhere."""
     data = op(x.data, size, stride, **kwargs)
-    return Pair(data, masks.on(x.mask, data.device)) if tuple(size) == tuple(x.mask.shape) else pair.plain(data)
+    return (
+        Pair(data, masks.to_device(x.mask, data.device))
+        if tuple(size) == tuple(x.mask.shape)
+        else pair.plain_pair(data)
+    )
 
 
 def is_same_size(x: Any, other: Any) -> bool:
@@ -73,16 +77,16 @@ def is_same_size(x: Any, other: Any) -> bool:
     return bool(first.shape == second.shape)
 
 
-ROWS = [
-    *rows("clone lift_fresh", copied, generic=True, binding=True, sparse=on_values, rows=kept, copies=True),
-    Op("contiguous", copied, generic=True, sparse=on_values, rows=instead(views.contiguous), copies=True),
-    Op("detach", copied, generic=True, binding=True, sparse=on_values, rows=kept, detaches=True),
-    *rows("ones_like full_like", like, generic=True, binding=True, sparse=on_values, rows=kept),
-    *rows("rand_like randn_like randint_like", like, generic=True, sparse=on_values, rows=kept),
-    Op("empty_like", empty_like, generic=True, sparse=on_values, rows=kept),
-    Op("zeros_like", zeros_like, generic=True, binding=True, sparse=on_values, rows=kept),
-    *rows("new_empty new_zeros", new, generic=True, sparse=strided, rows=bare),
-    *rows("new_ones new_full", new_counts, generic=True, sparse=strided, rows=bare),
-    Op("new_empty_strided", new_empty_strided, generic=True, rows=room),
-    Op("is_same_size", is_same_size, sparse=as_it_is, rows=as_shapes),
+OPS = [
+    *ops("clone lift_fresh", copy, generic=True, binding=True, sparse=on_values, packed=keep_storage, copies=True),
+    Op("contiguous", copy, generic=True, sparse=on_values, packed=packed_rule(views.contiguous), copies=True),
+    Op("detach", copy, generic=True, binding=True, sparse=on_values, packed=keep_storage, detaches=True),
+    *ops("ones_like full_like", like, generic=True, binding=True, sparse=on_values, packed=keep_storage),
+    *ops("rand_like randn_like randint_like", like, generic=True, sparse=on_values, packed=keep_storage),
+    Op("empty_like", empty_like, generic=True, sparse=on_values, packed=keep_storage),
+    Op("zeros_like", zeros_like, generic=True, binding=True, sparse=on_values, packed=keep_storage),
+    *ops("new_empty new_zeros", new, generic=True, sparse=strided, packed=as_new),
+    *ops("new_ones new_full", new_counts, generic=True, sparse=strided, packed=as_new),
+    Op("new_empty_strided", new_empty_strided, generic=True, packed=empty_strided),
+    Op("is_same_size", is_same_size, sparse=unchanged, packed=compare_shapes),
 ]

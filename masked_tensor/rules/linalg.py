@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload
-from ..op import Op, rows
+from ..op import Op, ops
 from ..pair import Pair
 from ..shared import matrices
 from .matmul import product
@@ -20,9 +20,9 @@ from .matmul import product
 Operand = Pair | Tensor
 
 
-def of_set(op: OpOverload, x: Pair, *args: Any, gives: str = "M", fill: float = 1, **kwargs: Any) -> Any:
+def on_square(op: OpOverload, x: Pair, *args: Any, gives: str = "M", fill: float = 1, **kwargs: Any) -> Any:
     """One matrix in; ``gives`` says of each result what it has a value for: E(ach matrix), M(atrix), V(ector)."""
-    m = matrices.sets(x, fill)
+    m = matrices.square_sets(x, fill)
     masks_of = {"E": m.entry, "M": m.matrix, "V": m.vector}
     results = op(m.data, *args, **kwargs)
     if isinstance(results, Tensor):
@@ -30,14 +30,14 @@ def of_set(op: OpOverload, x: Pair, *args: Any, gives: str = "M", fill: float = 
     return tuple(Pair(r, masks_of[kind](r.shape)) for r, kind in zip(results, gives, strict=True))
 
 
-def of_whole(op: OpOverload, *operands: Any, cores: tuple[int, ...] = (2,), **kwargs: Any) -> Any:
+def on_whole(op: OpOverload, *operands: Any, cores: tuple[int, ...] = (2,), **kwargs: Any) -> Any:
     """Slices along the last dims of each operand (``cores`` says how many): a result where all of them are whole."""
     judged = []
 
     def use(value: Any, core: int) -> Any:
         if type(value) is not Pair:
             return value
-        data, usable = matrices.whole(value, core)
+        data, usable = matrices.whole_slices(value, core)
         judged.append(usable)
         return data
 
@@ -45,18 +45,18 @@ def of_whole(op: OpOverload, *operands: Any, cores: tuple[int, ...] = (2,), **kw
     results = op(*data, **{name: use(x, 0) for name, x in kwargs.items()})
     usable = judged[0]
     for other in judged[1:]:
-        usable = masks.both(usable, other)
+        usable = masks.logical_and(usable, other)
     if isinstance(results, Tensor):
-        return Pair(results, matrices.per_entry(usable, results.shape))
-    return tuple(Pair(r, matrices.per_entry(usable, r.shape)) for r in results)
+        return Pair(results, matrices.expand_per_entry(usable, results.shape))
+    return tuple(Pair(r, matrices.expand_per_entry(usable, r.shape)) for r in results)
 
 
 def power(op: OpOverload, x: Pair, n: int) -> Pair:
     """``n`` products of the matrix, or of its inverse; the identity is valid everywhere."""
     if n == 0 or x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:  # or torch's own error
-        return pair.plain(op(torch.where(x.mask, x.data, 0), n))
+        return pair.plain_pair(op(torch.where(x.mask, x.data, 0), n))
     if n < 0:
-        x, n = of_set(torch.ops.aten.linalg_inv.default, x), -n
+        x, n = on_square(torch.ops.aten.linalg_inv.default, x), -n
     result, square = None, x
     while True:
         if n % 2:
@@ -70,9 +70,9 @@ def power(op: OpOverload, x: Pair, n: int) -> Pair:
 
 def rank(op: OpOverload, x: Operand, *tolerance: Any, **named: Any) -> Pair:
     """That of the valid block: a missing member is a row and a column of zeros."""
-    m = matrices.sets(pair.of(x), 0)
-    result: Pair = of_whole(op, pair.plain(m.data), *tolerance, **named)
-    return Pair(result.data, masks.both(result.mask, m.entry(result.data.shape)))
+    m = matrices.square_sets(pair.as_pair(x), 0)
+    result: Pair = on_whole(op, pair.plain_pair(m.data), *tolerance, **named)
+    return Pair(result.data, masks.logical_and(result.mask, m.entry(result.data.shape)))
 
 
 def eigh(op: OpOverload, x: Pair, UPLO: str = "L", compute_v: bool = True) -> tuple[Pair, Pair]:
@@ -80,18 +80,22 @@ def eigh(op: OpOverload, x: Pair, UPLO: str = "L", compute_v: bool = True) -> tu
     if x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:
         op(x.data, UPLO, compute_v)  # raises
     members = matrices.members(x.mask)
-    fill = _beyond(x, members, UPLO)
-    values, vectors = op(torch.where(matrices.outer(members), x.data, torch.diag_embed(fill)), UPLO, compute_v)
+    fill = _above_eigenvalues(x, members, UPLO)
+    values, vectors = op(
+        torch.where(matrices.pairs_of_members(members), x.data, torch.diag_embed(fill)), UPLO, compute_v
+    )
     number = masks.count(members, -1, keepdim=True)
-    first = masks.fit(torch.arange(x.data.shape[-1], device=number.device) < number, values.shape)
-    both = masks.both(members.unsqueeze(-1), first.unsqueeze(-2))
-    return Pair(values, first), Pair(vectors, both if compute_v else matrices.per_entry(number > 0, vectors.shape))
+    first = masks.expand_to(torch.arange(x.data.shape[-1], device=number.device) < number, values.shape)
+    both = masks.logical_and(members.unsqueeze(-1), first.unsqueeze(-2))
+    return Pair(values, first), Pair(
+        vectors, both if compute_v else matrices.expand_per_entry(number > 0, vectors.shape)
+    )
 
 
-def _beyond(x: Pair, members: Tensor, UPLO: str) -> Tensor:
+def _above_eigenvalues(x: Pair, members: Tensor, UPLO: str) -> Tensor:
     """Numbers ``(*batch, n)`` above all eigenvalues of the block, and all different: eigh's derivative divides."""
     half = torch.tril if UPLO.upper() == "L" else torch.triu  # the other one is not read
-    block = torch.where(matrices.outer(members), x.data.detach(), 0)
+    block = torch.where(matrices.pairs_of_members(members), x.data.detach(), 0)
     size: Tensor = 2 * torch.linalg.matrix_norm(half(block)) + 1
     steps = torch.linspace(1, 2, x.data.shape[-1], dtype=size.dtype, device=size.device)
     return (size.unsqueeze(-1) * steps).to(x.data.dtype)
@@ -99,26 +103,26 @@ def _beyond(x: Pair, members: Tensor, UPLO: str) -> Tensor:
 
 def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, driver: str | None = None) -> Any:
     """Least squares, where both sides are whole."""
-    left, right = pair.of(a), pair.of(b)
+    left, right = pair.as_pair(a), pair.as_pair(b)
     vector = right.data.dim() == 1 or right.data.shape == left.data.shape[:-1]
     op = torch.ops.aten.linalg_lstsq.default
-    return of_whole(op, left, right, rcond, cores=(2, 1 if vector else 2), driver=driver)
+    return on_whole(op, left, right, rcond, cores=(2, 1 if vector else 2), driver=driver)
 
 
 def lu_unpack(lu: Operand, pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """The factors P, L and U of what ``lu_factor`` gave."""
-    m, exchanged = pivoted(lu, pivots)
+    m, exchanged = with_pivots(lu, pivots)
     results = torch.lu_unpack(m.data, exchanged, unpack_data, unpack_pivots)
     return tuple(Pair(r, m.matrix(r.shape) if r.dim() > 1 else m.entry(r.shape)) for r in results)
 
 
-def pivoted(lu: Operand, pivots: Operand) -> tuple[matrices.Matrices, Tensor]:
+def with_pivots(lu: Operand, pivots: Operand) -> tuple[matrices.Matrices, Tensor]:
     """Factors with their pivots, which must be valid for every member."""
-    m, p = matrices.sets(pair.of(lu)), pair.of(pivots)
+    m, p = matrices.square_sets(pair.as_pair(lu)), pair.as_pair(pivots)
     needed = m.rows[..., : p.data.shape[-1]]
-    lost = masks.any(masks.both(needed, matrices.negated(p.mask)), -1)
-    members = masks.both(m.rows, matrices.negated(lost).unsqueeze(-1))
-    usable = masks.both(m.usable, matrices.negated(lost))
+    lost = masks.any(masks.logical_and(needed, matrices.logical_not(p.mask)), -1)
+    members = masks.logical_and(m.rows, matrices.logical_not(lost).unsqueeze(-1))
+    usable = masks.logical_and(m.usable, matrices.logical_not(lost))
     exchanged = torch.where(members[..., : p.data.shape[-1]], p.data, matrices.unmoved(p.data))
     return matrices.Matrices(m.data, members, usable), exchanged
 
@@ -128,29 +132,29 @@ def check_errors(op: OpOverload, info: Pair, api_name: str, *, is_matrix: bool) 
     op(torch.where(info.mask, info.data, 0), api_name, is_matrix=is_matrix)
 
 
-ROWS = [
-    Op("linalg_cholesky_ex", of_set, {"gives": "ME"}, generic=True),
-    Op("cholesky", of_set, generic=True, optional=True),  # torch 2.15 has it no more
-    Op("cholesky_inverse", of_set, generic=True),
-    Op("linalg_inv_ex", of_set, {"gives": "ME"}, generic=True),
-    Op("_linalg_det", of_set, {"gives": "EMV"}, generic=True),
-    Op("_linalg_slogdet", of_set, {"gives": "EEMV"}, generic=True),
-    Op("linalg_lu_factor_ex", of_set, {"gives": "MVE"}, generic=True),
-    Op("linalg_lu", of_set, {"gives": "MMM"}, generic=True),
-    Op("linalg_matrix_exp", of_set, {"fill": 0}, generic=True),
-    Op("linalg_matrix_sqrth", of_set, generic=True, optional=True),  # from torch 2.15 on
+OPS = [
+    Op("linalg_cholesky_ex", on_square, {"gives": "ME"}, generic=True),
+    Op("cholesky", on_square, generic=True, optional=True),  # torch 2.15 has it no more
+    Op("cholesky_inverse", on_square, generic=True),
+    Op("linalg_inv_ex", on_square, {"gives": "ME"}, generic=True),
+    Op("_linalg_det", on_square, {"gives": "EMV"}, generic=True),
+    Op("_linalg_slogdet", on_square, {"gives": "EEMV"}, generic=True),
+    Op("linalg_lu_factor_ex", on_square, {"gives": "MVE"}, generic=True),
+    Op("linalg_lu", on_square, {"gives": "MMM"}, generic=True),
+    Op("linalg_matrix_exp", on_square, {"fill": 0}, generic=True),
+    Op("linalg_matrix_sqrth", on_square, generic=True, optional=True),  # from torch 2.15 on
     Op("lu_unpack", lu_unpack),
     Op("_linalg_eigh", eigh, generic=True),
-    *rows("_linalg_svd linalg_qr geqrf linalg_eig _linalg_eigvals linalg_ldl_factor_ex", of_whole, generic=True),
-    Op("linalg_polar", of_whole, generic=True, optional=True),  # from torch 2.15 on
-    Op("linalg_pinv.atol_rtol_tensor", of_whole, generic=True),
+    *ops("_linalg_svd linalg_qr geqrf linalg_eig _linalg_eigvals linalg_ldl_factor_ex", on_whole, generic=True),
+    Op("linalg_polar", on_whole, generic=True, optional=True),  # from torch 2.15 on
+    Op("linalg_pinv.atol_rtol_tensor", on_whole, generic=True),
     # Of these torch would make others itself, with numbers and identities of the layout of x.
     Op("linalg_matrix_rank", rank, generic=True),
-    Op("pinverse", of_whole, generic=True),
-    *rows("matrix_power linalg_matrix_power", power, generic=True),
-    Op("linalg_householder_product", of_whole, {"cores": (2, 1)}, generic=True),
-    Op("ormqr", of_whole, {"cores": (2, 1, 2)}, generic=True),
-    Op("linalg_ldl_solve", of_whole, {"cores": (2, 1, 2)}, generic=True),
+    Op("pinverse", on_whole, generic=True),
+    *ops("matrix_power linalg_matrix_power", power, generic=True),
+    Op("linalg_householder_product", on_whole, {"cores": (2, 1)}, generic=True),
+    Op("ormqr", on_whole, {"cores": (2, 1, 2)}, generic=True),
+    Op("linalg_ldl_solve", on_whole, {"cores": (2, 1, 2)}, generic=True),
     Op("linalg_lstsq", lstsq),
     Op("_linalg_check_errors", check_errors, generic=True),
 ]

@@ -34,7 +34,7 @@ def chunked(
     """The loss; the gradients that torch's op hands on to its own backward are empty."""
     kind = {"mean": MEAN, "sum": SUM}[reduction]
     loss = _loss(x, layer, target, bias, weight, kind, ignore_index, label_smoothing)
-    empty = pair.plain(loss.data.new_empty(0))
+    empty = pair.plain_pair(loss.data.new_empty(0))
     return loss, empty, empty, empty
 
 
@@ -56,9 +56,9 @@ def _loss(
 ) -> Pair:
     """As torch's ops: in full precision under autocast, and without a gradient for the weights of the classes."""
     if weight is not None:
-        classes = pair.of(weight)
+        classes = pair.as_pair(weight)
         weight = Pair(classes.data.detach(), classes.mask, classes.payload)
-    with masks.exactly(pair.of(x).data.device):
+    with masks.no_autocast(pair.as_pair(x).data.device):
         return cross_entropy(linear(x, layer, bias), target, weight, *rest)
 
 
@@ -66,7 +66,7 @@ if importlib.util.find_spec(_CHUNKED):
     importlib.import_module(_CHUNKED)
 
 _BATCHES = "torch_nn::_linear_cross_entropy_batch_chunked"  # from torch 2.13 on
-ROWS = [
-    Op(_BATCHES, chunked, rows=packed.layered, optional=True),
-    Op(f"{_BATCHES}_no_reduction", chunked_entries, rows=packed.layered, optional=True),
+OPS = [
+    Op(_BATCHES, chunked, packed=packed.linear_class_loss, optional=True),
+    Op(f"{_BATCHES}_no_reduction", chunked_entries, packed=packed.linear_class_loss, optional=True),
 ]

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload, schema
-from ..op import Op, rows
+from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair
-from ..select import guard, select, zeroed
-from ..shared.averaging import MEAN, NONE, SUM, averaged, reduced
-from ..shared.chunks import rounds
+from ..select import guard, select, zero_masked
+from ..shared.averaging import MEAN, NONE, SUM, average, reduce_loss
+from ..shared.chunks import rounds_noticeably
 from ..sparse.rules import on_values
 
 
@@ -30,29 +30,29 @@ def elementwise(
     """
     named = dict(zip(PARAMETERS[op], arguments, strict=False)) | keywords
     reduction = named.pop("reduction", MEAN)
-    operands = {name: pair.of(value) for name, value in named.items() if isinstance(value, Pair | Tensor)}
-    mask = common([x.mask for x in operands.values()])
-    if vanishing and reduction != NONE and not any(rounds(x.data.dtype) for x in operands.values()):
-        data = {name: within(x, mask) for name, x in operands.items()}
+    operands = {name: pair.as_pair(value) for name, value in named.items() if isinstance(value, Pair | Tensor)}
+    mask = common_mask([x.mask for x in operands.values()])
+    if vanishing and reduction != NONE and not any(rounds_noticeably(x.data.dtype) for x in operands.values()):
+        data = {name: zero_outside(x, mask) for name, x in operands.items()}
         total = op(**{**named, **data}, reduction=SUM)
-        return averaged(total, mask, reduction, None, total.dtype)
-    data = {name: within(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}
+        return average(total, mask, reduction, None, total.dtype)
+    data = {name: zero_outside(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}
     entries = op(**{**named, **data}, reduction=NONE)
-    return reduced(entries, masks.fit(mask, entries.shape), reduction)
+    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction)
 
 
-def common(several: list[Tensor]) -> Tensor:
+def common_mask(several: list[Tensor]) -> Tensor:
     """The AND of masks."""
     mask = several[0]
     for other in several[1:]:
-        mask = masks.both(mask, other)
+        mask = masks.logical_and(mask, other)
     return mask
 
 
-def within(x: Pair, mask: Tensor) -> Tensor:
+def zero_outside(x: Pair, mask: Tensor) -> Tensor:
     """The data, 0 outside ``mask`` to which it is broadcast."""
-    if masks.same(x.mask, mask):
-        return zeroed(x)
+    if masks.same_memory(x.mask, mask):
+        return zero_masked(x)
     return select(x.data if x.data.shape == mask.shape else x.data.expand(mask.shape), mask, 0)
 
 
@@ -65,9 +65,9 @@ PARAMETERS = {
     op: tuple(a.name for a in schema(op).arguments)
     for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
 }
-LIFTS: dict[str, Any] = {"generic": True, "sparse": on_values, "rows": packed.elementwise}
-ROWS = [
-    *rows(DISTANCES, elementwise, params={"vanishing": True}, **LIFTS),
-    *rows(NAMES, elementwise, **LIFTS),
+LIFTS: dict[str, Any] = {"generic": True, "sparse": on_values, "packed": packed.elementwise}
+OPS = [
+    *ops(DISTANCES, elementwise, params={"vanishing": True}, **LIFTS),
+    *ops(NAMES, elementwise, **LIFTS),
     Op("binary_cross_entropy", elementwise, {"ranged": True}, **LIFTS),
 ]

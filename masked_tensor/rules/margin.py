@@ -10,8 +10,8 @@ from .. import masks, pair
 from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
-from ..select import select, zeroed
-from ..shared.averaging import MEAN, reduced
+from ..select import select, zero_masked
+from ..shared.averaging import MEAN, reduce_loss
 from .similarity import pairwise_distance
 
 Operand = Pair | Tensor
@@ -26,24 +26,24 @@ def multi_margin_loss(
     reduction: int = MEAN,
 ) -> Pair:
     """``sum over i != y of max(0, margin - x[y] + x[i]) ** p * weight[y] / n`` per sample, n classes being valid."""
-    x, t = pair.of(x), pair.of(target)
+    x, t = pair.as_pair(x), pair.as_pair(target)
     if p not in (1, 2):
         raise RuntimeError("only p == 1 and p == 2 supported")
     shape, size = t.data.shape, x.data.shape[-1] if x.data.dim() else 1
     batch = tuple(x.data.shape[:-1])
     expect_shape("target", t.data, batch, *((), (1,)) * (batch in ((), (1,))))
-    data, valid = zeroed(x).reshape(-1, size), x.mask.reshape(-1, size)
+    data, valid = zero_masked(x).reshape(-1, size), x.mask.reshape(-1, size)
     index = torch.where(t.mask, t.data, 0).reshape(-1, 1)
     hinge = torch.relu(margin - data.gather(1, index) + data) ** p
     mask = t.mask & valid.gather(1, index).reshape(shape)
     if weight is not None:
-        w = pair.of(weight)
+        w = pair.as_pair(weight)
         expect_shape("weight", w.data, (size,))
-        hinge = hinge * zeroed(w)[index]
+        hinge = hinge * zero_masked(w)[index]
         mask = mask & w.mask[index].reshape(shape)
-    others = masks.both(valid, torch.arange(size, device=data.device) != index)
+    others = masks.logical_and(valid, torch.arange(size, device=data.device) != index)
     entries = select(hinge, others, 0).sum(1) / masks.count(valid, 1).clamp_min(1)
-    return reduced(entries.reshape(shape), mask, reduction)
+    return reduce_loss(entries.reshape(shape), mask, reduction)
 
 
 def multilabel_margin_loss(x: Operand, target: Operand, reduction: int = MEAN) -> Pair:
@@ -53,12 +53,12 @@ def multilabel_margin_loss(x: Operand, target: Operand, reduction: int = MEAN) -
 
 def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) -> tuple[Pair, Pair]:
     """The form with the indicator of the labels.  The first valid -1 ends a list of labels."""
-    x, t = pair.of(x), pair.of(target)
+    x, t = pair.as_pair(x), pair.as_pair(target)
     expect_shape("target", t.data, x.data.shape, *((), (1,)) * (x.data.numel() == 1 and x.data.dim() < 2))
     ended = (t.mask & (t.data < 0)).cumsum(-1) > 0 if t.data.dim() else t.mask & (t.data < 0)
     named = t.mask & ~ended
     data, valid, named, labels = (
-        v if v.dim() else v.reshape(1) for v in (zeroed(x), x.mask, named, torch.where(named, t.data, 0))
+        v if v.dim() else v.reshape(1) for v in (zero_masked(x), x.mask, named, torch.where(named, t.data, 0))
     )
     named = named & valid.gather(-1, labels)
     is_label = torch.zeros_like(data).scatter_add(-1, labels, named.to(data.dtype)) > 0
@@ -67,7 +67,7 @@ def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) 
     entries = select(hinge, pairs, 0).sum((-1, -2)) / masks.count(valid, -1).clamp_min(1)
     mask = masks.any(valid, -1) & masks.any(t.mask if t.mask.dim() else t.mask.reshape(1), -1)
     indicator = is_label.to(data.dtype).reshape(x.data.shape)
-    return reduced(entries, mask, reduction), Pair(indicator, x.mask)
+    return reduce_loss(entries, mask, reduction), Pair(indicator, x.mask)
 
 
 def triplet_margin_loss(
@@ -83,17 +83,17 @@ def triplet_margin_loss(
     """``max(0, margin + d(anchor, positive) - d(anchor, negative))``, each distance over its pairs of valid entries."""
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
-    mask = masks.both(near.mask, far.mask)
+    mask = masks.logical_and(near.mask, far.mask)
     away = select(far.data, mask, 0)
     if swap:
         other = pairwise_distance(positive, negative, p, eps)
-        mask = masks.both(mask, other.mask)
+        mask = masks.logical_and(mask, other.mask)
         away = torch.min(away, select(other.data, mask, 0))
     entries = torch.clamp_min(margin + select(near.data, mask, 0) - away, 0)
-    return reduced(entries, masks.fit(mask, entries.shape), reduction)
+    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction)
 
 
-ROWS = [
+OPS = [
     Op("multi_margin_loss", multi_margin_loss),
     Op("multilabel_margin_loss", multilabel_margin_loss),
     Op("multilabel_margin_loss_forward", multilabel_margin_loss_forward),

@@ -14,15 +14,15 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import OpOverload, tracked, transforming
-from ..op import Op, rows
+from ..compat import OpOverload, in_transform, is_tracked
+from ..op import Op, ops
 from ..packing import per_token as packed
 from ..packing import products
 from ..pair import Pair
-from ..select import finished, guard, select, zeroed
+from ..select import guard, select, zero_masked, zeroed_result
 from ..shared import product_validity
 from ..sparse import product as sparse_product
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 
 Operand = Pair | Tensor
 
@@ -40,13 +40,13 @@ def factor(x: Operand, other: Operand, dim: int) -> Tensor:
     """
     if type(x) is not Pair:
         return x
-    mixes = not (x.mask.dim() == 0 or masks.constant(x.mask, dim))
-    if mixes or tracked(data_of(other)) or transforming():
-        return zeroed(x, owned=True)
+    mixes = not (x.mask.dim() == 0 or masks.is_constant(x.mask, dim))
+    if mixes or is_tracked(data_of(other)) or in_transform():
+        return zero_masked(x, owned=True)
     return guard(x.data, x.mask, owned=True)
 
 
-def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -> Tensor:
+def product_mask(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -> Tensor:
     """The mask of ``a @ b`` (``a @ b.T`` if ``transposed``), for operands as in ``torch.matmul``.
 
     It broadcasts to the result's ``shape``.
@@ -55,12 +55,12 @@ def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -
     if type(a) is not Pair and type(b) is not Pair:
         return masks.full(shape, data_of(a).device)
     if type(b) is not Pair:
-        return product_validity.present(pair.of(a).mask, -1, keepdim=not any(flat))
+        return product_validity.is_present(pair.as_pair(a).mask, -1, keepdim=not any(flat))
     right = b.mask.mT if transposed and not flat[1] else b.mask
     if type(a) is not Pair:
-        return product_validity.present(right, -1 if flat[1] else -2, keepdim=not any(flat))
+        return product_validity.is_present(right, -1 if flat[1] else -2, keepdim=not any(flat))
     left = a.mask.unsqueeze(0) if flat[0] else a.mask
-    result = product_validity.paired(left, right.unsqueeze(1) if flat[1] else right)
+    result = product_validity.product_mask(left, right.unsqueeze(1) if flat[1] else right)
     if flat[1]:
         result = result.squeeze(-1)
     return (result.squeeze(-1) if flat[1] else result.squeeze(-2)) if flat[0] else result
@@ -69,7 +69,7 @@ def pairs(a: Operand, b: Operand, shape: torch.Size, transposed: bool = False) -
 def product(op: OpOverload, a: Operand, b: Operand, *dtype: torch.dtype) -> Pair:
     """mm, bmm, mv, dot, vdot, matmul."""
     data = op(factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2), *dtype)
-    return finished(data, pairs(a, b, data.shape))
+    return zeroed_result(data, product_mask(a, b, data.shape))
 
 
 def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
@@ -77,11 +77,11 @@ def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
     data = torch.nn.functional.linear(
         factor(x, weight, -1), factor(weight, x, -1), None if bias is None else data_of(bias)
     )
-    return finished(data, _with_summand(pairs(x, weight, data.shape, transposed=True), bias))
+    return zeroed_result(data, _with_summand(product_mask(x, weight, data.shape, transposed=True), bias))
 
 
 def _with_summand(mask: Tensor, summand: Operand | None, beta: float = 1) -> Tensor:
-    return masks.both(mask, summand.mask) if type(summand) is Pair and beta != 0 else mask
+    return masks.logical_and(mask, summand.mask) if type(summand) is Pair and beta != 0 else mask
 
 
 def affine(
@@ -101,19 +101,19 @@ def affine(
     ``scores``: where the summand hides, by -inf, all that is valid in a row, the row sees nothing, as in attention.
     """
     if over_batch:
-        left, right = (zeroed(x, owned=True) if type(x) is Pair else x for x in (a, b))
+        left, right = (zero_masked(x, owned=True) if type(x) is Pair else x for x in (a, b))
     else:
         left, right = factor(a, b, -1), factor(b, a, -1 if data_of(b).dim() == 1 else -2)
     data = op(data_of(summand), left, right, *dtype, beta=beta, **keywords)
     shape = data_of(a).shape[:1] + data.shape if over_batch else data.shape
-    mask = masks.fit(pairs(a, b, shape), shape)
+    mask = masks.expand_to(product_mask(a, b, shape), shape)
     if over_batch:
-        mask = product_validity.present(mask, 0)
-    mask = masks.fit(_with_summand(mask, summand, beta), data.shape)
+        mask = product_validity.is_present(mask, 0)
+    mask = masks.expand_to(_with_summand(mask, summand, beta), data.shape)
     if scores and beta != 0 and data.is_floating_point():
-        sight = masks.any(masks.both(mask, data_of(summand).detach() != -math.inf), -1, True)
-        mask = masks.both(mask, masks.fit(sight, data.shape))
-    return finished(data, mask)
+        sight = masks.any(masks.logical_and(mask, data_of(summand).detach() != -math.inf), -1, True)
+        mask = masks.logical_and(mask, masks.expand_to(sight, data.shape))
+    return zeroed_result(data, mask)
 
 
 def addmm_activation(
@@ -127,29 +127,29 @@ def addmm_activation(
 
 def addr(summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: float = 1) -> Pair:
     """``beta * summand + alpha * outer(a, b)``: every output is one pair."""
-    left, right = (zeroed(pair.of(x)) for x in (a, b))
+    left, right = (zero_masked(pair.as_pair(x)) for x in (a, b))
     data = torch.ops.aten.addr.default(data_of(summand), left, right, beta=beta, alpha=alpha)
-    mask = masks.both(pair.of(a).mask.unsqueeze(1), pair.of(b).mask.unsqueeze(0))
-    return finished(data, masks.fit(_with_summand(mask, summand, beta), data.shape))
+    mask = masks.logical_and(pair.as_pair(a).mask.unsqueeze(1), pair.as_pair(b).mask.unsqueeze(0))
+    return zeroed_result(data, masks.expand_to(_with_summand(mask, summand, beta), data.shape))
 
 
-def grouped(
+def grouped_product(
     a: Operand, b: Operand, offs: Operand | None = None, bias: Tensor | None = None, out_dtype: Any = None
 ) -> Pair:
     """One product for each group of rows (a mixture of experts), columns or summands; ``offs`` says where they end.
 
     What lies behind the last group is a hole: the kernels leave it as they found it.
     """
-    ends = zeroed(offs) if type(offs) is Pair else offs
-    left, right = pair.of(a), pair.of(b)
+    ends = zero_masked(offs) if type(offs) is Pair else offs
+    left, right = pair.as_pair(a), pair.as_pair(b)
     if ends is not None:
-        left, right = _within(left, right, ends[-1])
+        left, right = _mask_outside(left, right, ends[-1])
     op = torch.ops.aten._grouped_mm.default
     data = op(select(left.data, left.mask), select(right.data, right.mask), ends, bias, out_dtype)
-    if tracked(data):
+    if is_tracked(data):
         data.register_hook(Tensor.contiguous)  # the kernels of its backward take no expanded gradient
     if type(b) is not Pair and left.data.dim() == 2 and right.data.dim() == 3:
-        return Pair(data, masks.fit(masks.any(left.mask, -1, keepdim=True), data.shape))
+        return Pair(data, masks.expand_to(masks.any(left.mask, -1, keepdim=True), data.shape))
     with torch.no_grad():
         seen = op(left.mask.to(left.data.dtype), right.mask.to(right.data.dtype), ends) > 0
     if ends is not None and left.data.dim() != right.data.dim():  # not written behind the last group
@@ -157,12 +157,12 @@ def grouped(
     return Pair(data, seen)
 
 
-def _within(a: Pair, b: Pair, end: Tensor) -> tuple[Pair, Pair]:
+def _mask_outside(a: Pair, b: Pair, end: Tensor) -> tuple[Pair, Pair]:
     """The operands with holes where they belong to no group."""
 
     def before(x: Pair, dim: int) -> Pair:
         inside = torch.arange(x.data.shape[dim], device=end.device) < end
-        return Pair(x.data, masks.both(x.mask, inside if dim == -1 else inside.unsqueeze(-1)))
+        return Pair(x.data, masks.logical_and(x.mask, inside if dim == -1 else inside.unsqueeze(-1)))
 
     if a.data.dim() == b.data.dim():
         return before(a, -1), before(b, -2)
@@ -171,34 +171,34 @@ def _within(a: Pair, b: Pair, end: Tensor) -> tuple[Pair, Pair]:
 
 def multilinear(op: OpOverload, *arguments: Any) -> Pair:
     """_trilinear, and any sum of products: an output is valid iff at least one product has valid factors only."""
-    data = op(*(zeroed(x) if type(x) is Pair else x for x in arguments))
-    with masks.exactly(data.device), torch.no_grad():
-        factors = [pair.of(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments]
+    data = op(*(zero_masked(x) if type(x) is Pair else x for x in arguments))
+    with masks.no_autocast(data.device), torch.no_grad():
+        factors = [pair.as_pair(x).mask.float() if isinstance(x, Pair | Tensor) else x for x in arguments]
         present = op(*factors)
         needed = (
             op(*(torch.ones_like(f) if isinstance(f, Tensor) else f for f in factors))
-            if product_validity.every()
+            if product_validity.needs_all_terms()
             else 1
         )
-    return finished(data, present >= needed)
+    return zeroed_result(data, present >= needed)
 
 
-_SPARSE_PRODUCT = instead(sparse_product.matmul, free=(0, 1))
-_SPARSE_SUM = instead(sparse_product.affine, masked=(0,), free=(1, 2))
+_SPARSE_PRODUCT = sparse_rule(sparse_product.matmul, free=(0, 1))
+_SPARSE_SUM = sparse_rule(sparse_product.affine, masked=(0,), free=(1, 2))
 _PRODUCT = packed.product, products.product  #: with a matrix, or of queries and keys
 
-ROWS = [
-    *rows("mm matmul", product, generic=True, sparse=_SPARSE_PRODUCT, rows=_PRODUCT),
+OPS = [
+    *ops("mm matmul", product, generic=True, sparse=_SPARSE_PRODUCT, packed=_PRODUCT),
     Op("mv", product, generic=True, sparse=_SPARSE_PRODUCT),
-    Op("bmm", product, generic=True, rows=products.product),
-    *rows("dot vdot", product, generic=True),
-    Op("addmm", affine, generic=True, sparse=_SPARSE_SUM, rows=packed.affine),
+    Op("bmm", product, generic=True, packed=products.product),
+    *ops("dot vdot", product, generic=True),
+    Op("addmm", affine, generic=True, sparse=_SPARSE_SUM, packed=packed.affine),
     Op("addmv", affine, generic=True, sparse=_SPARSE_SUM),
     Op("addbmm", affine, {"over_batch": True}, generic=True),
-    Op("baddbmm", affine, {"scores": True}, generic=True, rows=products.added),
-    Op("linear", linear, sparse=instead(sparse_product.linear, free=(0, 1), masked=(2,)), rows=packed.linear),
+    Op("baddbmm", affine, {"scores": True}, generic=True, packed=products.affine),
+    Op("linear", linear, sparse=sparse_rule(sparse_product.linear, free=(0, 1), masked=(2,)), packed=packed.linear),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
-    Op("_grouped_mm", grouped),
+    Op("_grouped_mm", grouped_product),
     Op("_trilinear", multilinear, generic=True),
 ]

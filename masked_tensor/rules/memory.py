@@ -24,4 +24,4 @@ def compatible(x: Any, new: Any) -> bool:
     return True
 
 
-ROWS = [Op("set_", take_over), Op("_has_compatible_shallow_copy_type", compatible), Op("_make_dual", make_dual)]
+OPS = [Op("set_", take_over), Op("_has_compatible_shallow_copy_type", compatible), Op("_make_dual", make_dual)]

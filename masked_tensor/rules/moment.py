@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings, shapes
-from ..compat import real
+from ..compat import is_readable_memory
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair
-from ..select import cleared, guard, select, zeroed
+from ..select import guard, select, zero_masked, zero_masked_inplace
 from ..shared import chunks
-from ..shared.squares import root, squared
+from ..shared.squares import abs_squared, safe_sqrt
 from ..sparse import operators
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 from .reduction import Dim, mean, total
 
 
@@ -34,7 +34,7 @@ def var(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: b
 def std(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
     """The square root of the variance, rounded once: a variance that half precision cannot hold has a root it can."""
     result, valid = _variance(x, dim, correction, keepdim)
-    return Pair(root(result).to(_real(x.data.dtype)), valid)
+    return Pair(safe_sqrt(result).to(_real(x.data.dtype)), valid)
 
 
 def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tuple[Tensor, Tensor]:
@@ -45,7 +45,7 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
     dims = shapes.canonical_dims(dim, data.dim())
     if data.numel() == 0:
         plain = torch.var(data, dims, correction=correction, keepdim=keepdim)
-        return plain, masks.reduced(x.mask, dims, keepdim)
+        return plain, masks.reduce_validity(x.mask, dims, keepdim)
     precise = Pair(_precise(data), x.mask, x.payload)
     walk = chunks.walk_dim(precise.data, dims)
     keep = keepdim or walk is not None or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is
@@ -67,17 +67,17 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor, walk: int | None, ke
     """The sum of the squared distances of the valid entries from their mean; with ``walk`` in pieces along it."""
     number = count.clamp(min=1)
     if walk is None:
-        whole = masks.constant(x.mask, dims)  # a slice holds either data or payload: nothing mixes
-        data = guard(x.data, x.mask) if whole else zeroed(x)
+        whole = masks.is_constant(x.mask, dims)  # a slice holds either data or payload: nothing mixes
+        data = guard(x.data, x.mask) if whole else zero_masked(x)
         distance = select(data - data.sum(dims, keep) / number, x.mask, 0)
-        return _about_zero(squared(distance).sum(dims, keep), distance, dims, number)
+        return _about_zero(abs_squared(distance).sum(dims, keep), distance, dims, number)
     average = total(x, dims, True) / number if walk in dims else None
     sums, rests = [], []
     for part, mask, start in chunks.pieces(x, walk, 0):
         own = part.sum(dims, True) / number.narrow(walk, start, part.shape[walk]) if average is None else average
-        cleared(part.sub_(own), mask)
+        zero_masked_inplace(part.sub_(own), mask)
         rests.append(part.sum(dims, True))
-        sums.append((squared(part) if part.is_complex() else part.square_()).sum(dims, True))
+        sums.append((abs_squared(part) if part.is_complex() else part.square_()).sum(dims, True))
     result, rest = torch.cat(sums, walk), torch.cat(rests, walk)
     if walk in dims:
         result, rest = result.sum(walk, True), rest.sum(walk, True)
@@ -89,14 +89,14 @@ def _about_zero(squares: Tensor, distance: Tensor, dims: tuple[int, ...], number
     if distance.dtype not in chunks.WIDER:
         return squares
     rest = distance.detach()
-    return (squares - squared(rest.sum(dims, squares.dim() > 0) if dims else rest) / number).clamp_min(0)
+    return (squares - abs_squared(rest.sum(dims, squares.dim() > 0) if dims else rest) / number).clamp_min(0)
 
 
 def _precise(data: Tensor) -> Tensor:
     """The data in the dtype to compute in."""
-    if chunks.rounds(data.dtype):
+    if chunks.rounds_noticeably(data.dtype):
         return data.float()
-    wider = chunks.WIDER.get(data.dtype) if data.numel() < settings.FORMULA and real(data) else None
+    wider = chunks.WIDER.get(data.dtype) if data.numel() < settings.FORMULA and is_readable_memory(data) else None
     return data if wider is None else data.to(wider)
 
 
@@ -111,21 +111,21 @@ def with_mean(
     return rule(x, dim, correction=correction, keepdim=keepdim), mean(x, dim, keepdim)
 
 
-ROWS = [
-    Op("var.correction", var, sparse=instead(operators.var), rows=packed.reduced(counted=True)),
-    Op("std.correction", std, sparse=instead(operators.std), rows=packed.reduced(counted=True)),
+OPS = [
+    Op("var.correction", var, sparse=sparse_rule(operators.var), packed=packed.reduce_packed(counted=True)),
+    Op("std.correction", std, sparse=sparse_rule(operators.std), packed=packed.reduce_packed(counted=True)),
     Op(
         "var_mean.correction",
         with_mean,
         {"rule": var},
-        sparse=instead(operators.var_mean),
-        rows=packed.reduced(counted=True),
+        sparse=sparse_rule(operators.var_mean),
+        packed=packed.reduce_packed(counted=True),
     ),
     Op(
         "std_mean.correction",
         with_mean,
         {"rule": std},
-        sparse=instead(operators.std_mean),
-        rows=packed.reduced(counted=True),
+        sparse=sparse_rule(operators.std_mean),
+        packed=packed.reduce_packed(counted=True),
     ),
 ]

@@ -10,12 +10,12 @@ from torch import Tensor
 
 from .. import masks, pair, shapes
 from ..compat import OpOverload, schema
-from ..op import Op, rows
+from ..op import Op, ops
 from ..packing import reduction as packed
 from ..pair import Pair
-from ..select import filled, zeroed
+from ..select import fill_masked, zero_masked
 from ..sparse import operators
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 from .reduction import Dim
 
 
@@ -24,19 +24,19 @@ def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: A
     dims = shapes.canonical_dims(dim, x.data.dim())
     keepdim = rest[0] if rest else keywords.get("keepdim", False)
     place = [dims] if TAKES_DIM[op] else []
-    data = op(_filled(x, p), p, *place, *rest, **keywords)
-    return Pair(data, masks.reduced(x.mask, dims, keepdim))
+    data = op(_fill_for_norm(x, p), p, *place, *rest, **keywords)
+    return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
 
 
-def _filled(x: Pair, p: float | None) -> Tensor:
-    return filled(x, float("inf")) if p is not None and p < 0 else zeroed(x)
+def _fill_for_norm(x: Pair, p: float | None) -> Tensor:
+    return fill_masked(x, float("inf")) if p is not None and p < 0 else zero_masked(x)
 
 
 def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:
     """The norm of ``x - y``."""
-    x, y = pair.of(x), pair.of(y)
+    x, y = pair.as_pair(x), pair.as_pair(y)
     difference = x.data - y.data
-    both = Pair(difference, masks.fit(masks.both(x.mask, y.mask), difference.shape))
+    both = Pair(difference, masks.expand_to(masks.logical_and(x.mask, y.mask), difference.shape))
     return norm(torch.ops.aten.linalg_vector_norm.default, both, p)
 
 
@@ -46,8 +46,14 @@ TAKES_DIM = {
     for packet in (torch.ops.aten.linalg_vector_norm, torch.ops.aten.norm, torch.ops.aten.native_norm)
     for op in (getattr(packet, name) for name in packet.overloads())
 }
-ROWS = [
-    *rows("linalg_vector_norm norm", norm, generic=True, sparse=instead(operators.norm), rows=packed.reduced(2)),
-    Op("native_norm", norm, generic=True, sparse=instead(operators.norm)),
-    Op("dist", dist, sparse=instead(operators.dist, free=("self", "other"))),
+OPS = [
+    *ops(
+        "linalg_vector_norm norm",
+        norm,
+        generic=True,
+        sparse=sparse_rule(operators.norm),
+        packed=packed.reduce_packed(2),
+    ),
+    Op("native_norm", norm, generic=True, sparse=sparse_rule(operators.norm)),
+    Op("dist", dist, sparse=sparse_rule(operators.dist, free=("self", "other"))),
 ]

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import per_token as packed
-from ..packing.per_sequence import sequenced
+from ..packing.per_sequence import per_sequence_norm
 from ..pair import Pair
-from ..select import finished, guard, zeroed
-from ..shared.chunks import rounds
-from ..shared.standardize import Parameter, shaped, smallest_eps, standardize
+from ..select import guard, zero_masked, zeroed_result
+from ..shared.chunks import rounds_noticeably
+from ..shared.standardize import Parameter, reshape_parameter, smallest_eps, standardize
 from ..sparse import layers
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 
 Operand = Pair | Tensor
 
@@ -41,16 +41,18 @@ def native_layer_norm(
     x: Operand, normalized_shape: Sequence[int], weight: Parameter, bias: Parameter, eps: float
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the mean and the reciprocal standard deviation of every group."""
-    x, dims = pair.of(x), _last(x, normalized_shape)
-    if masks.constant(x.mask, dims) and _plain(weight, bias):
+    x, dims = pair.as_pair(x), _last(x, normalized_shape)
+    if masks.is_constant(x.mask, dims) and _torch_kernel_serves(weight, bias):
         dtype = _precision(x.data.dtype, eps)
         if dtype is not None:
             kernel: Any = torch.native_layer_norm
-            data, mean, rstd = _in(dtype, x, kernel, _rows(x, weight), normalized_shape, weight, bias, eps)
+            data, mean, rstd = _in_dtype(
+                dtype, x, kernel, _kernel_input(x, weight), normalized_shape, weight, bias, eps
+            )
             groups = masks.any(x.mask, dims, True)
-            return finished(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
+            return zeroed_result(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, bias)
-    result, s = standardize(x, dims, eps, _wide(weight, x), _wide(bias, x))
+    result, s = standardize(x, dims, eps, _expand_parameter(weight, x), _expand_parameter(bias, x))
     groups = s.number != 0
     return result, _statistic(s.mean.to(x.data.dtype), groups), _statistic(s.rstd.to(x.data.dtype), groups)
 
@@ -64,17 +66,17 @@ def fused_rms_norm(
     x: Operand, normalized_shape: Sequence[int], weight: Parameter, eps: float | None
 ) -> tuple[Pair, Pair]:
     """The form with the reciprocal root mean square of every group."""
-    x, dims = pair.of(x), _last(x, normalized_shape)
-    if masks.constant(x.mask, dims) and _plain(weight):
+    x, dims = pair.as_pair(x), _last(x, normalized_shape)
+    if masks.is_constant(x.mask, dims) and _torch_kernel_serves(weight):
         dtype = _precision(x.data.dtype, eps)
         if dtype is not None:
             kernel: Any = torch.ops.aten._fused_rms_norm.default
-            data, rstd = _in(dtype, x, kernel, _rows(x, weight), normalized_shape, weight, eps)
+            data, rstd = _in_dtype(dtype, x, kernel, _kernel_input(x, weight), normalized_shape, weight, eps)
             groups = masks.any(x.mask, dims, True)
-            return finished(data, x.mask), _statistic(rstd, groups)
+            return zeroed_result(data, x.mask), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, None)
     eps = smallest_eps(x.data.dtype) if eps is None else eps
-    result, s = standardize(x, dims, eps, _wide(weight, x), centred=False)
+    result, s = standardize(x, dims, eps, _expand_parameter(weight, x), centred=False)
     return result, _statistic(s.rstd, s.number != 0)
 
 
@@ -87,35 +89,35 @@ def group_norm(
     cudnn_enabled: bool = True,
 ) -> Pair:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over the valid entries of each group of channels."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     if x.data.shape[1] % num_groups:
         raise RuntimeError(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(x.data.shape)} and num_groups={num_groups}"
         )
-    if masks.constant(x.mask, range(1, x.data.dim())) and _plain(weight, bias):
+    if masks.is_constant(x.mask, range(1, x.data.dim())) and _torch_kernel_serves(weight, bias):
         dtype = _precision(x.data.dtype, eps)
         if dtype is not None:
             kernel: Any = torch.group_norm
-            return Pair(_in(dtype, x, kernel, _rows(x, weight), num_groups, weight, bias, eps), x.mask)
-    return _grouped(x, num_groups, weight, bias, eps)[0]
+            return Pair(_in_dtype(dtype, x, kernel, _kernel_input(x, weight), num_groups, weight, bias, eps), x.mask)
+    return _normalize_groups(x, num_groups, weight, bias, eps)[0]
 
 
 def native_group_norm(
     x: Operand, weight: Parameter, bias: Parameter, n: int, channels: int, size: int, groups: int, eps: float
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the mean and the reciprocal standard deviation of every group, ``(n, groups)``."""
-    return _grouped(pair.of(x), groups, weight, bias, eps)
+    return _normalize_groups(pair.as_pair(x), groups, weight, bias, eps)
 
 
-def _grouped(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: float) -> tuple[Pair, Pair, Pair]:
+def _normalize_groups(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: float) -> tuple[Pair, Pair, Pair]:
     shape = x.data.shape
     split = (shape[0], groups, shape[1] // groups, *shape[2:])
     parts = Pair(x.data.reshape(split), masks.reshape(x.mask, split), x.payload)
     dims = tuple(range(2, len(split)))
     channels = (1, *split[1:3], *(1 for _ in shape[2:]))
-    wide, s = standardize(parts, dims, eps, shaped(weight, channels), shaped(bias, channels))
-    valid = x.mask if masks.same(wide.mask, parts.mask) else masks.reshape(wide.mask, shape)
+    wide, s = standardize(parts, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
+    valid = x.mask if masks.same_memory(wide.mask, parts.mask) else masks.reshape(wide.mask, shape)
     result = Pair(wide.data.reshape(shape), valid, wide.payload)
     some = (s.number != 0).reshape(shape[0], groups)
     mean, rstd = (t.reshape(some.shape).to(x.data.dtype) for t in (s.mean, s.rstd))
@@ -129,20 +131,20 @@ def weight_norm(v: Operand, g: Operand, dim: int = 0) -> Pair:
 
 def weight_norm_interface(v: Operand, g: Operand, dim: int = 0) -> tuple[Pair, Pair]:
     """The form with the norms."""
-    v = pair.of(v)
-    data = zeroed(v)
+    v = pair.as_pair(v)
+    data = zero_masked(v)
     dims = [d for d in range(data.dim()) if d != dim % data.dim()] if dim != -1 else list(range(data.dim()))
     some = masks.any(v.mask, dims, True)
     norm = torch.linalg.vector_norm(data, 2, dims, keepdim=True)
-    scale = pair.of(g)
-    mask = masks.both(v.mask, scale.mask)
-    result = data * (zeroed(scale) / torch.where(some, norm, 1))
-    return Pair(result, masks.fit(mask, result.shape)), _statistic(norm, some)
+    scale = pair.as_pair(g)
+    mask = masks.logical_and(v.mask, scale.mask)
+    result = data * (zero_masked(scale) / torch.where(some, norm, 1))
+    return Pair(result, masks.expand_to(mask, result.shape)), _statistic(norm, some)
 
 
 def renorm(x: Pair, p: float, dim: int, maxnorm: float) -> Pair:
     """Slices along ``dim`` whose norm over the valid entries exceeds ``maxnorm`` are scaled down to it."""
-    return Pair(torch.renorm(zeroed(x), p, dim, maxnorm), x.mask)
+    return Pair(torch.renorm(zero_masked(x), p, dim, maxnorm), x.mask)
 
 
 def _last(x: Operand, normalized_shape: Sequence[int]) -> tuple[int, ...]:
@@ -150,15 +152,15 @@ def _last(x: Operand, normalized_shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(range(max(0, ndim - len(normalized_shape)), ndim))
 
 
-def _wide(parameter: Parameter, x: Pair) -> Parameter:
+def _expand_parameter(parameter: Parameter, x: Pair) -> Parameter:
     """A parameter of the last dimensions with as many dimensions as the data."""
     if parameter is None:
         return None
-    shape = pair.of(parameter).data.shape
-    return shaped(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
+    shape = pair.as_pair(parameter).data.shape
+    return reshape_parameter(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
 
 
-def _plain(*parameters: Parameter) -> bool:
+def _torch_kernel_serves(*parameters: Parameter) -> bool:
     """Whether torch's kernel knows all that scales."""
     return all(type(parameter) is not Pair for parameter in parameters)
 
@@ -167,7 +169,7 @@ def _precision(dtype: torch.dtype, eps: float | None) -> torch.dtype | None:
     """The dtype in which torch's kernel may run on rows of zeros: where ``eps ** -0.5`` is finite; None: in none."""
     if eps is None or eps > _LEAST.get(dtype, 0.0):
         return dtype
-    return torch.float32 if rounds(dtype) and eps > _LEAST[torch.float32] else None
+    return torch.float32 if rounds_noticeably(dtype) and eps > _LEAST[torch.float32] else None
 
 
 # Half precision keeps 1 / sqrt(eps) in itself, and computes in float32.
@@ -175,7 +177,7 @@ _LEAST = {dtype: torch.finfo(dtype).tiny for dtype in (torch.bfloat16, torch.flo
 _LEAST[torch.float16] = 2 * torch.finfo(torch.float16).max ** -2
 
 
-def _in(dtype: torch.dtype, x: Pair, kernel: Any, *arguments: Any) -> Any:
+def _in_dtype(dtype: torch.dtype, x: Pair, kernel: Any, *arguments: Any) -> Any:
     """The kernel run in ``dtype``, its results in the dtype of ``x``."""
     if dtype is x.data.dtype:
         return kernel(*arguments)
@@ -183,15 +185,15 @@ def _in(dtype: torch.dtype, x: Pair, kernel: Any, *arguments: Any) -> Any:
     return results.to(x.data.dtype) if isinstance(results, Tensor) else [r.to(x.data.dtype) for r in results]
 
 
-def _rows(x: Pair, weight: Any) -> Tensor:
+def _kernel_input(x: Pair, weight: Any) -> Tensor:
     """The kernel's input: zeroed only where a payload could reach the weight's gradient."""
-    if transforming() or (weight is not None and tracked(weight)):
-        return zeroed(x, owned=True)
+    if in_transform() or (weight is not None and is_tracked(weight)):
+        return zero_masked(x, owned=True)
     return guard(x.data, x.mask, owned=True)
 
 
 def _statistic(data: Tensor, mask: Tensor) -> Pair:
-    return Pair(data, masks.fit(mask, data.shape))
+    return Pair(data, masks.expand_to(mask, data.shape))
 
 
 def _check(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> None:
@@ -202,19 +204,19 @@ def _check(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> 
             f"but got input of size {list(x.data.shape)}"
         )
     for parameter in parameters:
-        if parameter is not None and tuple(pair.of(parameter).data.shape) != shape:
+        if parameter is not None and tuple(pair.as_pair(parameter).data.shape) != shape:
             raise RuntimeError(
                 f"Expected weight and bias to be of the shape of normalized_shape {list(shape)}, but got "
-                f"{list(pair.of(parameter).data.shape)}"
+                f"{list(pair.as_pair(parameter).data.shape)}"
             )
 
 
-ROWS = [
-    Op("layer_norm", layer_norm, sparse=instead(layers.keeping(layers.layer_norm)), rows=packed.normalized),
-    Op("native_layer_norm", native_layer_norm, rows=packed.normalized),
-    Op("rms_norm", rms_norm, sparse=instead(layers.keeping(layers.rms_norm)), rows=packed.normalized),
-    Op("_fused_rms_norm", fused_rms_norm, rows=packed.normalized),
-    Op("group_norm", group_norm, sparse=instead(layers.keeping(layers.group_norm)), rows=sequenced),
+OPS = [
+    Op("layer_norm", layer_norm, sparse=sparse_rule(layers.keep_pattern(layers.layer_norm)), packed=packed.normalize),
+    Op("native_layer_norm", native_layer_norm, packed=packed.normalize),
+    Op("rms_norm", rms_norm, sparse=sparse_rule(layers.keep_pattern(layers.rms_norm)), packed=packed.normalize),
+    Op("_fused_rms_norm", fused_rms_norm, packed=packed.normalize),
+    Op("group_norm", group_norm, sparse=sparse_rule(layers.keep_pattern(layers.group_norm)), packed=per_sequence_norm),
     Op("native_group_norm", native_group_norm),
     Op("_weight_norm", weight_norm),
     Op("_weight_norm_interface", weight_norm_interface),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings
-from ..compat import real
+from ..compat import is_readable_memory
 from ..fill import fill_into
 from ..layouts import meshes
 from ..op import Op
@@ -18,7 +18,7 @@ from ..packing import per_sequence as packed
 from ..pair import Pair, Payload
 from ..select import select
 from ..sparse import sorting
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 
 _WIDER = {torch.bool: torch.int16, torch.uint8: torch.int16, torch.int8: torch.int16, torch.int16: torch.int32}
 _WIDER |= {torch.int32: torch.int64}
@@ -28,7 +28,7 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 _INFINITY = {torch.float16: 0x7C00, torch.bfloat16: 0x7F80, torch.float32: 0x7F800000, torch.float64: 0x7FF << 52}
 
 
-def constant(x: Pair, dim: int) -> bool:
+def is_constant_along(x: Pair, dim: int) -> bool:
     """Whether each slice along ``dim`` is valid as a whole or masked as a whole: then the plain op will do."""
     return x.data.dim() == 0 or x.mask.stride(dim) == 0 or x.data.shape[dim] <= 1
 
@@ -51,14 +51,14 @@ def integers(x: Pair, highest: bool) -> Tensor:
     # Sign and magnitude to an integer: -0 and 0 become one.  Negative NaN lies below -inf: turn the circle until -inf
     # is the second lowest; then every NaN is above +inf, and all become one, too.
     magnitude, sign, turn = bits.abs(), bits & info.min, _INFINITY[data.dtype] + 1 + info.min
-    if not real(data):
+    if not is_readable_memory(data):
         return select((magnitude + sign + turn).clamp(max=nan_integer(data.dtype)), x.mask, hidden)
     result = magnitude.add_(sign).add_(turn).clamp_(max=nan_integer(data.dtype))  # in place: fresh memory costs more
     fill_into(result, result, x.mask, hidden)
     return result
 
 
-def in_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
+def by_pieces(choose: Callable[[Pair], Tensor], x: Pair, dim: int) -> Tensor:
     """``choose(x)``, indices along ``dim``, a few rows at a time: the working set of a step stays in cache."""
     data, last = x.data.detach(), dim % x.data.dim() == x.data.dim() - 1
     rows_of_memory = type(data) is Tensor and data.dim() >= 2 and last and data.device.type == "cpu"
@@ -77,7 +77,7 @@ def nan_integer(dtype: torch.dtype) -> int:
 def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = True) -> Tensor:
     """The indices that sort ``x`` along ``dim``, masked entries last."""
     if has_integers(x.data.dtype):
-        return in_pieces(lambda part: _argsort(integers(part, not descending), dim, descending, stable), x, dim)
+        return by_pieces(lambda part: _argsort(integers(part, not descending), dim, descending, stable), x, dim)
     if x.data.dtype.is_complex:
         return _argsort(x.data, dim, descending, stable)  # torch's own error: there is no order
     front = _argsort(masks.to_bytes(~x.mask), dim, False, True)
@@ -91,7 +91,7 @@ def order(x: Pair, dim: int, descending: bool = False, stable: bool | None = Tru
     return front.gather(dim, _argsort(data, dim, descending, True))
 
 
-def gathered(data: Tensor, dim: int, index: Tensor) -> Tensor:
+def gather(data: Tensor, dim: int, index: Tensor) -> Tensor:
     """``data.gather(dim, index)``, of wide unsigned integers too."""
     signed = _SIGNED.get(data.dtype)
     return data.gather(dim, index) if signed is None else data.view(signed).gather(dim, index).view(data.dtype)
@@ -106,41 +106,41 @@ def _positions(data: Tensor, dim: int) -> Tensor:
     if shape:
         shape[dim] = data.shape[dim]
     place = torch.arange(data.numel() if not shape else shape[dim], device=data.device)
-    return meshes.everywhere(place, data).reshape(shape)
+    return meshes.replicate_like(place, data).reshape(shape)
 
 
 def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> tuple[Pair, Pair]:
     """``torch.sort``: values and indices."""
-    if constant(x, dim) or x.data.is_complex():
+    if is_constant_along(x, dim) or x.data.is_complex():
         values, indices = torch.sort(x.data, stable=stable, dim=dim, descending=descending)
         return Pair(values, x.mask, x.payload), Pair(indices, x.mask)
     indices = order(x, dim, descending, stable)
     mask = _positions(x.data, dim) < masks.count(x.mask, dim, keepdim=True)
-    return Pair(gathered(x.data, dim, indices), mask, x.payload), Pair(indices, mask)
+    return Pair(gather(x.data, dim, indices), mask, x.payload), Pair(indices, mask)
 
 
 def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
     """``torch.kthvalue``: masked where fewer than ``k`` entries are valid."""
-    if constant(x, dim):
-        return _reduced(x, dim, keepdim, *torch.kthvalue(x.data, k, dim, keepdim))
+    if is_constant_along(x, dim):
+        return _reduce_whole(x, dim, keepdim, *torch.kthvalue(x.data, k, dim, keepdim))
     if not 1 <= k <= x.data.shape[dim]:
         raise RuntimeError(f"selected number k out of range for dimension {dim}")
     if has_integers(x.data.dtype):
-        indices = in_pieces(lambda part: torch.kthvalue(integers(part, True), k, dim, True)[1], x, dim)
+        indices = by_pieces(lambda part: torch.kthvalue(integers(part, True), k, dim, True)[1], x, dim)
     else:
         indices = order(x, dim).narrow(dim, k - 1, 1)
-    return chosen(x, dim, indices, masks.count(x.mask, dim, keepdim=True) >= k, keepdim)
+    return take_chosen(x, dim, indices, masks.count(x.mask, dim, keepdim=True) >= k, keepdim)
 
 
-def _reduced(x: Pair, dim: int, keepdim: bool, values: Tensor, indices: Tensor) -> tuple[Pair, Pair]:
+def _reduce_whole(x: Pair, dim: int, keepdim: bool, values: Tensor, indices: Tensor) -> tuple[Pair, Pair]:
     """Results of the plain op over slices that are valid, or masked, as a whole."""
     mask = masks.any(x.mask, dim, keepdim)
     return Pair(values, mask, x.payload), Pair(select(indices, mask, 0), mask, Payload.ZERO)
 
 
-def chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool) -> tuple[Pair, Pair]:
+def take_chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool) -> tuple[Pair, Pair]:
     """The entries at ``indices`` (of size 1 along ``dim``) as values and indices; index 0 where nothing was chosen."""
-    values, indices = gathered(x.data, dim, indices), select(indices, mask, 0)
+    values, indices = gather(x.data, dim, indices), select(indices, mask, 0)
     if not keepdim and x.data.dim():
         values, indices, mask = values.squeeze(dim), indices.squeeze(dim), mask.squeeze(dim)
     return Pair(values, mask), Pair(indices, mask, Payload.ZERO)
@@ -161,16 +161,16 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
     if dim is None:
         flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
         if x.data.numel() == 0:
-            return Pair(plain(x.data), masks.reduced(x.mask))
+            return Pair(plain(x.data), masks.reduce_validity(x.mask))
         found = _median(flat, 0, False, skip_nan)
         return found if type(found) is Pair else found[0]
-    if constant(x, dim):
-        return _reduced(x, dim, keepdim, *plain(x.data, dim, keepdim))
+    if is_constant_along(x, dim):
+        return _reduce_whole(x, dim, keepdim, *plain(x.data, dim, keepdim))
     n = masks.count(x.mask, dim, keepdim=True)
     if not has_integers(x.data.dtype):
-        return chosen(x, dim, order(x, dim).gather(dim, middle(n)), n > 0, keepdim)
-    indices = in_pieces(lambda part: _central(part, integers(part, True), dim, skip_nan), x, dim)
-    return chosen(x, dim, indices, n > 0, keepdim)
+        return take_chosen(x, dim, order(x, dim).gather(dim, middle(n)), n > 0, keepdim)
+    indices = by_pieces(lambda part: _central(part, integers(part, True), dim, skip_nan), x, dim)
+    return take_chosen(x, dim, indices, n > 0, keepdim)
 
 
 def middle(n: Tensor) -> Tensor:
@@ -204,9 +204,9 @@ def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
     return torch.where(spoiled != 0, nan, indices)
 
 
-ROWS = [
-    Op("sort", sort, sparse=instead(sorting.sort), rows=packed.along(ranked=True)),
-    Op("kthvalue", kthvalue, sparse=instead(sorting.kthvalue)),
-    Op("median", median, sparse=instead(sorting.median)),
-    Op("nanmedian", nanmedian, sparse=instead(sorting.nanmedian)),
+OPS = [
+    Op("sort", sort, sparse=sparse_rule(sorting.sort), packed=packed.along_any(ranked=True)),
+    Op("kthvalue", kthvalue, sparse=sparse_rule(sorting.kthvalue)),
+    Op("median", median, sparse=sparse_rule(sorting.median)),
+    Op("nanmedian", nanmedian, sparse=sparse_rule(sorting.nanmedian)),
 ]

@@ -18,7 +18,7 @@ from ..compat import OpOverload
 from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import filled
+from ..select import fill_masked
 from ..settings import current
 from ..shared import extents, windows
 
@@ -33,32 +33,32 @@ def _sides(pad: Sequence[int], ndim: int) -> Sides:
 def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) -> Pair:
     """constant_pad_nd: ``value``, valid, at each row's ends."""
     sides = _sides(pad, x.data.dim())
-    whole = all(masks.constant(x.mask, dim) for dim, _, _ in sides)
-    data = op(x.data if whole else filled(x, value), pad, value)
+    whole = all(masks.is_constant(x.mask, dim) for dim, _, _ in sides)
+    data = op(x.data if whole else fill_masked(x, value), pad, value)
     mask = masks.compact(x.mask)
     for dim, left, right in sides:
         if mask.shape[dim] == 0:  # nothing but padding
             mask = masks.full((*mask.shape[:dim], 1, *mask.shape[dim + 1 :]), mask.device)
-        elif not masks.constant(x.mask, dim):
-            mask = _lengthened(mask, dim, left, right)
-    return Pair(data, masks.fit(mask, data.shape), x.payload if value == 0 and whole else Payload.ANY)
+        elif not masks.is_constant(x.mask, dim):
+            mask = _lengthen(mask, dim, left, right)
+    return Pair(data, masks.expand_to(mask, data.shape), x.payload if value == 0 and whole else Payload.ANY)
 
 
 def _ends(mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Where each row begins and ends, ``dim`` kept at size 1; a row of which nothing is valid ends before it begins."""
-    first, last = extents.ends(mask, dim)
+    first, last = extents.first_and_last(mask, dim)
     if current().padding == "row":
         return first, last
     some = first <= last
     return torch.where(some, 0, first), torch.where(some, mask.shape[dim] - 1, last)
 
 
-def _lengthened(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
+def _lengthen(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
     """``left`` valid entries more before the first valid one, ``right`` more after the last (or fewer, if negative)."""
     first, last = _ends(mask, dim)
-    place = meshes.everywhere(torch.arange(-left, mask.shape[dim] + right, device=mask.device), mask)
+    place = meshes.replicate_like(torch.arange(-left, mask.shape[dim] + right, device=mask.device), mask)
     moved = mask.index_select(dim, place.clamp(0, mask.shape[dim] - 1))
-    place = extents.on_axis(place, dim, mask.dim())
+    place = extents.reshape_along(place, dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right) & (first <= last)
     return belongs & (moved | (place < first) | (place > last))
 
@@ -66,24 +66,24 @@ def _lengthened(mask: Tensor, dim: int, left: int, right: int) -> Tensor:
 def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pair:
     """reflection_pad, replication_pad and circular padding."""
     sides = _sides(pad, x.data.dim())
-    if all(masks.constant(x.mask, dim) for dim, _, _ in sides):
+    if all(masks.is_constant(x.mask, dim) for dim, _, _ in sides):
         data = op(x.data, pad)
         small = masks.compact(x.mask)
-        return Pair(data, masks.fit(small, data.shape), x.payload)
+        return Pair(data, masks.expand_to(small, data.shape), x.payload)
     op(torch.empty_like(x.data[:1], device="meta"), pad)  # torch's own checks and messages
-    data, mask = x.data, windows.leading(x.mask, max(x.data.dim() - dim for dim, _, _ in sides))
+    data, mask = x.data, windows.narrow_leading(x.mask, max(x.data.dim() - dim for dim, _, _ in sides))
     for dim, left, right in sides:
-        index, inside = _sources(mask, dim, left, right, mode)
-        data = extents.take(data, dim, index)
-        mask = extents.take(mask, dim, index) & inside
-    return Pair(data, masks.fit(mask, data.shape))
+        index, inside = _source_positions(mask, dim, left, right, mode)
+        data = extents.gather_along(data, dim, index)
+        mask = extents.gather_along(mask, dim, index) & inside
+    return Pair(data, masks.expand_to(mask, data.shape))
 
 
-def _sources(mask: Tensor, dim: int, left: int, right: int, mode: str) -> tuple[Tensor, Tensor]:
+def _source_positions(mask: Tensor, dim: int, left: int, right: int, mode: str) -> tuple[Tensor, Tensor]:
     """For each padded position, where its value lies, and whether it belongs to the row at all."""
     first, last = _ends(mask, dim)
     size = mask.shape[dim]
-    place = extents.on_axis(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
+    place = extents.reshape_along(torch.arange(-left, size + right, device=mask.device), dim, mask.dim())
     belongs = (place >= first - left) & (place <= last + right)
     if mode == "reflect":
         source = torch.where(place < first, 2 * first - place, torch.where(place > last, 2 * last - place, place))
@@ -96,7 +96,7 @@ def _sources(mask: Tensor, dim: int, left: int, right: int, mode: str) -> tuple[
     return source.clamp(0, size - 1), belongs
 
 
-ROWS = [
+OPS = [
     Op("constant_pad_nd", constant_pad, generic=True),
     *(Op(f"reflection_pad{dims}d", border_pad, {"mode": "reflect"}, generic=True) for dims in (1, 2, 3)),
     *(Op(f"replication_pad{dims}d", border_pad, {"mode": "replicate"}, generic=True) for dims in (1, 2, 3)),

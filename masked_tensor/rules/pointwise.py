@@ -12,12 +12,12 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import transforming
+from ..compat import in_transform
 from ..errors import MaskMismatchError
 from ..op import Op
 from ..packing.rules import elementwise as as_values
 from ..pair import Pair, Payload
-from ..select import guard, zeroed
+from ..select import guard, zero_masked
 from ..settings import STACK, current
 from ..sparse.rules import on_values
 
@@ -40,7 +40,7 @@ def elementwise(
         zero = keeps_zero is not None and x.payload is ZERO
         data = x.data
         if not (linear or (smooth and zero)):
-            data = guarded([data], x.mask)[0]
+            data = guard_operands([data], x.mask)[0]
         result = op(data, **keywords) if keywords else op(data)
         payload = ZERO if zero else ANY
         if isinstance(result, tuple):
@@ -52,25 +52,25 @@ def elementwise(
         if len(operands) == 1:
             return alone(op, operands[0], keywords)
         if adds and STACK.get() and current().in_gradient:
-            return summed(op, operands, keywords)
-        data, mask, shared = joined(operands)
+            return sum_gradients(op, operands, keywords)
+        data, mask, shared = join_operands(operands)
         zero = shared and keeps_zero is not None and keeps_zero(operands)
         constant = linear
-        if keywords and "alpha" in keywords and not finite_factors((keywords["alpha"],)):
+        if keywords and "alpha" in keywords and not keeps_zero_of_product((keywords["alpha"],)):
             constant = zero = False
         if not (constant or (smooth and zero)):
-            data = guarded(data, mask, scales)
+            data = guard_operands(data, mask, scales)
         result = op(*data, **keywords) if keywords else op(*data)
         payload = ZERO if zero else ANY
         if isinstance(result, tuple):
-            return tuple(Pair(r, masks.fit(mask, r.shape), payload) for r in result)
+            return tuple(Pair(r, masks.expand_to(mask, r.shape), payload) for r in result)
         shape = result.shape
         return Pair(result, mask if shape == mask.shape else mask.expand(shape), payload)
 
     return pointwise
 
 
-def joined(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
+def join_operands(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
     """The operands' data, the AND of their masks, and whether they share one mask with zeros under it (static)."""
     data: list[Any] = []
     mask = None
@@ -83,7 +83,7 @@ def joined(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
             if mask is None:
                 mask = x.mask
             elif mask is not x.mask:
-                combined = masks.both(mask, x.mask)
+                combined = masks.logical_and(mask, x.mask)
                 if combined is not mask:  # else they are the same memory
                     shared = False
                     if STACK.get() and current().mismatch == "raise":
@@ -95,13 +95,13 @@ def joined(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
     return data, mask, shared
 
 
-def summed(op: Callable[..., Any], operands: tuple[Any, ...], keywords: dict[str, Any]) -> Pair:
+def sum_gradients(op: Callable[..., Any], operands: tuple[Any, ...], keywords: dict[str, Any]) -> Pair:
     """A sum of gradients in code that is not ours: a hole is a 0, so the sum is valid where any operand is."""
-    result = op(*(zeroed(x) if type(x) is Pair else x for x in operands), **keywords)
+    result = op(*(zero_masked(x) if type(x) is Pair else x for x in operands), **keywords)
     small = [masks.compact(x.mask) for x in operands if type(x) is Pair]
     if len(small) < len(operands):
         return Pair(result, masks.full(result.shape, result.device), ZERO)
-    return Pair(result, masks.fit(torch.bitwise_or(*small), result.shape), ZERO)
+    return Pair(result, masks.expand_to(torch.bitwise_or(*small), result.shape), ZERO)
 
 
 def check_match(a: Tensor, b: Tensor) -> None:
@@ -113,20 +113,20 @@ def check_match(a: Tensor, b: Tensor) -> None:
         )
 
 
-def guarded(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
+def guard_operands(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
     """The operands, their gradients 0 outside ``mask`` (broadcast to all); type promotion stays the plain op's.
 
     With ``scales``, none is needed where all operands but the first are finite non-zero Python numbers.
     """
-    if not differentiated(data) or (scales and finite_factors(data[1:]) and 0 not in data[1:]):
+    if not may_differentiate(data) or (scales and keeps_zero_of_product(data[1:]) and 0 not in data[1:]):
         return data
     tensors = [x for x in data if isinstance(x, Tensor)]
     if any(x.shape != mask.shape for x in tensors):
-        mask = masks.fit(mask, torch.broadcast_shapes(mask.shape, *(x.shape for x in tensors)))
+        mask = masks.expand_to(mask, torch.broadcast_shapes(mask.shape, *(x.shape for x in tensors)))
     wide = [x for x in tensors if x.dim() > 0]
     result = []
     for x in data:
-        if isinstance(x, Tensor) and fractional(x):
+        if isinstance(x, Tensor) and is_fractional(x):
             if x.dim() == 0 and wide:
                 x = x.to(torch.result_type(wide[0], x))  # a 0-d operand does not promote; expanded it would
             x = guard(x, mask, owned=scales, once=True)  # products and quotients make their gradients afresh
@@ -134,29 +134,29 @@ def guarded(data: list[Any], mask: Tensor, scales: bool = False) -> list[Any]:
     return result
 
 
-def differentiated(data: list[Any]) -> bool:
+def may_differentiate(data: list[Any]) -> bool:
     """Whether autograd or a transform may ask for a derivative."""
     if torch.is_grad_enabled():
         for x in data:  # on every op's way: a plain loop
             if isinstance(x, Tensor) and x.requires_grad:
                 return True
-    return transforming()
+    return in_transform()
 
 
 plainly = elementwise()
 
 
-def fractional(x: Tensor) -> bool:
+def is_fractional(x: Tensor) -> bool:
     """Whether ``x`` is floating or complex."""
     return x.is_floating_point() or x.is_complex()
 
 
-def always(operands: tuple[Any, ...]) -> bool:
+def always_keeps_zero(operands: tuple[Any, ...]) -> bool:
     """f(0) == 0 whatever the other arguments."""
     return True
 
 
-def no_others(operands: tuple[Any, ...]) -> bool:
+def keeps_zero_of_sum(operands: tuple[Any, ...]) -> bool:
     """Sums: 0 + 0 == 0, but not 0 + number or 0 + plain."""
     for x in operands:  # noqa: SIM110 (a plain loop is faster)
         if type(x) is not Pair:
@@ -164,7 +164,7 @@ def no_others(operands: tuple[Any, ...]) -> bool:
     return True
 
 
-def finite_factors(operands: Sequence[Any]) -> bool:
+def keeps_zero_of_product(operands: Sequence[Any]) -> bool:
     """Products: 0 * number == 0 unless the number is inf or NaN; of a plain tensor nothing is known."""
     for x in operands:  # noqa: SIM110 (a plain loop is faster)
         if type(x) is not Pair and not (isinstance(x, NUMBERS) and abs(x) < math.inf):
@@ -172,29 +172,38 @@ def finite_factors(operands: Sequence[Any]) -> bool:
     return True
 
 
-def elements(names: str, **params: Any) -> list[Op]:
+def elementwise_ops(names: str, **params: Any) -> list[Op]:
     """One row per name, all of the elementwise rule."""
     rule = elementwise(**params)
-    return [Op(name, rule, generic=True, binding=True, sparse=on_values, rows=as_values) for name in names.split()]
+    return [Op(name, rule, generic=True, binding=True, sparse=on_values, packed=as_values) for name in names.split()]
 
 
-ROWS = [
-    *elements("add sub", linear=True, keeps_zero=no_others, adds=True),
-    *elements("mul", scales=True, keeps_zero=finite_factors),
+OPS = [
+    *elementwise_ops("add sub", linear=True, keeps_zero=keeps_zero_of_sum, adds=True),
+    *elementwise_ops("mul", scales=True, keeps_zero=keeps_zero_of_product),
     # Derivatives that are constants or choose.
-    *elements("neg positive deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always),
-    *elements("trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf", linear=True, keeps_zero=always),
-    *elements("rsub", linear=True, adds=True),
-    *elements("clamp clamp_min clamp_max heaviside isfinite", linear=True),
-    *elements("maximum minimum max.other min.other fmax fmin", linear=True),
+    *elementwise_ops(
+        "neg positive deg2rad rad2deg conj_physical _conj_physical", linear=True, keeps_zero=always_keeps_zero
+    ),
+    *elementwise_ops(
+        "trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf",
+        linear=True,
+        keeps_zero=always_keeps_zero,
+    ),
+    *elementwise_ops("rsub", linear=True, adds=True),
+    *elementwise_ops("clamp clamp_min clamp_max heaviside isfinite", linear=True),
+    *elementwise_ops("maximum minimum max.other min.other fmax fmin", linear=True),
     # 0 stays 0, and the derivative at 0 is finite.
-    *elements("abs sgn square sin sinh tan tanh asin asinh atan atanh erf expm1 log1p nan_to_num", keeps_zero=always),
-    *elements("sqrt", keeps_zero=always, smooth=False),
+    *elementwise_ops(
+        "abs sgn square sin sinh tan tanh asin asinh atan atanh erf expm1 log1p nan_to_num",
+        keeps_zero=always_keeps_zero,
+    ),
+    *elementwise_ops("sqrt", keeps_zero=always_keeps_zero, smooth=False),
     # The rest.
-    *elements("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid angle polar complex"),
-    *elements("pow float_power atan2 hypot copysign nextafter"),
-    *elements("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
-    *elements("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
-    *elements("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),
-    *elements("__and__ __or__ __xor__ __lshift__ __rshift__"),
+    *elementwise_ops("cos cosh acos acosh exp exp2 log log2 log10 reciprocal rsqrt sigmoid angle polar complex"),
+    *elementwise_ops("pow float_power atan2 hypot copysign nextafter"),
+    *elementwise_ops("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
+    *elementwise_ops("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
+    *elementwise_ops("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),
+    *elementwise_ops("__and__ __or__ __xor__ __lshift__ __rshift__"),
 ]

@@ -15,19 +15,19 @@ from .. import masks, pair
 from ..compat import OpOverload, schema
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import filled, finished, select, zeroed
+from ..select import fill_masked, select, zero_masked, zeroed_result
 from ..shared import tiled_max_pool, windows
 from ..shared.identity import identity
-from ..shared.windows import Window, each
+from ..shared.windows import Window, per_dim
 
 Ints = int | Sequence[int]
 
 
-def contender(x: Pair, dims: int) -> Tensor:
+def fill_masked_taps(x: Pair, dims: int) -> Tensor:
     """The data with the masked taps out of the race; a mask that is constant over the window needs nothing."""
-    if windows.constant(x.mask, dims):
+    if windows.is_constant(x.mask, dims):
         return x.data
-    return filled(x, identity("max", x.data.dtype))
+    return fill_masked(x, identity("max", x.data.dtype))
 
 
 def max_pool(
@@ -42,19 +42,19 @@ def max_pool(
     dims: int,
 ) -> Any:
     """max_pool1d, 2d, 3d, with or without indices."""
-    kernel = each(kernel_size, dims)
-    settings = [kernel, each(stride, dims) if stride else kernel, each(padding, dims), each(dilation, dims)]
+    kernel = per_dim(kernel_size, dims)
+    settings = [kernel, per_dim(stride, dims) if stride else kernel, per_dim(padding, dims), per_dim(dilation, dims)]
     aside = settings == [kernel, kernel, [0] * dims, [1] * dims] and not ceil_mode
-    if aside and len(schema(op).returns) == 1 and tiled_max_pool.serves(x.data, kernel, dims):
-        out: Any = tiled_max_pool.max_pool(x.data, None if windows.constant(x.mask, dims) else x.mask, kernel)
+    if aside and len(schema(op).returns) == 1 and tiled_max_pool.is_worthwhile(x.data, kernel, dims):
+        out: Any = tiled_max_pool.max_pool(x.data, None if windows.is_constant(x.mask, dims) else x.mask, kernel)
     else:
-        out = op(contender(x, dims), *settings, ceil_mode)
+        out = op(fill_masked_taps(x, dims), *settings, ceil_mode)
     value = out[0] if isinstance(out, tuple) else out
     frame = [Window(k, s, p, p, d, ceil_mode) for k, s, p, d in zip(*settings, strict=True)]
-    mask = windows.valid(masks.compact(x.mask), frame, x.data.shape[-dims:], value.shape[-dims:])
-    mask = masks.fit(mask, value.shape)
+    mask = windows.valid_outputs(masks.compact(x.mask), frame, x.data.shape[-dims:], value.shape[-dims:])
+    mask = masks.expand_to(mask, value.shape)
     if not isinstance(out, tuple):
-        return finished(value, mask)
+        return zeroed_result(value, mask)
     return Pair(value, mask), Pair(_indices(op, x, out[1], dims, *settings, ceil_mode), mask)
 
 
@@ -62,35 +62,37 @@ def fractional_max_pool(op: OpOverload, x: Pair | Tensor, *region: Any, dims: in
     """fractional_max_pool2d, 3d: a channel with a masked sample has regions that nobody knows, and is masked."""
     *sizes, samples = region
     if type(samples) is not Pair:
-        return region_max_pool(op, pair.of(x), *region, dims=dims)
+        return region_max_pool(op, pair.as_pair(x), *region, dims=dims)
     known = masks.all(samples.mask, -1).reshape(*samples.mask.shape[:2], *(1,) * dims)  # (N, C, dims) for (N, C, *size)
-    value, index = region_max_pool(op, pair.of(x), *sizes, zeroed(samples), dims=dims)
-    known = masks.fit(known if value.data.dim() == dims + 2 else known.squeeze(0), value.data.shape)
-    return Pair(value.data, masks.both(value.mask, known)), Pair(index.data, masks.both(index.mask, known))
+    value, index = region_max_pool(op, pair.as_pair(x), *sizes, zero_masked(samples), dims=dims)
+    known = masks.expand_to(known if value.data.dim() == dims + 2 else known.squeeze(0), value.data.shape)
+    return Pair(value.data, masks.logical_and(value.mask, known)), Pair(
+        index.data, masks.logical_and(index.mask, known)
+    )
 
 
 def region_max_pool(op: OpOverload, x: Pair, *region: Any, dims: int) -> tuple[Pair, Pair]:
     """adaptive_max_pool1d, 2d, 3d, fractional_max_pool2d, 3d: regions that depend on the size, valid iff any tap is."""
-    value, index = op(contender(x, dims), *region)
-    if windows.constant(x.mask, dims):
-        mask = windows.first(x.mask, dims).expand(value.shape)
+    value, index = op(fill_masked_taps(x, dims), *region)
+    if windows.is_constant(x.mask, dims):
+        mask = windows.narrow_windows(x.mask, dims).expand(value.shape)
         return Pair(value, mask), Pair(index, mask)
     # Fractional regions are drawn per channel, in the dtype of the data.
-    present = x.mask.to(x.data.dtype) if len(region) > 1 else windows.leading(x.mask, dims).to(torch.float32)
+    present = x.mask.to(x.data.dtype) if len(region) > 1 else windows.narrow_leading(x.mask, dims).to(torch.float32)
     first, place = op(present, *region)
-    mask = masks.fit(first > 0.5, value.shape)
-    return Pair(value, mask), Pair(_named(x.mask, index, place, dims), mask)
+    mask = masks.expand_to(first > 0.5, value.shape)
+    return Pair(value, mask), Pair(_has_index(x.mask, index, place, dims), mask)
 
 
 def _indices(op: OpOverload, x: Pair, index: Tensor, dims: int, *settings: Any) -> Tensor:
     """``index``, save where a valid lowest value has lost its tie to a masked tap: there the first valid tap."""
-    if windows.constant(x.mask, dims):
+    if windows.is_constant(x.mask, dims):
         return index
-    _, place = op(windows.leading(x.mask, dims).to(torch.float32), *settings)
-    return _named(x.mask, index, place, dims)
+    _, place = op(windows.narrow_leading(x.mask, dims).to(torch.float32), *settings)
+    return _has_index(x.mask, index, place, dims)
 
 
-def _named(mask: Tensor, index: Tensor, place: Tensor, dims: int) -> Tensor:
+def _has_index(mask: Tensor, index: Tensor, place: Tensor, dims: int) -> Tensor:
     flat = mask.flatten(-dims)
     named = flat.gather(-1, index.flatten(-dims).clamp(0, flat.shape[-1] - 1)).view(index.shape)
     return torch.where(named, index, place)
@@ -98,31 +100,31 @@ def _named(mask: Tensor, index: Tensor, place: Tensor, dims: int) -> Tensor:
 
 def max_pool_backward(op: OpOverload, gradient: Pair | Tensor, x: Pair | Tensor, *settings: Any) -> Pair:
     """The derivative of max_pool2d, for callers below autograd: 0 where the output or the input is masked."""
-    gradient, x, indices = pair.of(gradient), pair.of(x), pair.of(settings[-1])
-    known = masks.both(gradient.mask, indices.mask)
+    gradient, x, indices = pair.as_pair(gradient), pair.as_pair(x), pair.as_pair(settings[-1])
+    known = masks.logical_and(gradient.mask, indices.mask)
     data = op(select(gradient.data, known), x.data, *settings[:-1], select(indices.data, known))
     return Pair(select(data, x.mask), x.mask, Payload.ZERO)
 
 
 def max_unpool(x: Pair | Tensor, indices: Pair | Tensor, output_size: list[int], *rest: Any) -> Pair:
     """max_unpool2d, max_unpool3d (``rest``: its stride and padding, which its kernel does not use)."""
-    x, indices = pair.of(x), pair.of(indices)
+    x, indices = pair.as_pair(x), pair.as_pair(indices)
     dims = len(output_size)
-    valid = masks.both(x.mask, indices.mask)
+    valid = masks.logical_and(x.mask, indices.mask)
     total = 1
     for size in output_size:
         total *= size
     place = select(indices.data, valid, total).flatten(-dims)  # masked entries write into a place that is cut off
     shape = (*x.data.shape[:-dims], total + 1)
-    value = zeroed(x).new_zeros(shape).scatter(-1, place, zeroed(x).flatten(-dims))
-    spread = _spread(valid, output_size).flatten(-dims)
+    value = zero_masked(x).new_zeros(shape).scatter(-1, place, zero_masked(x).flatten(-dims))
+    spread = _repeat_mask(valid, output_size).flatten(-dims)
     spread = torch.cat([spread, torch.zeros_like(spread[..., :1])], -1)
     # What is masked was written nowhere that can be trusted, so only valid entries have a say.
     mask = spread.scatter(-1, place, valid.flatten(-dims))[..., :-1].reshape(*shape[:-1], *output_size)
     return Pair(value[..., :-1].reshape(mask.shape).contiguous(), mask.contiguous(), Payload.ANY)
 
 
-def _spread(mask: Tensor, sizes: Sequence[int]) -> Tensor:
+def _repeat_mask(mask: Tensor, sizes: Sequence[int]) -> Tensor:
     """``mask`` enlarged over its last dims by whole steps; what is left over belongs to the last entry."""
     for i, size in enumerate(sizes):
         dim = mask.dim() - len(sizes) + i
@@ -132,7 +134,7 @@ def _spread(mask: Tensor, sizes: Sequence[int]) -> Tensor:
     return mask
 
 
-ROWS = [
+OPS = [
     *(
         Op(f"{name}{suffix}", max_pool, {"dims": dims}, generic=True)
         for dims, name in enumerate(("max_pool1d", "max_pool2d", "max_pool3d"), 1)

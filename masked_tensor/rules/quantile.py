@@ -8,10 +8,10 @@ from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
-from ..shared.interpolation import interpolated
+from ..shared.interpolation import interpolate_rank
 from ..sparse import operators
-from ..sparse.rules import instead
-from .order import chosen, order
+from ..sparse.rules import sparse_rule
+from .order import order, take_chosen
 
 
 def quantile(
@@ -23,7 +23,7 @@ def quantile(
     interpolation: str = "linear",
 ) -> Pair:
     """``torch.quantile`` at rank ``q * (n - 1)`` of the ``n`` valid entries; NaN if there is a valid NaN."""
-    return _quantile(pair.of(x), q, dim, keepdim, interpolation, skip_nan=False)
+    return _quantile(pair.as_pair(x), q, dim, keepdim, interpolation, skip_nan=False)
 
 
 def nanquantile(
@@ -35,13 +35,13 @@ def nanquantile(
     interpolation: str = "linear",
 ) -> Pair:
     """``torch.nanquantile``: NaN only where every valid entry is."""
-    return _quantile(pair.of(x), q, dim, keepdim, interpolation, skip_nan=True)
+    return _quantile(pair.as_pair(x), q, dim, keepdim, interpolation, skip_nan=True)
 
 
 def _quantile(
     x: Pair, q: Pair | Tensor | float, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
 ) -> Pair:
-    known = pair.of(q) if isinstance(q, Pair | Tensor) else pair.plain(x.data.new_full((), q))
+    known = pair.as_pair(q) if isinstance(q, Pair | Tensor) else pair.plain_pair(x.data.new_full((), q))
     share = select(known.data, known.mask, 0)
     torch.quantile(x.data.detach().new_zeros(1), share.detach(), interpolation=interpolation)  # its checks of q
     shape = _result_shape(x.data.shape, dim, keepdim)
@@ -52,16 +52,16 @@ def _quantile(
         raise RuntimeError("quantile() input tensor must be non-empty")
     x = Pair(x.data.movedim(dim, -1), x.mask.movedim(dim, -1), x.payload)
     mask = masks.any(x.mask, -1, keepdim=True) & known.mask.reshape(-1)
-    result = _interpolated(x, share.reshape(-1), mask, interpolation, skip_nan)
+    result = _interpolate(x, share.reshape(-1), mask, interpolation, skip_nan)
     shape = (*share.shape, *shape)
     return Pair(result.movedim(-1, 0).reshape(shape), mask.movedim(-1, 0).reshape(shape), Payload.ZERO)
 
 
 def _result_shape(shape: tuple[int, ...], dim: int | None, keepdim: bool) -> tuple[int, ...]:
-    return shapes.reduced(shape, shapes.canonical_dims(dim, len(shape)), keepdim)
+    return shapes.reduced_shape(shape, shapes.canonical_dims(dim, len(shape)), keepdim)
 
 
-def _interpolated(x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip_nan: bool) -> Tensor:
+def _interpolate(x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip_nan: bool) -> Tensor:
     """The quantiles along the last dim, one per entry of ``share``; 0 outside ``mask``."""
     sorted = x.data.gather(-1, order(x, -1))
     nan = x.data.isnan() & x.mask
@@ -70,7 +70,7 @@ def _interpolated(x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip
         rank = share * (n - spoiled - 1).clamp(min=0)  # valid NaN are sorted behind the numbers
     else:
         rank = torch.where(spoiled > 0, (n - 1).clamp(min=0), share * (n - 1).clamp(min=0))
-    return interpolated(lambda n: select(sorted.gather(-1, n), mask, 0), rank, interpolation)
+    return interpolate_rank(lambda n: select(sorted.gather(-1, n), mask, 0), rank, interpolation)
 
 
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
@@ -81,18 +81,18 @@ def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
         torch.mode(x.data, dim, keepdim)  # raises
     at = order(x, dim)
     sorted, size = x.data.detach().gather(dim, at), x.data.shape[dim]
-    place = meshes.everywhere(torch.arange(size, device=at.device), at)
+    place = meshes.replicate_like(torch.arange(size, device=at.device), at)
     place = place.reshape([-1 if d == dim % at.dim() else 1 for d in range(at.dim())])
     first = torch.ones_like(sorted.narrow(dim, 0, 1), dtype=torch.bool)
     first = torch.cat([first, sorted.narrow(dim, 1, size - 1) != sorted.narrow(dim, 0, size - 1)], dim)
     start = select(place.expand(at.shape), first, 0).cummax(dim).values
     n = masks.count(x.mask, dim, keepdim=True)
     length = select(place - start + 1, place < n, 0)
-    return chosen(x, dim, at.gather(dim, length.argmax(dim, keepdim=True)), n > 0, keepdim)
+    return take_chosen(x, dim, at.gather(dim, length.argmax(dim, keepdim=True)), n > 0, keepdim)
 
 
-ROWS = [
-    Op("quantile", quantile, sparse=instead(operators.quantile)),
-    Op("nanquantile", nanquantile, sparse=instead(operators.nanquantile)),
-    Op("mode", mode, sparse=instead(operators.mode)),
+OPS = [
+    Op("quantile", quantile, sparse=sparse_rule(operators.quantile)),
+    Op("nanquantile", nanquantile, sparse=sparse_rule(operators.nanquantile)),
+    Op("mode", mode, sparse=sparse_rule(operators.mode)),
 ]

@@ -7,16 +7,16 @@ from typing import Any
 
 from .. import masks
 from ..compat import OpOverload
-from ..op import Op, rows
+from ..op import Op, ops
 from ..pair import Pair
-from ..select import zeroed
+from ..select import zero_masked
 
 
 def linear(op: OpOverload, x: Pair, *packed: Any, **kwargs: Any) -> Pair:
     """``quantized::linear_dynamic`` and its relatives.  The range of quantization always holds the 0 of a hole."""
-    data = op(zeroed(x), *packed, **kwargs)
-    return Pair(data, masks.fit(masks.any(x.mask, -1, keepdim=True), data.shape))
+    data = op(zero_masked(x), *packed, **kwargs)
+    return Pair(data, masks.expand_to(masks.any(x.mask, -1, keepdim=True), data.shape))
 
 
 _NAMES = "linear_dynamic linear_relu_dynamic linear_dynamic_fp16 linear_relu_dynamic_fp16"
-ROWS: list[Op] = rows(" ".join(f"quantized::{name}" for name in _NAMES.split()), linear, generic=True)
+OPS: list[Op] = ops(" ".join(f"quantized::{name}" for name in _NAMES.split()), linear, generic=True)

@@ -15,13 +15,13 @@ from torch.nn import functional
 from .. import masks, pair
 from ..compat import code_of
 from ..errors import UnsupportedOpError
-from ..op import Op, rows
+from ..op import Op, ops
 from ..packing.rules import elementwise as as_values
 from ..pair import Pair
 from ..select import select
 from ..shared import strict_counts
 from ..sparse.rules import on_values
-from .pointwise import NUMBERS, elementwise, fractional, joined, plainly
+from .pointwise import NUMBERS, elementwise, is_fractional, join_operands, plainly
 
 
 def finite_divisor(operands: tuple[Any, ...]) -> bool:
@@ -63,33 +63,33 @@ def refuse_mean_of_all_weights() -> None:
         frame = frame.f_back
 
 
-def divided(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
+def divide(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
     """Quotients and remainders: integers are divided by 1 under the result's mask, where a 0 would raise."""
     values = [v.data if type(v) is Pair else v for v in (x, other)]
     if isinstance(values[1], Tensor) and not any(
-        isinstance(v, float | complex) or (isinstance(v, Tensor) and fractional(v)) for v in values
+        isinstance(v, float | complex) or (isinstance(v, Tensor) and is_fractional(v)) for v in values
     ):
         if type(other) is Pair and (type(x) is not Pair or x.mask is other.mask):
             other = Pair(select(other.data, other.mask, 1), other.mask)
         else:
-            other = _harmless(x, other, joined((x, other))[1])
+            other = _nonzero_divisor(x, other, join_operands((x, other))[1])
     return plainly(op, x, other, **keywords)
 
 
-def _harmless(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tensor:
+def _nonzero_divisor(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tensor:
     """The divisor of ``x`` with 1 where the quotient is masked."""
-    data = pair.of(other).data
+    data = pair.as_pair(other).data
     shape = torch.broadcast_shapes(data.shape, mask.shape)
     if data.shape != shape:
         dividend = x.data if type(x) is Pair else x
         data = data.to(torch.result_type(dividend, data)).expand(shape)  # a 0-d operand does not promote
     data = select(data, mask, 1)
-    return Pair(data, masks.fit(other.mask, shape)) if type(other) is Pair else data
+    return Pair(data, masks.expand_to(other.mask, shape)) if type(other) is Pair else data
 
 
-SAID: dict[str, Any] = {"generic": True, "binding": True, "sparse": on_values, "rows": as_values}
-ROWS = [
-    *rows("div true_divide", quotient, **SAID),
-    *rows("fmod remainder floor_divide", divided, **SAID),
-    *(Op(f"div.{mode}_mode", divided, **SAID) for mode in ("Tensor", "Scalar")),
+SAID: dict[str, Any] = {"generic": True, "binding": True, "sparse": on_values, "packed": as_values}
+OPS = [
+    *ops("div true_divide", quotient, **SAID),
+    *ops("fmod remainder floor_divide", divide, **SAID),
+    *(Op(f"div.{mode}_mode", divide, **SAID) for mode in ("Tensor", "Scalar")),
 ]

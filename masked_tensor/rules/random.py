@@ -10,11 +10,11 @@ import torch
 from torch import Generator, Tensor
 
 from .. import masks, pair
-from ..compat import OpOverload, tracked
-from ..op import Op, rows
-from ..packing.rules import elementwise, kept, ruled, some
+from ..compat import OpOverload, is_tracked
+from ..op import Op, ops
+from ..packing.rules import elementwise, keep_by_rule, keep_nonempty, keep_storage
 from ..pair import Pair, Payload
-from ..select import select, zeroed
+from ..select import select, zero_masked
 from ..sparse.rules import on_values
 
 
@@ -50,54 +50,62 @@ def normal(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 def _without_derivative(op: OpOverload, inplace: str, data: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """``op``, for which torch has no derivative, only for its ``inplace`` form: 0."""
-    result: Tensor = getattr(data.clone(), inplace)(*args, **kwargs) if tracked(data) else op(data, *args, **kwargs)
+    result: Tensor = getattr(data.clone(), inplace)(*args, **kwargs) if is_tracked(data) else op(data, *args, **kwargs)
     return result
 
 
-def drawn(op: OpOverload, *parameters: Any, fill: float = 0, **kwargs: Any) -> Any:
+def draw(op: OpOverload, *parameters: Any, fill: float = 0, **kwargs: Any) -> Any:
     """One draw per entry from a distribution whose parameters are tensors; valid where all parameters are."""
     masked = [x for x in parameters if type(x) is Pair]
     data = [select(x.data, x.mask, fill) if type(x) is Pair else x for x in parameters]
     result = op(*data, **kwargs)
     mask = masked[0].mask
     for x in masked[1:]:
-        mask = masks.both(mask, x.mask)
-    return Pair(result, masks.fit(mask, result.shape))
+        mask = masks.logical_and(mask, x.mask)
+    return Pair(result, masks.expand_to(mask, result.shape))
 
 
 def bernoulli_with(op: OpOverload, x: Pair | Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Pair:
     """``bernoulli(x, p)``: of ``x`` only the shape is used; a masked probability masks its draw."""
-    x, chance = pair.of(x), p
+    x, chance = pair.as_pair(x), p
     mask = x.mask
     if type(p) is Pair:
-        chance, mask = zeroed(p), masks.both(x.mask, masks.fit(p.mask, x.mask.shape))
+        chance, mask = zero_masked(p), masks.logical_and(x.mask, masks.expand_to(p.mask, x.mask.shape))
     return Pair(_without_derivative(op, "bernoulli_", x.data, chance, generator=generator), mask)
 
 
 def multinomial(x: Pair, num_samples: int, replacement: bool = False, *, generator: Generator | None = None) -> Pair:
     """A masked category has weight 0; a row without a valid category gives a masked row."""
     some = masks.any(x.mask, -1, True)
-    weights = torch.where(some, zeroed(x), 1)
+    weights = torch.where(some, zero_masked(x), 1)
     result = torch.multinomial(weights, num_samples, replacement, generator=generator)
     return Pair(result, x.mask.gather(-1, result))
 
 
-ROWS = [
-    Op("dropout", dropout, {"op": torch.dropout}, sparse=on_values, rows=kept),
+OPS = [
+    Op("dropout", dropout, {"op": torch.dropout}, sparse=on_values, packed=keep_storage),
     Op("feature_dropout", dropout, {"op": torch.feature_dropout}),
-    Op("alpha_dropout", dropout, {"op": torch.alpha_dropout, "keeps_zero": False}, sparse=on_values, rows=kept),
+    Op(
+        "alpha_dropout",
+        dropout,
+        {"op": torch.alpha_dropout, "keeps_zero": False},
+        sparse=on_values,
+        packed=keep_storage,
+    ),
     Op("feature_alpha_dropout", dropout, {"op": torch.feature_alpha_dropout, "keeps_zero": False}),
-    Op("native_dropout", native_dropout, sparse=on_values, rows=some),
-    Op("rrelu", rrelu, sparse=on_values, rows=kept),
-    *rows("uniform exponential cauchy log_normal geometric", refill, generic=True, sparse=on_values, rows=kept),
-    Op("random", refill, generic=True, sparse=on_values, rows=kept),
-    Op("normal_functional", normal, generic=True, sparse=on_values, rows=ruled),
-    *rows("bernoulli poisson", drawn, generic=True, sparse=on_values, rows=kept),
-    Op("binomial", drawn, generic=True, sparse=on_values, rows=elementwise),
-    *rows("bernoulli.p bernoulli.Tensor", bernoulli_with, generic=True, sparse=on_values),
-    Op("normal.Tensor_float", drawn, generic=True, sparse=on_values, rows=elementwise),
-    Op("normal.float_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values, rows=elementwise),
-    Op("normal.Tensor_Tensor", drawn, {"fill": 1}, generic=True, sparse=on_values, rows=elementwise),
-    Op("_standard_gamma", drawn, {"fill": 1}, generic=True, sparse=on_values, rows=elementwise),
+    Op("native_dropout", native_dropout, sparse=on_values, packed=keep_nonempty),
+    Op("rrelu", rrelu, sparse=on_values, packed=keep_storage),
+    *ops(
+        "uniform exponential cauchy log_normal geometric", refill, generic=True, sparse=on_values, packed=keep_storage
+    ),
+    Op("random", refill, generic=True, sparse=on_values, packed=keep_storage),
+    Op("normal_functional", normal, generic=True, sparse=on_values, packed=keep_by_rule),
+    *ops("bernoulli poisson", draw, generic=True, sparse=on_values, packed=keep_storage),
+    Op("binomial", draw, generic=True, sparse=on_values, packed=elementwise),
+    *ops("bernoulli.p bernoulli.Tensor", bernoulli_with, generic=True, sparse=on_values),
+    Op("normal.Tensor_float", draw, generic=True, sparse=on_values, packed=elementwise),
+    Op("normal.float_Tensor", draw, {"fill": 1}, generic=True, sparse=on_values, packed=elementwise),
+    Op("normal.Tensor_Tensor", draw, {"fill": 1}, generic=True, sparse=on_values, packed=elementwise),
+    Op("_standard_gamma", draw, {"fill": 1}, generic=True, sparse=on_values, packed=elementwise),
     Op("multinomial", multinomial),
 ]

@@ -16,11 +16,11 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload
-from ..errors import hole, hole_in_state
+from ..errors import masked_scalar, masked_state
 from ..op import Op
 from ..packing import recurrent as packed
 from ..pair import Pair, Payload
-from ..select import zeroed
+from ..select import zero_masked
 from ..settings import current
 from ..shared import product_validity, sequences
 from ..shared.recurrence import states_of
@@ -34,45 +34,47 @@ def recurrent(
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> tuple[Pair, ...]:  # fmt: skip
     """lstm, gru, rnn_tanh, rnn_relu over a padded batch (``hx``: a list for lstm)."""
-    x, states = pair.of(x), states_of(hx)
+    x, states = pair.as_pair(x), states_of(hx)
     if x.data.dim() != 3:
         raise RuntimeError(f"{op.name()}: expected a 3-D input (steps, batch, features), got {x.data.dim()}-D")
     net = Net(has_biases, num_layers, dropout, train, bidirectional)
-    weights: list[Any] = [zeroed(p) if type(p) is Pair else p for p in params]
-    valid = product_validity.present(x.mask, 2)
+    weights: list[Any] = [zero_masked(p) if type(p) is Pair else p for p in params]
+    valid = product_validity.is_present(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
-    way = None if masks.constant(valid, 0) else sequences.packing(valid)
+    way = None if masks.is_constant(valid, 0) else sequences.packing_of_mask(valid)
     if way is not None and len(way.rows) == 0:
         way = None
-    data = zeroed(x) if way is None or not masks.constant(x.mask, 2) else x.data
+    data = zero_masked(x) if way is None or not masks.is_constant(x.mask, 2) else x.data
     if batch_first:
         data = data.transpose(0, 1)
-    initial = [zeroed(h) for h in states]
+    initial = [zero_masked(h) for h in states]
     present = masks.any(valid, 0).unsqueeze(1)
     if way is None:  # a row is valid as a whole or not at all: the plain kernel, and nothing to gather
-        out, *last = op(data, _given(hx, initial), weights, *net.listed(), False)
+        out, *last = op(data, _initial_states(hx, initial), weights, *net.listed(), False)
         last = [torch.where(present, h, h0) for h, h0 in zip(last, initial, strict=True)]
     else:
-        out, *last = _packed(op, way, data, initial, weights, net)
+        out, *last = _run_packed(op, way, data, initial, weights, net)
     mask = valid.unsqueeze(2).expand(out.shape)
     if batch_first:
         out, mask = out.transpose(0, 1), mask.transpose(0, 1)
-    ends = [Pair(h, masks.fit(masks.compact(s.mask) | present, h.shape)) for h, s in zip(last, states, strict=True)]
+    ends = [
+        Pair(h, masks.expand_to(masks.compact(s.mask) | present, h.shape)) for h, s in zip(last, states, strict=True)
+    ]
     return Pair(out, mask, Payload.ANY if way is None else Payload.ZERO), *ends
 
 
-def _packed(
+def _run_packed(
     op: OpOverload, way: Packing, data: Tensor, initial: list[Tensor], weights: list[Tensor], net: Net
 ) -> list[Tensor]:
     """The outputs ``(T, B, D)`` and the last states, without a padded step."""
     steps = data.flatten(0, 1).index_select(0, way.steps)
-    out, *ends = sequences.carried(op.overloadpacket, steps, way, initial, weights, net)
+    out, *ends = sequences.run_all_rows(op.overloadpacket, steps, way, initial, weights, net)
     spread = out.new_zeros(data.shape[0] * data.shape[1], out.shape[1]).index_copy(0, way.steps, out)
     return [spread.view(*data.shape[:2], out.shape[1]), *ends]
 
 
-def _given(hx: Any, states: list[Tensor]) -> Any:
+def _initial_states(hx: Any, states: list[Tensor]) -> Any:
     return states if isinstance(hx, list | tuple) else states[0]
 
 
@@ -99,17 +101,17 @@ def pack_padded(op: OpOverload, x: Operand, lengths: Operand, batch_first: bool)
     """``pack_padded_sequence``: the steps within ``lengths``, with their validity."""
     if type(lengths) is Pair:
         if not lengths.mask.all():
-            raise hole("pack_padded_sequence()")
+            raise masked_scalar("pack_padded_sequence()")
         lengths = lengths.data
-    x = pair.of(x)
+    x = pair.as_pair(x)
     data, batch_sizes = op(x.data, lengths, batch_first)
     mask = x.mask.transpose(0, 1) if batch_first else x.mask
-    small = _small(mask[: len(batch_sizes)], 2).flatten(0, 1)
+    small = _compact_mask(mask[: len(batch_sizes)], 2).flatten(0, 1)
     packed = small.index_select(0, _packed_index(batch_sizes, small.device))
     return Pair(data, packed.expand(data.shape), x.payload), batch_sizes
 
 
-def _small(mask: Tensor, keep: int) -> Tensor:
+def _compact_mask(mask: Tensor, keep: int) -> Tensor:
     """The mask with its constant dims narrowed, save the first ``keep``."""
     small = masks.compact(mask)
     return small.expand(*mask.shape[:keep], *small.shape[keep:])
@@ -119,9 +121,9 @@ def pad_packed(
     x: Operand, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
 ) -> tuple[Pair, Tensor]:
     """``pad_packed_sequence``: what it pads is masked."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     data, lengths = torch.ops.aten._pad_packed_sequence(x.data, batch_sizes, False, padding_value, total_length)
-    small = _small(x.mask, 1)
+    small = _compact_mask(x.mask, 1)
     blank = torch.zeros(data.shape[0] * data.shape[1], *small.shape[1:], dtype=torch.bool, device=small.device)
     index = _packed_index(batch_sizes, small.device)
     mask = blank.index_copy(0, index, small).view(*data.shape[:2], *small.shape[1:]).expand(data.shape)
@@ -133,15 +135,15 @@ def pad_packed(
 
 def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
     """lstm_cell, gru_cell, rnn_tanh_cell, rnn_relu_cell: one step."""
-    weights = [zeroed(pair.of(p)) if p is not None else None for p in params]
-    x, states = pair.of(x), states_of(hx)
-    initial = [zeroed(h) for h in states]
-    new = op(zeroed(x), _given(hx, initial), *weights)
-    present = product_validity.present(x.mask, -1, True)
+    weights = [zero_masked(pair.as_pair(p)) if p is not None else None for p in params]
+    x, states = pair.as_pair(x), states_of(hx)
+    initial = [zero_masked(h) for h in states]
+    new = op(zero_masked(x), _initial_states(hx, initial), *weights)
+    present = product_validity.is_present(x.mask, -1, True)
     if current().strict and any((s.mask & ~present).any() for s in states):
-        raise hole_in_state(op.name())
+        raise masked_state(op.name())
     after = [
-        Pair(torch.where(present, h, h0), masks.fit(masks.compact(s.mask) | present, h.shape))
+        Pair(torch.where(present, h, h0), masks.expand_to(masks.compact(s.mask) | present, h.shape))
         for h, h0, s in zip(new if isinstance(new, tuple) else [new], initial, states, strict=True)
     ]
     return tuple(after) if isinstance(new, tuple) else after[0]
@@ -149,8 +151,8 @@ def cell(op: OpOverload, x: Operand, hx: Any, *params: Operand | None) -> Any:
 
 _NETS = ("lstm", "gru", "rnn_tanh", "rnn_relu")
 
-ROWS = [
-    *(Op(f"{name}.input", recurrent, generic=True, rows=packed.recurrent) for name in _NETS),
+OPS = [
+    *(Op(f"{name}.input", recurrent, generic=True, packed=packed.recurrent) for name in _NETS),
     *(Op(f"{name}.data", recurrent_data, generic=True) for name in _NETS),
     *(Op(f"{name}_cell", cell, generic=True) for name in _NETS),
     Op("_pack_padded_sequence", pack_padded, generic=True),

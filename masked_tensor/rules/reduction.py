@@ -14,14 +14,14 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings, shapes
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair, Payload
-from ..select import cleared, guard, select, zeroed
+from ..select import guard, select, zero_masked, zero_masked_inplace
 from ..shared import chunks, kernels, strict_counts
 from ..sparse import operators
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 
 Dim = int | Sequence[int] | None
 Kernel = chunks.Kernel
@@ -41,12 +41,12 @@ def reduce(
     ``linear``: its gradient is the incoming one, so a payload cannot spoil it.  ``inplace``: see ``chunks.reduce``.
     """
     if 0 in x.mask.stride():
-        flat = [d for d in dims if masks.constant(x.mask, d)]
-        if len(flat) == len(dims) or not chunks.rounds(x.data.dtype):
+        flat = [d for d in dims if masks.is_constant(x.mask, d)]
+        if len(flat) == len(dims) or not chunks.rounds_noticeably(x.data.dtype):
             data = x.data if linear else guard(x.data, x.mask)
             if len(flat) == len(dims):
                 return kernel(data, dims, keepdim)
-            x = Pair(kernel(data, flat, True), masks.first(x.mask, flat)) if flat else x
+            x = Pair(kernel(data, flat, True), masks.first_slice(x.mask, flat)) if flat else x
     return chunks.reduce(kernel, x, dims, keepdim, identity, inplace)
 
 
@@ -54,25 +54,25 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
     """Sum of the valid entries; 0 where nothing is valid."""
     if strict_counts.KNOWN:
         strict_counts.refuse("sum", x)
-    if dim is None and not keepdim and masks.few(x.mask):
-        return Pair(torch.sum(zeroed(x, inside=True), dtype=dtype), torch.any(x.mask), Payload.ZERO)
+    if dim is None and not keepdim and masks.is_small(x.mask):
+        return Pair(torch.sum(zero_masked(x, inside=True), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
     found = kernels.reduce("sum", x, dims, keepdim, dtype)
     if found is not None:
         return Pair(found[0], found[1] > 0, Payload.ZERO)
-    data = _added(x, dims, keepdim, dtype)
-    return Pair(data, masks.reduced(x.mask, dim, keepdim), sum_payload(x, dims))
+    data = _sum(x, dims, keepdim, dtype)
+    return Pair(data, masks.reduce_validity(x.mask, dim, keepdim), sum_payload(x, dims))
 
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
     found = kernels.reduce("sum", x, dims, keepdim, dtype)
-    return found[0] if found is not None else _added(x, dims, keepdim, dtype)
+    return found[0] if found is not None else _sum(x, dims, keepdim, dtype)
 
 
-def _added(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None) -> Tensor:
+def _sum(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None) -> Tensor:
     """The same where no built kernel serves."""
-    if x.data.numel() >= settings.LARGE and tracked(x.data) and not transforming():
+    if x.data.numel() >= settings.LARGE and is_tracked(x.data) and not in_transform():
         result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
         return result
     if type(x.data) is not Tensor:  # traced: the loop that looks for valid entries reads the data as well, in one
@@ -93,12 +93,12 @@ class _Total(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
         (mask,) = ctx.saved_tensors
-        grad = restored(grad, ctx.dims, ctx.keepdim).to(ctx.dtype).expand(mask.shape)
-        constant = masks.constant(mask, ctx.dims)  # then nothing arrives for a slice that is masked
+        grad = restore_dims(grad, ctx.dims, ctx.keepdim).to(ctx.dtype).expand(mask.shape)
+        constant = masks.is_constant(mask, ctx.dims)  # then nothing arrives for a slice that is masked
         return grad if constant else select(grad, mask, 0), None, None, None, None, None
 
 
-def restored(reduced: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+def restore_dims(reduced: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """A result with the dimensions it lost at size 1."""
     if not keepdim:
         for d in dims:
@@ -108,7 +108,7 @@ def restored(reduced: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
 
 def sum_payload(x: Pair, dims: tuple[int, ...]) -> Payload:
     """A slice with nothing valid sums to 0, unless its payload was added up."""
-    clean = x.payload is Payload.ZERO or 0 not in x.mask.stride() or not masks.constant(x.mask, dims)
+    clean = x.payload is Payload.ZERO or 0 not in x.mask.stride() or not masks.is_constant(x.mask, dims)
     return Payload.ZERO if clean else Payload.ANY
 
 
@@ -121,11 +121,15 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
             f"mean(): input dtype should be either floating point or complex dtypes. Got {kind} instead."
         )
     dims = shapes.canonical_dims(dim, data.dim())
-    if data.numel() == 0 or masks.constant(x.mask, dims):  # what lies under the mask is averaged, too, and stays there
-        return Pair(torch.mean(data, dims, keepdim, dtype=dtype), masks.reduced(x.mask, dims, keepdim), x.payload)
-    wide = torch.float32 if chunks.rounds(kind) else dtype  # half precision is rounded once, at the end
+    if data.numel() == 0 or masks.is_constant(
+        x.mask, dims
+    ):  # what lies under the mask is averaged, too, and stays there
+        return Pair(
+            torch.mean(data, dims, keepdim, dtype=dtype), masks.reduce_validity(x.mask, dims, keepdim), x.payload
+        )
+    wide = torch.float32 if chunks.rounds_noticeably(kind) else dtype  # half precision is rounded once, at the end
     found = kernels.reduce("sum", x, dims, keepdim, wide)
-    result, count = found or (_added(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim))
+    result, count = found or (_sum(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim))
     return Pair((result / count.clamp(min=1)).to(kind), count > 0, Payload.ZERO)
 
 
@@ -143,7 +147,7 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
     found = kernels.reduce("prod", x, dims, keepdim, dtype)
     if found is not None:
         return Pair(found[0], found[1] > 0)
-    return Pair(reduce(x, dims, keepdim, kernel, 1), masks.reduced(x.mask, dims, keepdim))
+    return Pair(reduce(x, dims, keepdim, kernel, 1), masks.reduce_validity(x.mask, dims, keepdim))
 
 
 def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
@@ -153,7 +157,7 @@ def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtyp
         return torch.nansum(data, dims, keepdim, dtype=dtype)
 
     dims = shapes.canonical_dims(dim, x.data.dim())
-    return Pair(reduce(x, dims, keepdim, kernel, 0), masks.reduced(x.mask, dims, keepdim))
+    return Pair(reduce(x, dims, keepdim, kernel, 0), masks.reduce_validity(x.mask, dims, keepdim))
 
 
 def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
@@ -164,20 +168,20 @@ def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
     dims = shapes.canonical_dims(dim, data.dim())
     inplace = None if data.is_complex() else _log_sum_exp
     result = reduce(Pair(data, x.mask, x.payload), dims, keepdim, torch.logsumexp, -float("inf"), inplace=inplace)
-    return Pair(result, masks.reduced(x.mask, dims, keepdim))
+    return Pair(result, masks.reduce_validity(x.mask, dims, keepdim))
 
 
 def _log_sum_exp(part: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
     # exp(-inf) is 40 times slower than exp: the masked entries are 0 in the exponent and cleared after it.
     top = part.amax(dims, True)
     top = torch.where(top.isinf(), 0, top)
-    terms = cleared(cleared(part, mask).sub_(top).exp_(), mask)
+    terms = zero_masked_inplace(zero_masked_inplace(part, mask).sub_(top).exp_(), mask)
     return torch.sum(terms, dims, True).log_().add_(top)
 
 
 def any(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
     """Whether a valid entry is nonzero; False where nothing is valid."""
-    return _logical(x, dim, keepdim, masks.any, masks.both(nonzero(x.data), x.mask))
+    return _logical(x, dim, keepdim, masks.any, masks.logical_and(nonzero(x.data), x.mask))
 
 
 def all(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
@@ -192,7 +196,7 @@ def nonzero(data: Tensor) -> Tensor:
 def _logical(x: Pair, dim: Dim, keepdim: bool, kernel: Kernel, data: Tensor) -> Pair:
     result = data if _nothing(dim, data) else kernel(data, dim, keepdim)
     dtype = torch.uint8 if x.data.dtype is torch.uint8 else torch.bool  # as the plain op
-    return Pair(result.to(dtype), x.mask if _nothing(dim, data) else masks.reduced(x.mask, dim, keepdim))
+    return Pair(result.to(dtype), x.mask if _nothing(dim, data) else masks.reduce_validity(x.mask, dim, keepdim))
 
 
 def _nothing(dim: Dim, data: Tensor) -> bool:
@@ -204,7 +208,7 @@ def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
     """The number of valid entries that are not 0."""
     if strict_counts.KNOWN:
         strict_counts.refuse("count_nonzero", x)
-    return Pair(masks.count(masks.both(nonzero(x.data), x.mask), dim), masks.reduced(x.mask, dim))
+    return Pair(masks.count(masks.logical_and(nonzero(x.data), x.mask), dim), masks.reduce_validity(x.mask, dim))
 
 
 def trace(x: Pair) -> Pair:
@@ -216,21 +220,26 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
     """The sum of ``dx * (y[i] + y[i + 1]) / 2`` over the neighbours that are both valid."""
     panels = y.data.shape[dim] - 1
     if panels < 1:  # then there may be an entry, but nothing to add up
-        return Pair(y.data.narrow(dim, 0, 0).sum(dim), masks.reduced(y.mask, dim))
+        return Pair(y.data.narrow(dim, 0, 0).sum(dim), masks.reduce_validity(y.mask, dim))
     left, right = (Pair(y.data.narrow(dim, i, panels), y.mask.narrow(dim, i, panels)) for i in (0, 1))
-    both = masks.both(left.mask, right.mask)
+    both = masks.logical_and(left.mask, right.mask)
     return sum(Pair((guard(left.data, both) + guard(right.data, both)) * (dx / 2), both), dim)
 
 
-ROWS = [
-    Op("sum", sum, sparse=instead(operators.sum), rows=packed.reduced(1, packed.sums)),
-    Op("mean", mean, sparse=instead(operators.mean), rows=packed.reduced(1, packed.means)),
-    Op("prod", prod, sparse=instead(operators.prod), rows=packed.reduced()),
-    Op("nansum", nansum, sparse=instead(operators.nansum), rows=packed.reduced()),
-    Op("logsumexp", logsumexp, sparse=instead(operators.logsumexp), rows=packed.reduced()),
-    Op("any", any, sparse=instead(operators.any), rows=packed.reduced()),
-    Op("all", all, sparse=instead(operators.all), rows=packed.reduced()),
-    Op("count_nonzero", count_nonzero, sparse=instead(operators.count_nonzero), rows=packed.reduced(keeps=False)),
+OPS = [
+    Op("sum", sum, sparse=sparse_rule(operators.sum), packed=packed.reduce_packed(1, packed.segment_sums)),
+    Op("mean", mean, sparse=sparse_rule(operators.mean), packed=packed.reduce_packed(1, packed.segment_means)),
+    Op("prod", prod, sparse=sparse_rule(operators.prod), packed=packed.reduce_packed()),
+    Op("nansum", nansum, sparse=sparse_rule(operators.nansum), packed=packed.reduce_packed()),
+    Op("logsumexp", logsumexp, sparse=sparse_rule(operators.logsumexp), packed=packed.reduce_packed()),
+    Op("any", any, sparse=sparse_rule(operators.any), packed=packed.reduce_packed()),
+    Op("all", all, sparse=sparse_rule(operators.all), packed=packed.reduce_packed()),
+    Op(
+        "count_nonzero",
+        count_nonzero,
+        sparse=sparse_rule(operators.count_nonzero),
+        packed=packed.reduce_packed(keeps=False),
+    ),
     Op("trace", trace),
     Op("trapezoid.dx", trapezoid, batched=True),
     Op("trapz.dx", trapezoid, batched=True),

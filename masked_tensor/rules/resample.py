@@ -18,7 +18,7 @@ from ..compat import OpOverload
 from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import zeroed
+from ..select import zero_masked
 from ..shared import extents, windows
 
 aten = torch.ops.aten
@@ -30,23 +30,23 @@ def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float 
     data = op(x.data, output_size, *scales)
     mask, payload = masks.compact(x.mask), x.payload
     for i in range(dims):
-        if not masks.constant(x.mask, i - dims):
+        if not masks.is_constant(x.mask, i - dims):
             scale = _scale(scales, i)
             index = line(_positions(x, i - dims), [output_size[i]], scale).flatten().long()
-            index = meshes.everywhere(index, x.data)
+            index = meshes.replicate_like(index, x.data)
             moved = mask.index_select(i - dims, index)
             if scale is None:
                 mask = moved
             else:  # what lies beyond a row's own end may have been moved from a valid entry
-                mask, payload = moved & _within(mask, i - dims, output_size[i], scale), Payload.ANY
-    return Pair(data, masks.fit(mask, data.shape), payload)
+                mask, payload = moved & _outputs_within(mask, i - dims, output_size[i], scale), Payload.ANY
+    return Pair(data, masks.expand_to(mask, data.shape), payload)
 
 
-def _within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:
+def _outputs_within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:
     """Which outputs a row enlarged on its own has: ``floor(n * scale)``, n up to its last valid entry."""
-    _, last = extents.ends(mask, dim)
-    number = meshes.everywhere(torch.arange(1, size + 1, device=mask.device), mask)
-    return extents.on_axis(number, dim, mask.dim()) <= ((last + 1) * scale).floor()
+    _, last = extents.first_and_last(mask, dim)
+    number = meshes.replicate_like(torch.arange(1, size + 1, device=mask.device), mask)
+    return extents.reshape_along(number, dim, mask.dim()) <= ((last + 1) * scale).floor()
 
 
 def _positions(x: Pair, dim: int) -> Tensor:
@@ -69,30 +69,30 @@ def interpolate(
     cubic: bool = False,
 ) -> Pair:
     """upsample_linear1d, bilinear2d, trilinear3d, bicubic2d and the antialiased ones."""
-    if windows.constant(x.mask, dims):
+    if windows.is_constant(x.mask, dims):
         data = op(x.data, output_size, align_corners, *scales)
-        return Pair(data, windows.first(x.mask, dims).expand(data.shape))
+        return Pair(data, windows.narrow_windows(x.mask, dims).expand(data.shape))
     if not x.data.is_floating_point():
         return _of_bytes(op, x, output_size, align_corners, *scales, dims=dims, cubic=cubic)
-    values, present = zeroed(x), windows.leading(x.mask, dims)
+    values, present = zero_masked(x), windows.narrow_leading(x.mask, dims)
     valid, centre = present, values
     for i in range(dims):
         line = aten.upsample_linear1d(_positions(x, i - dims), [output_size[i]], align_corners, _scale(scales, i))
         index = (line.flatten() + 0.5).floor().long().clamp(max=x.data.shape[i - dims] - 1)
-        index = meshes.everywhere(index, x.data)
+        index = meshes.replicate_like(index, x.data)
         valid = valid.index_select(i - dims, index)
         if cubic:
             centre = centre.index_select(i - dims, index)
-            values, present = _continued(values, present, i + x.data.dim() - dims)
+            values, present = _extend_edges(values, present, i + x.data.dim() - dims)
     exact = torch.promote_types(x.data.dtype, torch.float32)
-    with masks.exactly(x.data.device):
+    with masks.no_autocast(x.data.device):
         weight = op(present.to(exact), output_size, align_corners, *scales)
     # Cubic weights may be negative: what remains can vanish, then the nearest neighbour stands for all.
     safe = weight > (0.1 if cubic else 0.0)
     data = op(values, output_size, align_corners, *scales) / torch.where(safe, weight, 1).to(x.data.dtype)
     if cubic:
         data = torch.where(safe, data, centre)
-    return Pair(data, masks.fit(valid, data.shape))
+    return Pair(data, masks.expand_to(valid, data.shape))
 
 
 def _of_bytes(
@@ -105,44 +105,46 @@ def _of_bytes(
     return Pair(torch.where(touched, wide.data.round().clamp(0, 255).to(data.dtype), data), wide.mask)
 
 
-def _continued(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def _extend_edges(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """Each row's first and last valid entry repeated beyond its ends."""
-    first, last = extents.ends(mask, dim)
-    place = extents.on_axis(torch.arange(x.shape[dim], device=x.device), dim, x.dim())
+    first, last = extents.first_and_last(mask, dim)
+    place = extents.reshape_along(torch.arange(x.shape[dim], device=x.device), dim, x.dim())
     source = torch.minimum(torch.maximum(place, first), last).clamp(0, x.shape[dim] - 1)
-    return extents.take(x, dim, source), extents.take(mask, dim, source)
+    return extents.gather_along(x, dim, source), extents.gather_along(mask, dim, source)
 
 
 def grid_sample(
     op: OpOverload, x: Operand, grid: Operand, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Pair:
     """grid_sampler in two and three dimensions."""
-    x, grid = pair.of(x), pair.of(grid)
+    x, grid = pair.as_pair(x), pair.as_pair(grid)
     settings = (padding_mode, align_corners)
-    at = guarded_grid = zeroed(grid)
+    at = guarded_grid = zero_masked(grid)
     known = masks.all(grid.mask, -1).unsqueeze(1)
     dims = grid.data.shape[-1]
-    if windows.constant(x.mask, dims):
-        data = op(zeroed(x), guarded_grid, interpolation_mode, *settings)
-        return Pair(data, masks.both(windows.first(x.mask, dims).expand(data.shape), known.expand(data.shape)))
-    hidden = (~windows.leading(x.mask, dims)).expand(x.data.shape[0], -1, *x.data.shape[2:])
+    if windows.is_constant(x.mask, dims):
+        data = op(zero_masked(x), guarded_grid, interpolation_mode, *settings)
+        return Pair(
+            data, masks.logical_and(windows.narrow_windows(x.mask, dims).expand(data.shape), known.expand(data.shape))
+        )
+    hidden = (~windows.narrow_leading(x.mask, dims)).expand(x.data.shape[0], -1, *x.data.shape[2:])
     holes = hidden.to(at.dtype)
     missing = op(holes, at, interpolation_mode, *settings)
     whole = op(torch.ones_like(holes[:, :1]), at, interpolation_mode, *settings)
-    some = masks.any(windows.leading(x.mask, dims), tuple(range(2, 2 + dims)), True)
+    some = masks.any(windows.narrow_leading(x.mask, dims), tuple(range(2, 2 + dims)), True)
     valid = (op(holes, at.detach(), 1, *settings) < 0.5) & some
     present = whole - missing
     # Where nothing is missing the ratio is 1, outside the input (whole = 0), too.
     touched = (missing != 0) & (present.abs() > (0.1 if interpolation_mode == 2 else 0.0))
     ratio = torch.where(touched, whole, 1) / torch.where(touched, present, 1)
-    data = op(zeroed(x), at, interpolation_mode, *settings) * ratio
-    mask = masks.both(valid.expand(data.shape), known.expand(data.shape))
+    data = op(zero_masked(x), at, interpolation_mode, *settings) * ratio
+    mask = masks.logical_and(valid.expand(data.shape), known.expand(data.shape))
     return Pair(data, mask)
 
 
 def affine_grid(op: OpOverload, theta: Pair, size: Sequence[int], align_corners: bool) -> Pair:
     """affine_grid_generator: a coordinate is valid iff all three numbers it is made of are."""
-    data = op(zeroed(theta), size, align_corners)
+    data = op(zero_masked(theta), size, align_corners)
     rows = masks.all(theta.mask, -1)
     return Pair(data, rows.view(rows.shape[0], *[1] * (data.dim() - 2), rows.shape[1]).expand(data.shape))
 
@@ -165,7 +167,7 @@ def _upsample(name: str, rule: Any, **params: Any) -> list[Op]:
     ]
 
 
-ROWS = [
+OPS = [
     *(
         row
         for kind in ("upsample_nearest", "_upsample_nearest_exact")

@@ -8,7 +8,7 @@ from torch import Tensor
 from ..op import Op
 from ..packing import per_sequence as packed
 from ..pair import Pair
-from ..select import filled
+from ..select import fill_masked
 from ..shared import strict_counts
 from ..shared.identity import identity
 from ..sparse.rules import scan, scan_extreme
@@ -20,26 +20,26 @@ def accumulate(
     """cumsum, cumprod: integers promote as in the plain op."""
     if strict_counts.KNOWN:
         strict_counts.refuse(scan.__name__, x)
-    return Pair(scan(filled(x, identity), dim, dtype=dtype), x.mask)
+    return Pair(scan(fill_masked(x, identity), dim, dtype=dtype), x.mask)
 
 
 def extreme(x: Pair, dim: int, *, which: str) -> tuple[Pair, Pair]:
     """cummax, cummin: the extreme so far and the last place where it was attained, a valid one."""
     scan = torch.cummax if which == "max" else torch.cummin
-    values, indices = scan(filled(x, identity(which, x.data.dtype)), dim)
+    values, indices = scan(fill_masked(x, identity(which, x.data.dtype)), dim)
     return Pair(values, x.mask), Pair(indices, x.mask)
 
 
 def logcumsumexp(x: Pair, dim: int) -> Pair:
     """``log(cumsum(exp(x)))``."""
-    return Pair(torch.logcumsumexp(filled(x, -float("inf")), dim), x.mask)
+    return Pair(torch.logcumsumexp(fill_masked(x, -float("inf")), dim), x.mask)
 
 
-ROWS = [
-    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan, rows=packed.along()),
-    Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan, rows=packed.along()),
-    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme, rows=packed.along(ranked=True)),
-    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme, rows=packed.along(ranked=True)),
-    Op("logcumsumexp", logcumsumexp, sparse=scan, rows=packed.along()),
+OPS = [
+    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan, packed=packed.along_any()),
+    Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan, packed=packed.along_any()),
+    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme, packed=packed.along_any(ranked=True)),
+    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme, packed=packed.along_any(ranked=True)),
+    Op("logcumsumexp", logcumsumexp, sparse=scan, packed=packed.along_any()),
     Op("_logcumsumexp", logcumsumexp),
 ]

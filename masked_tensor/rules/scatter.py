@@ -13,13 +13,13 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import guard, select, zeroed
+from ..select import guard, select, zero_masked
 from ..shared import strict_counts
 from ..shared.identity import identity
-from .index import aligned, safe
+from .index import align_validity, without_masked
 
 
-def extended(data: Tensor, dim: int) -> Tensor:
+def append_slot(data: Tensor, dim: int) -> Tensor:
     """``data`` with one more slot at the end of ``dim``, for what must not be written."""
     shape = list(data.shape)
     shape[dim] = 1
@@ -31,7 +31,7 @@ def shortened(data: Tensor, dim: int, size: int) -> Tensor:
     return data.narrow(dim, 0, size).contiguous()
 
 
-def redirected(index: Tensor, valid: Tensor, size: int, wrap: bool = True) -> Tensor:
+def redirect_masked(index: Tensor, valid: Tensor, size: int, wrap: bool = True) -> Tensor:
     """``index`` where ``valid``, else the slot past the end of a dimension of ``size``.
 
     Valid indices out of range stay out of range; negative ones count from the end if ``wrap``.
@@ -44,12 +44,12 @@ def redirected(index: Tensor, valid: Tensor, size: int, wrap: bool = True) -> Te
 
 def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduce: str | None = None) -> Pair:
     """``x.scatter(dim, index, src)``; ``src`` may be a number."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     if x.data.dim() == 0:
-        return _as_one(scatter, x, dim, index, src, reduce=reduce)
+        return _on_flat(scatter, x, dim, index, src, reduce=reduce)
     part = _part(src, index)
     if reduce is not None:
-        return _reduced(x, dim, index, part, {"add": "sum", "multiply": "prod"}[reduce], True)
+        return _reduce_into(x, dim, index, part, {"add": "sum", "multiply": "prod"}[reduce], True)
     # Where a valid entry overwrites a masked one, torch sends the slot's gradient to both.
     value: Any = guard(part.data, part.mask) if type(part) is Pair else part
     valid: Any = part.mask if type(part) is Pair else True
@@ -58,9 +58,9 @@ def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduc
     if isinstance(index, Tensor):
         return Pair(torch.scatter(x.data, dim, index, value), torch.scatter(x.mask, dim, index, valid), payload)
     size = x.data.shape[dim]
-    at = redirected(safe(index), index.mask, size, wrap=False)
-    data = shortened(torch.scatter(extended(x.data, dim), dim, at, value), dim, size)
-    return Pair(data, shortened(torch.scatter(extended(x.mask, dim), dim, at, valid), dim, size), payload)
+    at = redirect_masked(without_masked(index), index.mask, size, wrap=False)
+    data = shortened(torch.scatter(append_slot(x.data, dim), dim, at, value), dim, size)
+    return Pair(data, shortened(torch.scatter(append_slot(x.mask, dim), dim, at, valid), dim, size), payload)
 
 
 def scatter_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Pair | Tensor) -> Pair:
@@ -73,25 +73,25 @@ def scatter_reduce(
 ) -> Pair:
     """``x.scatter_reduce(dim, index, src, reduce)``: sum, prod, mean, amax, amin over destination and contributions."""
     if x.data.dim() == 0:
-        return _as_one(scatter_reduce, pair.of(x), dim, index, src, reduce, include_self=include_self)
-    return _reduced(pair.of(x), dim, index, _part(src, index), reduce, include_self)
+        return _on_flat(scatter_reduce, pair.as_pair(x), dim, index, src, reduce, include_self=include_self)
+    return _reduce_into(pair.as_pair(x), dim, index, _part(src, index), reduce, include_self)
 
 
 def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor, *, alpha: float = 1) -> Pair:
     """``x.index_add(dim, index, source)``: no expanded index is made."""
-    old, new = pair.of(x), pair.of(source)
+    old, new = pair.as_pair(x), pair.as_pair(source)
     if old.data.dim() == 0:
-        return _as_one(index_add, old, dim, index, source, alpha=alpha)
+        return _on_flat(index_add, old, dim, index, source, alpha=alpha)
     if strict_counts.KNOWN and type(index) is not Pair:
         strict_counts.refuse("index_add", new)
     valid = new.mask
     if type(index) is Pair:
-        valid = masks.both(valid, _row(index.mask, new.data, dim))
-    at = safe(index)
-    values = zeroed(new) if valid is new.mask else select(new.data, valid, 0)
-    data = torch.index_add(zeroed(old), dim, at, values, alpha=alpha)
+        valid = masks.logical_and(valid, _expand_index(index.mask, new.data, dim))
+    at = without_masked(index)
+    values = zero_masked(new) if valid is new.mask else select(new.data, valid, 0)
+    data = torch.index_add(zero_masked(old), dim, at, values, alpha=alpha)
     if type(x) is not Pair:
-        return pair.plain(data)
+        return pair.plain_pair(data)
     if type(source) is not Pair and type(index) is not Pair:
         return Pair(data, torch.index_fill(old.mask, dim, at, True), old.payload)
     hits = torch.index_add(old.mask.to(torch.int32), dim, at, valid.to(torch.int32))
@@ -103,10 +103,10 @@ def index_reduce(
 ) -> Pair:
     """``x.index_reduce(dim, index, source, reduce)``: prod, mean, amax, amin."""
     if x.data.dim() == 0:
-        return _as_one(index_reduce, pair.of(x), dim, index, source, reduce, include_self=include_self)
-    at = _row(safe(index), source.data, dim)
-    spelled = Pair(at, _row(index.mask, source.data, dim)) if type(index) is Pair else at
-    return _reduced(pair.of(x), dim, spelled, pair.of(source), reduce, include_self)
+        return _on_flat(index_reduce, pair.as_pair(x), dim, index, source, reduce, include_self=include_self)
+    at = _expand_index(without_masked(index), source.data, dim)
+    spelled = Pair(at, _expand_index(index.mask, source.data, dim)) if type(index) is Pair else at
+    return _reduce_into(pair.as_pair(x), dim, spelled, pair.as_pair(source), reduce, include_self)
 
 
 def accumulate_at(x: Pair, indices: Sequence[Tensor | None], valid: Tensor | None, values: Pair) -> Pair:
@@ -114,32 +114,32 @@ def accumulate_at(x: Pair, indices: Sequence[Tensor | None], valid: Tensor | Non
     shape = torch.ops.aten.index(x.mask, indices).shape
     if strict_counts.KNOWN and valid is None:
         strict_counts.refuse("index_put", values)
-    mask = masks.fit(values.mask, shape)
+    mask = masks.expand_to(values.mask, shape)
     if valid is not None:
-        mask = masks.both(mask, masks.fit(aligned(valid, x.data, indices), shape))
+        mask = masks.logical_and(mask, masks.expand_to(align_validity(valid, x.data, indices), shape))
     added = select(values.data.expand(shape), mask, 0)
-    data = torch.ops.aten.index_put(zeroed(x), indices, added, True)
+    data = torch.ops.aten.index_put(zero_masked(x), indices, added, True)
     hits = torch.ops.aten.index_put(x.mask.to(torch.int32), indices, mask.to(torch.int32), True)
     return Pair(data, hits != 0, Payload.ZERO)
 
 
-def _reduced(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str, include_self: bool) -> Pair:
+def _reduce_into(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str, include_self: bool) -> Pair:
     """Contributions that do not count go to the slot past the end."""
-    at = safe(index)
+    at = without_masked(index)
     if strict_counts.KNOWN and reduce == "sum" and type(index) is not Pair:
         strict_counts.refuse("scatter_add", src)
     if not isinstance(src, Pair):
-        src = pair.plain(torch.full_like(at, src, dtype=x.data.dtype))
-    valid = masks.both(src.mask, index.mask) if type(index) is Pair else src.mask
+        src = pair.plain_pair(torch.full_like(at, src, dtype=x.data.dtype))
+    valid = masks.logical_and(src.mask, index.mask) if type(index) is Pair else src.mask
     size = x.data.shape[dim]
     hit = torch.scatter_reduce(_bytes(x.mask), dim, at, _bytes(valid), "amax").view(torch.bool)
     values = select(src.data, valid, 0)
     if reduce == "sum" and include_self:
-        return Pair(torch.scatter_add(zeroed(x), dim, at, values), hit, Payload.ZERO)
-    at = redirected(at, valid, size, wrap=False)
+        return Pair(torch.scatter_add(zero_masked(x), dim, at, values), hit, Payload.ZERO)
+    at = redirect_masked(at, valid, size, wrap=False)
     if reduce == "mean":
         return Pair(_mean(x, dim, at, values, include_self), hit)
-    start = extended(select(x.data, x.mask, identity(reduce, x.data.dtype)), dim)
+    start = append_slot(select(x.data, x.mask, identity(reduce, x.data.dtype)), dim)
     result = torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self)
     return Pair(shortened(result, dim, size), hit)
 
@@ -147,12 +147,12 @@ def _reduced(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str, inc
 def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> Tensor:
     size = x.data.shape[dim]
     start, ones = select(x.data, x.mask, 0), torch.ones_like(at)
-    n = torch.scatter_add(extended(torch.zeros_like(x.mask, dtype=torch.int64), dim), dim, at, ones).narrow(
+    n = torch.scatter_add(append_slot(torch.zeros_like(x.mask, dtype=torch.int64), dim), dim, at, ones).narrow(
         dim, 0, size
     )
     alone = n == 0
     kept = start if include_self else select(start, alone, 0)
-    total = torch.scatter_add(extended(kept, dim), dim, at, values).narrow(dim, 0, size)
+    total = torch.scatter_add(append_slot(kept, dim), dim, at, values).narrow(dim, 0, size)
     n = n + (x.mask if include_self else alone)
     if x.data.is_floating_point() or x.data.is_complex():
         return total / n.clamp(min=1)
@@ -163,7 +163,7 @@ def _part(src: Any, index: Pair | Tensor) -> Any:
     """``src`` as a pair of the index's shape, which may be the smaller one; numbers as they are."""
     if not isinstance(src, Pair | Tensor):
         return src
-    src = pair.of(src)
+    src = pair.as_pair(src)
     shape = index.data.shape
     if src.data.shape == shape:
         return src
@@ -171,7 +171,7 @@ def _part(src: Any, index: Pair | Tensor) -> Any:
     return Pair(src.data[where], src.mask[where], src.payload)
 
 
-def _row(index: Tensor, like: Tensor, dim: int) -> Tensor:
+def _expand_index(index: Tensor, like: Tensor, dim: int) -> Tensor:
     """A 1-D index along ``dim``, expanded to the shape of ``like``."""
     shape = [1] * like.dim()
     shape[dim] = index.numel()
@@ -182,7 +182,7 @@ def _bytes(mask: Tensor) -> Tensor:
     return masks.to_bytes(mask.contiguous())
 
 
-def _as_one(rule: Any, x: Pair, dim: int, *operands: Any, **kwargs: Any) -> Pair:
+def _on_flat(rule: Any, x: Pair, dim: int, *operands: Any, **kwargs: Any) -> Pair:
     """0-d operands as tensors of one entry."""
 
     def one(value: Any) -> Any:
@@ -194,7 +194,7 @@ def _as_one(rule: Any, x: Pair, dim: int, *operands: Any, **kwargs: Any) -> Pair
     return Pair(result.data.reshape(()), result.mask.reshape(()), result.payload)
 
 
-ROWS = [
+OPS = [
     Op("scatter", scatter),
     Op("scatter_add", scatter_add),
     Op("scatter_reduce", scatter_reduce),

@@ -26,9 +26,9 @@ def searchsorted(
     sorter: Pair | Tensor | None = None,
 ) -> Pair:
     """``torch.searchsorted``."""
-    sequence = pair.of(sorted_sequence)
+    sequence = pair.as_pair(sorted_sequence)
     number = not isinstance(values, Pair | Tensor)
-    wanted = pair.plain(sequence.data.new_full((), values)) if number else pair.of(values)
+    wanted = pair.plain_pair(sequence.data.new_full((), values)) if number else pair.as_pair(values)
     order: Any = sorter.data if type(sorter) is Pair else sorter
     options: dict[str, Any] = {"out_int32": out_int32, "right": right, "side": side}
     data = select(wanted.data.detach(), wanted.mask, 0)
@@ -39,7 +39,7 @@ def searchsorted(
     if data.dtype != sequence.data.dtype:
         torch.searchsorted(sequence.data, data, **options)  # raises
     if has_integers(data.dtype):
-        ladder, data = integers(sequence, True), integers(pair.plain(data), True)
+        ladder, data = integers(sequence, True), integers(pair.plain_pair(data), True)
     else:
         ladder = select(sequence.data, sequence.mask, torch.iinfo(data.dtype).max)
     # A hole takes the next valid value, so that the sequence stays sorted.
@@ -52,4 +52,4 @@ def bucketize(values: Any, boundaries: Pair | Tensor, *, out_int32: bool = False
     return searchsorted(boundaries, values, out_int32=out_int32, right=right)
 
 
-ROWS = [Op("searchsorted", searchsorted), Op("bucketize", bucketize)]
+OPS = [Op("searchsorted", searchsorted), Op("bucketize", bucketize)]

@@ -29,12 +29,12 @@ def segment_reduce(
     initial: float | None = None,
 ) -> Pair:
     """``torch.segment_reduce``: sum, mean, prod, max, min."""
-    x = pair.of(x)
+    x = pair.as_pair(x)
     if strict_counts.KNOWN and reduce == "sum":
         strict_counts.refuse("segment_reduce", x)
     where: dict[str, Any] = {"axis": axis, "unsafe": unsafe}
     for name, extent in (("lengths", lengths), ("indices", indices), ("offsets", offsets)):
-        where[name] = _known(extent, name)
+        where[name] = _host_lengths(extent, name)
     n = torch.segment_reduce(x.mask.to(torch.float64), "sum", **where)
     data = torch.segment_reduce(
         select(x.data, x.mask, identity(reduce, x.data.dtype)),
@@ -56,12 +56,12 @@ def _sizes(lengths: Tensor | None, offsets: Tensor | None, dims: int) -> Tensor:
     return result
 
 
-def _known(extent: Pair | Tensor | None, name: str) -> Tensor | None:
+def _host_lengths(extent: Pair | Tensor | None, name: str) -> Tensor | None:
     if type(extent) is not Pair:
         return extent
     if not bool(extent.mask.all()):  # the sizes depend on the values: this op reads them in any case
-        raise errors.hole(f"segment_reduce at the {name}")
+        raise errors.masked_scalar(f"segment_reduce at the {name}")
     return extent.data
 
 
-ROWS = [Op("segment_reduce", segment_reduce)]
+OPS = [Op("segment_reduce", segment_reduce)]

@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..compat import OpOverload, transforming
-from ..op import Form, Op, rows
+from ..compat import OpOverload, in_transform
+from ..op import Op, StorageRule, ops
 from ..packing import time_index
 from ..packing import views as packed_views
-from ..packing.rules import instead as packed
+from ..packing.rules import packed_rule as packed
 from ..pair import Pair
 from ..select import select
 from ..sparse import views
-from ..sparse.rules import instead, moved, on_values
+from ..sparse.rules import move_stored, on_values, sparse_rule
 
 
 def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
@@ -36,7 +36,7 @@ def split(op: OpOverload, x: Pair, size: int | Sequence[int], dim: int = 0) -> A
     So a split of sorted rows by how many there are of each kind is that of the rows without padding.  Sizes that leave
     out a valid entry raise torch's own error; nothing is read unless they do not add up.
     """
-    if isinstance(size, int) or not size or type(x.mask) is not Tensor or x.mask.is_meta or transforming():
+    if isinstance(size, int) or not size or type(x.mask) is not Tensor or x.mask.is_meta or in_transform():
         return move(op, x, size, dim)
     end = sum(size)
     rest = x.data.shape[dim] - end
@@ -45,15 +45,15 @@ def split(op: OpOverload, x: Pair, size: int | Sequence[int], dim: int = 0) -> A
     return move(op, x, size, dim)
 
 
-def turned(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
+def rotate(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """flip, rot90: nothing changes along dimensions in which the mask is constant."""
     data = op(x.data, *args, **kwargs)
-    return Pair(data, masks.fit(op(masks.compact(x.mask), *args, **kwargs), data.shape), x.payload)
+    return Pair(data, masks.expand_to(op(masks.compact(x.mask), *args, **kwargs), data.shape), x.payload)
 
 
 def roll(op: OpOverload, x: Pair, shifts: Sequence[int], dims: Sequence[int] = ()) -> Pair:
     """Without ``dims`` the flattened tensor is rolled, so that the mask is no longer constant along any dimension."""
-    return turned(op, x, shifts, dims) if dims else move(op, x, shifts, dims)
+    return rotate(op, x, shifts, dims) if dims else move(op, x, shifts, dims)
 
 
 def repeat(op: OpOverload, x: Pair, repeats: Sequence[int]) -> Pair:
@@ -63,7 +63,7 @@ def repeat(op: OpOverload, x: Pair, repeats: Sequence[int]) -> Pair:
     new = len(repeats) - small.dim()
     constant = [True] * new + [a != b for a, b in zip(small.shape, x.mask.shape, strict=True)]
     mask = op(small, [n if n == 0 or not c else 1 for n, c in zip(repeats, constant, strict=True)])
-    return Pair(data, masks.fit(mask, data.shape), x.payload)
+    return Pair(data, masks.expand_to(mask, data.shape), x.payload)
 
 
 def reshape(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
@@ -88,7 +88,7 @@ def same_entries(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     return Pair(op(x.data, *args, **kwargs), x.mask, x.payload)
 
 
-def itself(op: OpOverload, x: Pair) -> Pair:
+def same_object(op: OpOverload, x: Pair) -> Pair:
     """The tensor itself where torch gives it: of numbers that are real, or not conjugated."""
     data = op(x.data)
     return x if data is x.data else Pair(data, x.mask, x.payload)
@@ -116,7 +116,7 @@ def as_strided(
     if offset < 0:
         raise RuntimeError(f"as_strided: storage_offset {storage_offset} is before the tensor's own memory")
     data = op(x.data, size, stride, storage_offset)  # first: of what has no memory of its own torch refuses it
-    return Pair(data, op(masks.laid_out(x.mask, x.data), size, stride, offset), x.payload)
+    return Pair(data, op(masks.storage_mask(x.mask, x.data), size, stride, offset), x.payload)
 
 
 def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: Pair | Tensor, dim: int = 0) -> Any:
@@ -124,7 +124,7 @@ def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: P
     where = tensor_indices_or_sections
     if type(where) is Pair:
         if not bool(where.mask.all()):  # the sizes depend on the values: this op reads them in any case
-            raise errors.hole("tensor_split at the index")
+            raise errors.masked_scalar("tensor_split at the index")
         where = where.data
     if type(x) is not Pair:
         return op(x, where, dim)
@@ -142,57 +142,59 @@ def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
     return Pair(op(x.data, *args), ~op(~x.mask, *args), x.payload)
 
 
-def moving(names: str, rule: Any, sparse: Form = moved, **said: Any) -> list[Op]:
+def moving_ops(names: str, rule: Any, sparse: StorageRule = move_stored, **said: Any) -> list[Op]:
     """Rows of which torch, if nothing else is said, moves the entries of sparse data, too."""
-    return rows(names, rule, generic=True, sparse=sparse, **said)
+    return ops(names, rule, generic=True, sparse=sparse, **said)
 
 
-ROWS = [
-    *moving("t", move, instead(views.transpose), rows=packed(packed_views.t), binding=True),
-    *moving("transpose", move, instead(views.transpose), rows=packed(packed_views.transpose), binding=True),
-    *moving("permute", move, instead(views.permute), rows=packed(packed_views.permute), binding=True),
-    *moving("unsqueeze", move, instead(views.unsqueeze), rows=packed(packed_views.unsqueeze), binding=True),
-    *moving("squeeze", move, instead(views.squeeze), rows=packed(packed_views.squeeze), binding=True),
-    *moving("select", move, instead(views.select), rows=packed(time_index.select), binding=True),
-    *moving("slice", move, instead(views.slice_), rows=packed(time_index.slice_)),
-    *moving("unbind", move, instead(views.unbind), rows=packed(packed_views.unbind)),
-    *moving("expand", move, instead(views.expand), rows=packed(packed_views.expand)),
-    *moving("alias", move, rows=packed(packed_views.alias)),
-    *moving("movedim", move, rows=packed(packed_views.movedim)),
-    *moving("split split_with_sizes", split, instead(views.split), rows=packed(packed_views.split)),
-    *moving("unsafe_split", split, instead(views.split), shares=True, rows=packed(packed_views.split)),
-    *moving("unsafe_split_with_sizes", split, instead(views.split), shares=True, rows=packed(packed_views.split)),
-    *moving("diagonal unfold", move),
-    *moving("t_copy transpose_copy", move, instead(views.transpose)),
-    *moving("permute_copy", move, instead(views.permute)),
-    *moving("unsqueeze_copy", move, instead(views.unsqueeze)),
-    *moving("squeeze_copy", move, instead(views.squeeze)),
-    *moving("select_copy", move, instead(views.select)),
-    *moving("slice_copy", move, instead(views.slice_)),
-    *moving("unbind_copy", move, instead(views.unbind)),
-    *moving("split_copy split_with_sizes_copy", move, instead(views.split)),
-    *moving("expand_copy", move, instead(views.expand)),
-    *moving("diagonal_copy narrow_copy unfold_copy alias_copy", move),
-    *moving("pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle", move),
-    *moving("flip", turned, instead(views.flip)),
-    *moving("rot90", turned),
-    *moving("roll", roll),
-    *moving("repeat", repeat),
-    *moving("repeat_interleave.self_int", move),
-    *moving("view reshape", reshape, instead(views.reshape), rows=packed(packed_views.view)),
-    *moving("flatten.using_ints", reshape, instead(views.flatten), rows=packed(packed_views.flatten)),
-    *moving("_unsafe_view", reshape, instead(views.reshape), shares=True, rows=packed(packed_views.view)),
-    *moving("_reshape_copy view_copy", reshape, instead(views.reshape)),
-    *moving("_reshape_alias", reshape),
-    *moving("view.dtype view_copy.dtype", reinterpret),
-    *moving("_conj _neg_view _conj_copy _neg_view_copy imag", same_entries, on_values),
-    *moving("conj real resolve_conj resolve_neg", itself, on_values),
-    *moving("lift lift_fresh_copy detach_copy", same_entries, on_values),
-    *moving("view_as_real view_as_real_copy", view_as_real),
-    *moving("view_as_complex view_as_complex_copy", view_as_complex),
-    *moving("tensor_split.tensor_indices_or_sections", tensor_split),
-    *moving("repeat_interleave.Tensor", repeat_interleave),
-    *moving("as_strided as_strided_copy", as_strided),
+OPS = [
+    *moving_ops("t", move, sparse_rule(views.transpose), packed=packed(packed_views.t), binding=True),
+    *moving_ops("transpose", move, sparse_rule(views.transpose), packed=packed(packed_views.transpose), binding=True),
+    *moving_ops("permute", move, sparse_rule(views.permute), packed=packed(packed_views.permute), binding=True),
+    *moving_ops("unsqueeze", move, sparse_rule(views.unsqueeze), packed=packed(packed_views.unsqueeze), binding=True),
+    *moving_ops("squeeze", move, sparse_rule(views.squeeze), packed=packed(packed_views.squeeze), binding=True),
+    *moving_ops("select", move, sparse_rule(views.select), packed=packed(time_index.select), binding=True),
+    *moving_ops("slice", move, sparse_rule(views.slice_), packed=packed(time_index.slice_)),
+    *moving_ops("unbind", move, sparse_rule(views.unbind), packed=packed(packed_views.unbind)),
+    *moving_ops("expand", move, sparse_rule(views.expand), packed=packed(packed_views.expand)),
+    *moving_ops("alias", move, packed=packed(packed_views.alias)),
+    *moving_ops("movedim", move, packed=packed(packed_views.movedim)),
+    *moving_ops("split split_with_sizes", split, sparse_rule(views.split), packed=packed(packed_views.split)),
+    *moving_ops("unsafe_split", split, sparse_rule(views.split), shares=True, packed=packed(packed_views.split)),
+    *moving_ops(
+        "unsafe_split_with_sizes", split, sparse_rule(views.split), shares=True, packed=packed(packed_views.split)
+    ),
+    *moving_ops("diagonal unfold", move),
+    *moving_ops("t_copy transpose_copy", move, sparse_rule(views.transpose)),
+    *moving_ops("permute_copy", move, sparse_rule(views.permute)),
+    *moving_ops("unsqueeze_copy", move, sparse_rule(views.unsqueeze)),
+    *moving_ops("squeeze_copy", move, sparse_rule(views.squeeze)),
+    *moving_ops("select_copy", move, sparse_rule(views.select)),
+    *moving_ops("slice_copy", move, sparse_rule(views.slice_)),
+    *moving_ops("unbind_copy", move, sparse_rule(views.unbind)),
+    *moving_ops("split_copy split_with_sizes_copy", move, sparse_rule(views.split)),
+    *moving_ops("expand_copy", move, sparse_rule(views.expand)),
+    *moving_ops("diagonal_copy narrow_copy unfold_copy alias_copy", move),
+    *moving_ops("pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle", move),
+    *moving_ops("flip", rotate, sparse_rule(views.flip)),
+    *moving_ops("rot90", rotate),
+    *moving_ops("roll", roll),
+    *moving_ops("repeat", repeat),
+    *moving_ops("repeat_interleave.self_int", move),
+    *moving_ops("view reshape", reshape, sparse_rule(views.reshape), packed=packed(packed_views.view)),
+    *moving_ops("flatten.using_ints", reshape, sparse_rule(views.flatten), packed=packed(packed_views.flatten)),
+    *moving_ops("_unsafe_view", reshape, sparse_rule(views.reshape), shares=True, packed=packed(packed_views.view)),
+    *moving_ops("_reshape_copy view_copy", reshape, sparse_rule(views.reshape)),
+    *moving_ops("_reshape_alias", reshape),
+    *moving_ops("view.dtype view_copy.dtype", reinterpret),
+    *moving_ops("_conj _neg_view _conj_copy _neg_view_copy imag", same_entries, on_values),
+    *moving_ops("conj real resolve_conj resolve_neg", same_object, on_values),
+    *moving_ops("lift lift_fresh_copy detach_copy", same_entries, on_values),
+    *moving_ops("view_as_real view_as_real_copy", view_as_real),
+    *moving_ops("view_as_complex view_as_complex_copy", view_as_complex),
+    *moving_ops("tensor_split.tensor_indices_or_sections", tensor_split),
+    *moving_ops("repeat_interleave.Tensor", repeat_interleave),
+    *moving_ops("as_strided as_strided_copy", as_strided),
     Op("combinations", move, generic=True),
-    *moving("tril triu diag_embed select_backward slice_backward diagonal_backward trace_backward", with_zeros),
+    *moving_ops("tril triu diag_embed select_backward slice_backward diagonal_backward trace_backward", with_zeros),
 ]

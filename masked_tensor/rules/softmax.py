@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair, settings
-from ..compat import tracked, transforming
+from ..compat import in_transform, is_tracked
 from ..fill import fill_bits
 from ..op import Op
 from ..packing import per_sequence as packed
 from ..pair import Pair, Payload
-from ..select import cleared, guard, select
+from ..select import guard, select, zero_masked_inplace
 from ..sparse import operators
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 
 Mode = Literal["safe", "inf_as_zero", "none"]
 INFINITY = float("inf")
@@ -37,16 +37,16 @@ def softmax(x: Pair, dim: int, dtype: torch.dtype | None = None, *, log: bool = 
         x = Pair(x.data.to(dtype), x.mask, x.payload)
     if mode == "none":
         return Pair(_plain(select(x.data, x.mask, -INFINITY), dim, log), x.mask)
-    whole = x.data.dim() == 0 or masks.constant(x.mask, dim)  # every slice is valid or masked as a whole
+    whole = x.data.dim() == 0 or masks.is_constant(x.mask, dim)  # every slice is valid or masked as a whole
     if mode == "inf_as_zero":
         data = guard(x.data, x.mask, inside=True) if whole else select(x.data, x.mask, -INFINITY)
         return Pair(_inf_as_zero(data, dim, log), x.mask)
     if whole:
         return Pair(_plain(guard(x.data, x.mask, inside=True), dim, log), x.mask)
-    if type(x.data) is not Tensor or transforming() or not x.data.is_cpu:
+    if type(x.data) is not Tensor or in_transform() or not x.data.is_cpu:
         result = _plain(select(x.data, x.mask, -INFINITY), dim, log)
         return Pair(result, x.mask) if log else Pair(select(result, x.mask, 0), x.mask, Payload.ZERO)
-    run: Any = _Softmax.apply if tracked(x.data) else _fused
+    run: Any = _Softmax.apply if is_tracked(x.data) else _fill_and_normalize
     result = run(x.data, x.mask, dim, log)
     return Pair(result, x.mask, Payload.ANY if log else Payload.ZERO)
 
@@ -60,8 +60,8 @@ def backward_data(
     grad: Pair | Tensor, output: Pair | Tensor, dim: int, dtype: torch.dtype, *, log: bool = False
 ) -> Pair:
     """The derivative, for callers below autograd: a masked output has weight 0."""
-    g, out = pair.of(grad), pair.of(output)
-    mask = masks.both(g.mask, out.mask)
+    g, out = pair.as_pair(grad), pair.as_pair(output)
+    mask = masks.logical_and(g.mask, out.mask)
     op: Any = torch._log_softmax_backward_data if log else torch._softmax_backward_data
     weights = select(out.data, mask, -INFINITY if log else 0)
     return Pair(select(op(select(g.data, mask, 0), weights, dim, dtype), mask, 0), mask, Payload.ZERO)
@@ -85,7 +85,7 @@ def _inf_as_zero(data: Tensor, dim: int, log: bool) -> Tensor:
     return guard(shifted, some.expand(shifted.shape)) - total.log() if log else terms / total
 
 
-def _fused(data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
+def _fill_and_normalize(data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
     """Filled with -inf, normalized and cleared, step by step.  The fills work on bits: ``(bits - f) * flag + f``."""
     if data.numel() < settings.FUSED or data.dtype not in CONSTANTS or data.is_neg():
         zero, infinity = CONSTANTS.get(data.dtype, (0, -INFINITY))
@@ -116,7 +116,7 @@ class _Softmax(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor, dim: int, log: bool) -> Tensor:
-        result = _fused(data, mask, dim, log)
+        result = _fill_and_normalize(data, mask, dim, log)
         ctx.save_for_backward(result, mask)
         ctx.dim, ctx.log = dim, log
         return result
@@ -127,20 +127,20 @@ class _Softmax(torch.autograd.Function):
         op: Any = torch._log_softmax_backward_data if ctx.log else torch._softmax_backward_data
         back = op(grad, result, ctx.dim, result.dtype)
         # A NaN of a valid entry must not reach its masked neighbours.
-        return select(back, mask, 0) if tracked(back) else cleared(back, mask), None, None, None
+        return select(back, mask, 0) if is_tracked(back) else zero_masked_inplace(back, mask), None, None, None
 
 
-ROWS = [
-    Op("softmax", softmax, sparse=instead(operators.softmax), rows=packed.along()),
-    Op("log_softmax", softmax, {"log": True}, sparse=instead(operators.log_softmax), rows=packed.along()),
-    Op("_softmax", native, sparse=instead(operators.softmax), rows=packed.along()),
-    Op("_log_softmax", native, {"log": True}, sparse=instead(operators.log_softmax), rows=packed.along()),
+OPS = [
+    Op("softmax", softmax, sparse=sparse_rule(operators.softmax), packed=packed.along_any()),
+    Op("log_softmax", softmax, {"log": True}, sparse=sparse_rule(operators.log_softmax), packed=packed.along_any()),
+    Op("_softmax", native, sparse=sparse_rule(operators.softmax), packed=packed.along_any()),
+    Op("_log_softmax", native, {"log": True}, sparse=sparse_rule(operators.log_softmax), packed=packed.along_any()),
     Op(
         "_safe_softmax",
         softmax,
         {"mode": "inf_as_zero"},
-        sparse=instead(operators.safe_softmax),
-        rows=packed.along(),
+        sparse=sparse_rule(operators.safe_softmax),
+        packed=packed.along_any(),
     ),
     Op("_softmax_backward_data", backward_data),
     Op("_log_softmax_backward_data", backward_data, {"log": True}),

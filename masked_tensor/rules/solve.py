@@ -14,8 +14,8 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
 from ..pair import Pair
-from ..shared.matrices import Matrices, negated, sets
-from .linalg import pivoted
+from ..shared.matrices import Matrices, logical_not, square_sets
+from .linalg import with_pivots
 
 Operand = Pair | Tensor
 
@@ -36,52 +36,52 @@ def right_hand_side(b: Pair, a: Matrices, left: bool = True, vector: bool = Fals
     members = a.rows.unsqueeze(-1)
     if mask.shape[-2] != members.shape[-2]:
         return Side(b.data, b.mask)
-    lost = masks.any(masks.both(members, negated(mask)), -2, keepdim=True)
-    solved = masks.both(members, masks.both(negated(lost), a.usable[..., None, None]))
+    lost = masks.any(masks.logical_and(members, logical_not(mask)), -2, keepdim=True)
+    solved = masks.logical_and(members, masks.logical_and(logical_not(lost), a.usable[..., None, None]))
     solved = solved.squeeze(-1) if vector else solved if left else solved.mT
     return Side(torch.where(solved, b.data, 0), solved)
 
 
 def solve_ex(op: OpOverload, a: Operand, b: Operand, *, left: bool = True, check_errors: bool = False) -> Any:
     """``A X = B``, or ``X A = B``; also the factors and what LAPACK says of each matrix."""
-    m, known = sets(pair.of(a)), pair.of(b)
+    m, known = square_sets(pair.as_pair(a)), pair.as_pair(b)
     vector = known.data.dim() == 1 or known.data.shape == m.data.shape[:-1]
     side = right_hand_side(known, m, left, vector)
     x, lu, pivots, info = op(m.data, side.data, left=left, check_errors=check_errors)
     factors = Pair(lu, m.matrix(lu.shape)), Pair(pivots, m.vector(pivots.shape))
-    return Pair(x, masks.fit(side.mask, x.shape)), *factors, Pair(info, m.entry(info.shape))
+    return Pair(x, masks.expand_to(side.mask, x.shape)), *factors, Pair(info, m.entry(info.shape))
 
 
 def solve_triangular(a: Operand, b: Operand, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Pair:
     """``torch.linalg.solve_triangular``."""
-    m = sets(pair.of(a))
-    side = right_hand_side(pair.of(b), m, left)
+    m = square_sets(pair.as_pair(a))
+    side = right_hand_side(pair.as_pair(b), m, left)
     x = torch.linalg.solve_triangular(m.data, side.data, upper=upper, left=left, unitriangular=unitriangular)
-    return Pair(x, masks.fit(side.mask, x.shape))
+    return Pair(x, masks.expand_to(side.mask, x.shape))
 
 
 def triangular_solve(b: Operand, a: Operand, *how: bool, **kwargs: bool) -> tuple[Pair, Pair]:
     """The older form; it also gives a copy of the matrix."""
-    m = sets(pair.of(a))
-    side = right_hand_side(pair.of(b), m)
+    m = square_sets(pair.as_pair(a))
+    side = right_hand_side(pair.as_pair(b), m)
     x, copy = torch.ops.aten.triangular_solve.default(side.data, m.data, *how, **kwargs)
-    return Pair(x, masks.fit(side.mask, x.shape)), Pair(copy, m.matrix(copy.shape))
+    return Pair(x, masks.expand_to(side.mask, x.shape)), Pair(copy, m.matrix(copy.shape))
 
 
 def cholesky_solve(op: OpOverload, b: Operand, factor: Operand, upper: bool = False) -> Pair:
     """Of the factor that ``cholesky`` gave."""
-    m = sets(pair.of(factor))
-    side = right_hand_side(pair.of(b), m)
+    m = square_sets(pair.as_pair(factor))
+    side = right_hand_side(pair.as_pair(b), m)
     x = op(side.data, m.data, upper)
-    return Pair(x, masks.fit(side.mask, x.shape))
+    return Pair(x, masks.expand_to(side.mask, x.shape))
 
 
 def lu_solve(lu: Operand, pivots: Operand, b: Operand, *, left: bool = True, adjoint: bool = False) -> Pair:
     """Of the factors and pivots that ``lu_factor`` gave."""
-    m, exchanged = pivoted(lu, pivots)
-    side = right_hand_side(pair.of(b), m, left)
+    m, exchanged = with_pivots(lu, pivots)
+    side = right_hand_side(pair.as_pair(b), m, left)
     x = torch.linalg.lu_solve(m.data, exchanged, side.data, left=left, adjoint=adjoint)
-    return Pair(x, masks.fit(side.mask, x.shape))
+    return Pair(x, masks.expand_to(side.mask, x.shape))
 
 
 def older_lu_solve(b: Operand, lu: Operand, pivots: Operand) -> Pair:
@@ -89,7 +89,7 @@ def older_lu_solve(b: Operand, lu: Operand, pivots: Operand) -> Pair:
     return lu_solve(lu, pivots, b)
 
 
-ROWS = [
+OPS = [
     Op("_linalg_solve_ex", solve_ex, generic=True),
     Op("linalg_solve_triangular", solve_triangular),
     Op("triangular_solve", triangular_solve),

@@ -12,7 +12,7 @@ from ..op import Op
 from ..packing.rules import elementwise as as_values
 from ..pair import Pair
 from ..sparse.rules import on_values
-from .pointwise import always, elements, guarded, plainly
+from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, plainly
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -24,24 +24,28 @@ def polygamma(n: Any, x: Any) -> Any:
 def vander(x: Pair, N: int | None = None, increasing: bool = False) -> Pair:
     """``torch.vander``: a row of powers of each entry; a hole to the power 0 is 1, as in ``linalg.vander``."""
     made = torch.vander(x.data.detach(), N, increasing)  # torch's checks and dtype; it has no derivative
-    powers = torch.linalg.vander(guarded([x.data.to(made.dtype)], x.mask)[0], N=max(made.shape[1], 2))
+    powers = torch.linalg.vander(guard_operands([x.data.to(made.dtype)], x.mask)[0], N=max(made.shape[1], 2))
     mask = x.mask.unsqueeze(-1) | (torch.arange(powers.shape[1], device=x.mask.device) == 0)
     data, mask = (v[:, : made.shape[1]] for v in (powers, mask))
     return Pair(data, mask) if increasing else Pair(data.flip(1), mask.flip(1))
 
 
-ROWS = [
-    *elements("erfinv special_i1 special_i1e", keeps_zero=always),
-    *elements("erfc digamma lgamma mvlgamma igamma igammac i0 sinc logit"),
+OPS = [
+    *elementwise_ops("erfinv special_i1 special_i1e", keeps_zero=always_keeps_zero),
+    *elementwise_ops("erfc digamma lgamma mvlgamma igamma igammac i0 sinc logit"),
     Op("vander", vander),
-    Op("polygamma", polygamma, sparse=on_values, rows=as_values),
-    *elements("special_entr special_erfcx special_log_ndtr special_ndtri special_xlog1py special_zeta special_airy_ai"),
-    *elements("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
-    *elements("special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
-    *elements("special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
-    *elements("special_spherical_bessel_j0 special_hermite_polynomial_h special_hermite_polynomial_he"),
-    *elements("special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v"),
-    *elements("special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t"),
-    *elements("special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v"),
-    *elements("special_shifted_chebyshev_polynomial_w special_laguerre_polynomial_l special_legendre_polynomial_p"),
+    Op("polygamma", polygamma, sparse=on_values, packed=as_values),
+    *elementwise_ops(
+        "special_entr special_erfcx special_log_ndtr special_ndtri special_xlog1py special_zeta special_airy_ai"
+    ),
+    *elementwise_ops("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
+    *elementwise_ops("special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
+    *elementwise_ops("special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
+    *elementwise_ops("special_spherical_bessel_j0 special_hermite_polynomial_h special_hermite_polynomial_he"),
+    *elementwise_ops("special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v"),
+    *elementwise_ops("special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t"),
+    *elementwise_ops("special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v"),
+    *elementwise_ops(
+        "special_shifted_chebyshev_polynomial_w special_laguerre_polynomial_l special_legendre_polynomial_p"
+    ),
 ]

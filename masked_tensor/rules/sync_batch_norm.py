@@ -9,20 +9,20 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import tracked
+from ..compat import is_tracked
 from ..op import Op
 from ..pair import Pair, Payload
-from ..select import select, zeroed
+from ..select import select, zero_masked
 from ..shared.running import track
 
 Operand = Pair | Tensor
 
 
-def _joined(mean: Tensor, number: Tensor) -> Tensor:
+def _join_statistics(mean: Tensor, number: Tensor) -> Tensor:
     return torch.stack([mean, number], -1).float().view(torch.float64).squeeze(-1)
 
 
-def _taken_apart(joined: Tensor) -> tuple[Tensor, Tensor]:
+def _split_statistics(joined: Tensor) -> tuple[Tensor, Tensor]:
     mean, number = joined.contiguous().unsqueeze(-1).view(torch.float32).unbind(-1)
     return mean, number
 
@@ -31,16 +31,16 @@ def stats(x: Pair, eps: float) -> tuple[Tensor, Tensor]:
     """This rank's means with their counts, and variances (divided by n), per channel."""
     if x.data.dtype is torch.float64:
         raise NotImplementedError("nn.SyncBatchNorm of a float64 masked tensor: its statistics travel in float32")
-    dims = _reduced(x)
+    dims = _sum_channels(x)
     number = masks.count(x.mask, dims, True)
     divisor = number.clamp_min(1)
-    data = zeroed(x).float()
+    data = zero_masked(x).float()
     mean = data.sum(dims, True) / divisor
     variance = select(data - mean, x.mask, 0).square().sum(dims, True) / divisor
-    return _joined(mean.flatten(), number.flatten()), variance.flatten().double()
+    return _join_statistics(mean.flatten(), number.flatten()), variance.flatten().double()
 
 
-def gathered(
+def gather_statistics(
     x: Pair,
     joined: Tensor,
     variances: Tensor,
@@ -54,19 +54,23 @@ def gathered(
 
     ``joined`` and ``variances`` are ``(ranks, channels)``; ``counts``, the sizes of the batches, say nothing here.
     """
-    means, numbers = (t.double() for t in _taken_apart(joined))
+    means, numbers = (t.double() for t in _split_statistics(joined))
     number = numbers.sum(0)
     divisor = number.clamp_min(1)
     mean = (means * numbers).sum(0) / divisor
     variance = ((variances + (means - mean).square()) * numbers).sum(0) / divisor
     track(running_mean, running_var, momentum, mean, variance, number, lambda t: t)
-    return _joined(mean, number), torch.where(number == 0, 1, variance + eps).rsqrt()
+    return _join_statistics(mean, number), torch.where(number == 0, 1, variance + eps).rsqrt()
 
 
-def normalized(x: Pair, weight: Tensor | None, bias: Tensor | None, joined: Tensor, rstd: Tensor, eps: float) -> Pair:
+def normalize_elements(
+    x: Pair, weight: Tensor | None, bias: Tensor | None, joined: Tensor, rstd: Tensor, eps: float
+) -> Pair:
     """``(x - mean) * rstd * weight + bias``."""
-    result = (x.data - _along(_taken_apart(joined)[0], x)) * _along(rstd if weight is None else rstd * weight, x)
-    result = result if bias is None else result + _along(bias, x)
+    result = (x.data - _reshape_channels(_split_statistics(joined)[0], x)) * _reshape_channels(
+        rstd if weight is None else rstd * weight, x
+    )
+    result = result if bias is None else result + _reshape_channels(bias, x)
     return Pair(select(result.to(x.data.dtype), x.mask, 0), x.mask, Payload.ZERO)
 
 
@@ -74,11 +78,11 @@ def backward_sums(
     grad: Operand, x: Pair, joined: Tensor, rstd: Tensor, weight: Tensor | None, *wanted: bool
 ) -> tuple[Tensor, ...]:
     """This rank's sums of the gradient g and of ``g * (x - mean)``, and the gradients of weight and bias."""
-    g = zeroed(pair.of(grad))
-    if tracked(g):
+    g = zero_masked(pair.as_pair(grad))
+    if is_tracked(g):
         raise RuntimeError("nn.SyncBatchNorm has no second derivative: its backward exchanges sums between ranks")
-    centre = select(x.data - _along(_taken_apart(joined)[0], x), x.mask, 0)
-    total, moment = g.float().sum(_reduced(x)), (g * centre).sum(_reduced(x))
+    centre = select(x.data - _reshape_channels(_split_statistics(joined)[0], x), x.mask, 0)
+    total, moment = g.float().sum(_sum_channels(x)), (g * centre).sum(_sum_channels(x))
     dtype = total.dtype if weight is None else weight.dtype
     return total, moment, (moment * rstd).to(dtype), total.to(dtype)
 
@@ -94,26 +98,26 @@ def backward(
     counts: Tensor,
 ) -> Pair:
     """``(g - total / n - (x - mean) * rstd ** 2 * moment / n) * rstd * weight``, with the sums and n of all ranks."""
-    mean, number = _taken_apart(joined)
+    mean, number = _split_statistics(joined)
     share = number.clamp_min(1).reciprocal()
-    result = zeroed(pair.of(grad)) - _along(total * share, x)
-    result = result - (x.data - _along(mean, x)) * _along(rstd.square() * moment * share, x)
-    result = result * _along(rstd if weight is None else rstd * weight, x)
+    result = zero_masked(pair.as_pair(grad)) - _reshape_channels(total * share, x)
+    result = result - (x.data - _reshape_channels(mean, x)) * _reshape_channels(rstd.square() * moment * share, x)
+    result = result * _reshape_channels(rstd if weight is None else rstd * weight, x)
     return Pair(select(result.to(x.data.dtype), x.mask, 0), x.mask, Payload.ZERO)
 
 
-def _along(t: Tensor, x: Pair) -> Tensor:
+def _reshape_channels(t: Tensor, x: Pair) -> Tensor:
     return t.float().view(-1, *(1 for _ in x.data.shape[2:]))
 
 
-def _reduced(x: Pair) -> tuple[int, ...]:
+def _sum_channels(x: Pair) -> tuple[int, ...]:
     return tuple(d for d in range(x.data.dim()) if d != 1)
 
 
-ROWS = [
+OPS = [
     Op("batch_norm_stats", stats),
-    Op("batch_norm_gather_stats_with_counts", gathered),
-    Op("batch_norm_elemt", normalized),
+    Op("batch_norm_gather_stats_with_counts", gather_statistics),
+    Op("batch_norm_elemt", normalize_elements),
     Op("batch_norm_backward_reduce", backward_sums),
     Op("batch_norm_backward_elemt", backward),
 ]

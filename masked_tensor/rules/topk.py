@@ -7,24 +7,26 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings
-from ..compat import real
+from ..compat import is_readable_memory
 from ..op import Op
 from ..packing import per_token as packed
 from ..pair import Pair
 from ..sparse import sorting
-from ..sparse.rules import instead
+from ..sparse.rules import sparse_rule
 from .extremes import greatest
-from .order import constant, has_integers, in_pieces, integers, order
+from .order import by_pieces, has_integers, integers, is_constant_along, order
 
 
 def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
     """``torch.topk``: beyond the valid entries the result is masked."""
-    if constant(x, dim):
+    if is_constant_along(x, dim):
         values, indices = torch.topk(x.data, k, dim, largest, sorted)
-        mask = masks.fit(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask
-        return Pair(values, masks.fit(mask, values.shape), x.payload), Pair(indices, masks.fit(mask, values.shape))
+        mask = masks.expand_to(x.mask.narrow(dim, 0, 1), values.shape) if x.data.dim() and x.data.shape[dim] else x.mask
+        return Pair(values, masks.expand_to(mask, values.shape), x.payload), Pair(
+            indices, masks.expand_to(mask, values.shape)
+        )
     if has_integers(x.data.dtype):
-        indices = _places(Pair(x.data.detach(), x.mask, x.payload), k, dim, largest, sorted)
+        indices = _top_positions(Pair(x.data.detach(), x.mask, x.payload), k, dim, largest, sorted)
     else:
         if not 0 <= k <= x.data.shape[dim]:
             raise RuntimeError("selected index k out of range")
@@ -33,10 +35,10 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
     return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
 
 
-def _places(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Tensor:
+def _top_positions(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Tensor:
     size = _block(x.data, k, dim, largest)
     if size is None:
-        return in_pieces(lambda part: torch.topk(integers(part, not largest), k, dim, largest, sorted)[1], x, dim)
+        return by_pieces(lambda part: torch.topk(integers(part, not largest), k, dim, largest, sorted)[1], x, dim)
     blocks = Pair(x.data.unflatten(-1, (-1, size)), x.mask.unflatten(-1, (-1, size)), x.payload)
     last = (blocks.data.dim() - 1,)
     bound = Pair(greatest(blocks, last, False, "max" if largest else "min"), masks.any(blocks.mask, last))
@@ -56,9 +58,9 @@ def _block(data: Tensor, k: int, dim: int, largest: bool) -> int | None:
     NaN is the greatest, so that it hides the least number of its block: then every entry is looked at.
     """
     n, hidden = data.shape[dim], data.is_floating_point() and not largest
-    if data.numel() < settings.BLOCKS or hidden or not real(data) or dim % data.dim() != data.dim() - 1:
+    if data.numel() < settings.BLOCKS or hidden or not is_readable_memory(data) or dim % data.dim() != data.dim() - 1:
         return None
     return next((size for size in (32, *range(48, 15, -1)) if n % size == 0 and 0 < 4 * k * size <= n), None)
 
 
-ROWS = [Op("topk", topk, sparse=instead(sorting.topk), rows=packed.along(2))]
+OPS = [Op("topk", topk, sparse=sparse_rule(sorting.topk), packed=packed.along_feature(2))]

@@ -8,10 +8,10 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import Op
 from ..packing import transformer as packed
-from ..packing.rules import instead
+from ..packing.rules import packed_rule
 from ..pair import Pair
 from ..select import select
-from ..shared.heads import visible
+from ..shared.heads import attention_mask
 from .attention import attention_math, scaled_dot_product_attention
 from .matmul import linear
 from .normalize import layer_norm
@@ -27,7 +27,7 @@ def multi_head_attention(
     """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
     parts = zip((query, key, value), _thirds(qkv_weight), _thirds(qkv_bias), strict=True)
     q, k, v = (_split(linear(x, weight, bias), num_head) for x, weight, bias in parts)
-    seen = visible(mask, mask_type)
+    seen = attention_mask(mask, mask_type)
     weights = None
     if need_weights:
         mixed, weights = attention_math(q, k, v, seen)
@@ -54,7 +54,7 @@ def _split(x: Pair, heads: int) -> Pair:
 def _merge(x: Tensor) -> Tensor:
     """``(B, H, T, D)`` as ``(B, T, H * D)``; a mask that is constant over both stays so."""
     x = x.transpose(1, 2)
-    if x.dtype is torch.bool and masks.constant(x, -1) and masks.constant(x, -2):
+    if x.dtype is torch.bool and masks.is_constant(x, -1) and masks.is_constant(x, -2):
         return x[:, :, 0, :1].expand(*x.shape[:2], x.shape[2] * x.shape[3])
     return x.flatten(2)
 
@@ -87,15 +87,15 @@ def encoder_layer(
         return linear(Pair(active, hidden.mask), ffn_weight_2, ffn_bias_2)
 
     if norm_first:
-        x = _plus(src, attend(norm(src, first)))
-        return _plus(x, feed(norm(x, second)))
-    x = norm(_plus(src, attend(src)), first)
-    return norm(_plus(x, feed(x)), second)
+        x = _add(src, attend(norm(src, first)))
+        return _add(x, feed(norm(x, second)))
+    x = norm(_add(src, attend(src)), first)
+    return norm(_add(x, feed(x)), second)
 
 
-def _plus(x: Operand, y: Operand) -> Pair:
-    x, y = pair.of(x), pair.of(y)
-    return Pair(x.data + y.data, masks.both(x.mask, y.mask))
+def _add(x: Operand, y: Operand) -> Pair:
+    x, y = pair.as_pair(x), pair.as_pair(y)
+    return Pair(x.data + y.data, masks.logical_and(x.mask, y.mask))
 
 
 def left_aligned(t: Any, mask: Any) -> bool:
@@ -103,10 +103,10 @@ def left_aligned(t: Any, mask: Any) -> bool:
     return False
 
 
-_ATTENTION = instead(packed.multi_head_attention, whole=("query", "key", "value"))
+_ATTENTION = packed_rule(packed.multi_head_attention, whole=("query", "key", "value"))
 
-ROWS = [
-    Op("_native_multi_head_attention", multi_head_attention, rows=_ATTENTION),
-    Op("_transformer_encoder_layer_fwd", encoder_layer, rows=instead(packed.encoder_layer, whole=("src",))),
+OPS = [
+    Op("_native_multi_head_attention", multi_head_attention, packed=_ATTENTION),
+    Op("_transformer_encoder_layer_fwd", encoder_layer, packed=packed_rule(packed.encoder_layer, whole=("src",))),
     Op("_nested_tensor_from_mask_left_aligned", left_aligned),
 ]

@@ -13,11 +13,11 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload
 from ..errors import expect_shape
-from ..op import Op, rows
+from ..op import Op, ops
 from ..pair import Pair
-from ..select import zeroed
-from ..sparse.rules import in_a_row, runs
-from .index import safe
+from ..select import zero_masked
+from ..sparse.rules import in_row_order, runs
+from .index import without_masked
 
 
 def valid_entries(x: Pair | Tensor) -> Tensor:
@@ -30,11 +30,11 @@ def unique(
 ) -> tuple[Pair, ...]:
     """``unique`` of the flattened tensor; the inverse (second result) is masked where ``x`` is."""
     values, inverse, *counts = op(valid_entries(x), sorted, return_inverse, *counted)
-    found = _spread(inverse, x.mask) if return_inverse else pair.plain(inverse)
-    return pair.plain(values), found, *(pair.plain(c) for c in counts)
+    found = _scatter_inverse(inverse, x.mask) if return_inverse else pair.plain_pair(inverse)
+    return pair.plain_pair(values), found, *(pair.plain_pair(c) for c in counts)
 
 
-def _spread(inverse: Tensor, mask: Tensor) -> Pair:
+def _scatter_inverse(inverse: Tensor, mask: Tensor) -> Pair:
     """The inverse of the valid entries, in their places."""
     places = torch.zeros(mask.shape, dtype=inverse.dtype, device=inverse.device)
     return Pair(places.masked_scatter(mask, inverse), mask)
@@ -46,9 +46,9 @@ def unique_consecutive(
     """Runs of equal valid entries, holes left out; with ``dim`` runs of equal slices."""
     if dim is None:
         values, inverse, counts = torch.unique_consecutive(valid_entries(x), True, True)
-        nothing = pair.plain(inverse.new_empty(0))
-        where, number = _spread(inverse, x.mask), pair.plain(counts)
-        return pair.plain(values), where if return_inverse else nothing, number if return_counts else nothing
+        nothing = pair.plain_pair(inverse.new_empty(0))
+        where, number = _scatter_inverse(inverse, x.mask), pair.plain_pair(counts)
+        return pair.plain_pair(values), where if return_inverse else nothing, number if return_counts else nothing
     op = torch.ops.aten.unique_dim_consecutive.default
     return unique_dim(op, x, dim, return_inverse=return_inverse, return_counts=return_counts)
 
@@ -58,36 +58,36 @@ def unique_dim(op: OpOverload, x: Pair, dim: int, *args: Any, **kwargs: Any) -> 
     rest = [d for d in range(x.data.dim()) if d != dim % x.data.dim()]
     kept = masks.any(x.mask, rest) if rest else x.mask
     where = kept.nonzero().squeeze(1)
-    values = zeroed(x).index_select(dim, where).movedim(dim, 0)
+    values = zero_masked(x).index_select(dim, where).movedim(dim, 0)
     mask = x.mask.index_select(dim, where).movedim(dim, 0)
     shape, width = values.shape[1:], math.prod(values.shape[1:])
     rows = torch.cat([values.reshape(-1, width), mask.reshape(-1, width).to(values.dtype)], 1)
     found, inverse, counts = op(rows, 0, *args, **kwargs)
     parts = found[:, :width].contiguous(), found[:, width:] != 0
     data, valid = (t.reshape(-1, *shape).movedim(0, dim) for t in parts)
-    return Pair(data, valid, x.payload), _spread(inverse, kept), pair.plain(counts)
+    return Pair(data, valid, x.payload), _scatter_inverse(inverse, kept), pair.plain_pair(counts)
 
 
 def histc(x: Pair, bins: int = 100, min: float = 0, max: float = 0) -> Pair:
     """``torch.histc``."""
-    return pair.plain(torch.histc(valid_entries(x), bins, min, max))
+    return pair.plain_pair(torch.histc(valid_entries(x), bins, min, max))
 
 
 def histogram(
     op: OpOverload, x: Pair | Tensor, bins: Any = 100, *, weight: Any = None, **kwargs: Any
 ) -> tuple[Pair, Pair]:
     """``torch.histogram``: an entry counts if it and its weight are valid."""
-    entries, weights = _weighted(x, weight)
-    edges = safe(bins) if isinstance(bins, Pair | Tensor) else bins
+    entries, weights = _bin_weights(x, weight)
+    edges = without_masked(bins) if isinstance(bins, Pair | Tensor) else bins
     hist, found = op(entries, edges, weight=weights, **kwargs)
-    return pair.plain(hist), pair.plain(found)
+    return pair.plain_pair(hist), pair.plain_pair(found)
 
 
-def _weighted(x: Pair | Tensor, weight: Pair | Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _bin_weights(x: Pair | Tensor, weight: Pair | Tensor | None) -> tuple[Tensor, Tensor | None]:
     if weight is None:
         return valid_entries(x), None
-    x, weight = pair.of(x), pair.of(weight)
-    mask = masks.both(x.mask, weight.mask)
+    x, weight = pair.as_pair(x), pair.as_pair(weight)
+    mask = masks.logical_and(x.mask, weight.mask)
     return x.data[mask], weight.data[mask]
 
 
@@ -100,30 +100,30 @@ def histogramdd(
     density: bool = False,
 ) -> tuple[Pair, list[Pair]]:
     """``torch.histogramdd``: a point counts if all its coordinates and its weight are valid."""
-    points, values = pair.of(x), None
+    points, values = pair.as_pair(x), None
     mask = masks.all(points.mask, -1)
     if weight is not None:
-        heavy = pair.of(weight)
-        mask = masks.both(mask, heavy.mask)
+        heavy = pair.as_pair(weight)
+        mask = masks.logical_and(mask, heavy.mask)
         values = heavy.data[mask]
-    edges = bins if isinstance(bins, int) else [safe(b) if type(b) is Pair else b for b in bins]
+    edges = bins if isinstance(bins, int) else [without_masked(b) if type(b) is Pair else b for b in bins]
     hist, found = op(points.data[mask], edges, range, values, density)
-    return pair.plain(hist), [pair.plain(e) for e in found]
+    return pair.plain_pair(hist), [pair.plain_pair(e) for e in found]
 
 
 def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: int = 0) -> Pair:
     """``torch.bincount``."""
     if weights is not None:
-        expect_shape("weights", pair.of(weights).data, pair.of(x).data.shape)
-    entries, weight = _weighted(x, weights)
-    return pair.plain(torch.bincount(entries, weight, minlength))
+        expect_shape("weights", pair.as_pair(weights).data, pair.as_pair(x).data.shape)
+    entries, weight = _bin_weights(x, weights)
+    return pair.plain_pair(torch.bincount(entries, weight, minlength))
 
 
-ROWS = [
-    *rows("_unique _unique2", unique, generic=True, sparse=in_a_row),
+OPS = [
+    *ops("_unique _unique2", unique, generic=True, sparse=in_row_order),
     Op("unique_consecutive", unique_consecutive, sparse=runs),
-    *rows("unique_dim unique_dim_consecutive", unique_dim, generic=True),
-    Op("histc", histc, sparse=in_a_row),
+    *ops("unique_dim unique_dim_consecutive", unique_dim, generic=True),
+    Op("histc", histc, sparse=in_row_order),
     Op("histogram", histogram, generic=True),
     Op("histogramdd", histogramdd, generic=True),
     Op("bincount", bincount),

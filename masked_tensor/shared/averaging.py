@@ -12,28 +12,30 @@ from .. import errors, masks
 from ..pair import Pair, Payload
 from ..select import select
 from ..settings import in_force
-from .chunks import rounds
+from .chunks import rounds_noticeably
 
 NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
 
 
-def reduced(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = None) -> Pair:
+def reduce_loss(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = None) -> Pair:
     """The entries themselves, their sum or their mean; masked, with value and gradient 0, if none is valid."""
     if reduction == NONE:
         return Pair(loss, mask)
-    return averaged(numerator(loss, mask), mask, reduction, weight, loss.dtype)
+    return average(numerator(loss, mask), mask, reduction, weight, loss.dtype)
 
 
-def averaged(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype) -> Pair:
+def average(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype) -> Pair:
     """The sum (of integers in int64), or the mean that it is the numerator of."""
     empty = mask.numel() == 0
     if weight is None and reduction != SUM:
         number = masks.count(mask)
-        return settled(total, lambda: number.to(total.dtype), number != 0, empty, reduction, dtype)
-    return settled(total, lambda: weighed(mask, weight, total.dtype), masks.any(mask), empty, reduction, dtype)
+        return finish_average(total, lambda: number.to(total.dtype), number != 0, empty, reduction, dtype)
+    return finish_average(
+        total, lambda: total_weight(mask, weight, total.dtype), masks.any(mask), empty, reduction, dtype
+    )
 
 
-def settled(
+def finish_average(
     total: Tensor, number: Callable[[], Tensor], some: Tensor, empty: bool, reduction: int, dtype: torch.dtype
 ) -> Pair:
     """The same for entries of ``dtype``, ``number`` of which are valid (or the sum of their weights).
@@ -57,9 +59,9 @@ def settled(
 
 def numerator(loss: Tensor, mask: Tensor) -> Tensor:
     """The sum of the valid entries; of half precision in float32."""
-    return select(loss, mask, 0).sum(dtype=torch.float32 if rounds(loss.dtype) else None)
+    return select(loss, mask, 0).sum(dtype=torch.float32 if rounds_noticeably(loss.dtype) else None)
 
 
-def weighed(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
+def total_weight(mask: Tensor, weight: Tensor | None, dtype: torch.dtype) -> Tensor:
     """The number of valid entries, or the sum of their weights."""
     return masks.count(mask).to(dtype) if weight is None else select(weight, mask, 0).sum(dtype=dtype)

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..compat import tracked
-from ..fill import BITS, bitwise, fill_into
+from ..compat import is_tracked
+from ..fill import BITS, can_fill_bits, fill_into
 from ..pair import Pair, Payload
-from ..select import filled
+from ..select import fill_masked
 
 Kernel = Callable[..., Tensor]  #: (data, dims, keepdim)
 InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece to write on, mask, dims), keeping dims
@@ -25,7 +25,7 @@ InPlace = Callable[[Tensor, Tensor, tuple[int, ...]], Tensor]  #: (filled piece 
 WIDER = {torch.float32: torch.float64, torch.complex64: torch.complex128}
 
 
-def rounds(dtype: torch.dtype) -> bool:
+def rounds_noticeably(dtype: torch.dtype) -> bool:
     """Whether the result of a reduction in ``dtype`` is rounded noticeably, so that it must not be reduced again."""
     return dtype in (torch.float16, torch.bfloat16)
 
@@ -44,10 +44,10 @@ def reduce(
     A kernel that is not ``associative`` is never given a part of a slice.
     """
     if x.data.numel() < settings.LARGE or (identity == 0 and x.payload is Payload.ZERO):
-        return kernel(filled(x, identity), dims, keepdim)
+        return kernel(fill_masked(x, identity), dims, keepdim)
     walk = walk_dim(x.data, dims)
     if walk is None or (walk in dims and not associative):
-        return kernel(filled(x, identity), dims, keepdim)
+        return kernel(fill_masked(x, identity), dims, keepdim)
     parts = pieces(x, walk, identity)
     if inplace is None:
         result = torch.cat([kernel(part, dims, True) for part, _, _ in parts], walk)
@@ -60,12 +60,12 @@ def reduce(
 
 def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
     """The dimension to walk along: the outermost that is long enough.  None: do not walk."""
-    if data.numel() < settings.LARGE or tracked(data) or not bitwise(data):
+    if data.numel() < settings.LARGE or is_tracked(data) or not can_fill_bits(data):
         return None
     outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
     enough = [d for d in outermost_first if data.shape[d] * settings.CHUNK >= data.numel()]
     walk = enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
-    return None if walk in dims and rounds(data.dtype) else walk
+    return None if walk in dims and rounds_noticeably(data.dtype) else walk
 
 
 def pieces(x: Pair, walk: int, fill: float) -> Iterator[tuple[Tensor, Tensor, int]]:

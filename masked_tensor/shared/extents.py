@@ -4,26 +4,26 @@ import torch
 from torch import Tensor
 
 
-def hull(mask: Tensor, dim: int) -> Tensor:
+def fill_gaps(mask: Tensor, dim: int) -> Tensor:
     """``mask`` without its inner holes: what lies between the first and the last valid entry along ``dim``."""
     return (mask.cumsum(dim) > 0) & (mask.flip(dim).cumsum(dim).flip(dim) > 0)
 
 
-def ends(mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+def first_and_last(mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The positions of the first and last valid entry along ``dim`` (kept, size 1); without any: the size and -1."""
     first = (mask.cumsum(dim) == 0).sum(dim, keepdim=True)
     last = mask.shape[dim] - 1 - (mask.flip(dim).cumsum(dim) == 0).sum(dim, keepdim=True)
     return first, last
 
 
-def on_axis(values: Tensor, dim: int, ndim: int) -> Tensor:
+def reshape_along(values: Tensor, dim: int, ndim: int) -> Tensor:
     """A vector shaped to broadcast along ``dim`` of ``ndim`` dims."""
     shape = [1] * ndim
     shape[dim] = -1
     return values.view(shape)
 
 
-def take(x: Tensor, dim: int, index: Tensor) -> Tensor:
+def gather_along(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """``gather`` along ``dim``; the other dims broadcast."""
     shape = list(
         torch.broadcast_shapes((*x.shape[:dim], 1, *x.shape[dim + 1 :]), index.select(dim, 0).unsqueeze(dim).shape)

@@ -44,7 +44,7 @@ def forward(
     rest = torch.empty_like(count) if centred and data.dtype is torch.float32 else None
     tensors = map(parts, (data, number, mean, squares, rstd, rest, weight, bias))
     for keep, h, wide, out, x, n, m, v, r, c, w, b in zip(
-        _keepers(mask, parts, dtype), *_memory(parts, data, result, dtype), *tensors, strict=True
+        _zero_fillers(mask, parts, dtype), *_buffers(parts, data, result, dtype), *tensors, strict=True
     ):
         if x.dtype is not dtype:
             x = h.copy_(x)
@@ -57,15 +57,15 @@ def forward(
             torch.sum(x, dims, True, out=c).div_(n)
             v.addcmul_(c, c, value=-1).clamp_min_(0)
         torch.add(v, eps, out=r).rsqrt_()
-        keep(_scaled(x, c, r, w, b, dims, wide), out)
+        keep(_scale_and_shift(x, c, r, w, b, dims, wide), out)
     return result, mean, squares, rstd, rest
 
 
-def _scaled(x: Tensor, c: Any, r: Tensor, w: Any, b: Any, dims: tuple[int, ...], out: Tensor) -> Tensor:
+def _scale_and_shift(x: Tensor, c: Any, r: Tensor, w: Any, b: Any, dims: tuple[int, ...], out: Tensor) -> Tensor:
     """``(x - c) * r * w + b``; what is as small as the groups is combined first."""
-    if w is not None and not _inside(w, x, dims):
+    if w is not None and not _varies_in_group(w, x, dims):
         r, w = r * w, None
-    if b is not None and w is None and not _inside(b, x, dims):
+    if b is not None and w is None and not _varies_in_group(b, x, dims):
         return torch.mul(x, r, out=out).add_(b if c is None else torch.addcmul(b, c, r, value=-1))
     if c is None:
         torch.mul(x, r, out=out)
@@ -76,7 +76,7 @@ def _scaled(x: Tensor, c: Any, r: Tensor, w: Any, b: Any, dims: tuple[int, ...],
     return out if b is None else out.add_(b)
 
 
-def _inside(parameter: Tensor, data: Tensor, dims: tuple[int, ...]) -> bool:
+def _varies_in_group(parameter: Tensor, data: Tensor, dims: tuple[int, ...]) -> bool:
     """Whether it changes from one element of a group to the next: combined with the groups it is no small tensor."""
     last = max((d for d in dims if data.shape[d] > 1), default=0)
     return parameter.shape[last] != 1
@@ -87,7 +87,7 @@ def backward(
 ) -> tuple[Tensor | None, ...]:
     """The gradients of data, weight and bias, for those of the results; that of the first is 0 outside the mask."""
     weight, bias = saved[1:3]
-    inside = any(p is not None and _inside(p, saved[0], dims) for p in (weight, bias))
+    inside = any(p is not None and _varies_in_group(p, saved[0], dims) for p in (weight, bias))
     back, *totals = (_by_element if inside else _by_group)(saved, grads, payload, dims, centred)
     return back, *(t if t is None else t.to(p.dtype) for t, p in zip(totals, (weight, bias), strict=True))
 
@@ -107,19 +107,19 @@ def _by_group(
     sums, products = count.new_empty(shape), count.new_empty(shape)
     share, scale = -rstd / count.clamp_min(1), rstd if weight is None else rstd * weight
     slope = share * rstd * rstd
-    from_mean = _divided(grad_mean, count, centred)
+    from_mean = _divide_by_count(grad_mean, count, centred)
     if other:  # a NaN of a group, which ``rstd`` knows, must not reach the weights of its masked entries
         mean, rest = (t if t is None else t.nan_to_num(0, 0, 0) for t in (mean, rest))
     tensors = (data, grad, sums, products, mean, rest, share, scale, slope, from_mean, grad_rstd, weight)
     for keep, h, wide, out, x, g, p, q, m, c, share_, a, b, e, f, w in zip(
-        _keepers(mask, parts, dtype), *_memory(parts, data, back, dtype), *map(parts, tensors), strict=True
+        _zero_fillers(mask, parts, dtype), *_buffers(parts, data, back, dtype), *map(parts, tensors), strict=True
     ):
         x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
         x = torch.sub(x, m, out=h) if centred else x
         x = x if payload is Payload.ZERO else keep(x, h)
         torch.sum(g, alike, True, out=p)
         torch.sum(torch.mul(g, x, out=wide), alike, True, out=q)
-        p, q = _of_group(p, q if c is None else q.addcmul_(p, c, value=-1), w, other)
+        p, q = _group_sums(p, q if c is None else q.addcmul_(p, c, value=-1), w, other)
         b = (q if f is None else q + f) * b
         torch.mul(g, a, out=wide).addcmul_(x, b)
         if centred:
@@ -132,7 +132,7 @@ def _by_group(
     return back, weight, None if bias is None else sums.sum_to_size(bias.shape)
 
 
-def _of_group(p: Tensor, q: Tensor, w: Tensor | None, other: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def _group_sums(p: Tensor, q: Tensor, w: Tensor | None, other: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """What the stretches of a group come to, each with its weight."""
     p, q = (p, q) if w is None else (p * w, q * w)
     return (p.sum(other, True), q.sum(other, True)) if other else (p, q)
@@ -147,11 +147,11 @@ def _by_element(
     dtype, back, parts = count.dtype, torch.empty_like(data), split(data, dims)
     totals = [p if p is None else torch.zeros_like(p, dtype=dtype) for p in (weight, bias)]
     share = -rstd / count.clamp_min(1)
-    from_mean = _divided(grad_mean, count, centred)
+    from_mean = _divide_by_count(grad_mean, count, centred)
     from_rstd = grad_rstd * rstd if grad_rstd is not None else None
     tensors = (data, grad, mean, rstd, rest, share, from_mean, from_rstd, weight, *totals)
     for keep, h, wide, out, x, g, m, r, c, share, e, f, w, weights, biases in zip(
-        _keepers(mask, parts, dtype), *_memory(parts, data, back, dtype), *map(parts, tensors), strict=True
+        _zero_fillers(mask, parts, dtype), *_buffers(parts, data, back, dtype), *map(parts, tensors), strict=True
     ):
         x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
         x = torch.sub(x, m, out=h) if centred else x
@@ -172,17 +172,17 @@ def _by_element(
     return back, *totals
 
 
-def _divided(grad: Tensor | None, count: Tensor, centred: bool) -> Tensor | None:
+def _divide_by_count(grad: Tensor | None, count: Tensor, centred: bool) -> Tensor | None:
     return grad / count.clamp_min(1) if centred and grad is not None else None
 
 
-def _memory(parts: Split, data: Tensor, result: Tensor, dtype: torch.dtype) -> tuple[list[Tensor], ...]:
+def _buffers(parts: Split, data: Tensor, result: Tensor, dtype: torch.dtype) -> tuple[list[Tensor], ...]:
     """For each piece: a buffer, another or where the result goes to (if it is of that dtype), and the latter."""
     outs: list[Tensor] = parts(result)
     return parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype), outs
 
 
-def _keepers(mask: Tensor, parts: Split, dtype: torch.dtype) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
+def _zero_fillers(mask: Tensor, parts: Split, dtype: torch.dtype) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
     """For each piece, what writes data of ``dtype`` into another tensor and 0 outside the mask: on its bits.
 
     ``bits * flags`` with flags in {0, 1}; integers of 64 bits have no fast product, ``bits & -flags``.
@@ -191,11 +191,11 @@ def _keepers(mask: Tensor, parts: Split, dtype: torch.dtype) -> Iterator[Callabl
     wide = dtype.itemsize == 8
     combine = torch.bitwise_and if wide else torch.mul
     for valid, flags in zip(parts(small), parts.buffers(small, BITS[dtype.itemsize]), strict=True):
-        yield partial(_keep, combine, flags.copy_(valid.neg() if wide else valid))
+        yield partial(_zero_fill, combine, flags.copy_(valid.neg() if wide else valid))
 
 
-def _keep(combine: Callable[..., Tensor], flags: Tensor, data: Tensor, out: Tensor) -> Tensor:
+def _zero_fill(combine: Callable[..., Tensor], flags: Tensor, data: Tensor, out: Tensor) -> Tensor:
     if data.dtype is not out.dtype:  # half precision; the data is a buffer of our own
-        return out.copy_(_keep(combine, flags, data, data))
+        return out.copy_(_zero_fill(combine, flags, data, data))
     combine(data.view(flags.dtype), flags, out=out.view(flags.dtype))
     return out

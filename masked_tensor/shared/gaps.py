@@ -7,7 +7,7 @@ from .. import masks
 from ..pair import Pair
 
 
-def small(mask: Tensor, dim: int) -> Tensor:
+def narrow_constant(mask: Tensor, dim: int) -> Tensor:
     """``mask`` of size 1 where it is constant, save along ``dim``: what the questions below are asked of."""
     compact = masks.compact(mask)
     return compact.expand(*compact.shape[:dim], mask.shape[dim], *compact.shape[dim + 1 :])
@@ -41,25 +41,25 @@ def fillable(
     return filled | mask
 
 
-def taken(x: Pair, dim: int, index: Tensor) -> Tensor:
+def gather_clamped(x: Pair, dim: int, index: Tensor) -> Tensor:
     """The data at these positions along ``dim``; out of range, that of some entry at the edge."""
     index = index.clamp(0, max(x.data.shape[dim] - 1, 0))
     return x.data.gather(dim, index.expand(x.data.shape))
 
 
-def line(x: Pair, dim: int, places: Tensor) -> Tensor:
+def interpolate_line(x: Pair, dim: int, places: Tensor) -> Tensor:
     """The data on the straight line between the valid entries around each, constant beyond the first and the last.
 
     ``places`` are the positions along ``dim``, in its shape ``(T,)``: rising, of the dtype of the data's real part.
     """
-    mask = small(x.mask, dim)
+    mask = narrow_constant(x.mask, dim)
     last, following = before(mask, dim), after(mask, dim)
     first = torch.where(last < 0, following, last)
     second = torch.where(following >= mask.shape[dim], last, following)
     at = places.view(-1, *(1,) * (mask.dim() - dim - 1)).expand(mask.shape)
     start, end = (at.gather(dim, i.clamp(0, max(mask.shape[dim] - 1, 0))) for i in (first, second))
     share = torch.where(end > start, (at - start) / torch.where(end > start, end - start, 1), 0)
-    low, high = taken(x, dim, first), taken(x, dim, second)
+    low, high = gather_clamped(x, dim, first), gather_clamped(x, dim, second)
     return torch.lerp(low, high, share.expand(low.shape).to(low.dtype))
 
 

@@ -10,7 +10,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ..compat import groups_known
+from ..compat import count_groups
 
 Group = Any  # a ProcessGroup, of which torch may have been built without
 
@@ -22,7 +22,7 @@ Group = Any  # a ProcessGroup, of which torch may have been built without
 _OWN: dict[Group, Group] = {}
 
 
-def given_group(group: Any) -> Group:
+def resolve_group(group: Any) -> Group:
     """The ProcessGroup that a user names; None without torch.distributed: there is one rank."""
     if not (dist.is_available() and dist.is_initialized()):
         return None
@@ -38,25 +38,25 @@ def own_group(group: Any) -> Group:
     name depends on how many groups a process has; where those differ they would wait for each other, and the group
     itself is used.
     """
-    group = given_group(group)
+    group = resolve_group(group)
     if group is not None and group not in _OWN:
         members = dist.get_process_group_ranks(group)
         if len(members) == dist.get_world_size():
             _OWN[group] = dist.new_group()
         else:
             known: list[Any] = [None] * len(members)
-            dist.all_gather_object(known, groups_known(), group=group)
+            dist.all_gather_object(known, count_groups(), group=group)
             alike = len(set(known)) == 1
             _OWN[group] = dist.new_group(members, use_local_synchronization=True) if alike else group
     return _OWN.get(group)
 
 
-def ranks(group: Group) -> int:
+def group_size(group: Group) -> int:
     """How many there are."""
     return 1 if group is None else dist.get_world_size(group)
 
 
-def added_up(sums: Tensor, group: Group) -> Tensor:
+def all_reduce_sums(sums: Tensor, group: Group) -> Tensor:
     """The sums of all ranks, added in float64."""
     if group is not None:
         group.allreduce([sums]).wait()
@@ -73,10 +73,10 @@ def group_mean(
     """
     with torch.no_grad():
         parts = torch.stack([total.double(), number.double(), valid.double()])
-        whole, count, some = added_up(parts, group).unbind()
+        whole, count, some = all_reduce_sums(parts, group).unbind()
         divisor = count if unit is None else torch.where(unit != 0, unit, count)
         divisor = torch.where(divisor != 0, divisor, 1)
-        factor = ranks(group) / divisor
+        factor = group_size(group) / divisor
     mean = total * factor.to(total.dtype)  # its derivative is that of the mean; its value is this rank's part of it
     mean.detach().copy_(whole / divisor)
     return mean, some > 0, whole, count

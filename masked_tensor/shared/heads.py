@@ -5,7 +5,7 @@ from torch import Tensor
 from ..pair import Pair
 
 
-def visible(mask: Pair | Tensor | None, mask_type: int | None) -> Tensor | None:
+def attention_mask(mask: Pair | Tensor | None, mask_type: int | None) -> Tensor | None:
     """The fused ops' mask (not 0 = hidden; 0: (L, S), 1: (B, S), 2: (B, H, L, S)) as attention's bool mask.
 
     What is masked hides.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 
-def interpolated(at: Callable[[Tensor], Tensor], rank: Tensor, method: str) -> Tensor:
+def interpolate_rank(at: Callable[[Tensor], Tensor], rank: Tensor, method: str) -> Tensor:
     """The value at a fractional ``rank``; ``at`` gives the values at whole ones (int64)."""
     if method == "lower":
         return at(rank.floor().long())

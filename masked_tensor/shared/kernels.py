@@ -20,10 +20,10 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..compat import build, observed, real, traced, tracked
-from ..fill import bitwise
+from ..compat import compile_kernel, current_trace, is_readable_memory, is_tracked, mode_is_active
+from ..fill import can_fill_bits
 from ..pair import Pair, Payload
-from .chunks import rounds
+from .chunks import rounds_noticeably
 from .identity import identity
 
 Built = Callable[[Tensor, Tensor], Sequence[Tensor]]  #: (data, mask in bytes) to (reduced, valid entries in float32)
@@ -50,15 +50,15 @@ def reduce(
     data = x.data
     if data.numel() < settings.LARGE or torch.compiler.is_dynamo_compiling():
         return None
-    if settings.in_force().kernels != "compiled" or not _takes(x, name):
+    if settings.in_force().kernels != "compiled" or not _is_supported(x, name):
         return None
     out = dtype or (data.dtype if name not in ADDS or data.dtype.is_floating_point else torch.int64)
     order = sorted(range(data.dim()), key=data.stride, reverse=True)
     flat, mask = data.permute(order), x.mask.permute(order)
     blocks = _blocks(flat.shape, [d in dims for d in order])
-    if out not in DTYPES or not (flat.is_contiguous() and mask.is_contiguous()) or not _pays(blocks):
+    if out not in DTYPES or not (flat.is_contiguous() and mask.is_contiguous()) or not _is_worthwhile(blocks):
         return None
-    found = _along(name, flat, mask.view(torch.uint8), blocks, torch.float32 if rounds(out) else out)
+    found = _reduce_block(name, flat, mask.view(torch.uint8), blocks, torch.float32 if rounds_noticeably(out) else out)
     left = [d for d in order if keepdim or d not in dims]
     shape = [1 if d in dims else data.shape[d] for d in left]
     back = sorted(range(len(left)), key=lambda i: left[i])
@@ -70,13 +70,13 @@ def reduce(
 ADDS = ("sum", "prod")
 
 
-def _takes(x: Pair, name: str) -> bool:
+def _is_supported(x: Pair, name: str) -> bool:
     data = x.data
-    if data.dtype not in DTYPES or not bitwise(data) or not real(x.mask) or tracked(data):
+    if data.dtype not in DTYPES or not can_fill_bits(data) or not is_readable_memory(x.mask) or is_tracked(data):
         return False
     if x.payload is Payload.ZERO and name == "sum":  # the plain op itself
         return False
-    return not observed() and traced() is None
+    return not mode_is_active() and current_trace() is None
 
 
 def _blocks(shape: Sequence[int], reduced: Sequence[bool]) -> list[tuple[int, bool]]:
@@ -90,13 +90,13 @@ def _blocks(shape: Sequence[int], reduced: Sequence[bool]) -> list[tuple[int, bo
     return blocks
 
 
-def _pays(blocks: list[tuple[int, bool]]) -> bool:
+def _is_worthwhile(blocks: list[tuple[int, bool]]) -> bool:
     """Whether there are rows long enough for vectors, and much less is left than there was."""
     reduced = [size for size, drop in blocks if drop]
     return len(reduced) > 0 and min(reduced[-1], blocks[-1][0]) >= settings.LANES
 
 
-def _along(
+def _reduce_block(
     name: str, data: Tensor, mask: Tensor, blocks: list[tuple[int, bool]], dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
     """The kernel along the last block that is reduced, then the plain op over its stretches and the other blocks."""
@@ -147,7 +147,7 @@ def _build(name: str, dtype: torch.dtype, out: torch.dtype, after: int, threads:
 
     def work() -> Built:
         torch.set_num_threads(threads)
-        return build(formula, (example(dtype), example(torch.uint8)))
+        return compile_kernel(formula, (example(dtype), example(torch.uint8)))
 
     pool = _WORKERS.setdefault(getpid(), ThreadPoolExecutor(1))
     try:

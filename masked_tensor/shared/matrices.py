@@ -25,30 +25,30 @@ class Matrices:
 
     def entry(self, shape: torch.Size) -> Tensor:
         """The mask of a result with one value, or one whole slice, for each matrix."""
-        return per_entry(self.usable, shape)
+        return expand_per_entry(self.usable, shape)
 
     def vector(self, shape: torch.Size) -> Tensor:
         """The mask of a result with one value for each member."""
-        return masks.fit(self.rows, shape) if self._square else self.entry(shape)
+        return masks.expand_to(self.rows, shape) if self._square else self.entry(shape)
 
     def matrix(self, shape: torch.Size) -> Tensor:
         """The mask of a result with one value for every two members."""
-        return masks.fit(outer(self.rows), shape) if self._square else self.entry(shape)
+        return masks.expand_to(pairs_of_members(self.rows), shape) if self._square else self.entry(shape)
 
     @property
     def _square(self) -> bool:
         return self.data.shape[-1] == self.data.shape[-2]
 
 
-def sets(x: Pair, fill: float = 1) -> Matrices:
+def square_sets(x: Pair, fill: float = 1) -> Matrices:
     """Square matrices: ``fill`` on the diagonal of what is missing.  Others must be whole."""
     if x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:
-        data, usable = whole(x, 2)
+        data, usable = whole_slices(x, 2)
         rows = usable.unsqueeze(-1) if x.data.dim() > 1 else usable
-        return Matrices(data, masks.fit(rows, x.data.shape[:-1]), usable)
+        return Matrices(data, masks.expand_to(rows, x.data.shape[:-1]), usable)
     rows = members(x.mask)
-    data = torch.where(outer(rows), x.data, fill * eye(x.data))
-    return Matrices(data, rows, present(rows))
+    data = torch.where(pairs_of_members(rows), x.data, fill * eye(x.data))
+    return Matrices(data, rows, is_nonempty(rows))
 
 
 def members(mask: Tensor) -> Tensor:
@@ -56,29 +56,29 @@ def members(mask: Tensor) -> Tensor:
     size = mask.shape[-1]
     small = masks.compact(mask)
     if small.shape[-2:] == (1, 1):
-        return masks.fit(small.squeeze(-1), mask.shape[:-1])
+        return masks.expand_to(small.squeeze(-1), mask.shape[:-1])
     wide = small.expand(*small.shape[:-2], size, size)
     rows = wide.diagonal(dim1=-2, dim2=-1)
-    alike = masks.all(wide == outer(rows), (-2, -1))
-    return masks.fit(rows & alike.unsqueeze(-1), mask.shape[:-1])
+    alike = masks.all(wide == pairs_of_members(rows), (-2, -1))
+    return masks.expand_to(rows & alike.unsqueeze(-1), mask.shape[:-1])
 
 
-def present(rows: Tensor) -> Tensor:
+def is_nonempty(rows: Tensor) -> Tensor:
     """Whether a set has a member (a matrix of size 0 is whole)."""
     return masks.any(rows, -1) if rows.shape[-1] else masks.full(rows.shape[:-1], rows.device)
 
 
-def outer(rows: Tensor) -> Tensor:
+def pairs_of_members(rows: Tensor) -> Tensor:
     """Every two members of a set."""
-    return masks.both(rows.unsqueeze(-1), rows.unsqueeze(-2))
+    return masks.logical_and(rows.unsqueeze(-1), rows.unsqueeze(-2))
 
 
-def negated(mask: Tensor) -> Tensor:
+def logical_not(mask: Tensor) -> Tensor:
     """``~mask``; constant dimensions stay compact."""
-    return masks.fit(~masks.compact(mask), mask.shape)
+    return masks.expand_to(~masks.compact(mask), mask.shape)
 
 
-def whole(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
+def whole_slices(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
     """The slices along the last ``dims`` dims, a harmless one for each with a hole; and which are whole.
 
     What stands in: of matrices different singular values, of vectors 0, of pivots no exchange, of numbers 0.
@@ -91,14 +91,14 @@ def whole(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
         fill = unmoved(x.data)
     else:
         fill = torch.zeros((), dtype=x.data.dtype, device=x.data.device)
-    return torch.where(per_entry(usable, x.data.shape), x.data, fill), usable
+    return torch.where(expand_per_entry(usable, x.data.shape), x.data, fill), usable
 
 
-def per_entry(usable: Tensor, shape: torch.Size) -> Tensor:
+def expand_per_entry(usable: Tensor, shape: torch.Size) -> Tensor:
     """What is known of each entry of a batch, for all of its result (which may be empty, whatever the batch)."""
     if 0 in shape:
         return masks.full(shape, usable.device)
-    return masks.fit(usable[(...,) + (None,) * (len(shape) - usable.dim())], shape)
+    return masks.expand_to(usable[(...,) + (None,) * (len(shape) - usable.dim())], shape)
 
 
 def eye(like: Tensor) -> Tensor:

@@ -12,24 +12,26 @@ from .. import masks, settings
 from . import pairing
 
 
-def every() -> bool:
+def needs_all_terms() -> bool:
     """Whether a product needs all of its terms."""
     return settings.current().product == "all"
 
 
-def present(mask: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
+def is_present(mask: Tensor, dim: int | Sequence[int], keepdim: bool = False) -> Tensor:
     """Whether what lies along ``dim`` is there: any of it, or all of it; of nothing, nothing is missing."""
-    return masks.all(mask, dim, keepdim) if every() else masks.reduced(mask, dim, keepdim)
+    return masks.all(mask, dim, keepdim) if needs_all_terms() else masks.reduce_validity(mask, dim, keepdim)
 
 
-def paired(a: Tensor, b: Tensor) -> Tensor:
+def product_mask(a: Tensor, b: Tensor) -> Tensor:
     """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` has the valid pairs that it needs."""
-    found = pairing.paired(a, b)
-    if not every() or a.shape[-1] == 0:
+    found = pairing.any_valid_pair(a, b)
+    if not needs_all_terms() or a.shape[-1] == 0:
         return found
-    alone = masks.compact(pairing.paired(a, _holes(b))) | masks.compact(pairing.paired(_holes(a), b))
-    return masks.fit(masks.compact(found) & ~alone, found.shape)
+    alone = masks.compact(pairing.any_valid_pair(a, _masked_terms(b))) | masks.compact(
+        pairing.any_valid_pair(_masked_terms(a), b)
+    )
+    return masks.expand_to(masks.compact(found) & ~alone, found.shape)
 
 
-def _holes(mask: Tensor) -> Tensor:
-    return masks.fit(~masks.compact(mask), mask.shape)
+def _masked_terms(mask: Tensor) -> Tensor:
+    return masks.expand_to(~masks.compact(mask), mask.shape)

@@ -40,7 +40,7 @@ class Net:
         return self.has_biases, self.layers, self.dropout, self.train, self.bidirectional
 
 
-def packing(valid: Tensor) -> Packing:
+def packing_of_mask(valid: Tensor) -> Packing:
     """The packing of the valid steps of ``valid``, ``(T, B)``.  Reads B numbers."""
     rows, sizes, lengths = _longest_first(masks.count(valid, 0).cpu())
     rows = rows.to(valid.device)
@@ -49,7 +49,7 @@ def packing(valid: Tensor) -> Packing:
     return Packing(steps[_within(lengths, len(sizes), valid.device)], sizes, rows, lengths)
 
 
-def packing_of(lengths: list[int], starts: Tensor) -> Packing:
+def packing_of_lengths(lengths: list[int], starts: Tensor) -> Packing:
     """The packing of sequences that lie one after the other, of those lengths, each from its place in ``starts``."""
     rows, sizes, counts = _longest_first(torch.tensor(lengths))
     rows = rows.to(starts.device)
@@ -70,7 +70,7 @@ def _within(lengths: Tensor, longest: int, device: torch.device) -> Tensor:
     return torch.arange(longest, device=device).unsqueeze(1) < lengths.to(device)
 
 
-def carried(
+def run_all_rows(
     op: OpOverloadPacket, x: Tensor, way: Packing, initial: list[Tensor], weights: list[Tensor], net: Net
 ) -> list[Tensor]:
     """As :func:`run`, for all rows: the last state of one without a step is its initial one."""
@@ -87,7 +87,7 @@ def run(
         return list(op.data(x, way.batch_sizes, begin, weights, *net.listed()))
     directions = 2 if net.bidirectional else 1
     each = len(weights) // (net.layers * directions)
-    turn = _turned(way) if net.bidirectional else way.steps
+    turn = _reversal(way) if net.bidirectional else way.steps
     lasts = []
     for layer in range(net.layers):
         outs = []
@@ -103,7 +103,7 @@ def run(
     return [x, *(torch.cat(parts) for parts in zip(*lasts, strict=True))]
 
 
-def _turned(way: Packing) -> Tensor:
+def _reversal(way: Packing) -> Tensor:
     """The packed steps of each row in reverse order."""
     starts = way.batch_sizes.cumsum(0) - way.batch_sizes
     step = torch.arange(len(starts)).repeat_interleave(way.batch_sizes)

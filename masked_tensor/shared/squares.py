@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 
 
-def squared(x: Tensor) -> Tensor:
+def abs_squared(x: Tensor) -> Tensor:
     """``abs(x) ** 2``; ``conj`` would be a view, which the values of a CSR tensor do not have."""
     return (x * x.conj_physical()).real if x.is_complex() else x * x
 
 
-def root(x: Tensor) -> Tensor:
+def safe_sqrt(x: Tensor) -> Tensor:
     """The square root, with gradient 0 at 0."""
     zero = x == 0
     return torch.where(zero, 0, torch.where(zero, 1, x).sqrt())

@@ -20,12 +20,12 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings
-from ..compat import real, tracked, transforming
-from ..fill import bitwise
+from ..compat import in_transform, is_readable_memory, is_tracked
+from ..fill import can_fill_bits
 from ..pair import Pair, Payload
-from ..select import select, zeroed
+from ..select import select, zero_masked
 from . import fused
-from .chunks import rounds
+from .chunks import rounds_noticeably
 
 Parameter = Pair | Tensor | None
 
@@ -52,35 +52,35 @@ def standardize(
     ``weight`` and ``bias`` broadcast to the data's shape, see :func:`shaped`; a masked one masks what it would have
     scaled.  ``centred=False`` leaves the mean out: the root mean square.
     """
-    parameters: list[Any] = [zeroed(p) if type(p) is Pair else p for p in (weight, bias)]
+    parameters: list[Any] = [zero_masked(p) if type(p) is Pair else p for p in (weight, bias)]
     large = x.data.numel() >= settings.FORMULA
     count = masks.count(x.mask, dims, True).to(_precision(x.data, centred and not large))
     run: Any = _formula
-    if large and bitwise(x.data) and x.data.is_floating_point():
-        recorded = any(t is not None and tracked(t) for t in (x.data, *parameters))
+    if large and can_fill_bits(x.data) and x.data.is_floating_point():
+        recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
         run = _Standardize.apply if recorded else fused.forward
     data, mean, variance, rstd, *_ = run(x.data, *parameters, x.mask, count, x.payload, dims, eps, centred)
     mask = x.mask
     for parameter in (weight, bias):
         if type(parameter) is Pair:
-            mask = masks.both(mask, masks.fit(parameter.mask, data.shape))
+            mask = masks.logical_and(mask, masks.expand_to(parameter.mask, data.shape))
     payload = Payload.ZERO if mask is x.mask else Payload.ANY
     return Pair(data, mask, payload), Statistics(mean, variance, rstd, count)
 
 
 def _precision(data: Tensor, doubled: bool) -> torch.dtype:
     """The dtype to compute in; ``doubled``: of real float32 it is float64."""
-    if rounds(data.dtype):
+    if rounds_noticeably(data.dtype):
         return torch.float32
-    return torch.float64 if doubled and data.dtype is torch.float32 and real(data) else data.dtype
+    return torch.float64 if doubled and data.dtype is torch.float32 and is_readable_memory(data) else data.dtype
 
 
 def smallest_eps(dtype: torch.dtype) -> float:
     """The ``eps`` of a root mean square that is given none: of half precision that of float32."""
-    return torch.finfo(torch.float32 if rounds(dtype) else dtype).eps
+    return torch.finfo(torch.float32 if rounds_noticeably(dtype) else dtype).eps
 
 
-def shaped(parameter: Parameter, shape: Sequence[int]) -> Parameter:
+def reshape_parameter(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     """A parameter reshaped to broadcast against the data."""
     if type(parameter) is Pair:
         return Pair(parameter.data.reshape(shape), parameter.mask.reshape(shape), parameter.payload)
@@ -99,7 +99,7 @@ def _formula(
     centred: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Result, mean, variance, rstd, in steps that autograd records."""
-    x = zeroed(Pair(data, mask, payload)).to(count.dtype)
+    x = zero_masked(Pair(data, mask, payload)).to(count.dtype)
     number = count.clamp_min(1)
     mean = x.sum(dims, True) / number if centred else torch.zeros_like(number)
     centre = select(x - mean, mask, 0) if centred else x
@@ -110,7 +110,7 @@ def _formula(
     rstd = torch.where(count == 0, 1, variance + eps).rsqrt()
     result = centre * rstd
     if weight is not None:
-        if tracked(weight) or transforming():  # a NaN of a group must not reach the weights of its masked entries
+        if is_tracked(weight) or in_transform():  # a NaN of a group must not reach the weights of its masked entries
             result = select(result, mask, 0)
         result = result * weight
     result = result if bias is None else result + bias
@@ -131,15 +131,15 @@ class _Standardize(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
         if all(g is None for g in grads):
             return (None,) * 9
-        if torch.is_grad_enabled() or grads[0] is None or not all(g is None or real(g) for g in grads):
-            found = _differentiated(ctx, grads)
+        if torch.is_grad_enabled() or grads[0] is None or not all(g is None or is_readable_memory(g) for g in grads):
+            found = _differentiate(ctx, grads)
         else:
             payload, dims, _, centred = ctx.settings
             found = fused.backward(ctx.saved_tensors, grads, payload, dims, centred)
         return *found, *(None,) * 6
 
 
-def _differentiated(ctx: Any, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
+def _differentiate(ctx: Any, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
     """The same through the formula, so that it can be differentiated again, or run under torch.func."""
     again = torch.is_grad_enabled()
     tensors = ctx.saved_tensors[:5]

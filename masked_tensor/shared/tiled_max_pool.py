@@ -12,24 +12,24 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..compat import tracked, transforming
-from ..fill import BITS, bitwise, fill_outside
-from ..select import cleared, select
+from ..compat import in_transform, is_tracked
+from ..fill import BITS, can_fill_bits, fill_outside
+from ..select import select, zero_masked_inplace
 
 Wins = list[Tensor]  #: of each slice but the first, where it is larger than all before it
 
 
-def serves(data: Tensor, kernel: Sequence[int], dims: int) -> bool:
+def is_worthwhile(data: Tensor, kernel: Sequence[int], dims: int) -> bool:
     """Whether it is worth while for tiles of ``dims`` dimensions: CPU memory in rows, and few elements along each side.
 
     Where there is no such tile, torch's own op says so.
     """
     return (
-        bitwise(data)
+        can_fill_bits(data)
         and data.dtype in (torch.float32, torch.float64)
         and data.numel() >= settings.RECORDED
         and data.is_contiguous()
-        and not transforming()
+        and not in_transform()
         and len(kernel) == dims
         and dims < data.dim() <= dims + 2
         and 1 < max(kernel) <= 4
@@ -42,17 +42,17 @@ def max_pool(data: Tensor, mask: Tensor | None, kernel: Sequence[int]) -> Tensor
 
     The gradient is 0 outside ``mask``.  Elements that fill no tile are left out.
     """
-    if tracked(data):
+    if is_tracked(data):
         result: Tensor = _MaxPool.apply(data, mask, kernel)
         return result
-    return _pooled(data, mask, kernel, None)
+    return _pool(data, mask, kernel, None)
 
 
 class _MaxPool(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, data: Tensor, mask: Tensor | None, kernel: Sequence[int]) -> Tensor:
         wins: Wins = []
-        result = _pooled(data, mask, kernel, wins)
+        result = _pool(data, mask, kernel, wins)
         ctx.save_for_backward(mask, *wins)
         ctx.set_materialize_grads(False)
         ctx.kernel, ctx.shape = kernel, data.shape
@@ -63,18 +63,18 @@ class _MaxPool(torch.autograd.Function):
         if grad is None:
             return None, None, None
         mask, *wins = ctx.saved_tensors
-        spread = _spread_bits if bitwise(grad) and not tracked(grad) else _spread
+        spread = _scatter_bits if can_fill_bits(grad) and not is_tracked(grad) else _scatter_gradient
         first = len(ctx.shape) - len(ctx.kernel)
         for dim, k in enumerate(ctx.kernel, first):
             if k > 1:
                 grad = spread(grad, wins[len(wins) - k + 1 :], dim, ctx.shape[dim])
                 del wins[len(wins) - k + 1 :]
         if mask is not None:  # a lowest value that is valid loses its tie to a hole before it
-            grad = select(grad, mask, 0) if tracked(grad) else cleared(grad, mask)
+            grad = select(grad, mask, 0) if is_tracked(grad) else zero_masked_inplace(grad, mask)
         return grad, None, None
 
 
-def _pooled(data: Tensor, mask: Tensor | None, kernel: Sequence[int], wins: Wins | None) -> Tensor:
+def _pool(data: Tensor, mask: Tensor | None, kernel: Sequence[int], wins: Wins | None) -> Tensor:
     """The result; who won, along the last dimension first, is added to ``wins``, if somebody asks."""
     largest = data if mask is None else fill_outside(data, mask, -float("inf"))
     for back, k in enumerate(reversed(kernel), 1):
@@ -82,12 +82,12 @@ def _pooled(data: Tensor, mask: Tensor | None, kernel: Sequence[int], wins: Wins
         largest, *others = slices if wins is None else (s.contiguous() for s in slices)
         for s in others:
             if wins is not None:
-                wins.append(_beats(s, largest))
+                wins.append(_is_greater(s, largest))
             largest = torch.maximum(largest, s)
     return largest
 
 
-def _beats(x: Tensor, y: Tensor) -> Tensor:
+def _is_greater(x: Tensor, y: Tensor) -> Tensor:
     """``(x > y) | isnan(x)``; comparisons are vectorised where they give the dtype of what they compare."""
     larger, missing = torch.empty_like(x), torch.empty_like(x)
     return torch.gt(x, y, out=larger).add_(torch.ne(x, x, out=missing)).to(torch.bool)
@@ -100,7 +100,7 @@ def _slices(x: Tensor, dim: int, k: int) -> list[Tensor]:
     return [x] if k == 1 else [x[(*index, slice(j, size, k))] for j in range(k)]
 
 
-def _spread_bits(grad: Tensor, wins: Wins, dim: int, size: int) -> Tensor:
+def _scatter_bits(grad: Tensor, wins: Wins, dim: int, size: int) -> Tensor:
     """The gradient of the largest to the slice that it came from, 0 to the others; on bits, as 0 times inf is NaN."""
     k = len(wins) + 1
     shape = (*grad.shape[:dim], size, *grad.shape[dim + 1 :])
@@ -117,7 +117,7 @@ def _spread_bits(grad: Tensor, wins: Wins, dim: int, size: int) -> Tensor:
     return result
 
 
-def _spread(grad: Tensor, wins: Wins, dim: int, size: int) -> Tensor:
+def _scatter_gradient(grad: Tensor, wins: Wins, dim: int, size: int) -> Tensor:
     """The same in steps that can be recorded."""
     parts = []
     for won in reversed(wins):

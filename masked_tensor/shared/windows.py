@@ -40,30 +40,30 @@ class Window:
         return max(span - self.stride + 1, -self.left) if self.ceil else span
 
 
-def each(value: int | Sequence[int], dims: int) -> list[int]:
+def per_dim(value: int | Sequence[int], dims: int) -> list[int]:
     """One number per dimension."""
     if isinstance(value, int):
         return [value] * dims
     return list(value) * dims if len(value) == 1 else list(value)
 
 
-def constant(mask: Tensor, dims: int) -> bool:
+def is_constant(mask: Tensor, dims: int) -> bool:
     """Whether ``mask`` cannot vary over its last ``dims`` dims."""
-    return masks.constant(mask, range(-dims, 0))
+    return masks.is_constant(mask, range(-dims, 0))
 
 
-def first(mask: Tensor, dims: int) -> Tensor:
+def narrow_windows(mask: Tensor, dims: int) -> Tensor:
     """``mask`` with its last ``dims`` dims, along which it is constant, narrowed to size 1."""
-    return masks.first(mask, range(-dims, 0))
+    return masks.first_slice(mask, range(-dims, 0))
 
 
-def leading(mask: Tensor, dims: int) -> Tensor:
+def narrow_leading(mask: Tensor, dims: int) -> Tensor:
     """``mask`` with the constant dims before the last ``dims`` narrowed to size 1."""
     small = masks.compact(mask)
     return small.expand(*small.shape[: mask.dim() - dims], *mask.shape[mask.dim() - dims :])
 
 
-def valid(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
+def valid_outputs(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
     """Validity of the windows over the last dims of ``mask``.
 
     ``sizes`` are the true sizes of these dims, ``outputs`` the numbers of windows; a dim of size 1 is constant, and
@@ -78,11 +78,11 @@ def valid(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int], outputs
     seen = torch.ones(tuple(sizes), dtype=torch.bool, device=mask.device) if apart else mask
     for i, (window, count) in enumerate(zip(windows, outputs, strict=True)):
         if rule == "core":
-            mask = core(mask, first + i, window, count)
+            mask = core_outputs(mask, first + i, window, count)
         else:
-            mask = taps(mask, first + i, window, count, rule == "all")
-            seen = taps(seen, i, window, count, False) if apart else seen
-    return masks.in_memory(mask | ~seen if apart else mask)
+            mask = tap_outputs(mask, first + i, window, count, rule == "all")
+            seen = tap_outputs(seen, i, window, count, False) if apart else seen
+    return masks.realize(mask | ~seen if apart else mask)
 
 
 def _touches(window: Window, size: int, outputs: int) -> bool:
@@ -91,7 +91,7 @@ def _touches(window: Window, size: int, outputs: int) -> bool:
     return size >= window.dilation and last >= 0 and (outputs - 1) * window.stride - window.left < size
 
 
-def transposed(
+def valid_transposed(
     mask: Tensor, windows: Sequence[Window], extra: Sequence[int], sizes: Sequence[int], outputs: Sequence[int]
 ) -> Tensor:
     """Validity of the outputs of a transposed convolution (``extra``: its output_padding)."""
@@ -101,17 +101,19 @@ def transposed(
         for i, (window, more, count) in enumerate(zip(windows, extra, outputs, strict=True)):
             if mask.shape[first + i] != 1:
                 owner = _owner(window, more, mask.shape[first + i], count, mask.device)
-                mask = mask.index_select(first + i, meshes.everywhere(owner, mask))
-        return masks.in_memory(mask)
+                mask = mask.index_select(first + i, meshes.replicate_like(owner, mask))
+        return masks.realize(mask)
     # An input reaches the outputs whose windows, slid over the input spread out by the stride, contain it.
     mask = mask.expand(*mask.shape[:first], *sizes)
     seen = torch.ones(tuple(sizes), dtype=torch.bool, device=mask.device)
     for i, (window, more, count) in enumerate(zip(windows, extra, outputs, strict=True)):
         reach = window.dilation * (window.kernel - 1)
         flipped = Window(window.kernel, 1, reach - window.left, reach - window.right + more, window.dilation)
-        mask = taps(_stuffed(mask, first + i, window.stride, rule == "all"), first + i, flipped, count, rule == "all")
-        seen = taps(_stuffed(seen, i, window.stride, False), i, flipped, count, False)
-    return masks.in_memory(mask if rule == "all" else mask | ~seen)
+        mask = tap_outputs(
+            _insert_between(mask, first + i, window.stride, rule == "all"), first + i, flipped, count, rule == "all"
+        )
+        seen = tap_outputs(_insert_between(seen, i, window.stride, False), i, flipped, count, False)
+    return masks.realize(mask if rule == "all" else mask | ~seen)
 
 
 def _owner(window: Window, extra: int, size: int, outputs: int, device: torch.device) -> Tensor:
@@ -120,7 +122,7 @@ def _owner(window: Window, extra: int, size: int, outputs: int, device: torch.de
     return ahead.neg().div(window.stride, rounding_mode="floor").neg().clamp(0, size - 1)
 
 
-def _stuffed(mask: Tensor, dim: int, stride: int, value: bool) -> Tensor:
+def _insert_between(mask: Tensor, dim: int, stride: int, value: bool) -> Tensor:
     """``mask`` with ``stride - 1`` constant entries between neighbours along ``dim``."""
     if stride == 1:
         return mask
@@ -129,41 +131,45 @@ def _stuffed(mask: Tensor, dim: int, stride: int, value: bool) -> Tensor:
     return wide.narrow(dim, 0, wide.shape[dim] - stride + 1)
 
 
-def core(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor:
+def core_outputs(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor:
     """The core rule along ``dim``."""
     span = window.span
     if mask.shape[dim] == 1 or outputs == 0:
         return mask if outputs else mask.narrow(dim, 0, 0)
     excess = (outputs - 1) * window.stride + max(span, 0) + 1 - mask.shape[dim]
     if span < 0:
-        wide = _padded(mask, dim, -span, max(excess, 0), False)
-        return _every(_spread(wide, dim, 1 - span, 1, torch.bitwise_or), dim, window.stride, outputs)
-    wide = _padded(mask, dim, 0, max(excess, 0), True)
-    return _every(_spread(wide, dim, span + 1, 1, torch.bitwise_and), dim, window.stride, outputs)
+        wide = _pad(mask, dim, -span, max(excess, 0), False)
+        return _strided_outputs(_combine_taps(wide, dim, 1 - span, 1, torch.bitwise_or), dim, window.stride, outputs)
+    wide = _pad(mask, dim, 0, max(excess, 0), True)
+    return _strided_outputs(_combine_taps(wide, dim, span + 1, 1, torch.bitwise_and), dim, window.stride, outputs)
 
 
-def taps(mask: Tensor, dim: int, window: Window, outputs: int, every: bool) -> Tensor:
+def tap_outputs(mask: Tensor, dim: int, window: Window, outputs: int, every: bool) -> Tensor:
     """Whether every tap (padding counts as valid), or any tap (padding counts as masked), is valid."""
     if outputs == 0:
         return mask.narrow(dim, 0, 0)
     needed = (outputs - 1) * window.stride + window.dilation * (window.kernel - 1) + 1
-    wide = _padded(mask, dim, window.left, max(needed - window.left - mask.shape[dim], 0), every)
+    wide = _pad(mask, dim, window.left, max(needed - window.left - mask.shape[dim], 0), every)
     combine = torch.bitwise_and if every else torch.bitwise_or
-    return _every(_spread(wide, dim, window.kernel, window.dilation, combine), dim, window.stride, outputs)
+    return _strided_outputs(
+        _combine_taps(wide, dim, window.kernel, window.dilation, combine), dim, window.stride, outputs
+    )
 
 
-def count(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor:
+def count_taps(mask: Tensor, dim: int, window: Window, outputs: int) -> Tensor:
     """The sum over the taps along ``dim`` of an integer tensor (0 outside it)."""
     needed = (outputs - 1) * window.stride + window.dilation * (window.kernel - 1) + 1
-    wide = _padded(mask, dim, window.left, max(needed - window.left - mask.shape[dim], 0), False)
-    total = _every(wide, dim, window.stride, outputs)
+    wide = _pad(mask, dim, window.left, max(needed - window.left - mask.shape[dim], 0), False)
+    total = _strided_outputs(wide, dim, window.stride, outputs)
     for tap in range(1, window.kernel):
         offset = tap * window.dilation
-        total = total + _every(wide.narrow(dim, offset, wide.shape[dim] - offset), dim, window.stride, outputs)
+        total = total + _strided_outputs(
+            wide.narrow(dim, offset, wide.shape[dim] - offset), dim, window.stride, outputs
+        )
     return total
 
 
-def _padded(mask: Tensor, dim: int, left: int, right: int, value: bool) -> Tensor:
+def _pad(mask: Tensor, dim: int, left: int, right: int, value: bool) -> Tensor:
     if left < 0:  # a transposed convolution that crops
         mask, left = mask.narrow(dim, -left, mask.shape[dim] + left), 0
     if left == right == 0:
@@ -171,14 +177,14 @@ def _padded(mask: Tensor, dim: int, left: int, right: int, value: bool) -> Tenso
     return pad(mask, [0, 0] * (mask.dim() - 1 - dim) + [left, right], value=value)
 
 
-def _every(mask: Tensor, dim: int, stride: int, outputs: int) -> Tensor:
+def _strided_outputs(mask: Tensor, dim: int, stride: int, outputs: int) -> Tensor:
     if stride == 1:
         return mask if mask.shape[dim] == outputs else mask.narrow(dim, 0, outputs)
     index = [slice(None)] * dim + [slice(0, (outputs - 1) * stride + 1, stride)]
     return mask[tuple(index)]
 
 
-def _spread(mask: Tensor, dim: int, taps: int, step: int, combine: Combine) -> Tensor:
+def _combine_taps(mask: Tensor, dim: int, taps: int, step: int, combine: Combine) -> Tensor:
     """``combine`` over ``taps`` positions ``step`` apart, from each position on; doubling: log2(taps) passes."""
     covered = 1
     while covered < taps:

@@ -46,29 +46,29 @@ var and std also store outputs of zeros alone where those do not give 0.  Everyw
 from .along import normalize, scan, scan_extreme, softmax
 from .classes import cross_entropy, plain_classes
 from .distinct import mode, unique, unique_consecutive
-from .norms import local_response_norm, normalized_by, standardize
+from .norms import local_response_norm, normalize_by, standardize
 from .order import extreme, position
 from .ranks import median, quantile
 from .reduction import check_nonempty, reduce
-from .two_operands import both, dist, loss, rows
+from .two_operands import count_valid_rows, dist, loss, mask_and
 
 __all__ = [
-    "both",
     "check_nonempty",
+    "count_valid_rows",
     "cross_entropy",
     "dist",
     "extreme",
     "local_response_norm",
     "loss",
+    "mask_and",
     "median",
     "mode",
     "normalize",
-    "normalized_by",
+    "normalize_by",
     "plain_classes",
     "position",
     "quantile",
     "reduce",
-    "rows",
     "scan",
     "scan_extreme",
     "softmax",

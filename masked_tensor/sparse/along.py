@@ -10,50 +10,52 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ..layouts.elements import of, values, with_values
-from ..layouts.positions import tabled
+from ..layouts.elements import values, verbs_of, with_values
+from ..layouts.positions import pays_table
 from ..pair import Pair
-from ..shared.chunks import rounds
+from ..shared.chunks import rounds_noticeably
 from . import slice_reductions, slices
-from .reduction import Outputs, Taken, numbered, taken
-from .slices import Slices, total
+from .reduction import Outputs, StoredValid, number_slices, take_valid
+from .slices import Slices, sum_slices
 
 
 def softmax(x: Tensor, mask: Tensor | None, dim: int, *, log: bool, mode: str) -> Tensor:
     """Softmax along ``dim``; the modes differ for slices of only -inf."""
     slice_reductions.check_inexact("softmax", x)
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     s = _slices(t, dim)
-    v = t.values.float() if rounds(t.values.dtype) else t.values
+    v = t.values.float() if rounds_noticeably(t.values.dtype) else t.values
     top = slices.stored_maximum(v.detach(), s)
     if mode == "inf_as_zero":
         top = torch.where(top == -torch.inf, 0, top)
     shifted = v - s.to_values(top)
     if log:
-        scale = total(shifted.exp(), s)
+        scale = sum_slices(shifted.exp(), s)
         scale = torch.where(scale == 0, 1, scale) if mode == "inf_as_zero" else scale
         result = shifted - s.to_values(scale.log())
     else:
         weights = shifted.exp()
-        scale = total(weights, s)
+        scale = sum_slices(weights, s)
         scale = torch.where(scale == 0, 1, scale) if mode == "inf_as_zero" else scale
         result = weights / s.to_values(scale)
-    return returned(t, result.to(t.values.dtype), -torch.inf if log else 0)
+    return scatter_back(t, result.to(t.values.dtype), -torch.inf if log else 0)
 
 
 def normalize(x: Tensor, mask: Tensor | None, dim: int, ord: float, eps: float) -> Tensor:
     """``x / max(norm, eps)`` along ``dim``; unspecified elements count in no norm but those of negative ``ord``."""
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     s = _slices(t, dim)
-    size = slice_reductions.norm(t.values.float() if rounds(t.values.dtype) else t.values, s, ord).clamp_min(eps)
-    return returned(t, (t.values / s.to_values(size)).to(t.values.dtype), 0)
+    size = slice_reductions.norm(t.values.float() if rounds_noticeably(t.values.dtype) else t.values, s, ord).clamp_min(
+        eps
+    )
+    return scatter_back(t, (t.values / s.to_values(size)).to(t.values.dtype), 0)
 
 
 def scan(
     rule: Callable[[Pair, Tensor], Sequence[Pair]], x: Tensor, mask: Tensor | None, dim: int
 ) -> tuple[Tensor, ...]:
     """A family's scan along ``dim``, run on rows of stored values (and their positions) of similar length."""
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     position = t.coordinate(dim) if x.dim() else torch.zeros_like(t.values, dtype=torch.int64)
     results: list[list[Tensor]] = []
     places = []
@@ -63,7 +65,7 @@ def scan(
         places.append(place[present])
     where = torch.cat(places)
     columns = [torch.cat(parts) for parts in zip(*results, strict=True)]
-    return tuple(returned(t, torch.zeros_like(new).index_copy(0, where, new), 0) for new in columns)
+    return tuple(scatter_back(t, torch.zeros_like(new).index_copy(0, where, new), 0) for new in columns)
 
 
 def scan_extreme(
@@ -79,9 +81,9 @@ def scan_extreme(
     return values, indices
 
 
-def _rows(t: Taken, s: Slices, position: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+def _rows(t: StoredValid, s: Slices, position: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
     """Where the values of each slice lie, in order, one row per slice; a row is at most half empty."""
-    order = slices.arranged(s.ids, position)
+    order = slices.sort_into_slices(s.ids, position)
     start = s.stored.cumsum(0) - s.stored
     longest = int(s.stored.max()) if s.number else 0
     length = 1
@@ -93,14 +95,14 @@ def _rows(t: Taken, s: Slices, position: Tensor) -> Iterator[tuple[Tensor, Tenso
         length *= 2
 
 
-def _slices(t: Taken, dim: int) -> Slices:
-    offsets = of(t.x).runs(t.x, (dim,)) if t.kept is None else None
+def _slices(t: StoredValid, dim: int) -> Slices:
+    offsets = verbs_of(t.x).runs(t.x, (dim,)) if t.kept is None else None
     if offsets is not None:
         return Slices(offsets.shape[0] - 1, None, offsets, None)
-    return grouped(t, {d: 1 for d in range(t.x.dim()) if d != dim}).slices
+    return group_values(t, {d: 1 for d in range(t.x.dim()) if d != dim}).slices
 
 
-def grouped(t: Taken, kept: Mapping[int, int]) -> Outputs:
+def group_values(t: StoredValid, kept: Mapping[int, int]) -> Outputs:
     """The stored values by their position along the ``kept`` dimensions, of which ``kept[d]`` neighbours share a slice.
 
     Only what is stored counts: these are the slices of what keeps the pattern.
@@ -112,10 +114,10 @@ def grouped(t: Taken, kept: Mapping[int, int]) -> Outputs:
         key = place if key is None else key * size + place
     if key is None:
         key = torch.zeros(t.values.shape[0], dtype=torch.int64, device=t.values.device)
-    return numbered(key, shape, None if tabled(prod(shape), key.numel()) else key[:0])
+    return number_slices(key, shape, None if pays_table(prod(shape), key.numel()) else key[:0])
 
 
-def returned(t: Taken, new: Tensor, fill: float) -> Tensor:
+def scatter_back(t: StoredValid, new: Tensor, fill: float) -> Tensor:
     """The values back in the pattern of the input, ``fill`` at stored values that were masked out."""
     if t.kept is None:
         return with_values(t.x, new)

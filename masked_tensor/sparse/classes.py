@@ -8,10 +8,10 @@ from ..layouts import validity
 from ..layouts.elements import is_sparse
 from ..layouts.positions import find, ravel, unravel
 from ..pair import Pair
-from ..shared.averaging import reduced
-from ..shared.chunks import rounds
+from ..shared.averaging import reduce_loss
+from ..shared.chunks import rounds_noticeably
 from . import slice_reductions
-from .reduction import outputs, taken
+from .reduction import outputs, take_valid
 
 
 def cross_entropy(
@@ -27,10 +27,10 @@ def cross_entropy(
 ) -> Pair:
     """The loss of classes; ``named`` are the targets that are valid.  ``logits=False``: the scores are logarithms."""
     counts = target != ignore_index
-    counts = counts if named is None else masks.both(counts, named)
-    score, valid = scores(x, mask, target, counts, logits=logits)
+    counts = counts if named is None else masks.logical_and(counts, named)
+    score, valid = named_scores(x, mask, target, counts, logits=logits)
     classes = None if weight is None else weight[torch.where(valid, target, 0).long()]
-    return reduced(-score if classes is None else -score * classes, valid, reduction, classes)
+    return reduce_loss(-score if classes is None else -score * classes, valid, reduction, classes)
 
 
 def plain_classes(target: Tensor, weight: object = None, label_smoothing: float = 0.0) -> bool:
@@ -39,7 +39,9 @@ def plain_classes(target: Tensor, weight: object = None, label_smoothing: float 
     return indices and not label_smoothing and not isinstance(weight, Pair)
 
 
-def scores(x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, logits: bool) -> tuple[Tensor, Tensor]:
+def named_scores(
+    x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, logits: bool
+) -> tuple[Tensor, Tensor]:
     """The score of the class (dimension 1, or 0 of a vector) that each target names, and whether it is valid.
 
     ``counts`` says which targets name a class; 0 where the result is not valid.  ``logits``: minus the logsumexp of
@@ -47,20 +49,20 @@ def scores(x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, lo
     """
     dim = min(x.dim() - 1, 1)
     rest = [d for d in range(x.dim()) if d != dim]
-    index = _checked(target, counts, x.shape, dim)
+    index = _check_classes(target, counts, x.shape, dim)
     number = torch.arange(index.shape[0], device=index.device)
     place = {dim: index, **dict(zip(rest, unravel(number, target.shape), strict=True))}
     key = ravel(lambda d: place[d], x.shape, range(x.dim()))
     valid = counts.reshape(-1)
     if mask is not None:
-        valid = valid & validity.looked_up(mask, x.shape, lambda d: place[d], index.shape[0])
-    t = taken(x, mask)  # once: torch's engine cannot add up two gradients of most layouts
+        valid = valid & validity.look_up(mask, x.shape, lambda d: place[d], index.shape[0])
+    t = take_valid(x, mask)  # once: torch's engine cannot add up two gradients of most layouts
     assert key is not None
     stored, order = t.position(range(x.dim())).sort()
     score = _read(t.values[order], stored, key)
     if logits:
         o = outputs(t, (dim,), True, False)
-        wide = t.values.float() if rounds(t.values.dtype) else t.values
+        wide = t.values.float() if rounds_noticeably(t.values.dtype) else t.values
         total = _read(slice_reductions.logsumexp(wide, o.slices), o.keys, number)
         score = (score - total).to(t.values.dtype)
     return torch.where(valid, score, 0).view(target.shape), valid.view(target.shape)
@@ -72,7 +74,7 @@ def _read(v: Tensor, table: Tensor, key: Tensor) -> Tensor:
     return torch.where(found, v[place], 0) if table.numel() else v.new_zeros(key.shape)
 
 
-def _checked(target: Tensor, counts: Tensor, shape: torch.Size, dim: int) -> Tensor:
+def _check_classes(target: Tensor, counts: Tensor, shape: torch.Size, dim: int) -> Tensor:
     """The class of each target in a row, 0 for those that do not count."""
     if tuple(target.shape) != (*shape[:dim], *shape[dim + 1 :]):
         raise ValueError(

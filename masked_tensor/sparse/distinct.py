@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 
 from ..layouts import validity
-from .reduction import assembled, outputs, taken
-from .slices import arranged
-from .valid_positions import Places, vacant
+from .reduction import assemble_result, outputs, take_valid
+from .slices import sort_into_slices
+from .valid_positions import ValidPositions, first_unstored
 
 
 def unique(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     """The distinct valid values and how often each occurs, strided."""
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     found, counts = t.values.unique(return_counts=True)
-    zeros = _valid(x, mask) - t.values.numel()
+    zeros = _count_valid(x, mask) - t.values.numel()
     zero = torch.zeros_like(zeros, dtype=found.dtype)
     found, inverse = torch.cat((found, zero[zeros > 0])).unique(return_inverse=True)
     counts = torch.cat((counts, zeros[zeros > 0]))
@@ -27,10 +27,10 @@ def unique_consecutive(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
 
     Between two stored values whose ranks among the valid elements are not neighbours lies a run of zeros.
     """
-    t = taken(x, mask)
-    rank = Places(mask, x.shape, range(x.dim()), x.device).before(t.coordinate).expand(t.values.shape)
+    t = take_valid(x, mask)
+    rank = ValidPositions(mask, x.shape, range(x.dim()), x.device).before(t.coordinate).expand(t.values.shape)
     rank, order = rank.sort()
-    gaps = torch.diff(rank, prepend=rank.new_full((1,), -1), append=_valid(x, mask)) - 1
+    gaps = torch.diff(rank, prepend=rank.new_full((1,), -1), append=_count_valid(x, mask)) - 1
     stored = t.values[order]
     values = torch.stack((torch.zeros_like(stored), stored), 1).view(-1)
     values = torch.cat((values, stored.new_zeros(1)))  # zeros, value, zeros, value, ... zeros
@@ -42,7 +42,7 @@ def unique_consecutive(x: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
     return values[size.cumsum(0) - size], torch.zeros_like(size).index_add(0, run, lengths)
 
 
-def _valid(x: Tensor, mask: Tensor | None) -> Tensor:
+def _count_valid(x: Tensor, mask: Tensor | None) -> Tensor:
     """The number of valid elements, 1-d."""
     number = validity.counts(mask, x.shape, range(x.dim()), torch.zeros(1, dtype=torch.int64, device=x.device))
     return torch.as_tensor(number, device=x.device).reshape(1)
@@ -52,7 +52,7 @@ def mode(
     x: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """The most frequent value, the least one of several, and the last position that has it."""
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     o = outputs(t, dims, True, False)  # the last position of a slice of zeros is not 0
     s, v, ids = o.slices, t.values, o.slices.ids
     weight, position = torch.ones_like(ids), t.position(dims)
@@ -63,14 +63,16 @@ def mode(
             torch.cat((ids, some)),
             torch.cat((weight, s.zeros[some])),
         )
-        position = torch.cat((position, vacant(t, o, dims, last=True)[some]))
-    order = arranged(ids, v.detach(), position)
+        position = torch.cat((position, first_unstored(t, o, dims, last=True)[some]))
+    order = sort_into_slices(ids, v.detach(), position)
     if order.numel() == 0:
         value, where = v.new_zeros(s.number), position.new_zeros(s.number)
     else:
         place = order[_last_of_longest(v.detach()[order], ids[order], weight[order], s.number)]
         value, where = v[place], position[place]
-    return assembled(value, o, x, dims, keepdim, None, None), assembled(where, o, x, dims, keepdim, None, None)
+    return assemble_result(value, o, x, dims, keepdim, None, None), assemble_result(
+        where, o, x, dims, keepdim, None, None
+    )
 
 
 def _last_of_longest(v: Tensor, ids: Tensor, weight: Tensor, number: int) -> Tensor:

@@ -12,10 +12,10 @@ from ..errors import expect_shape
 from ..pair import Pair
 from ..shared.running import track
 from ..shared.standardize import smallest_eps
-from .norms import normalized_by, standardize
+from .norms import normalize_by, standardize
 
 
-def keeping(function: Callable[..., Tensor]) -> Callable[..., Pair]:
+def keep_pattern(function: Callable[..., Tensor]) -> Callable[..., Pair]:
     """A function of ``(x, mask, *arguments)`` whose result has the pattern of ``x``, as a rule for sparse pairs."""
 
     def rule(x: Pair, *arguments: Any, **keywords: Any) -> Pair:
@@ -105,7 +105,7 @@ def _by_channel(
     if not training:
         if running_mean is None or running_var is None:
             raise RuntimeError("evaluation needs running_mean and running_var")
-        return normalized_by(x, mask, running_mean, running_var, weight, bias, eps)
+        return normalize_by(x, mask, running_mean, running_var, weight, bias, eps)
     result, s = standardize(x, mask, kept, (1,), weight, bias, eps)
 
     def add_up(groups: Tensor) -> Tensor:

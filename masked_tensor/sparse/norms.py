@@ -13,10 +13,10 @@ from torch import Tensor
 
 from ..errors import expect_shape
 from ..layouts.positions import find
-from ..shared.chunks import rounds
-from .along import grouped, returned
-from .reduction import Taken, taken
-from .slices import total
+from ..shared.chunks import rounds_noticeably
+from .along import group_values, scatter_back
+from .reduction import StoredValid, take_valid
+from .slices import sum_slices
 
 
 class Statistics(NamedTuple):
@@ -43,22 +43,22 @@ def standardize(
     A group is a position along the ``kept`` dimensions, of which ``kept[d]`` neighbours are one.  ``weight`` and
     ``bias`` extend over the dimensions ``extent``.  ``centred=False`` leaves the mean out: the root mean square.
     """
-    t = taken(x, mask)
-    o = grouped(t, kept)
-    v = t.values.float() if rounds(t.values.dtype) else t.values
+    t = take_valid(x, mask)
+    o = group_values(t, kept)
+    v = t.values.float() if rounds_noticeably(t.values.dtype) else t.values
     number = o.slices.stored.to(v.dtype)
     divisor = number.clamp_min(1)
-    mean = total(v, o.slices) / divisor if centred else torch.zeros_like(divisor)
+    mean = sum_slices(v, o.slices) / divisor if centred else torch.zeros_like(divisor)
     centre = v - o.slices.to_values(mean)
     if centred:  # a rounded mean leaves a rest, whose derivative is 0
-        centre = centre - o.slices.to_values(total(centre.detach(), o.slices) / divisor)
-    variance = total(centre * centre, o.slices) / divisor
+        centre = centre - o.slices.to_values(sum_slices(centre.detach(), o.slices) / divisor)
+    variance = sum_slices(centre * centre, o.slices) / divisor
     rstd = torch.where(number == 0, 1, variance + eps).rsqrt()
-    result = _scaled(t, centre * o.slices.to_values(rstd), extent, weight, bias)
+    result = _scale_and_shift(t, centre * o.slices.to_values(rstd), extent, weight, bias)
     return result, Statistics(mean.detach(), variance.detach(), number, o.keys)
 
 
-def normalized_by(
+def normalize_by(
     x: Tensor,
     mask: Tensor | None,
     mean: Tensor,
@@ -68,18 +68,20 @@ def normalized_by(
     eps: float,
 ) -> Tensor:
     """The same with given statistics of each channel (dimension 1)."""
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     channel = t.coordinate(1)
-    return _scaled(t, (t.values - mean[channel]) * (variance + eps).rsqrt()[channel], (1,), weight, bias)
+    return _scale_and_shift(t, (t.values - mean[channel]) * (variance + eps).rsqrt()[channel], (1,), weight, bias)
 
 
-def _scaled(t: Taken, v: Tensor, extent: Sequence[int], weight: Tensor | None, bias: Tensor | None) -> Tensor:
+def _scale_and_shift(
+    t: StoredValid, v: Tensor, extent: Sequence[int], weight: Tensor | None, bias: Tensor | None
+) -> Tensor:
     place = t.position(extent)
     for name, parameter, apply in (("weight", weight, torch.mul), ("bias", bias, torch.add)):
         if parameter is not None:
             expect_shape(name, parameter, [t.x.shape[d] for d in extent])
             v = apply(v, parameter.reshape(-1)[place])
-    return returned(t, v.to(t.values.dtype), 0)
+    return scatter_back(t, v.to(t.values.dtype), 0)
 
 
 def local_response_norm(x: Tensor, mask: Tensor | None, size: int, alpha: float, beta: float, k: float) -> Tensor:
@@ -87,7 +89,7 @@ def local_response_norm(x: Tensor, mask: Tensor | None, size: int, alpha: float,
 
     The neighbours are looked up in the sorted positions of the stored values.
     """
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     place, channel = t.position(range(x.dim())), t.coordinate(1)
     table, order = place.sort()
     squares = (t.values * t.values)[order]
@@ -97,4 +99,4 @@ def local_response_norm(x: Tensor, mask: Tensor | None, size: int, alpha: float,
         there, found = find(place + shift * step, table)
         found &= (channel + shift >= 0) & (channel + shift < x.shape[1])
         near = near + torch.where(found, squares[there], 0)
-    return returned(t, t.values / (k + alpha * (near / size)) ** beta, 0)
+    return scatter_back(t, t.values / (k + alpha * (near / size)) ** beta, 0)

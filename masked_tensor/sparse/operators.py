@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import pair, shapes
 from ..layouts.elements import to
 from ..layouts.validity import valid_outputs
-from ..op import NoForm
+from ..op import NoRule
 from ..pair import Pair
 from ..shared.averaging import MEAN
 from . import along, classes, distinct, order, ranks, slice_reductions, two_operands
@@ -78,10 +78,10 @@ def norm(
 
 
 def dist(x: Pair | Tensor, y: Pair | Tensor, p: float = 2) -> Pair:
-    first, second = pair.of(x), pair.of(y)
+    first, second = pair.as_pair(x), pair.as_pair(y)
     if first.data.shape != second.data.shape:
-        raise NoForm("both operands must have one shape")
-    return Pair(*two_operands.dist(first.data, second.data, two_operands.both(first.mask, second.mask), p))
+        raise NoRule("both operands must have one shape")
+    return Pair(*two_operands.dist(first.data, second.data, two_operands.mask_and(first.mask, second.mask), p))
 
 
 def _arg(largest: bool) -> Callable[..., Pair]:
@@ -127,9 +127,9 @@ def _classes(logits: bool) -> Callable[..., Pair]:
         ignore_index: int = -100,
         label_smoothing: float = 0.0,
     ) -> Pair:
-        t = pair.of(target)
+        t = pair.as_pair(target)
         if not classes.plain_classes(t.data, weight, label_smoothing):
-            raise NoForm("the target must be class indices, and nothing smoothed")
+            raise NoRule("the target must be class indices, and nothing smoothed")
         return classes.cross_entropy(x.data, x.mask, t.data, t.mask, weight, reduction, ignore_index, logits=logits)
 
     return rule

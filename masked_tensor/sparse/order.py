@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from . import slices
-from .reduction import Outputs, Taken, assembled, check_nonempty, outputs, taken
-from .slices import mirrored
-from .valid_positions import vacant
+from .reduction import Outputs, StoredValid, assemble_result, check_nonempty, outputs, take_valid
+from .slices import flip_order
+from .valid_positions import first_unstored
 
 
 def position(
@@ -24,10 +24,10 @@ def position(
 ) -> tuple[Tensor, Tensor | None]:
     """argmax or argmin: the first position of the extreme along ``dims`` (one dim, or all for the flat position)."""
     check_nonempty("argmax" if largest else "argmin", x.shape, dims)
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
     where, _ = _extreme(t, o, dims, largest)
-    return assembled(where, o, x, dims, keepdim, fill_value, min_count)
+    return assemble_result(where, o, x, dims, keepdim, fill_value, min_count)
 
 
 def extreme(
@@ -35,15 +35,17 @@ def extreme(
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """max or min: the values and the positions."""
     check_nonempty("max" if largest else "min", x.shape, dims)
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     o = outputs(t, dims, mask is not None, False)
     where, best = _extreme(t, o, dims, largest)
-    return assembled(best, o, x, dims, keepdim, None, None), assembled(where, o, x, dims, keepdim, None, None)
+    return assemble_result(best, o, x, dims, keepdim, None, None), assemble_result(
+        where, o, x, dims, keepdim, None, None
+    )
 
 
-def _extreme(t: Taken, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[Tensor, Tensor]:
+def _extreme(t: StoredValid, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[Tensor, Tensor]:
     s = o.slices
-    v = t.values if largest else mirrored(t.values)
+    v = t.values if largest else flip_order(t.values)
     position = t.position(dims)
     best = slices.stored_maximum(v.detach(), s)
     hit = v == s.to_values(best)
@@ -51,12 +53,12 @@ def _extreme(t: Taken, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[
         hit |= v.isnan()
     none = torch.iinfo(torch.int64).max
     first = position.new_full((s.number,), none).scatter_reduce(0, s.ids[hit], position[hit], "amin")
-    mirror = 0 if largest else slices.mirrored_zero(v.dtype)
-    value = slices.maximum(v, s, mirror)
+    mirror = 0 if largest else slices.flipped_zero(v.dtype)
+    value = slices.max_slices(v, s, mirror)
     if s.zeros is not None:
-        place = vacant(t, o, dims)
+        place = first_unstored(t, o, dims)
         zero = torch.full_like(best, mirror)
         order = torch.where(s.stored == 0, True, best < zero) & (s.zeros > 0)
         first = torch.where(order, place, first)
         first = torch.where((best == zero) & (s.zeros > 0), torch.minimum(first, place), first)
-    return torch.where(first == none, 0, first), value if largest else mirrored(value)
+    return torch.where(first == none, 0, first), value if largest else flip_order(value)

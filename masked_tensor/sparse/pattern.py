@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from ..layouts import validity
-from ..layouts.elements import at, built, is_sparse, keys, of, same_pattern, values, with_values
+from ..layouts.elements import build_like, is_sparse, keys, same_pattern, values, values_at, verbs_of, with_values
 from ..layouts.positions import ravel
-from ..op import NoForm, Rule
+from ..op import NoRule, Rule
 from ..pair import Pair
 
 
@@ -26,45 +26,49 @@ def elementwise(rule: Rule, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     shape = torch.broadcast_shapes(*(a.data.shape for a in args if isinstance(a, Pair | Tensor)))
     whole = [a.mask for a in sparse if a.mask.shape == shape]
     if not whole:
-        raise NoForm(f"the result of shape {tuple(shape)} would store entries more than once")
+        raise NoRule(f"the result of shape {tuple(shape)} would store entries more than once")
     pattern = whole[0]
     for other in whole[1:]:
-        pattern = common(pattern, other)
+        pattern = common_pattern(pattern, other)
     return on_pattern(rule, pattern, args, kwargs)
 
 
 def on_pattern(rule: Rule, pattern: Tensor, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """The rule on the arguments as they are at the stored entries of ``pattern``, whose shape the result has."""
-    result = rule(*[_seen_at(a, pattern) for a in args], **{k: _seen_at(v, pattern) for k, v in kwargs.items()})
-    return tuple(_back(r, pattern) for r in result) if isinstance(result, tuple) else _back(result, pattern)
+    result = rule(*[_read_at(a, pattern) for a in args], **{k: _read_at(v, pattern) for k, v in kwargs.items()})
+    return (
+        tuple(_scatter_back(r, pattern) for r in result)
+        if isinstance(result, tuple)
+        else _scatter_back(result, pattern)
+    )
 
 
-def common(a: Tensor, b: Tensor) -> Tensor:
+def common_pattern(a: Tensor, b: Tensor) -> Tensor:
     """A pattern that holds what both store."""
     if same_pattern(a, b):
         return a
     key = keys(a)[validity.at(validity.specified_mask(b), a)].sort().values
-    return built(key, torch.ones_like(key, dtype=torch.bool), a.shape, a)
+    return build_like(key, torch.ones_like(key, dtype=torch.bool), a.shape, a)
 
 
-def union(a: Tensor, b: Tensor) -> Tensor:
+def union_pattern(a: Tensor, b: Tensor) -> Tensor:
     """A pattern that holds what either stores."""
     if same_pattern(a, b):
         return a
     key = torch.cat((keys(a), keys(b))).unique()
-    return built(key, torch.ones_like(key, dtype=torch.bool), a.shape, a)
+    return build_like(key, torch.ones_like(key, dtype=torch.bool), a.shape, a)
 
 
-def _seen_at(arg: Any, pattern: Tensor) -> Any:
+def _read_at(arg: Any, pattern: Tensor) -> Any:
     if type(arg) is Pair:
         if not is_sparse(arg.data):
-            return Pair(_gathered(arg.data, pattern), _gathered(arg.mask, pattern))
+            return Pair(_gather_strided(arg.data, pattern), _gather_strided(arg.mask, pattern))
         if same_pattern(arg.mask, pattern):
             return Pair(values(arg.data), values(arg.mask))
         key = _places(arg.mask, pattern)
-        return Pair(at(arg.data, key), at(arg.mask, key))
+        return Pair(values_at(arg.data, key), values_at(arg.mask, key))
     if isinstance(arg, Tensor) and arg.dim() > 0:
-        return at(arg, _places(arg, pattern)) if is_sparse(arg) else _gathered(arg, pattern)
+        return values_at(arg, _places(arg, pattern)) if is_sparse(arg) else _gather_strided(arg, pattern)
     return arg
 
 
@@ -72,20 +76,20 @@ def _places(x: Tensor, pattern: Tensor) -> Tensor:
     """Which position of ``x``, which broadcasts, each entry of the pattern reads."""
     if x.shape == pattern.shape:
         return keys(pattern)
-    lead, verbs = pattern.dim() - x.dim(), of(pattern)
+    lead, verbs = pattern.dim() - x.dim(), verbs_of(pattern)
     key = ravel(lambda d: verbs.coordinate(pattern, d + lead), x.shape, [d for d, n in enumerate(x.shape) if n != 1])
     return torch.zeros_like(keys(pattern)) if key is None else key
 
 
-def _gathered(x: Tensor, pattern: Tensor) -> Tensor:
+def _gather_strided(x: Tensor, pattern: Tensor) -> Tensor:
     """A strided operand at the positions of the pattern, broadcast without expanding it."""
     if x.numel() == 1:
         return x.reshape(1).expand(values(pattern).shape[0])
-    lead, verbs = pattern.dim() - x.dim(), of(pattern)
+    lead, verbs = pattern.dim() - x.dim(), verbs_of(pattern)
     return x[tuple(0 if n == 1 else verbs.coordinate(pattern, d + lead) for d, n in enumerate(x.shape))]
 
 
-def _back(result: Any, pattern: Tensor) -> Any:
+def _scatter_back(result: Any, pattern: Tensor) -> Any:
     if type(result) is not Pair or result.data.dim() == 0:  # the sum or mean of a loss
         return result
     return Pair(with_values(pattern, result.data), with_values(pattern, result.mask))

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..layouts.elements import built, is_sparse, keys, of, values
+from ..layouts.elements import build_like, is_sparse, keys, values, verbs_of
 from ..layouts.positions import unravel
-from ..op import NoForm
+from ..op import NoRule
 from ..pair import Pair
 from ..select import guard
 from ..shared import product_validity
@@ -19,20 +19,20 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     if type(x) is not Pair or not is_sparse(x.data):
         assert type(y) is Pair
         if y.data.dim() != 2:
-            raise NoForm("one factor must be a sparse masked matrix")
-        out = matmul(_transposed(y), _turned(x))
+            raise NoRule("one factor must be a sparse masked matrix")
+        out = matmul(_transposed(y), _transpose_result(x))
         return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))
     mask = y.mask if type(y) is Pair else None
     dense: Tensor = y.data if type(y) is Pair else y
     if x.data.dim() != 2 or is_sparse(dense) or dense.dim() not in (1, 2):
-        raise NoForm(
+        raise NoRule(
             f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
             f"({x.data.layout}) @ {tuple(dense.shape)} ({dense.layout})"
         )
     if dense.shape[0] != x.data.shape[1]:
         raise RuntimeError(f"shapes {tuple(x.data.shape)} and {tuple(dense.shape)} cannot be multiplied")
     valid = values(x.mask).nonzero().view(-1)
-    rows, columns = (of(x.mask).coordinate(x.mask, d)[valid] for d in (0, 1))
+    rows, columns = (verbs_of(x.mask).coordinate(x.mask, d)[valid] for d in (0, 1))
     factor = values(x.data)[valid]
     taken = dense[columns]
     pairs = torch.ones_like(taken, dtype=torch.bool) if mask is None else mask[columns]
@@ -44,7 +44,7 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     counts = torch.zeros(shape, dtype=torch.int64, device=data.device)
     hits = counts.index_add(0, rows, pairs.to(torch.int64))
     found = hits >= min(x.data.shape[1], 1)
-    if product_validity.every():  # neither factor has a valid entry of which the partner is a hole
+    if product_validity.needs_all_terms():  # neither factor has a valid entry of which the partner is a hole
         others = masks.full(dense.shape, data.device) if mask is None else mask
         found = found & (hits == counts.index_add(0, rows, torch.ones_like(pairs, dtype=torch.int64)))
         found = found & (hits == others.sum(0))
@@ -57,15 +57,15 @@ def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: fl
     data = product.data if alpha == 1 else alpha * product.data
     if beta == 0:
         return Pair(data, product.mask)
-    summand = pair.of(summand)
-    mask = masks.both(product.mask, masks.fit(summand.mask, product.mask.shape))
+    summand = pair.as_pair(summand)
+    mask = masks.logical_and(product.mask, masks.expand_to(summand.mask, product.mask.shape))
     added = guard(summand.data, mask)
     return Pair((added if beta == 1 else beta * added) + data, mask)
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Pair:
     """``x @ weight.T + bias``, of which either factor is sparse."""
-    turned = _transposed(weight) if type(weight) is Pair and is_sparse(weight.data) else _turned(weight)
+    turned = _transposed(weight) if type(weight) is Pair and is_sparse(weight.data) else _transpose_result(weight)
     return matmul(x, turned) if bias is None else affine(bias, x, turned)
 
 
@@ -74,11 +74,11 @@ def _transposed(x: Pair) -> Pair:
     turned = key[1] * x.mask.shape[0] + key[0]
     turned, order_ = turned.sort()
     shape = (x.mask.shape[1], x.mask.shape[0])
-    data, mask = (built(turned, values(part)[order_], shape, x.mask) for part in (x.data, x.mask))
+    data, mask = (build_like(turned, values(part)[order_], shape, x.mask) for part in (x.data, x.mask))
     return Pair(data, mask)
 
 
-def _turned(x: Pair | Tensor) -> Pair | Tensor:
+def _transpose_result(x: Pair | Tensor) -> Pair | Tensor:
     if type(x) is Pair:
         return Pair(x.data.movedim(-1, 0), x.mask.movedim(-1, 0))
     return x.movedim(-1, 0)

@@ -12,26 +12,26 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..shared.interpolation import interpolated
-from .reduction import Outputs, Taken, assembled, outputs, taken
-from .slices import arranged, total
+from ..shared.interpolation import interpolate_rank
+from .reduction import Outputs, StoredValid, assemble_result, outputs, take_valid
+from .slices import sort_into_slices, sum_slices
 
 
-class Ordered:
+class OrderedElements:
     """The valid elements of every slice in order, NaN last: the zeros that nobody stores lie behind the negative ones.
 
     A sort is stable.  From the greatest down (``descending``) only what is stored can be asked for.
     """
 
-    def __init__(self, t: Taken, o: Outputs, descending: bool = False) -> None:
+    def __init__(self, t: StoredValid, o: Outputs, descending: bool = False) -> None:
         if t.values.is_complex():
             raise RuntimeError(f"complex numbers have no order, got {t.values.dtype}")
         self.slices = s = o.slices
-        self.order = arranged(s.ids, t.values.detach(), descending=descending)
+        self.order = sort_into_slices(s.ids, t.values.detach(), descending=descending)
         self.values = t.values[self.order]  #: the stored ones, slice by slice
         self.start = s.stored.cumsum(0) - s.stored  #: where each slice begins among them
-        self.nans = total(t.values.detach() != t.values.detach(), s)  #: how many of each slice are NaN
-        self.negative = None if s.zeros is None else total(t.values.detach() < 0, s)  #: how many are negative
+        self.nans = sum_slices(t.values.detach() != t.values.detach(), s)  #: how many of each slice are NaN
+        self.negative = None if s.zeros is None else sum_slices(t.values.detach() < 0, s)  #: how many are negative
 
     def at(self, rank: Tensor) -> Tensor:
         """The element of every slice at ``rank`` (one or more per slice)."""
@@ -78,12 +78,12 @@ def median(
     min_count: int | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The lower median; NaN (integers: 0) where nothing is valid, or nothing but NaN."""
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     o = outputs(t, dims, False, fill_value is not None or min_count == 0)
-    s = Ordered(t, o)
+    s = OrderedElements(t, o)
     empty = s.slices.count == (s.nans if skip_nan else 0)
     result = torch.where(empty, torch.nan if t.values.is_floating_point() else 0, s.at(s.middle(skip_nan)))
-    return assembled(result, o, x, dims, keepdim, fill_value, min_count)
+    return assemble_result(result, o, x, dims, keepdim, fill_value, min_count)
 
 
 def quantile(
@@ -100,15 +100,15 @@ def quantile(
     """The element at rank ``q * (n - 1)`` of the n valid ones; a 1-d ``q`` gives the first dimension."""
     if x.numel() == 0:
         raise RuntimeError(f"{'nan' if skip_nan else ''}quantile() input tensor must be non-empty")
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     share = q if isinstance(q, Tensor) else t.values.new_full((), q)
     torch.quantile(t.values.new_zeros(1), share.detach(), interpolation=interpolation)  # for its checks of arguments
     o = outputs(t, dims, False, fill_value is not None)
-    s = Ordered(t, o)
+    s = OrderedElements(t, o)
     wide = share.double() if prod(x.shape[d] for d in dims) > settings.EXACT else share
     count, highest, nans = (
         per_slice(n, share.dim() + 1) for n in (s.slices.count, (s.slices.count - 1).clamp_min(0), s.nans)
     )
     rank = wide * (highest - nans).clamp_min(0) if skip_nan else torch.where(nans > 0, highest, wide * highest)
-    result = torch.where(count == 0, torch.nan, interpolated(s.at, rank, interpolation))
-    return assembled(result, o, x, dims, keepdim, fill_value, None)
+    result = torch.where(count == 0, torch.nan, interpolate_rank(s.at, rank, interpolation))
+    return assemble_result(result, o, x, dims, keepdim, fill_value, None)

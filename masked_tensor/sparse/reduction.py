@@ -13,19 +13,19 @@ import torch
 from torch import Tensor
 
 from ..layouts import validity
-from ..layouts.elements import built, canonical, of, same_pattern, values
-from ..layouts.positions import ravel, tabled
+from ..layouts.elements import build_like, canonical, same_pattern, values, verbs_of
+from ..layouts.positions import pays_table, ravel
 from ..select import select
-from ..shared.chunks import rounds
+from ..shared.chunks import rounds_noticeably
 from . import slices
 from .slices import Slices
 
 Law = Callable[..., Tensor]
-_NEEDS_ELEMENTS: dict[Law, str] = {slices.maximum: "amax", slices.minimum: "amin"}
+_NEEDS_ELEMENTS: dict[Law, str] = {slices.max_slices: "amax", slices.min_slices: "amin"}
 
 
 @dataclass(eq=False)
-class Taken:
+class StoredValid:
     """The stored-and-valid values of a sparse tensor, ready to be sorted into slices."""
 
     x: Tensor  #: canonical
@@ -35,7 +35,7 @@ class Taken:
     inside: bool = False  #: the mask shows nothing but stored values
 
     def coordinate(self, dim: int) -> Tensor:
-        position: Tensor = of(self.x).coordinate(self.x, dim)
+        position: Tensor = verbs_of(self.x).coordinate(self.x, dim)
         return position if self.kept is None else position[self.kept]
 
     def position(self, dims: Sequence[int]) -> Tensor:
@@ -44,18 +44,18 @@ class Taken:
         return torch.zeros_like(self.values, dtype=torch.int64) if key is None else key
 
 
-def taken(x: Tensor, mask: Tensor | None) -> Taken:
+def take_valid(x: Tensor, mask: Tensor | None) -> StoredValid:
     """The values of ``x`` that the mask (None: all) shows; where there are no elements, none is masked."""
     x = canonical(x)
     stored = values(x)
     if mask is None or x.numel() == 0:
-        return Taken(x, None, stored, None)
+        return StoredValid(x, None, stored, None)
     inside = same_pattern(mask, x)
     shown = values(mask) if inside else validity.at(mask, x)
     if bool(shown.all()):
-        return Taken(x, mask, stored, None, inside)
+        return StoredValid(x, mask, stored, None, inside)
     kept = shown.nonzero().view(-1)
-    return Taken(x, mask, stored[kept], kept, inside)
+    return StoredValid(x, mask, stored[kept], kept, inside)
 
 
 @dataclass(eq=False)
@@ -67,24 +67,24 @@ class Outputs:
     shape: tuple[int, ...]  #: the kept shape
 
 
-def outputs(t: Taken, dims: Sequence[int], everywhere: bool, all_of_them: bool) -> Outputs:
+def outputs(t: StoredValid, dims: Sequence[int], everywhere: bool, all_of_them: bool) -> Outputs:
     """Numbers the outputs: those with a stored value, with ``everywhere`` those with any valid element, or all."""
     shape, kept = t.x.shape, [d for d in range(t.x.dim()) if d not in dims]
     sizes = tuple(shape[d] for d in kept)
     all_of_them |= t.mask is None and prod(shape[d] for d in dims) == 0  # the plain op gives every empty slice a value
     full = prod(sizes)
-    offsets = of(t.x).runs(t.x, dims) if t.kept is None else None
-    if offsets is not None and tabled(full, t.values.shape[0]):
+    offsets = verbs_of(t.x).runs(t.x, dims) if t.kept is None else None
+    if offsets is not None and pays_table(full, t.values.shape[0]):
         slices = Slices(full, None, offsets, None)
-        return _counted(Outputs(slices, torch.arange(full, device=offsets.device), sizes), t, dims)
+        return _count_valid(Outputs(slices, torch.arange(full, device=offsets.device), sizes), t, dims)
     key = t.position(kept)
-    if all_of_them or (everywhere and t.mask is None) or tabled(full, key.shape[0]):
-        return _counted(numbered(key, sizes), t, dims)
+    if all_of_them or (everywhere and t.mask is None) or pays_table(full, key.shape[0]):
+        return _count_valid(number_slices(key, sizes), t, dims)
     more = validity.outputs(t.mask, shape, dims, key.device) if everywhere and not t.inside else key[:0]
-    return _counted(numbered(key, sizes, more), t, dims)
+    return _count_valid(number_slices(key, sizes, more), t, dims)
 
 
-def numbered(key: Tensor, shape: tuple[int, ...], more: Tensor | None = None) -> Outputs:
+def number_slices(key: Tensor, shape: tuple[int, ...], more: Tensor | None = None) -> Outputs:
     """The slices of ``shape`` that the values at ``key`` belong to: all, or those found there and in ``more``."""
     if more is None:
         full = prod(shape)
@@ -93,7 +93,7 @@ def numbered(key: Tensor, shape: tuple[int, ...], more: Tensor | None = None) ->
     return Outputs(Slices(found.shape[0], ids[: key.shape[0]], None, None), found, shape)
 
 
-def _counted(o: Outputs, t: Taken, dims: Sequence[int]) -> Outputs:
+def _count_valid(o: Outputs, t: StoredValid, dims: Sequence[int]) -> Outputs:
     if not t.inside:
         o.slices.valid = validity.counts(t.mask, t.x.shape, dims, o.keys)
     return o
@@ -118,12 +118,12 @@ def reduce(
     """
     if law in _NEEDS_ELEMENTS:
         check_nonempty(_NEEDS_ELEMENTS[law], x.shape, dims)
-    t = taken(x, mask)
+    t = take_valid(x, mask)
     o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)
-    half = rounds(t.values.dtype)
+    half = rounds_noticeably(t.values.dtype)
     result = law(t.values.float() if half else t.values, o.slices, **params)
     result = result.to(t.values.dtype) if half and result.dtype is torch.float32 else result
-    return assembled(result, o, x, dims, keepdim, fill_value, min_count)
+    return assemble_result(result, o, x, dims, keepdim, fill_value, min_count)
 
 
 def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None:
@@ -133,7 +133,7 @@ def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None
             raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
 
 
-def assembled(
+def assemble_result(
     result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, fill_value: Any, min_count: int | None
 ) -> tuple[Tensor, Tensor | None]:
     """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled.
@@ -153,4 +153,4 @@ def assembled(
     if several:
         lead = torch.arange(several[0], device=key.device).unsqueeze(1)
         key, result = (lead * prod(shape) + key).view(-1), result.T.reshape(-1)
-    return built(key, result, (*several, *shape), x), None
+    return build_like(key, result, (*several, *shape), x), None

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from ..layouts.elements import is_sparse, keys, values, with_values
-from ..op import Arguments, Form, NoForm, Rule, Takes
+from ..op import Arguments, NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
 from . import operators
-from .pattern import elementwise, on_pattern, union
+from .pattern import elementwise, on_pattern, union_pattern
 
 
-def instead(form: Rule, **takes: Arguments) -> Form:
+def sparse_rule(form: Rule, **takes: Arguments) -> StorageRule:
     """Another rule altogether: ``form``, a family on stored values, of arguments as ``Takes`` says."""
-    return Form("form", lambda rule: form, Takes(**takes), "a form of its own, at the cost of what is stored")
+    return StorageRule("form", lambda rule: form, Takes(**takes), "a form of its own, at the cost of what is stored")
 
 
 def _scan(rule: Rule) -> Rule:
@@ -39,33 +39,33 @@ def _on_values(rule: Rule) -> Rule:
     return on_values
 
 
-def _chosen(rule: Rule) -> Rule:
+def _choose(rule: Rule) -> Rule:
     def chosen(condition: Any, x: Any, other: Any) -> Pair:
         shape = torch.broadcast_shapes(*(a.data.shape for a in (condition, x, other) if isinstance(a, Pair | Tensor)))
         whole = [type(a) is Pair and is_sparse(a.data) and a.data.shape == shape for a in (condition, x, other)]
         if whole[0]:
             pattern = condition.mask
         elif whole[1] and whole[2]:
-            pattern = union(x.mask, other.mask)
+            pattern = union_pattern(x.mask, other.mask)
         else:
-            raise NoForm("a strided branch is valid wherever it is chosen")
+            raise NoRule("a strided branch is valid wherever it is chosen")
         result: Pair = on_pattern(rule, pattern, (condition, x, other), {})
         return result
 
     return chosen
 
 
-def _as_it_is(rule: Rule) -> Rule:
+def _unchanged(rule: Rule) -> Rule:
     def as_it_is(*args: Any, **kwargs: Any) -> Any:
         try:
             return rule(*args, **kwargs)
         except (RuntimeError, NotImplementedError) as reason:  # torch has no kernel for the layout
-            raise NoForm from reason
+            raise NoRule from reason
 
     return as_it_is
 
 
-def _in_a_row(rule: Rule) -> Rule:
+def _in_row_order(rule: Rule) -> Rule:
     def in_a_row(x: Pair, *args: Any, **kwargs: Any) -> Any:
         order = keys(x.mask).argsort()
         row = Pair(values(x.data)[order], values(x.mask)[order])
@@ -78,11 +78,11 @@ def _in_a_row(rule: Rule) -> Rule:
 
 
 def _runs(rule: Rule) -> Rule:
-    row = _in_a_row(rule)
+    row = _in_row_order(rule)
 
     def runs(x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
         if dim is not None:
-            raise NoForm("runs of whole slices")
+            raise NoRule("runs of whole slices")
         return row(x, return_inverse, return_counts)
 
     return runs
@@ -101,25 +101,25 @@ def _strided(rule: Rule) -> Rule:
     return strided
 
 
-def _moved(rule: Rule) -> Rule:
+def _move(rule: Rule) -> Rule:
     def moved(x: Pair, *args: Any, **kwargs: Any) -> Any:
         mask = values(x.mask)
         number = with_values(x.mask, torch.arange(1, mask.shape[0] + 1, device=mask.device))
         try:
             result = rule(Pair(number, number), *args, **kwargs)
         except (RuntimeError, NotImplementedError) as reason:  # torch has no kernel for the layout
-            raise NoForm from reason
+            raise NoRule from reason
         each = result if isinstance(result, (list, tuple)) else (result,)
-        pairs = [_numbered(r.data, values(x.data), mask) for r in each]
+        pairs = [_renumber(r.data, values(x.data), mask) for r in each]
         return pairs if isinstance(result, (list, tuple)) else pairs[0]
 
     return moved
 
 
-def _numbered(number: Tensor, data: Tensor, mask: Tensor) -> Pair:
+def _renumber(number: Tensor, data: Tensor, mask: Tensor) -> Pair:
     """The entries at their new places, where their numbers (from 1) now are; 0 is a place that was made up."""
     if not is_sparse(number):
-        raise NoForm
+        raise NoRule
     place = values(number)
     some, place = place > 0, (place - 1).clamp_min(0)
     if mask.numel() == 0:
@@ -132,12 +132,18 @@ _VALUES = "the rule itself, entry by entry, on the stored values of the pattern 
 _ROW = "the rule itself, on the stored values in row-major order"
 _SCAN = "the rule itself, on the stored values of each slice"
 
-on_values = Form("on values", _on_values, None, _VALUES)
-chosen = Form("on values", _chosen, None, _VALUES)  #: the same for a condition and two branches: an entry needs one
-as_it_is = Form("as it is", _as_it_is, None, "the rule itself, which asks for the layout")
-strided = Form("strided", _strided, says="the rule itself, which asks for dtype and device: the result is strided")
-in_a_row = Form("in a row", _in_a_row, says=_ROW)
-runs = Form("in a row", _runs, says=_ROW)  #: the same for runs of entries, but not of slices
-moved = Form("moved", _moved, says="torch's own op moves the entries, in the layouts in which it can")
-scan = Form("scan", _scan, says=_SCAN)
-scan_extreme = Form("scan", _scan_extreme, says=_SCAN)  #: the same for two results, the second of which are positions
+on_values = StorageRule("on values", _on_values, None, _VALUES)
+choose = StorageRule(
+    "on values", _choose, None, _VALUES
+)  #: the same for a condition and two branches: an entry needs one
+unchanged = StorageRule("as it is", _unchanged, None, "the rule itself, which asks for the layout")
+strided = StorageRule(
+    "strided", _strided, says="the rule itself, which asks for dtype and device: the result is strided"
+)
+in_row_order = StorageRule("in a row", _in_row_order, says=_ROW)
+runs = StorageRule("in a row", _runs, says=_ROW)  #: the same for runs of entries, but not of slices
+move_stored = StorageRule("moved", _move, says="torch's own op moves the entries, in the layouts in which it can")
+scan = StorageRule("scan", _scan, says=_SCAN)
+scan_extreme = StorageRule(
+    "scan", _scan_extreme, says=_SCAN
+)  #: the same for two results, the second of which are positions

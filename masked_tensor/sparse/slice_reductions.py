@@ -7,23 +7,23 @@ import torch
 from torch import Tensor
 
 from .. import errors
-from ..shared.squares import root, squared
+from ..shared.squares import abs_squared, safe_sqrt
 from . import slices
-from .slices import Slices, total
+from .slices import Slices, sum_slices
 
 
 def sum(v: Tensor, s: Slices, dtype: torch.dtype | None = None) -> Tensor:
-    return total(v if dtype is None else v.to(dtype), s)
+    return sum_slices(v if dtype is None else v.to(dtype), s)
 
 
-prod = slices.product
-amax = slices.maximum
-amin = slices.minimum
+prod = slices.prod_slices
+amax = slices.max_slices
+amin = slices.min_slices
 
 
 def mean(v: Tensor, s: Slices) -> Tensor:
     check_inexact("mean", v)
-    return total(v, s) / (s.valid if isinstance(s.valid, int) else s.count)
+    return sum_slices(v, s) / (s.valid if isinstance(s.valid, int) else s.count)
 
 
 def any(v: Tensor, s: Slices) -> Tensor:
@@ -40,13 +40,13 @@ def _logical(result: Tensor, v: Tensor) -> Tensor:
 
 
 def count_nonzero(v: Tensor, s: Slices) -> Tensor:
-    return total(v != 0, s)
+    return sum_slices(v != 0, s)
 
 
 def logsumexp(v: Tensor, s: Slices) -> Tensor:
-    top = slices.maximum(v.detach().real if v.is_complex() else v.detach(), s)
+    top = slices.max_slices(v.detach().real if v.is_complex() else v.detach(), s)
     top = torch.where(top.abs() == torch.inf, 0, top)
-    scale = total((v - s.to_values(top)).exp(), s)
+    scale = sum_slices((v - s.to_values(top)).exp(), s)
     if s.zeros is not None:
         scale = scale + torch.where(s.zeros > 0, s.zeros * (-top).exp(), 0)
     return scale.log() + top
@@ -56,33 +56,33 @@ def var(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
     """Two-pass, less what a rounded mean adds; NaN where at most ``correction`` elements are valid."""
     average = mean(v, s)
     rest = v - s.to_values(average)
-    squares, left = total(squared(rest), s), total(rest.detach(), s)
+    squares, left = sum_slices(abs_squared(rest), s), sum_slices(rest.detach(), s)
     if s.zeros is not None:
-        squares, left = squares + s.zeros * squared(average), left - s.zeros * average.detach()
-    squares = (squares - squared(left) / s.count.clamp_min(1)).clamp_min(0)
+        squares, left = squares + s.zeros * abs_squared(average), left - s.zeros * average.detach()
+    squares = (squares - abs_squared(left) / s.count.clamp_min(1)).clamp_min(0)
     degrees = s.count - correction
     return torch.where(degrees > 0, squares / torch.where(degrees > 0, degrees, 1), torch.nan)
 
 
 def std(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
-    return root(var(v, s, correction))
+    return safe_sqrt(var(v, s, correction))
 
 
 def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:
     """``sum(abs(x) ** ord) ** (1 / ord)``; ord 0 counts, inf and -inf are the extremes of ``abs(x)``."""
     check_inexact("norm", v)
     if ord == 0:
-        return total((v != 0).to(v.abs().dtype), s)
+        return sum_slices((v != 0).to(v.abs().dtype), s)
     size = v.abs()
     if ord == float("inf"):
-        return slices.maximum(size, s)
+        return slices.max_slices(size, s)
     if ord == float("-inf"):
-        return slices.minimum(size, s)
+        return slices.min_slices(size, s)
     if ord == 1:
-        return total(size, s)
+        return sum_slices(size, s)
     if ord == 2:
-        return root(total(squared(v), s))
-    power = total(torch.where(size == 0, 0.0 if ord > 0 else torch.inf, torch.where(size == 0, 1, size) ** ord), s)
+        return safe_sqrt(sum_slices(abs_squared(v), s))
+    power = sum_slices(torch.where(size == 0, 0.0 if ord > 0 else torch.inf, torch.where(size == 0, 1, size) ** ord), s)
     if ord < 0 and s.zeros is not None:
         power = torch.where(s.zeros > 0, torch.inf, power)
     return torch.where(power == 0, 0, torch.where(power == 0, 1, power) ** (1 / ord))
@@ -95,7 +95,7 @@ def nansum(v: Tensor, s: Slices, dtype: torch.dtype | None = None) -> Tensor:
 
 
 def nanmean(v: Tensor, s: Slices) -> Tensor:
-    return mean(*slices.without_nan(v, s))
+    return mean(*slices.drop_nan(v, s))
 
 
 def check_inexact(name: str, v: Tensor) -> None:

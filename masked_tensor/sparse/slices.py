@@ -55,7 +55,7 @@ class Slices:
         return per_slice.index_select(0, self.ids)
 
 
-def arranged(ids: Tensor, *keys: Tensor, descending: bool = False) -> Tensor:
+def sort_into_slices(ids: Tensor, *keys: Tensor, descending: bool = False) -> Tensor:
     """The order of entries by slice and, inside a slice, by each of the keys in turn (stable; NaN is the greatest).
 
     ``descending``: by the last key from the greatest down.
@@ -66,7 +66,7 @@ def arranged(ids: Tensor, *keys: Tensor, descending: bool = False) -> Tensor:
     return order
 
 
-def total(v: Tensor, s: Slices) -> Tensor:
+def sum_slices(v: Tensor, s: Slices) -> Tensor:
     """The sum of each slice; integers and bool add up in int64.
 
     Values are added one after the other: many of them in twice the precision, of which float64 has none; there only
@@ -99,7 +99,7 @@ def _added(v: Tensor, s: Slices) -> Tensor:
     return v.new_zeros(s.number).scatter_add(0, s.ids, v)
 
 
-def product(v: Tensor, s: Slices) -> Tensor:
+def prod_slices(v: Tensor, s: Slices) -> Tensor:
     """The product of each slice, 0 where a zero is valid."""
     if not (v.is_floating_point() or v.is_complex()):
         v = v.to(torch.int64)
@@ -120,7 +120,7 @@ def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
     return v.new_full((s.number,), least).scatter_reduce(0, s.ids, v, "amax")
 
 
-def maximum(v: Tensor, s: Slices, zero: int = 0) -> Tensor:
+def max_slices(v: Tensor, s: Slices, zero: int = 0) -> Tensor:
     """The greatest element of each slice, the valid zeros (written ``zero`` in ``v``'s order) included."""
     if isinstance(s.valid, int) and v.is_floating_point() and not v.requires_grad:
         best = stored_maximum(v, s, least=0.0)
@@ -132,7 +132,7 @@ def maximum(v: Tensor, s: Slices, zero: int = 0) -> Tensor:
     return torch.where(s.zeros > 0, torch.maximum(best, torch.full_like(best, zero)), best)
 
 
-def without_nan(v: Tensor, s: Slices) -> tuple[Tensor, Slices]:
+def drop_nan(v: Tensor, s: Slices) -> tuple[Tensor, Slices]:
     """What is left when NaN does not take part."""
     kept = (v == v).nonzero().view(-1)
     rest = Slices(s.number, s.ids[kept], None, None)
@@ -140,16 +140,16 @@ def without_nan(v: Tensor, s: Slices) -> tuple[Tensor, Slices]:
     return v[kept], rest
 
 
-def minimum(v: Tensor, s: Slices) -> Tensor:
+def min_slices(v: Tensor, s: Slices) -> Tensor:
     """The least element of each slice, the valid zeros included."""
-    return mirrored(maximum(mirrored(v), s, mirrored_zero(v.dtype)))
+    return flip_order(max_slices(flip_order(v), s, flipped_zero(v.dtype)))
 
 
-def mirrored_zero(dtype: torch.dtype) -> int:
+def flipped_zero(dtype: torch.dtype) -> int:
     """What 0 becomes under ``mirrored``."""
-    return int(mirrored(torch.zeros((), dtype=dtype)))
+    return int(flip_order(torch.zeros((), dtype=dtype)))
 
 
-def mirrored(v: Tensor) -> Tensor:
+def flip_order(v: Tensor) -> Tensor:
     """``v`` in the opposite order: an involution that never overflows."""
     return ~v if not v.is_floating_point() else -v

@@ -6,22 +6,22 @@ import torch
 from torch import Tensor
 
 from .. import shapes
-from ..layouts.elements import built
+from ..layouts.elements import build_like
 from ..layouts.validity import valid_outputs
 from ..pair import Pair
-from .ranks import Ordered
-from .reduction import assembled, check_nonempty, outputs, taken
+from .ranks import OrderedElements
+from .reduction import assemble_result, check_nonempty, outputs, take_valid
 
 
-class Entries:
+class SortedEntries:
     """The valid entries of a pair in order along ``dim`` (None: all of them), and where they were."""
 
     def __init__(self, x: Pair, dim: int | None, descending: bool = False) -> None:
         self.x = x
         self.dims = shapes.canonical_dims(dim, x.data.dim())
-        t = taken(x.data, x.mask)
+        t = take_valid(x.data, x.mask)
         self.outputs = outputs(t, self.dims, False, False)
-        self.sorted = Ordered(t, self.outputs, descending)
+        self.sorted = OrderedElements(t, self.outputs, descending)
         self.positions = t.position(self.dims)[self.sorted.order]
 
     def first(self, number: int) -> tuple[Pair, Pair]:
@@ -39,7 +39,7 @@ class Entries:
         return self._pair(key, values, shape), self._pair(key, positions, shape)
 
     def _pair(self, key: Tensor, new: Tensor, shape: Any) -> Pair:
-        return valid_outputs(built(key, new, shape, self.x.data), None)
+        return valid_outputs(build_like(key, new, shape, self.x.data), None)
 
     def at(self, rank: Tensor, keepdim: bool, least: int = 1) -> tuple[Pair, Pair]:
         """The entry at ``rank`` of every slice that has ``least`` entries, and where it was."""
@@ -47,14 +47,16 @@ class Entries:
         parts = []
         for column in (self.sorted.values, self.positions):
             new = column[place] if column.numel() else column.new_zeros(place.shape)
-            parts.append(valid_outputs(*assembled(new, self.outputs, self.x.data, self.dims, keepdim, None, least)))
+            parts.append(
+                valid_outputs(*assemble_result(new, self.outputs, self.x.data, self.dims, keepdim, None, least))
+            )
         return parts[0], parts[1]
 
 
 def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> tuple[Pair, Pair]:
     """Ties keep their order, whether that is asked for or not."""
     (axis,) = shapes.canonical_dims(dim, max(x.data.dim(), 1))
-    return Entries(x, dim, descending).first(x.data.shape[axis])
+    return SortedEntries(x, dim, descending).first(x.data.shape[axis])
 
 
 def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
@@ -62,12 +64,12 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
     (axis,) = shapes.canonical_dims(dim, max(x.data.dim(), 1))
     if not 0 <= k <= x.data.shape[axis]:
         raise RuntimeError(f"topk: k must lie between 0 and {x.data.shape[axis]}, the size of dim {dim}, got {k}")
-    return Entries(x, dim, largest).first(k)
+    return SortedEntries(x, dim, largest).first(k)
 
 
 def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
     """A hole where fewer than ``k`` entries are valid."""
-    entries = Entries(x, dim)
+    entries = SortedEntries(x, dim)
     return entries.at(torch.full_like(entries.sorted.start, k - 1), keepdim, k)
 
 
@@ -75,7 +77,7 @@ def median(x: Pair, dim: int | None = None, keepdim: bool = False, *, skip_nan: 
     """The lower median; NaN if one entry is (``skip_nan``: if all are)."""
     if dim is not None:
         check_nonempty("nanmedian" if skip_nan else "median", x.data.shape, shapes.canonical_dims(dim, x.data.dim()))
-    entries = Entries(x, dim)
+    entries = SortedEntries(x, dim)
     values, positions = entries.at(entries.sorted.middle(skip_nan), keepdim)
     return values if dim is None else (values, positions)
 

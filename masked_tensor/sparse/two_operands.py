@@ -14,16 +14,16 @@ from torch import Tensor
 
 from .. import errors, masks, shapes
 from ..layouts import coo, validity
-from ..layouts.elements import at, built, canonical, is_sparse, keys, same_pattern, values
+from ..layouts.elements import build_like, canonical, is_sparse, keys, same_pattern, values, values_at
 from ..layouts.positions import ravel, unravel
-from ..shared.averaging import NONE, settled
-from ..shared.chunks import rounds
+from ..shared.averaging import NONE, finish_average
+from ..shared.chunks import rounds_noticeably
 from . import slice_reductions
 from .slices import Slices
 
 
 @dataclass(eq=False)
-class Joint:
+class JoinedElements:
     """The valid elements of several tensors."""
 
     values: list[Tensor]  #: of each operand: first at ``keys``, then one per group of elements that nobody stores
@@ -44,7 +44,7 @@ def loss(
 
     The elements themselves are a sparse tensor: the function must be 0 where nothing is stored.
     """
-    j = joint(operands, mask)
+    j = join_elements(operands, mask)
     entries, stored = function(*j.values), j.keys.shape[0]
     like = next(x for x in operands if is_sparse(x))
     if reduction == NONE:
@@ -54,10 +54,10 @@ def loss(
                 "dense; give it input.to_dense() (and the same mask), or another reduction"
             )
         key, order = j.keys.sort()
-        return built(key, entries[:stored][order], j.shape, like), None
-    wide = torch.float32 if rounds(entries.dtype) else None
+        return build_like(key, entries[:stored][order], j.shape, like), None
+    wide = torch.float32 if rounds_noticeably(entries.dtype) else None
     total = entries[:stored].sum(dtype=wide) + (entries[stored:].to(wide or entries.dtype) * j.repeats).sum()
-    result = settled(
+    result = finish_average(
         total, lambda: j.number.to(total.dtype), j.number > 0, j.shape.numel() == 0, reduction, entries.dtype
     )
     return result.data, result.mask
@@ -65,18 +65,18 @@ def loss(
 
 def dist(x: Tensor, y: Tensor, mask: Tensor | None, p: float) -> tuple[Tensor, Tensor]:
     """The ``p``-norm of the difference of two tensors of one shape, with its validity."""
-    j = joint((x, y), mask)
+    j = join_elements((x, y), mask)
     difference = (j.values[0] - j.values[1])[: j.keys.shape[0]]
     everything = Slices(1, torch.zeros_like(j.keys), None, j.number.reshape(1))
     return slice_reductions.norm(difference, everything, p).reshape(()), j.number > 0
 
 
-def rows(mask: Tensor | None, x: Tensor) -> int:
+def count_valid_rows(mask: Tensor | None, x: Tensor) -> int:
     """How many rows of ``x`` have a valid element (1 at least): what a mean over the batch divides by."""
     return max(1, validity.outputs(mask, x.shape, range(1, x.dim()), x.device).shape[0])
 
 
-def joint(operands: Sequence[Tensor], mask: Tensor | None) -> Joint:
+def join_elements(operands: Sequence[Tensor], mask: Tensor | None) -> JoinedElements:
     """The operands, of which one at least is sparse, at the elements that ``mask`` shows (None: all)."""
     shape = _common_shape(operands)
     operands = [canonical(x) for x in operands]
@@ -85,13 +85,13 @@ def joint(operands: Sequence[Tensor], mask: Tensor | None) -> Joint:
     shown = torch.ones_like(key, dtype=torch.bool)
     if mask is not None:
         place = unravel(key, shape)
-        shown = validity.looked_up(mask, shape, lambda d: place[d], key.shape[0])
+        shown = validity.look_up(mask, shape, lambda d: place[d], key.shape[0])
     same = all(is_sparse(x) and same_pattern(x, whole[0]) for x in whole)
-    read = [(values(x) if same else at(x, key))[shown] for x in whole]
+    read = [(values(x) if same else values_at(x, key))[shown] for x in whole]
     key = key[shown]
     place = unravel(key, shape)
     small = torch.broadcast_shapes(*(x.shape for x in operands if x.shape != shape))
-    rest, repeats = _others(mask, shape, small, key) if all(map(is_sparse, whole)) else (key[:0], key[:0])
+    rest, repeats = _count_others(mask, shape, small, key) if all(map(is_sparse, whole)) else (key[:0], key[:0])
     found = iter(read)
     columns = []
     for x in operands:
@@ -99,12 +99,12 @@ def joint(operands: Sequence[Tensor], mask: Tensor | None) -> Joint:
             here = next(found)
             there = here.new_zeros(rest.shape)
         else:
-            here, there = _repeated(x, place, key.shape[0]), x.expand(small).reshape(-1)[rest]
+            here, there = _expand_positions(x, place, key.shape[0]), x.expand(small).reshape(-1)[rest]
         columns.append(torch.cat((here, there)))
-    return Joint(columns, key, repeats, shape)
+    return JoinedElements(columns, key, repeats, shape)
 
 
-def _repeated(x: Tensor, place: Sequence[Tensor], number: int) -> Tensor:
+def _expand_positions(x: Tensor, place: Sequence[Tensor], number: int) -> Tensor:
     """A strided tensor that broadcasts, at ``number`` positions."""
     lead = len(place) - x.dim()
     own = ravel(lambda d: place[d + lead], x.shape, [d for d, n in enumerate(x.shape) if n != 1])
@@ -115,7 +115,7 @@ def _common_shape(operands: Sequence[Tensor]) -> torch.Size:
     """The shape of the sparse operands, to which the strided ones must broadcast."""
     shape = next(x.shape for x in operands if is_sparse(x))
     for x in operands:
-        if not shapes.broadcasts(x.shape, shape) or (is_sparse(x) and x.shape != shape):
+        if not shapes.can_expand(x.shape, shape) or (is_sparse(x) and x.shape != shape):
             raise ValueError(
                 f"sparse operands must have one shape, to which strided ones broadcast, got {tuple(shape)} and "
                 f"{tuple(x.shape)} ({x.layout})"
@@ -130,7 +130,7 @@ def _union(tensors: Sequence[Tensor]) -> Tensor:
     return torch.cat((first, *(keys(x.detach()) for x in others))).unique() if others else first
 
 
-def _others(mask: Tensor | None, shape: torch.Size, small: Sequence[int], key: Tensor) -> tuple[Tensor, Tensor]:
+def _count_others(mask: Tensor | None, shape: torch.Size, small: Sequence[int], key: Tensor) -> tuple[Tensor, Tensor]:
     """The elements of ``small``, which broadcasts to ``shape``, that stand for valid elements not at ``key``: how many.
 
     ``small`` is the shape of what there is to know of elements that nobody stores.
@@ -147,16 +147,16 @@ def _others(mask: Tensor | None, shape: torch.Size, small: Sequence[int], key: T
     return rest, (number - stored)[rest]
 
 
-def both(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+def mask_and(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     """The AND of two masks of any layout that broadcast to each other; None shows everything."""
     if a is None or b is None:
         return b if a is None else a
     if not is_sparse(a) and not is_sparse(b):
-        return masks.both(a, b)
+        return masks.logical_and(a, b)
     if not is_sparse(a) or (is_sparse(b) and b.numel() > a.numel()):
         a, b = b, a
     shape = torch.broadcast_shapes(a.shape, b.shape)
     if a.shape != shape:
-        key = validity.expanded(a, shape)
+        key = validity.expand_keys(a, shape)
         a = coo.build(key, torch.ones_like(key, dtype=torch.bool), shape, a)
-    return validity.restricted(canonical(a), b)
+    return validity.restrict(canonical(a), b)

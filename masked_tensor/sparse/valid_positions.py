@@ -13,12 +13,12 @@ from torch import Tensor
 from .. import masks
 from ..layouts.elements import is_sparse
 from ..layouts.positions import Coordinate, ravel, unravel
-from ..layouts.validity import truths
-from .reduction import Outputs, Taken
-from .slices import arranged
+from ..layouts.validity import true_keys
+from .reduction import Outputs, StoredValid
+from .slices import sort_into_slices
 
 
-class Places:
+class ValidPositions:
     """The valid positions along ``dims`` of a tensor of ``shape``, under a mask that broadcasts to it (None: all).
 
     ``own`` are the dimensions in which the mask varies; ``table`` holds the sorted keys of its True entries, first by
@@ -33,7 +33,7 @@ class Places:
             mask = mask if is_sparse(mask) else masks.compact(mask)
             lead = len(shape) - mask.dim()
             self.own = [d + lead for d, size in enumerate(mask.shape) if size != 1]
-            true = truths(mask)
+            true = true_keys(mask)
             coordinates, number = unravel(true, mask.shape), true.shape[0]
             nested = [d for d in self.own if d not in dims] + [d for d in self.own if d in dims]
             self.table = self._key(lambda d: coordinates[d - lead], nested).expand(number).sort().values
@@ -95,14 +95,14 @@ class Places:
         return torch.searchsorted(self.table, prefix * width)
 
 
-def vacant(t: Taken, o: Outputs, dims: Sequence[int], last: bool = False) -> Tensor:
+def first_unstored(t: StoredValid, o: Outputs, dims: Sequence[int], last: bool = False) -> Tensor:
     """The first (last) valid position of each slice that the input does not store; -1 where there is none."""
     s = o.slices
-    places = Places(t.mask, t.x.shape, dims, s.ids.device)
+    places = ValidPositions(t.mask, t.x.shape, dims, s.ids.device)
     rank = places.before(t.coordinate).expand(s.ids.shape)
     if last:
         rank = s.to_values(s.count) - 1 - rank
-    order = arranged(s.ids, rank)
+    order = sort_into_slices(s.ids, rank)
     ids = s.ids[order]
     within = torch.arange(ids.numel(), device=ids.device) - (s.stored.cumsum(0) - s.stored)[ids]
     gap = rank[order] != within

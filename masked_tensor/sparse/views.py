@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from .. import shapes
-from ..layouts.elements import built, keys, values
-from ..layouts.pairs import dense
-from ..layouts.positions import ravel, tabled, unravel
-from ..op import NoForm
+from ..layouts.elements import build_like, keys, values
+from ..layouts.pairs import to_dense
+from ..layouts.positions import pays_table, ravel, unravel
+from ..op import NoRule
 from ..pair import Pair
 
 Coordinates = list[Tensor]
 
 
-def moved(x: Pair, shape: Sequence[int], places: Coordinates, kept: Tensor | None = None) -> Pair:
+def move_entries(x: Pair, shape: Sequence[int], places: Coordinates, kept: Tensor | None = None) -> Pair:
     """The stored entries (those ``kept``) at their new coordinates in ``shape``."""
     key = ravel(lambda d: places[d], shape, range(len(shape)))
     data, mask = values(x.data), values(x.mask)
@@ -28,7 +28,7 @@ def moved(x: Pair, shape: Sequence[int], places: Coordinates, kept: Tensor | Non
     if kept is not None:
         key, data, mask = key[kept], data[kept], mask[kept]
     key, order = key.sort()
-    return Pair(built(key, data[order], shape, x.data), built(key, mask[order], shape, x.mask))
+    return Pair(build_like(key, data[order], shape, x.data), build_like(key, mask[order], shape, x.mask))
 
 
 def _coordinates(x: Pair) -> Coordinates:
@@ -38,7 +38,7 @@ def _coordinates(x: Pair) -> Coordinates:
 def reshape(x: Pair, shape: Sequence[int]) -> Pair:
     """Row-major positions stay what they are."""
     shape = torch.empty(x.data.shape, device="meta").reshape(tuple(shape)).shape  # torch reads -1, and has the errors
-    return moved(x, shape, unravel(keys(x.mask), shape))
+    return move_entries(x, shape, unravel(keys(x.mask), shape))
 
 
 def flatten(x: Pair, start_dim: int = 0, end_dim: int = -1) -> Pair:
@@ -48,7 +48,7 @@ def flatten(x: Pair, start_dim: int = 0, end_dim: int = -1) -> Pair:
 def permute(x: Pair, dims: Sequence[int]) -> Pair:
     shape = torch.empty(x.data.shape, device="meta").permute(tuple(dims)).shape
     places = _coordinates(x)
-    return moved(x, shape, [places[d] for d in dims])
+    return move_entries(x, shape, [places[d] for d in dims])
 
 
 def transpose(x: Pair, dim0: int = 0, dim1: int = -1) -> Pair:
@@ -62,7 +62,7 @@ def transpose(x: Pair, dim0: int = 0, dim1: int = -1) -> Pair:
 def flip(x: Pair, dims: Sequence[int]) -> Pair:
     turned = shapes.canonical_dims(list(dims), x.data.dim()) if dims else ()
     places = [x.data.shape[d] - 1 - p if d in turned else p for d, p in enumerate(_coordinates(x))]
-    return moved(x, x.data.shape, places)
+    return move_entries(x, x.data.shape, places)
 
 
 def squeeze(x: Pair, dim: int | Sequence[int] | None = None) -> Pair:
@@ -95,9 +95,9 @@ def split(x: Pair, sizes: int | Sequence[int], dim: int = 0) -> list[Pair]:
 def expand(x: Pair, size: Sequence[int], *, implicit: bool = False) -> Pair:
     """A strided result that holds what is repeated once, if the tensor is not much larger than what it stores."""
     shape = torch.empty(x.data.shape, device="meta").expand(tuple(size)).shape
-    if not tabled(x.data.numel(), values(x.mask).shape[0]):
-        raise NoForm("the result would be dense")
-    small = dense(x)
+    if not pays_table(x.data.numel(), values(x.mask).shape[0]):
+        raise NoRule("the result would be dense")
+    small = to_dense(x)
     return Pair(small.data.expand(shape), small.mask.expand(shape), small.payload)
 
 
@@ -112,4 +112,4 @@ def slice_(x: Pair, dim: int = 0, start: int | None = None, end: int | None = No
     offset = places[dim] - chosen.start
     kept = (offset >= 0) & (places[dim] < chosen.stop) & (offset % step == 0)
     places[dim] = offset // step
-    return moved(x, [len(chosen) if d == dim else n for d, n in enumerate(x.data.shape)], places, kept)
+    return move_entries(x, [len(chosen) if d == dim else n for d, n in enumerate(x.data.shape)], places, kept)

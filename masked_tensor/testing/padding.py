@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from .. import masks
-from ..api.comparison import values
+from ..api.comparison import values_to_compare
 from ..compat import tree_leaves
 from ..engine.tensor import wrap
 from ..pair import Pair
@@ -95,7 +95,7 @@ def _record(module: nn.Module, x: Tensor, gradients: bool) -> tuple[list[Call], 
 def _compare(call: Call, expected: Call, row: int, rows: int, rtol: float, atol: float) -> None:
     where = f"the first submodule that differs is {call.name or 'the module itself'!r} ({call.kind}), row {row}: "
     for batch, single in zip(call.outputs, expected.outputs, strict=True):
-        pair = values(batch)
+        pair = values_to_compare(batch)
         for part in _rows(pair, single, row, rows):
             box = tuple(slice(n) for n in single.shape)
             inside = masks.full(part.mask.shape, part.mask.device, False).clone()

@@ -18,7 +18,7 @@ from masked_tensor.compat import schema
 from masked_tensor.engine.boundary import packed as packed_boundary
 from masked_tensor.engine.table import ENTRIES, Entry
 from masked_tensor.errors import UnsupportedOpError
-from masked_tensor.packing.grid import of_mask
+from masked_tensor.packing.grid import grid_of_mask
 from masked_tensor.pair import Pair
 
 from . import harness, sparse_cases
@@ -58,7 +58,7 @@ class Call(NamedTuple):
 def calls(names: list[str]) -> list[Call]:
     """One call of each shape of arguments of each overload: ours, and those of these entries of the database."""
     found: dict[Any, Call] = {}
-    ask = packed_boundary.on_rows
+    ask = packed_boundary.run_packed_rule
 
     def keep(entry: Entry, args: Any, kwargs: Any, *rest: Any) -> Any:
         leaves, spec = tree_flatten((args, kwargs))
@@ -70,7 +70,7 @@ def calls(names: list[str]) -> list[Call]:
         found.setdefault((entry.overload, shapes), Call(entry, plain, frames, spec))
         return ask(entry, args, kwargs, *rest)
 
-    packed_boundary.on_rows = keep
+    packed_boundary.run_packed_rule = keep
     try:
         for sample in (*[s for several in CALLS.values() for s in several], *_of_database(names)):
             case = packed_case(sample, "prefix", "all", (0, 1))
@@ -82,7 +82,7 @@ def calls(names: list[str]) -> list[Call]:
                 except (RuntimeError, ValueError, IndexError, TypeError):  # of which the laws of packed tensors speak
                     continue
     finally:
-        packed_boundary.on_rows = ask
+        packed_boundary.run_packed_rule = ask
     twins = {(e.op, _signature(e)): e for e in ENTRIES.values() if e.kind == "inplace"}
     again = [(call, twins.get((call.entry.op, _signature(call.entry)))) for call in found.values()]
     return [*found.values(), *(call._replace(entry=e) for call, e in again if e not in (None, call.entry))]
@@ -121,10 +121,10 @@ def packed(x: Tensor, frame: Any, whole: bool) -> MaskedTensor | None:
     holes = torch.ones(x.shape, dtype=torch.bool) if whole else _holes(x)
     data = poisoned(x.clone(), holes, NAN)
     if frame is not None:
-        return packed_boundary.wrap_packed(packing.gathered(Pair(data, holes), frame))
+        return packed_boundary.wrap_packed(packing.pack_onto(Pair(data, holes), frame))
     grid = _holes(x[(..., *(0,) * (x.dim() - 2))])
     mask = holes & grid.reshape(*grid.shape, *(1,) * (x.dim() - 2))
-    return packed_boundary.wrap_packed(packing.packed(Pair(poisoned(data, mask, NAN), mask), rows=of_mask(grid)))
+    return packed_boundary.wrap_packed(packing.pack(Pair(poisoned(data, mask, NAN), mask), rows=grid_of_mask(grid)))
 
 
 STATES = ("plain", "masked", "packed", "packed with holes")

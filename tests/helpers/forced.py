@@ -11,7 +11,7 @@ import torch
 
 from masked_tensor import MaskedTensor
 from masked_tensor.api import align, batch, collate, create
-from masked_tensor.compat import real, transforming
+from masked_tensor.compat import in_transform, is_readable_memory
 from masked_tensor.pair import Pair
 
 _MODULES = (align, batch, collate, create)
@@ -24,17 +24,17 @@ def fits(x: MaskedTensor) -> bool:
         and x.dim() > 1
         and x.shape.numel() > 0
         and type(x._pair.data) is torch.Tensor
-        and real(x._pair.data)
+        and is_readable_memory(x._pair.data)
         and not x.is_meta
         and not torch.compiler.is_compiling()
-        and not transforming()
+        and not in_transform()
     )
 
 
 @contextmanager
 def packing() -> Iterator[None]:
     """While it lasts, whatever is created is packed."""
-    usual = create.out
+    usual = create.as_result
 
     def out(pair: Pair) -> MaskedTensor:
         made = usual(pair)

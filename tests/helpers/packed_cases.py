@@ -261,15 +261,15 @@ def _same(actual: Any, expected: Any, what: str, values: bool) -> None:
 def forms_taken() -> Iterator[Counter[Op]]:
     """Counts, while it lasts, the rows of the table whose form for packed tensors served a call."""
     taken: Counter[Op] = Counter()
-    ask = packed_boundary.on_rows
+    ask = packed_boundary.run_packed_rule
 
     def counted(entry: Any, *args: Any) -> Any:
         result = ask(entry, *args)  # raises NoForm where there is none
         taken[entry.op] += 1
         return result
 
-    packed_boundary.on_rows = counted
+    packed_boundary.run_packed_rule = counted
     try:
         yield taken
     finally:
-        packed_boundary.on_rows = ask
+        packed_boundary.run_packed_rule = ask

@@ -60,7 +60,7 @@ _new = PYFUNCTYPE(py_object, c_void_p, c_char_p, c_void_p)(("PyCapsule_New", cty
 
 
 @contextlib.contextmanager
-def taken(capsule: object, kind: type) -> Iterator[Any]:
+def take_capsule(capsule: object, kind: type) -> Iterator[Any]:
     """The structure inside a capsule, released afterwards: whoever opens the capsule again finds it consumed."""
     content: Any = ctypes.cast(_get(capsule, NAMES[kind]), POINTER(kind)).contents
     try:
@@ -91,7 +91,7 @@ def readable(address: int, size: int) -> bool:
     return True
 
 
-def capsule(content: Any) -> Any:
+def make_capsule(content: Any) -> Any:
     """A capsule around a structure."""
     address = ctypes.addressof(content)
     _LENT[address] = content
@@ -103,7 +103,7 @@ _OWNED: dict[int, object] = {}  # by number: what a structure keeps alive until 
 _NUMBERS = itertools.count(1)
 
 
-def own(content: Any, held: object) -> None:
+def keep_alive(content: Any, held: object) -> None:
     """Makes ``content`` keep ``held`` alive until it is released."""
     number = next(_NUMBERS)
     _OWNED[number] = held

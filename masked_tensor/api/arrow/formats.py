@@ -20,7 +20,7 @@ _OTHERS = (
 )
 
 
-def refused(name: str) -> TypeError:
+def unsupported_type(name: str) -> TypeError:
     """The error for a type that no tensor holds."""
     what = next((what for first, what in _OTHERS if name[:1] in first), "something else than numbers")
     return TypeError(f"an arrow column of {what} (format {name!r}) fits no tensor; cast it to numbers first")

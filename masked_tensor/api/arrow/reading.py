@@ -13,11 +13,11 @@ from ... import masks
 from ...pair import Pair
 from .. import ragged, tables
 from . import formats
-from .abi import Array, Schema, Stream, readable, taken
+from .abi import Array, Schema, Stream, readable, take_capsule
 from .checks import check_array, check_schema, expect
 
 
-def speaks(data: object) -> bool:
+def speaks_arrow(data: object) -> bool:
     """Whether ``data`` hands itself out through the interface."""
     return hasattr(data, "__arrow_c_array__") or hasattr(data, "__arrow_c_stream__")
 
@@ -26,11 +26,11 @@ def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
     """A column as a pair ``(N,)``, lists as ``(N, T)`` with holes at the end, a table as ``(N, columns)``."""
     if hasattr(data, "__arrow_c_array__"):
         capsules = data.__arrow_c_array__()
-        with taken(capsules[0], Schema) as schema, taken(capsules[1], Array) as array:
+        with take_capsule(capsules[0], Schema) as schema, take_capsule(capsules[1], Array) as array:
             check_schema(schema)
             check_array(schema, array)
             return _column(schema, array, dtype)
-    with taken(data.__arrow_c_stream__(), Stream) as stream:
+    with take_capsule(data.__arrow_c_stream__(), Stream) as stream:
         return _streamed(stream, dtype)
 
 
@@ -42,7 +42,7 @@ def _streamed(stream: Any, dtype: torch.dtype | None) -> Pair:
     check_schema(schema)
     try:
         pieces = list(_pieces(stream, schema, dtype))
-        return ragged.joined(pieces) if pieces else _column(schema, Array(), dtype)
+        return ragged.pad_and_cat(pieces) if pieces else _column(schema, Array(), dtype)
     finally:
         schema.release(schema)
 
@@ -74,8 +74,8 @@ def _column(schema: Any, array: Any, dtype: torch.dtype | None, start: int = 0, 
     name = schema.format.decode(errors="replace")
     if schema.dictionary:
         codes = _numbers(name, array, start, length)
-        words = _whole(schema.dictionary.contents, array.dictionary, dtype)
-        return _looked_up(codes, words)
+        words = _read_chunk(schema.dictionary.contents, array.dictionary, dtype)
+        return _decode_dictionary(codes, words)
     mask = _validity(array, start, length)
     if name == formats.NULL:
         return Pair(torch.zeros(length, dtype=dtype), masks.full((length,), torch.device("cpu"), False))
@@ -85,9 +85,9 @@ def _column(schema: Any, array: Any, dtype: torch.dtype | None, start: int = 0, 
         size = int(name.removeprefix(formats.FIXED))
         rows = _child(schema, array, 0, dtype, (array.offset + start) * size, length * size)
         shape = (length, size, *rows.data.shape[1:])
-        return _within(mask, Pair(rows.data.reshape(shape), masks.reshape(rows.mask, shape)))
+        return _mask_children(mask, Pair(rows.data.reshape(shape), masks.reshape(rows.mask, shape)))
     if name in formats.OFFSETS:
-        return _within(mask, _lists(schema, array, dtype, start, length))
+        return _mask_children(mask, _lists(schema, array, dtype, start, length))
     values = _numbers(name, array, start, length)
     return Pair(values.data if dtype is None else values.data.to(dtype), mask)
 
@@ -98,14 +98,14 @@ def _numbers(name: str, array: Any, start: int, length: int) -> Pair:
     if name == formats.BITS:
         return Pair(_bits(array, 1, first, length), mask)
     if name not in formats.DTYPES:
-        raise formats.refused(name)
+        raise formats.unsupported_type(name)
     return Pair(_buffer(array, 1, formats.DTYPES[name], first, length), mask)
 
 
 def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, start: int, length: int) -> Pair:
     columns = [_child(schema, array, i, dtype, array.offset + start, length) for i in range(schema.n_children)]
     names = [(schema.children[i].contents.name or b"").decode(errors="replace") for i in range(schema.n_children)]
-    return _within(mask, tables.side_by_side(names, columns))
+    return _mask_children(mask, tables.stack_columns(names, columns))
 
 
 def _lists(schema: Any, array: Any, dtype: torch.dtype | None, start: int, length: int) -> Pair:
@@ -115,7 +115,7 @@ def _lists(schema: Any, array: Any, dtype: torch.dtype | None, start: int, lengt
     lengths = offsets.diff()
     expect(first >= 0 and bool(lengths.ge(0).all()), "a list ends before it begins")
     rows = _child(schema, array, 0, dtype, first, last - first)
-    return ragged.spread(rows, lengths)
+    return ragged.to_padded(rows, lengths)
 
 
 def _child(schema: Any, array: Any, i: int, dtype: torch.dtype | None, start: int, length: int) -> Pair:
@@ -125,18 +125,18 @@ def _child(schema: Any, array: Any, i: int, dtype: torch.dtype | None, start: in
     return _column(kind, array.children[i].contents, dtype, start, length)
 
 
-def _whole(schema: Any, pointer: Any, dtype: torch.dtype | None) -> Pair:
+def _read_chunk(schema: Any, pointer: Any, dtype: torch.dtype | None) -> Pair:
     return _column(schema, pointer.contents if pointer else Array(), dtype)
 
 
-def _within(mask: Tensor, rows: Pair) -> Pair:
+def _mask_children(mask: Tensor, rows: Pair) -> Pair:
     """``rows`` where the lists or records that hold them are there at all."""
     small = masks.compact(mask)
     wide = small.reshape(len(small), *(1,) * (rows.data.dim() - 1))
-    return Pair(rows.data, masks.both(rows.mask, masks.fit(wide, rows.data.shape)))
+    return Pair(rows.data, masks.logical_and(rows.mask, masks.expand_to(wide, rows.data.shape)))
 
 
-def _looked_up(codes: Pair, words: Pair) -> Pair:
+def _decode_dictionary(codes: Pair, words: Pair) -> Pair:
     count, index = len(words.data), torch.where(codes.mask, codes.data.long(), 0)
     known = index.ge(0) & index.lt(count)
     expect(bool((known | ~codes.mask).all()), f"a code names no word of its dictionary, which has {count}")

@@ -11,17 +11,17 @@ import torch
 from torch import Tensor
 
 from ... import errors, masks
-from ...engine.tensor import MaskedTensor, equip, pair_of
+from ...engine.tensor import MaskedTensor, add_members, pair_of
 from ...pair import Pair
-from ...select import zeroed
+from ...select import zero_masked
 from .. import convert
 from . import formats
-from .abi import NULLABLE, Array, Schema, capsule, own
+from .abi import NULLABLE, Array, Schema, keep_alive, make_capsule
 
 
 def arrow_c_schema(x: MaskedTensor) -> Any:
     """The arrow type of ``x``: numbers of its dtype, in lists of fixed length for every dimension after the first."""
-    return capsule(_schema(x.dtype, x.shape[1:]))
+    return make_capsule(_schema(x.dtype, x.shape[1:]))
 
 
 def arrow_c_array(x: MaskedTensor, requested_schema: object = None) -> tuple[Any, Any]:
@@ -34,8 +34,8 @@ def arrow_c_array(x: MaskedTensor, requested_schema: object = None) -> tuple[Any
         raise TypeError("a 0-d masked tensor is no arrow column; use x.reshape(1), or x.tolist() for its value")
     pair = pair_of(convert.dense(x))
     pair = Pair(pair.data.detach().cpu(), pair.mask.cpu(), pair.payload)
-    array = _array(zeroed(pair).contiguous(), pair.mask, list(x.shape))
-    return arrow_c_schema(x), capsule(array)
+    array = _array(zero_masked(pair).contiguous(), pair.mask, list(x.shape))
+    return arrow_c_schema(x), make_capsule(array)
 
 
 def _schema(dtype: torch.dtype, sizes: Any) -> Any:
@@ -47,7 +47,7 @@ def _schema(dtype: torch.dtype, sizes: Any) -> Any:
     children = (POINTER(Schema) * 1)(ctypes.pointer(_schema(dtype, sizes[1:]))) if len(sizes) else None
     if children:
         schema.n_children, schema.children = 1, children
-    own(schema, (name, children))
+    keep_alive(schema, (name, children))
     return schema
 
 
@@ -61,23 +61,23 @@ def _array(data: Tensor, mask: Tensor, sizes: list[int]) -> Any:
         kept: list[Any] = [inner, children]
         addresses: list[int | None] = [None]
     else:
-        values = _packed(data.flatten()) if data.dtype is torch.bool else data
+        values = _pack_bits(data.flatten()) if data.dtype is torch.bool else data
         holes = mask.numel() - int(masks.count(mask))
-        bitmap = _packed(mask.flatten()) if holes else None
+        bitmap = _pack_bits(mask.flatten()) if holes else None
         array.null_count = holes
         kept = [values, bitmap]
         addresses = [None if bitmap is None else bitmap.data_ptr(), values.data_ptr()]
     buffers = (c_void_p * len(addresses))(*addresses)
     array.n_buffers, array.buffers = len(addresses), buffers
-    own(array, [*kept, buffers])
+    keep_alive(array, [*kept, buffers])
     return array
 
 
-def _packed(bits: Tensor) -> Tensor:
+def _pack_bits(bits: Tensor) -> Tensor:
     """Eight to a byte, the lowest bit first."""
     wide = torch.zeros(-(-bits.numel() // 8), 8, dtype=torch.uint8)
     wide.view(-1)[: bits.numel()] = bits
     return (wide << torch.arange(8, dtype=torch.uint8)).sum(1, dtype=torch.uint8)
 
 
-equip(__arrow_c_array__=arrow_c_array, __arrow_c_schema__=arrow_c_schema)
+add_members(__arrow_c_array__=arrow_c_array, __arrow_c_schema__=arrow_c_schema)

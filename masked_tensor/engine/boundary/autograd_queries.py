@@ -10,24 +10,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...compat import transforming
-from ...patches import before_autograd
+from ...compat import in_transform
+from ...patches.functions import before_autograd
 from .. import alias_family
-from ..tensor import MaskedTensor, equip
-from .enter_leave import renew
-from .user_functions import inside_function
+from ..tensor import MaskedTensor, add_members
+from .enter_leave import renew_history
+from .user_functions import running_function
 
 
 def connect(x: MaskedTensor) -> None:
     """Gives ``x`` the history of its base, if the base was written since.  Raises RuntimeError where it cannot."""
     history = x._history
-    if history is None or x._born == history.writes or torch.is_inference_mode_enabled() or transforming():
+    if history is None or x._born == history.writes or torch.is_inference_mode_enabled() or in_transform():
         return
     if torch.is_grad_enabled():
-        renew(x)
-    elif inside_function(history) is None:  # torch has taken the histories of a Function's arguments
+        renew_history(x)
+    elif running_function(history) is None:  # torch has taken the histories of a Function's arguments
         with torch.enable_grad():
-            renew(x)
+            renew_history(x)
 
 
 def connect_all(values: Iterable[Any]) -> None:
@@ -72,7 +72,7 @@ def _after_connecting(name: str) -> Any:
 
 
 alias_family.WHEN_SHARED.append(lambda: before_autograd(connect_all))
-equip(
+add_members(
     requires_grad=property(requires_grad, _require, doc=Tensor.requires_grad.__doc__),
     is_leaf=property(is_leaf, doc=Tensor.is_leaf.__doc__),
     **{name: _after_connecting(name) for name in ("grad_fn", "output_nr", "requires_grad_", "retain_grad")},

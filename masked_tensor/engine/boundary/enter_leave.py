@@ -11,15 +11,15 @@ import torch
 from torch import Tensor
 
 from ... import errors, layouts, masks, settings
-from ...compat import batched_gradient, transforming
+from ...compat import batched_gradient, in_transform
 from ...packing import Packed
 from ...pair import Pair, Payload
-from ...select import PORTS, cleared, select
-from ..alias_members import seen, seen_through, unconnected
-from ..tensor import MaskedTensor, equip, pair_of, wrap
-from ..torch_keys import held_elsewhere, left_to_us, nodes_of, recorder
+from ...select import PORTS, select, zero_masked_inplace
+from ..alias_members import unconnected_error, view_geometry, view_memory
+from ..tensor import MaskedTensor, add_members, pair_of, wrap
+from ..torch_keys import direct_apply, gradient_is_shared, node_classes, owns_gradient
 from . import packed as packed_boundary
-from .user_functions import Gates, disconnected, inside_function
+from .user_functions import GradientHooks, disconnected_error, running_function
 
 
 @overload
@@ -31,34 +31,34 @@ def enter(value: Any, recording: bool) -> Any:
     kind = type(value)
     if kind is MaskedTensor:
         if value._packed is not None:
-            return packed_boundary.spread(value, recording, enter)
-        return opened(value, recording)
+            return packed_boundary.unpack(value, recording, enter)
+        return enter_masked(value, recording)
     if kind is list or kind is tuple:
         return kind([enter(v, recording) for v in value])
     return value
 
 
-def opened(value: MaskedTensor, recording: bool) -> Pair:
+def enter_masked(value: MaskedTensor, recording: bool) -> Pair:
     """As ``enter``, for a masked tensor that is not packed: this is on every op's way."""
     pair = value._pair if value._family is None else pair_of(value)
     if value._history is not None and value._born != value._history.writes:
-        renew(value, recording)
+        renew_history(value, recording)
     if recording and value._tracks:
-        return Pair(entered(value, pair), pair.mask, pair.payload)
+        return Pair(tracked_data(value, pair), pair.mask, pair.payload)
     return pair
 
 
-def entered(value: MaskedTensor, pair: Pair) -> Tensor:
+def tracked_data(value: MaskedTensor, pair: Pair) -> Tensor:
     """The plain data of a tracked tensor.
 
     Where it is used several times, all uses share it: their gradients are then added as plain tensors, in place.  A
     leaf would be kept alive by its own record.
     """
     shared = value._entered
-    if transforming():
+    if in_transform():
         shared = pair, 0, _Enter.apply(value, True)
     elif shared is None or shared[0] is not pair or shared[1] != value._version:
-        node = known(value)
+        node = watch_grad_fn(value)
         again = shared is not None and shared[1] == value._version  # validity was written past autograd
         shared = pair, value._version, record_enter(value, not again)
         if node is not None and type(pair.data) is Tensor:
@@ -67,7 +67,7 @@ def entered(value: MaskedTensor, pair: Pair) -> Tensor:
     return data
 
 
-def known(value: MaskedTensor) -> Any:
+def watch_grad_fn(value: MaskedTensor) -> Any:
     """The node of a tracked tensor; where some other code computed it, sees to the gradient that it will be handed."""
     node = value._node
     if type(node) not in MASKED and node is not None and not value.is_meta:
@@ -83,15 +83,15 @@ def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
     family = x._family
     if family is None or family.buffer is None or x._seen == family.version or type(x._pair.data) is not Tensor:
         return enter(x, recording), False
-    if family.joins(x._pair.data) or (recording and x._tracks and x._node is None) or transforming():
+    if family.joins(x._pair.data) or (recording and x._tracks and x._node is None) or in_transform():
         return enter(x, recording), False
     data = x._pair.data
     if x._history is not None and x._born != x._history.writes:
-        renew(x, recording)
+        renew_history(x, recording)
     if recording and x._tracks:
         shared = x._entered
         if shared is None or shared[0] is not None or shared[1] != x._version:
-            known(x)
+            watch_grad_fn(x)
             shared = x._entered = (None, x._version, record_enter(x, False))
         data = shared[2]
     return Pair(data, family.live(x._pair.data), family.payload), True
@@ -106,39 +106,39 @@ def leave(value: Any, live: bool = False) -> Any:
     kind = type(value)
     if kind is Pair:
         if value.data.requires_grad and torch.is_grad_enabled():
-            return (_Leave.apply if transforming() else record_leave)(value.data, value.mask, value.payload, live)
+            return (_Leave.apply if in_transform() else record_leave)(value.data, value.mask, value.payload, live)
         return wrap(value)
     if kind is tuple or kind is list:
         return kind([leave(v, live) for v in value])
     if kind is Packed:
-        return packed_boundary.leave(value, enter)
+        return packed_boundary.leave_packed(value, enter)
     return value
 
 
-def renew(view: MaskedTensor, recording: bool = True) -> None:
+def renew_history(view: MaskedTensor, recording: bool = True) -> None:
     """Gives a view the history of its base, which was written since."""
     assert view._history is not None
     base = view._history.base()
     if not recording:  # nobody asks for its history, unless torch took the old one into a user's Function
-        found = inside_function(view._history) if base is None or base.requires_grad else None
+        found = running_function(view._history) if base is None or base.requires_grad else None
         if found is not None and found[1] is view:
-            raise disconnected(found[0], "reads a view whose base was written since it was taken")
+            raise disconnected_error(found[0], "reads a view whose base was written since it was taken")
         return
     if base is None:
-        raise unconnected("memory that it shares was written by another, and its base is not known")
+        raise unconnected_error("memory that it shares was written by another, and its base is not known")
     if base.requires_grad:
         data = enter_to_view(base, True)[0].data if type(base) is MaskedTensor else base
-        (_Renew.apply if transforming() else record_renew)(
-            view, seen(data, seen_through(view, base, data.storage_offset())), pair_of(view).mask
+        (_Renew.apply if in_transform() else record_renew)(
+            view, view_memory(data, view_geometry(view, base, data.storage_offset())), pair_of(view).mask
         )
     view._born = view._history.writes
 
 
-def connect(view: MaskedTensor) -> None:
+def connect_view(view: MaskedTensor) -> None:
     """Before a compiled function is given ``view``: nobody looks at its history after."""
     writes = getattr(view._history, "writes", None)
     if view._born != writes and torch.is_grad_enabled() and type(view._pair.data) is Tensor:
-        renew(view)
+        renew_history(view)
 
 
 def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
@@ -148,13 +148,13 @@ def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
             return grad
         mask = pair_of(grad).mask
     if mask.layout is not torch.strided:
-        return layouts.zeroed(grad._pair.data if type(grad) is MaskedTensor else grad, mask)
+        return layouts.zero_masked_values(grad._pair.data if type(grad) is MaskedTensor else grad, mask)
     if type(grad) is not MaskedTensor:
         return select(grad, mask, 0)
     pair: Pair = enter(grad, torch.is_grad_enabled())
-    if masks.same(pair.mask, mask):
+    if masks.same_memory(pair.mask, mask):
         return pair.data if pair.payload is Payload.ZERO else select(pair.data, mask, 0)
-    return select(pair.data, masks.both(pair.mask, mask), 0)
+    return select(pair.data, masks.logical_and(pair.mask, mask), 0)
 
 
 # Entering and leaving save no tensors, as views do not: two losses may go back through one wrapped input, and a
@@ -182,9 +182,9 @@ class _Enter(torch.autograd.Function):
                 f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
             )
         if ctx.clears is not None:
-            own = grad.numel() >= settings.RECORDED and left_to_us(grad)
-            grad = cleared(grad, ctx.clears) if own else select(grad, ctx.clears, 0)
-        elif ctx.leaf and held_elsewhere(grad):  # a new tensor around it would be kept as .grad, its memory shared
+            own = grad.numel() >= settings.RECORDED and owns_gradient(grad)
+            grad = zero_masked_inplace(grad, ctx.clears) if own else select(grad, ctx.clears, 0)
+        elif ctx.leaf and gradient_is_shared(grad):  # a new tensor around it would be kept as .grad, its memory shared
             grad = masks.compact(grad).clone().expand(grad.shape)
         return leave(Pair(grad, ctx.mask, Payload.ZERO)), None  # the rules' contract: already 0 outside the mask
 
@@ -213,10 +213,10 @@ class _Renew(torch.autograd.Function):
         return None, plain_gradient(grad, mask), None
 
 
-record_enter, record_leave, record_renew = recorder(_Enter), recorder(_Leave), recorder(_Renew)
-PORTS.update(nodes_of(_Enter))
+record_enter, record_leave, record_renew = direct_apply(_Enter), direct_apply(_Leave), direct_apply(_Renew)
+PORTS.update(node_classes(_Enter))
 MASKED = set(
-    nodes_of(_Leave, _Renew, *packed_boundary.MASKED)
+    node_classes(_Leave, _Renew, *packed_boundary.MASKED)
 )  #: nodes whose tensors are masked; assigning.py has more
-equip(_connect=connect)
-GATES = Gates(enter, leave, plain_gradient, MASKED)
+add_members(_connect=connect_view)
+GATES = GradientHooks(enter, leave, plain_gradient, MASKED)

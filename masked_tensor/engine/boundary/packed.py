@@ -13,41 +13,41 @@ import torch
 from torch import Tensor
 
 from ... import packing
-from ...compat import transforming
-from ...op import NoForm
+from ...compat import in_transform
+from ...op import NoRule
 from ...packing import Frame, Packed
-from ...packing.operands import matched
-from ...pair import Pair, Payload, plain
+from ...packing.operands import match_grid
+from ...pair import Pair, Payload, plain_pair
 from ...select import select
 from ...settings import DEFAULT, current
 from .. import tensor
 from ..dynamo import told_settings
 from ..table import Entry
-from ..tensor import MaskedTensor, hold, pair_of
+from ..tensor import MaskedTensor, pair_of, set_pair
 from ..torch_keys import KEYS
 
 Enter = Callable[[Any, bool], Any]  #: the port of strided tensors, handed down: the two know of each other
 
 
-def bare(p: Packed, dtype: torch.dtype) -> Packed:
+def without_history(p: Packed, dtype: torch.dtype) -> Packed:
     """The record without its history, in a tensor's own dtype."""
-    return Packed(p.values.detach().to(dtype), p.rows, p.order, p.inner, p.payload)
+    return Packed(p.values.detach().to(dtype), p.grid, p.order, p.inner, p.payload)
 
 
 def wrap_packed(p: Packed) -> MaskedTensor:
     """An untracked MaskedTensor around packed rows; its strides are always contiguous ones."""
-    p = p if not p.values.requires_grad else bare(p, p.values.dtype)
+    p = p if not p.values.requires_grad else without_history(p, p.values.dtype)
     # fmt: off
     result = tensor.make(
         MaskedTensor, p.shape, dtype=p.values.dtype, layout=torch.strided, device=p.values.device,
         _extra_dispatch_keys=KEYS,
     )
     # fmt: on
-    hold_rows(result, p)
+    set_packed(result, p)
     return result
 
 
-def hold_rows(x: MaskedTensor, p: Packed) -> None:
+def set_packed(x: MaskedTensor, p: Packed) -> None:
     """Makes ``p`` the inside of ``x``, which has no views."""
     x._packed = p
     x._kin, x._path, x._held = None, (), ()
@@ -56,12 +56,12 @@ def hold_rows(x: MaskedTensor, p: Packed) -> None:
         if p.plainly:
             x.__dict__.pop("_pair", None)
         else:  # a tracer may ask for the parts outside its modes
-            hold(x, packing.spread(p))
+            set_pair(x, packing.unpack(p))
 
 
 def mask_of(x: MaskedTensor) -> Tensor:
     """The validity of ``x``, without spreading its values."""
-    return pair_of(x).mask if x._packed is None else packing.mask(x._packed)
+    return pair_of(x).mask if x._packed is None else packing.logical_mask(x._packed)
 
 
 def is_packed(value: Any) -> bool:
@@ -69,77 +69,77 @@ def is_packed(value: Any) -> bool:
     return type(value) is MaskedTensor and value._packed is not None
 
 
-def involved(values: Sequence[Any]) -> bool:
+def any_packed(values: Sequence[Any]) -> bool:
     """Whether a packed tensor is among the arguments, also inside lists."""
     for v in values:
         if type(v) is MaskedTensor:
             if v._packed is not None:
                 return True
-        elif (type(v) is list or type(v) is tuple) and involved(v):
+        elif (type(v) is list or type(v) is tuple) and any_packed(v):
             return True
     return False
 
 
-def on_rows(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
+def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
     """What the first of the entry's forms makes of the call that serves it.  Raises NoForm where none does."""
-    if not entry.rows or transforming() or current() is not DEFAULT:  # forms know the default meanings only
-        raise NoForm
+    if not entry.packed or in_transform() or current() is not DEFAULT:  # forms know the default meanings only
+        raise NoRule
     if any(0 in v.shape for v in args if is_packed(v)):
-        raise NoForm
+        raise NoRule
 
     def inside(value: Any) -> Any:
         if type(value) is MaskedTensor:
-            return enter(value, recording) if value._packed is None else entered(value, recording, enter)
+            return enter(value, recording) if value._packed is None else enter_packed(value, recording, enter)
         if type(value) is list or type(value) is tuple:
             return type(value)([inside(v) for v in value])
         return value
 
     given, named = [inside(a) for a in args], {k: inside(v) for k, v in kwargs.items()}
-    for form in entry.rows:
+    for form in entry.packed:
         try:
             return form(*given, **named)
-        except NoForm:
+        except NoRule:
             continue
-    raise NoForm
+    raise NoRule
 
 
-def entered(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
+def enter_packed(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
     """The record inside ``x``, its values connected with ``x`` where autograd records."""
     p = x._packed
     assert p is not None
     if not (recording and x.requires_grad):
         return p
-    if x.is_leaf or transforming():
-        return Packed(_EnterRows.apply(x, enter, p.inner), p.rows, p.order, p.inner, p.payload)
+    if x.is_leaf or in_transform():
+        return Packed(_EnterPacked.apply(x, enter, p.inner), p.grid, p.order, p.inner, p.payload)
     known = x._entered  # as for a pair: all uses share one, so that their gradients are added as plain tensors
     if known is None or known[0] is not p or known[1] != x._version:
         inner = p.inner if known is None or known[1] != x._version else None  # else it was written past autograd
-        whole = Packed(_EnterRows.apply(x, enter, inner), p.rows, p.order, p.inner, p.payload)
+        whole = Packed(_EnterPacked.apply(x, enter, inner), p.grid, p.order, p.inner, p.payload)
         known = x._entered = (p, x._version, whole)
     shared: Packed = known[2]
     return shared
 
 
-def spread(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
+def unpack(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
     """The strided pair of a packed tensor, connected with it where autograd records."""
-    return packing.spread(entered(x, recording, enter))
+    return packing.unpack(enter_packed(x, recording, enter))
 
 
-def leave(p: Packed, enter: Enter) -> MaskedTensor:
+def leave_packed(p: Packed, enter: Enter) -> MaskedTensor:
     """A record as a masked tensor, tracked if its values are."""
     if p.values.requires_grad and torch.is_grad_enabled():
-        result: MaskedTensor = _LeaveRows.apply(p.values, p, enter)
+        result: MaskedTensor = _LeavePacked.apply(p.values, p, enter)
         return result
     return wrap_packed(p)
 
 
-def gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
+def packed_gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
     """A gradient arriving from outside, in whatever form, as values on the rows of ``frame``, 0 at its holes."""
     recording = torch.is_grad_enabled()
     if type(grad) is MaskedTensor and grad._packed is not None:
-        new = matched(entered(grad, recording, enter), frame)
+        new = match_grid(enter_packed(grad, recording, enter), frame)
     else:
-        new = packing.gathered(enter(grad, recording) if type(grad) is MaskedTensor else plain(grad), frame)
+        new = packing.pack_onto(enter(grad, recording) if type(grad) is MaskedTensor else plain_pair(grad), frame)
     values = new.values
     if new.inner is not None and new.payload is not Payload.ZERO:
         values = select(values, new.inner, 0)
@@ -153,24 +153,24 @@ def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
     if torch.is_grad_enabled() and (target.requires_grad or new.values.requires_grad):
         result: MaskedTensor = _Rebind.apply(target, new.values, new, enter)
         return result
-    hold_rows(target, bare(new, target.dtype))
+    set_packed(target, without_history(new, target.dtype))
     return target
 
 
-class _EnterRows(torch.autograd.Function):
+class _EnterPacked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: MaskedTensor, enter: Enter, inner: Tensor | None) -> Tensor:
         p: Any = x._packed
-        ctx.frame, ctx.enter = Frame(p.stored, p.rows, p.order, inner), enter
+        ctx.frame, ctx.enter = Frame(p.stored, p.grid, p.order, inner), enter
         result: Tensor = p.values.detach()
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
-        return leave(Packed(grad, ctx.frame.rows, ctx.frame.order, ctx.frame.inner), ctx.enter), None, None
+        return leave_packed(Packed(grad, ctx.frame.grid, ctx.frame.order, ctx.frame.inner), ctx.enter), None, None
 
 
-class _LeaveRows(torch.autograd.Function):
+class _LeavePacked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, values: Tensor, p: Packed, enter: Enter) -> MaskedTensor:
         ctx.frame, ctx.enter = p.frame, enter
@@ -178,7 +178,7 @@ class _LeaveRows(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-        return gradient(grad, ctx.frame, ctx.enter), None, None
+        return packed_gradient(grad, ctx.frame, ctx.enter), None, None
 
 
 class _Rebind(torch.autograd.Function):
@@ -186,12 +186,12 @@ class _Rebind(torch.autograd.Function):
     def forward(ctx: Any, target: MaskedTensor, values: Tensor, p: Packed, enter: Enter) -> MaskedTensor:
         ctx.mark_dirty(target)
         ctx.dtype, ctx.frame, ctx.enter = values.dtype, p.frame, enter
-        hold_rows(target, bare(p, target.dtype))
+        set_packed(target, without_history(p, target.dtype))
         return target
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[None, Tensor, None, None]:
-        return None, gradient(grad, ctx.frame, ctx.enter).to(ctx.dtype), None, None
+        return None, packed_gradient(grad, ctx.frame, ctx.enter).to(ctx.dtype), None, None
 
 
-MASKED = (_LeaveRows, _Rebind)  #: the nodes whose tensors are masked
+MASKED = (_LeavePacked, _Rebind)  #: the nodes whose tensors are masked

@@ -24,17 +24,17 @@ from torch.autograd.function import BackwardCFunction
 from ... import layouts, masks
 from ...compat import current_node, has_forward_mode
 from ...pair import Pair, Payload
-from ...select import zeroed
+from ...select import zero_masked
 from ...settings import STACK, InGradient
 from ..alias_family import history_of
 from ..contexts import stack
 from ..tensor import MaskedTensor, pair_of
-from ..torch_keys import foreign, scripted
+from ..torch_keys import is_foreign_node, is_torchscript_node
 
 _MET = "masked_tensor"  # in a node's metadata: its hooks are in place
 
 
-def inside_function(history: Any) -> tuple[str, MaskedTensor] | None:
+def running_function(history: Any) -> tuple[str, MaskedTensor] | None:
     """The user's Function whose forward runs now and was given a tensor with this history; and that tensor.
 
     torch takes the histories of the arguments before the forward runs, and theirs that it marks as dirty after; it
@@ -70,7 +70,7 @@ def _functions(base: type[torch.autograd.Function]) -> Iterator[type[torch.autog
         yield from _functions(function)
 
 
-def disconnected(function: str, what: str) -> RuntimeError:
+def disconnected_error(function: str, what: str) -> RuntimeError:
     """What ``function`` did with a view has no place in the history that it shares."""
     return RuntimeError(
         f"the gradient of {function}, a torch.autograd.Function, would be wrong: it {what}; give it the base, take the "
@@ -78,7 +78,7 @@ def disconnected(function: str, what: str) -> RuntimeError:
     )
 
 
-class Gates:
+class GradientHooks:
     """The hooks of foreign nodes, made of the two ports (``masked``: the nodes of ours whose tensors are masked)."""
 
     def __init__(
@@ -88,7 +88,7 @@ class Gates:
 
     def meet(self, node: Any) -> None:
         """Hangs the hooks on ``node`` and on the foreign nodes behind it, if they are not there yet."""
-        if scripted(node):
+        if is_torchscript_node(node):
             raise RuntimeError(
                 f"a masked tensor was computed by {node.name()}, whose derivative knows nothing of masks; TorchScript "
                 "differentiates by formulas of its own: call the function without torch.jit, or compile it with "
@@ -97,7 +97,7 @@ class Gates:
         todo: list[Any] = [node]
         while todo:
             node = todo.pop()
-            if foreign(node) and _MET not in node.metadata:
+            if is_foreign_node(node) and _MET not in node.metadata:
                 node.metadata[_MET] = True
                 node.register_prehook(self.arrives)
                 node.register_hook(self.returns)
@@ -127,12 +127,12 @@ class Gates:
             return self.leave(Pair(self.fitted(grad, mask), mask, Payload.ZERO))
         if type(grad) is not MaskedTensor:
             return grad
-        if python and (type(behind) in self.masked or foreign(behind)):
+        if python and (type(behind) in self.masked or is_foreign_node(behind)):
             return self._everywhere(grad)
-        return zeroed(self.enter(grad, torch.is_grad_enabled()))
+        return zero_masked(self.enter(grad, torch.is_grad_enabled()))
 
     def _everywhere(self, grad: MaskedTensor) -> Any:
         pair = self.enter(grad, torch.is_grad_enabled())
         if layouts.is_sparse(pair.data):
             return grad
-        return self.leave(Pair(zeroed(pair), masks.full(pair.data.shape, pair.data.device), Payload.ZERO))
+        return self.leave(Pair(zero_masked(pair), masks.full(pair.data.shape, pair.data.device), Payload.ZERO))

@@ -17,12 +17,12 @@ from ...settings import current
 _RULES: list[str] = []  # one digest for each rule that was registered
 
 
-def state() -> str:
+def digest() -> str:
     """The digest of all that."""
     return hashlib.sha256(f"{_package()} {_RULES} {current()}".encode()).hexdigest()
 
 
-def register(op: Op) -> None:
+def add_rule(op: Op) -> None:
     """A user's rule: its row, its code, and the file it stands in, where its helpers stand."""
     digest = hashlib.sha256(f"{op.name} {sorted(op.params.items())} {op.sparse and op.sparse.name}".encode())
     for part in _parts(op.rule):

@@ -16,18 +16,20 @@ from ...pair import Pair, Payload
 from ...select import select
 from .. import storage_notes
 from ..boundary.packed import wrap_packed
-from ..packed_parts import COPY, Copy, parts
-from ..tensor import MaskedTensor, equip, lend, pair_of, wrap
+from ..packed_parts import UNPACKED_COPY, UnpackedCopy, unpacked_parts
+from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
 from . import cache_key
 
-Told = Payload | Copy | tuple[Any, bool]  #: what a graph knows of the parts; of rows their order, and if views share it
+Told = (
+    Payload | UnpackedCopy | tuple[Any, bool]
+)  #: what a graph knows of the parts; of rows their order, and if views share it
 GRID, ROWS = ["_data", "_bytes"], ["_stored", "_places"]
 
 
 def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     """``__tensor_flatten__``: the names of the parts, and what a graph may take for granted."""
-    if storage_notes.asked_from_outside():
-        lend(x)
+    if storage_notes.called_from_outside():
+        expose(x)
     p = x._packed
     if p is not None and p.plainly:
         return ROWS, (p.order, type(p.values) is not Tensor and (x._viewed or x._kin is not None))
@@ -35,7 +37,7 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
         x._connect()
     if p is None:
         return GRID, pair_of(x).payload
-    return GRID, COPY if type(p.values) is Tensor else pair_of(x).payload
+    return GRID, UNPACKED_COPY if type(p.values) is Tensor else pair_of(x).payload
 
 
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
@@ -47,17 +49,17 @@ def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> 
         mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
     result = wrap(Pair(inner["_data"], mask, _payload(known)))
     result._view = mask, inner["_bytes"]
-    result._graph_input = type(mask) is not Tensor and (COPY if known is COPY else True)
-    storage_notes.look_up(result)
+    result._graph_input = type(mask) is not Tensor and (UNPACKED_COPY if known is UNPACKED_COPY else True)
+    storage_notes.join_noted_family(result)
     return result
 
 
 def _packed(values: Tensor, index: Tensor, order: Any, shared: bool, size: Any) -> MaskedTensor:
-    result = wrap_packed(packing.of_parts(values, index, order, size))
+    result = wrap_packed(packing.from_parts(values, index, order, size))
     if type(values) is not Tensor:
-        result._graph_input, result._viewed = COPY, shared
+        result._graph_input, result._viewed = UNPACKED_COPY, shared
     elif shared:
-        storage_notes.note_rows(result)
+        storage_notes.note_packed(result)
     return result
 
 
@@ -92,22 +94,22 @@ def stable_hash(x: MaskedTensor) -> str:
         f"{t.dtype} {t.device} {t.layout} {tuple(t.shape)} {t.stride() if t.layout is torch.strided else None}"
         for t in (getattr(x, name) for name in names)
     ]
-    return f"MaskedTensor({known}, {tuple(x.shape)}, {x.requires_grad}, {described}, {cache_key.state()})"
+    return f"MaskedTensor({known}, {tuple(x.shape)}, {x.requires_grad}, {described}, {cache_key.digest()})"
 
 
-def data(x: MaskedTensor) -> Tensor:
+def flat_data(x: MaskedTensor) -> Tensor:
     """The data, which is lent to whoever asks from outside."""
     p = x._packed
     if p is not None and type(p.values) is Tensor:
-        return parts(x)[0]
-    if storage_notes.asked_from_outside():
-        lend(x)
+        return unpacked_parts(x)[0]
+    if storage_notes.called_from_outside():
+        expose(x)
     elif p is None:
-        storage_notes.leave_note(x)
+        storage_notes.note_family(x)
     return x._pair.data
 
 
-def set_data(x: MaskedTensor, data: Tensor) -> None:
+def set_flat_data(x: MaskedTensor, data: Tensor) -> None:
     """AOTAutograd lays out the parts of a tangent anew."""
     pair = pair_of(x)
     x._pair = Pair(data, pair.mask, pair.payload)
@@ -115,11 +117,11 @@ def set_data(x: MaskedTensor, data: Tensor) -> None:
         x._family.noted = False
 
 
-def as_bytes(x: MaskedTensor) -> Tensor:
+def mask_bytes(x: MaskedTensor) -> Tensor:
     """The mask as bytes, as compiled graphs read it: inductor vectorises uint8, not bool."""
     p, known = x._packed, x._view
     if p is not None and type(p.values) is Tensor:
-        return parts(x)[1]
+        return unpacked_parts(x)[1]
     mask = pair_of(x).mask
     if known is None or known[0] is not mask:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
@@ -130,35 +132,35 @@ def as_bytes(x: MaskedTensor) -> Tensor:
     return known[1]
 
 
-def set_bytes(x: MaskedTensor, mask: Tensor) -> None:
+def set_mask_bytes(x: MaskedTensor, mask: Tensor) -> None:
     """As for the data."""
     pair = pair_of(x)
     x._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
     x._view = x._pair.mask, mask
 
 
-def stored(x: MaskedTensor) -> Tensor:
+def packed_values(x: MaskedTensor) -> Tensor:
     """The values of a packed tensor."""
     assert x._packed is not None
     if type(x._packed.values) is Tensor:
-        storage_notes.note_rows(x)
+        storage_notes.note_packed(x)
     return x._packed.values
 
 
-def places(x: MaskedTensor) -> Tensor:
+def packed_index(x: MaskedTensor) -> Tensor:
     """The places of the rows of a packed tensor."""
     assert x._packed is not None
-    return x._packed.rows.index
+    return x._packed.grid.index
 
 
-equip(
+add_members(
     __tensor_flatten__=flatten,
     __tensor_unflatten__=staticmethod(unflatten),
     __coerce_tangent_metadata__=coerce_tangent_metadata,
     __coerce_same_metadata_as_tangent__=coerce_tangent,
     _stable_hash_for_caching=stable_hash,
-    _data=property(data, set_data),
-    _bytes=property(as_bytes, set_bytes),
-    _stored=property(stored),
-    _places=property(places),
+    _data=property(flat_data, set_flat_data),
+    _bytes=property(mask_bytes, set_mask_bytes),
+    _stored=property(packed_values),
+    _places=property(packed_index),
 )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .setting import Setting
 
 
-def decorated(setting: "Setting", function: Callable[..., Any]) -> Callable[..., Any]:
+def decorate(setting: "Setting", function: Callable[..., Any]) -> Callable[..., Any]:
     """``function`` with the setting."""
     if inspect.isasyncgenfunction(function):
         return _async_generator(setting, function)

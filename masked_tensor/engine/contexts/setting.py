@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from ...settings import STACK, Entered, Settings
-from .decorators import decorated
+from .decorators import decorate
 from .stack import finish, resume
 
 
@@ -58,4 +58,4 @@ class Setting(ABC):
             raise TypeError(
                 f"a setting decorates functions and methods, not the class {function.__name__}: decorate its forward"
             )
-        return decorated(self, function)
+        return decorate(self, function)

@@ -17,9 +17,10 @@ from typing import Any
 
 import torch
 
-from ... import compat, patches
+from ... import compat
+from ...patches import functions
 from ...settings import NOTHING, STACK, Entered, InGraph, Settings, in_force
-from ..dynamo import opaque
+from ..dynamo import mark_opaque
 
 _TORCH = str(Path(torch.__file__).parent)
 _INSTALLED: list[bool] = []  # whether checkpoints are bound: only if anything was ever entered
@@ -29,7 +30,7 @@ def resume(use: Entered) -> None:
     """Puts ``use`` on top of what is in force here."""
     if not _INSTALLED:
         _INSTALLED.append(True)
-        patches.bind_checkpoints(in_force, bound, NOTHING)
+        functions.bind_checkpoints(in_force, bind, NOTHING)
     STACK.set((*STACK.get(), use))
     if use.mode is not None and get_ident() not in use.threads:
         use.threads.append(get_ident())
@@ -87,13 +88,13 @@ def leave_traced() -> None:
         finish(here[-1])
 
 
-opaque(enter_chosen, enter_factories, leave_traced)
+mark_opaque(enter_chosen, enter_factories, leave_traced)
 
 
 # --------------------------------------------------------------------------------------------------------- checkpoints
 
 
-def bound(function: Callable[..., Any], settings: Settings) -> Callable[..., Any]:
+def bind(function: Callable[..., Any], settings: Settings) -> Callable[..., Any]:
     """``function`` under ``settings``, whenever it is called; what is bound already stays so."""
     if hasattr(function, "settings"):
         return function

@@ -12,13 +12,13 @@ from ...pair import Pair
 from ..boundary.enter_leave import enter
 from ..table import Entry
 from ..tensor import MaskedTensor, pair_of
-from .packed_views import settle
-from .recorded import assign
+from .packed_views import unpack_family
+from .recorded import write_recorded
 
 Base: Any = distributed.Work if distributed.is_available() else object
 
 
-class Arriving(Base):  # type: ignore[misc]  # a class of torch's own, if torch has it
+class AsynchronousWork(Base):  # type: ignore[misc]  # a class of torch's own, if torch has it
     """What a caller waits for: all of several works, after which ``write`` is called once."""
 
     def __init__(self, works: list[Any], write: Callable[[], None]) -> None:
@@ -50,7 +50,7 @@ class Arriving(Base):  # type: ignore[misc]  # a class of torch's own, if torch 
     source_rank = _source_rank
 
 
-WAITED_FOR: set[Arriving] = set()
+WAITED_FOR: set[AsynchronousWork] = set()
 
 
 def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -61,7 +61,7 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if any(type(x) is not MaskedTensor for x in targets):
         raise errors.plain_target(entry.overload.name())
     for x in targets:
-        settle(x)
+        unpack_family(x)
     arrival = entry.rule(*(enter(a, False) for a in args))
 
     def write() -> None:
@@ -69,9 +69,9 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             for x, new in zip(targets, tree_leaves(arrival.pairs()), strict=True):
                 if x._lent:  # somebody else may see valid values where there are holes here
                     new = Pair(torch.where(new.mask, new.data, pair_of(x).data), new.mask)
-                assign(x, new)
+                write_recorded(x, new)
 
-    work: Any = Arriving([distributed.Work.unbox(work) for work in arrival.works], write)
+    work: Any = AsynchronousWork([distributed.Work.unbox(work) for work in arrival.works], write)
     if not dict(zip(names, args, strict=False)).get("async_op", True):
         work.wait()
         boxed = arrival.works[-1]

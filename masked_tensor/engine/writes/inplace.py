@@ -9,24 +9,24 @@ import torch
 from torch import Tensor
 
 from ... import errors, layouts, masks
-from ...compat import schema, transforming, tree_leaves
-from ...op import NoForm
+from ...compat import in_transform, schema, tree_leaves
+from ...op import NoRule
 from ...packing import Packed
-from ...packing.grid import same
-from ...pair import Pair, plain
+from ...packing.grid import same_places
+from ...pair import Pair, plain_pair
 from ...settings import current
 from ..alias_members import detach
 from ..boundary import packed as packed_boundary
 from ..boundary import packing_report as report
 from ..boundary.enter_leave import enter
-from ..boundary.sparse import on_sparse, refusal
+from ..boundary.sparse import run_sparse_rule, sparse_error
 from ..table import Entry
 from ..tensor import MaskedTensor
 from . import packed_views
-from .recorded import assign, become, check_writable
+from .recorded import change_geometry, check_writable, write_recorded
 
 
-def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """``x.op_(...)``."""
     target = args[0]
     if type(target) is not MaskedTensor:
@@ -34,29 +34,31 @@ def in_place(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     if entry.op.detaches:
         return detach(target)
     if target._packed is not None or target._kin is not None:
-        packed_views.check(target)
-        if target._packed is not None and packed_views.alone(target):
+        packed_views.check_seen(target)
+        if target._packed is not None and packed_views.is_unshared(target):
             try:
-                return _in_packed(entry, args, kwargs, recording)
-            except NoForm:
-                report.spread(entry, args, kwargs)
-        packed_views.settle(target)
+                return _write_packed(entry, args, kwargs, recording)
+            except NoRule:
+                report.report_unpack(entry, args, kwargs)
+        packed_views.unpack_family(target)
     old = enter(target, recording)
-    if layouts.involved((old,)):
+    if layouts.any_sparse((old,)):
         return _write_sparse(target, entry, args, kwargs, recording)
     if entry.op.same and any(s == 0 and n > 1 for s, n in zip(target.stride(), target.shape, strict=True)):
         return _fill_expanded(entry, args, kwargs, recording)
     if entry.view:
-        return become(target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2])
+        return change_geometry(
+            target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2]
+        )
     rest = [enter(a, recording) for a in args[1:]]
-    if layouts.involved(rest):
-        raise refusal(entry.overload, rest, {}, "what is written into is strided") or AssertionError
+    if layouts.any_sparse(rest):
+        raise sparse_error(entry.overload, rest, {}, "what is written into is strided") or AssertionError
     if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
     new = entry.rule(old, *rest, **kwargs)
-    return target if new is old else assign(target, new)  # dropout in evaluation writes nothing
+    return target if new is old else write_recorded(target, new)  # dropout in evaluation writes nothing
 
 
 def _fill_expanded(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
@@ -71,19 +73,19 @@ def _fill_expanded(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], 
     if founded:  # all of it is overwritten: what was valid, perhaps not all entries of one place, is not asked
         family.root = Pair(root.data, masks.full(root.data.shape, root.mask.device))
     try:
-        in_place(entry, (once, *args[1:]), kwargs, recording)
+        run_inplace(entry, (once, *args[1:]), kwargs, recording)
     finally:
         if family.buffer is None:
             family.root = root
     return target
 
 
-def _in_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """An in-place op on a packed tensor that shares with nobody: within its rows, it takes a new record."""
     target = args[0]
-    new = None if entry.view else packed_boundary.on_rows(entry, args, kwargs, recording, enter)
-    if type(new) is not Packed or new.shape != tuple(target.shape) or not same(new.rows, target._packed.rows):
-        raise NoForm
+    new = None if entry.view else packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
+    if type(new) is not Packed or new.shape != tuple(target.shape) or not same_places(new.grid, target._packed.grid):
+        raise NoRule
     if new is target._packed:
         return target
     check_writable(target, target.shape, new.values.dtype, None)
@@ -108,11 +110,11 @@ def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], re
             or pair.data.dim() != 0
             or type(pair.mask) is not Tensor
             or pair.mask.is_meta
-            or transforming()
+            or in_transform()
         ):
             raise errors.plain_target(entry.overload.name())
         if not pair.mask:
-            raise errors.hole(entry.overload.name())
+            raise errors.masked_scalar(entry.overload.name())
         return pair.data
 
     return entry.overload(*(number(a) for a in args), **{k: number(v) for k, v in kwargs.items()})
@@ -126,12 +128,12 @@ def _write_sparse(
         raise RuntimeError(
             f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)"
         )
-    new = on_sparse(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
+    new = run_sparse_rule(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
     target._pair = layouts.overwrite(target._pair, new)
     return target
 
 
-def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+def run_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """``op(..., out=x)``."""
     arguments = schema(entry.overload).arguments
     named = dict(zip((a.name for a in arguments), args, strict=False)) | kwargs
@@ -145,7 +147,7 @@ def into_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
             f"{name}(): functions with out=... arguments don't support automatic differentiation, but one of the "
             "arguments requires grad."
         )
-    sparse = refusal(entry.overload, (named, targets), {}, "out= would have to be stored anew")
+    sparse = sparse_error(entry.overload, (named, targets), {}, "out= would have to be stored anew")
     if sparse is not None:
         raise sparse
     if any(type(t) is MaskedTensor for t in tensors):
@@ -164,7 +166,7 @@ def _of_plain(entry: Entry, named: dict[str, Any], targets: list[MaskedTensor]) 
     """The results of plain arguments, for which a rule is not made: torch's own, valid everywhere."""
     fresh = [torch.empty(0, dtype=target.dtype, device=target.device) for target in targets]
     entry.overload(**named, **dict(zip(entry.outs, fresh, strict=True)))
-    return [plain(data) for data in fresh]
+    return [plain_pair(data) for data in fresh]
 
 
 def _write_out(target: MaskedTensor, new: Pair) -> None:
@@ -173,5 +175,5 @@ def _write_out(target: MaskedTensor, new: Pair) -> None:
             f"out has shape {list(target.shape)} but the result has shape {list(new.data.shape)}; a masked out= is not "
             "resized, give one of the result's shape"
         )
-    packed_views.settle(target)
-    assign(target, new)
+    packed_views.unpack_family(target)
+    write_recorded(target, new)

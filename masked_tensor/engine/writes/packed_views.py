@@ -15,21 +15,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...compat import schema, transforming
+from ...compat import in_transform, schema
 from ...errors import UnsupportedOpError
 from ...layouts import meshes
-from ...packing import Packed, spread
+from ...packing import Packed, unpack
 from ...pair import Pair
 from .. import graph_inputs, storage_notes
-from ..alias_members import join
+from ..alias_members import join_family
 from ..boundary.enter_leave import enter, leave
-from ..boundary.packed import entered
+from ..boundary.packed import enter_packed
 from ..table import Entry
-from ..tensor import MaskedTensor, hold, wrap
+from ..tensor import MaskedTensor, set_pair, wrap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class ViewStep:
     """One view taken: result ``which`` of the entry's op."""
 
     entry: Entry
@@ -47,7 +47,7 @@ class Step:
         return result
 
 
-class Kin:
+class PackedFamily:
     """A packed root and the views of it, as long as nothing is written."""
 
     __slots__ = ("graph_input", "kept", "members", "record")
@@ -63,11 +63,11 @@ class Kin:
         return [x for x in (ref() for ref in self.members) if x is not None]
 
 
-def adopt(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def add_view(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """The results of a view of a packed tensor become its kin."""
     kin = base._kin
     if kin is None:
-        kin = base._kin = Kin(base)
+        kin = base._kin = PackedFamily(base)
     kin.members = [ref for ref in kin.members if ref() is not None]
     several = isinstance(result, (list, tuple))
     traced = _traced(base)
@@ -75,7 +75,7 @@ def adopt(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...], 
     for which, view in enumerate(result if several else (result,)):
         if type(view) is MaskedTensor and view is not base:
             view._kin = kin
-            view._path = (*base._path, Step(entry, args, kwargs, which if several else None))
+            view._path = (*base._path, ViewStep(entry, args, kwargs, which if several else None))
             view._held = held
             kin.members.append(weakref.ref(view))
 
@@ -85,18 +85,18 @@ def _history_of(base: MaskedTensor) -> Any:
 
     A leaf lives as long as its graph does.
     """
-    if not (torch.is_grad_enabled() and base.requires_grad) or base.is_leaf or transforming():
+    if not (torch.is_grad_enabled() and base.requires_grad) or base.is_leaf or in_transform():
         return None
-    return enter(base, True) if base._packed is None else entered(base, True, enter)
+    return enter(base, True) if base._packed is None else enter_packed(base, True, enter)
 
 
-def check(x: MaskedTensor) -> None:
+def check_seen(x: MaskedTensor) -> None:
     """Before a write: raises where somebody who would have to see it cannot be told."""
     if (x._packed is not None and graph_inputs.kind_of(x)) or (x._kin is not None and x._kin.graph_input):
-        raise graph_inputs.packed_input()
+        raise graph_inputs.packed_input_error()
     for member in (x,) if x._kin is None else x._kin.living():
         if member._packed is not None:
-            for other in storage_notes.sharing_rows(member):
+            for other in storage_notes.packed_sharers(member):
                 if other._kin is None or other._kin is not x._kin:
                     raise UnsupportedOpError(
                         "this packed tensor shares its values with another one that a compiled function was given or "
@@ -108,7 +108,7 @@ def _traced(x: MaskedTensor) -> bool:
     return type(x._pair.data if x._packed is None else x._packed.values) is not Tensor
 
 
-def alone(x: MaskedTensor) -> bool:
+def is_unshared(x: MaskedTensor) -> bool:
     """Whether nobody else would have to see a write into ``x``, and no hard mask forbids it.
 
     While a graph is traced who is still held is not who will be when it runs: then it is told by what was ever a view.
@@ -118,16 +118,16 @@ def alone(x: MaskedTensor) -> bool:
     return x._family is None and (x._kin is None or all(member is x for member in x._kin.living()))
 
 
-def settle(x: MaskedTensor) -> None:
+def unpack_family(x: MaskedTensor) -> None:
     """Before a write: what is packed becomes strided, and what was a view of it becomes one in memory."""
-    check(x)
+    check_seen(x)
     kin = x._kin
     if kin is None:
         if x._packed is not None:
-            _become(x, _owned(x._packed))
+            _become(x, _own_memory(x._packed))
         return
     assert kin.record is not None
-    again = _replayed(_owned(kin.record), kin.living())
+    again = _replay(_own_memory(kin.record), kin.living())
     made = {found.base: found.member for found in again if found.member._path[-1:] == found.base.path[-1:]}
     for found in again:
         for base in (found.base.owner, found.base):
@@ -137,26 +137,26 @@ def settle(x: MaskedTensor) -> None:
         _become(found.member, found.pair)
     for base, x in made.items():
         if base.owner is not None:
-            join(x, made[base.owner], detached=True)
+            join_family(x, made[base.owner], detached=True)
     for found in again:
         if made[found.base] is not found.member:
-            join(found.member, made[found.base])
+            join_family(found.member, made[found.base])
 
 
-def before_own_writes(entry: Entry, args: tuple[Any, ...]) -> None:
+def unpack_before_write(entry: Entry, args: tuple[Any, ...]) -> None:
     """Settles what a rule writes by itself, such as ``embedding_renorm_``: a spread copy would take the write."""
     described = schema(entry.overload)
     if described.is_mutable:
         for argument, value in zip(described.arguments, args, strict=False):
             if type(value) is MaskedTensor and argument.alias_info is not None and argument.alias_info.is_write:
-                settle(value)
+                unpack_family(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Base:
     """What views have as their base to autograd: a root, or a detached alias of one."""
 
-    path: tuple[Step, ...]
+    path: tuple[ViewStep, ...]
     pair: Pair
     owner: "Base | None"  #: the root whose memory a detached alias shares
 
@@ -171,10 +171,10 @@ class Found:
     history: Any
 
 
-def _replayed(pair: Pair, members: list[MaskedTensor]) -> list[Found]:
+def _replay(pair: Pair, members: list[MaskedTensor]) -> list[Found]:
     """The members as views of ``pair``; one that memory has no view for is a copy, and the root of its own views."""
     root, result = Base((), pair, None), []
-    taken: dict[Step, tuple[Pair, Base]] = {}
+    taken: dict[ViewStep, tuple[Pair, Base]] = {}
     with torch.no_grad():
         for member in members:
             seen, base = pair, root
@@ -183,7 +183,7 @@ def _replayed(pair: Pair, members: list[MaskedTensor]) -> list[Found]:
                     path, new = member._path[: k + 1], step.of(seen)
                     if new.data is seen.data:  # a pickle tells tensors apart by the objects that they are
                         new = Pair(seen.data.detach(), new.mask, new.payload)
-                    if not meshes.one_memory(new.data, seen.data):
+                    if not meshes.shares_local_memory(new.data, seen.data):
                         base = Base(path, new, None)
                     elif step.entry.op.detaches:
                         base = Base(path, new, base.owner or base)
@@ -205,10 +205,10 @@ def _stand_in(memory: Pair, histories: list[Any]) -> MaskedTensor:
     return root
 
 
-def _owned(p: Packed) -> Pair:
+def _own_memory(p: Packed) -> Pair:
     """Memory of its own, contiguous as the strides of every packed tensor say."""
-    pair = spread(p)
-    data = pair.data.clone(memory_format=torch.contiguous_format) if p.rows.full else pair.data.contiguous()
+    pair = unpack(p)
+    data = pair.data.clone(memory_format=torch.contiguous_format) if p.grid.full else pair.data.contiguous()
     return Pair(data, pair.mask, pair.payload)
 
 
@@ -217,6 +217,6 @@ def _become(x: MaskedTensor, pair: Pair) -> None:
     x._entered = x._entered and ((), x._entered[1], None)  # it was entered: its next gradient joins the one of that
     x._packed = x._family = x._kin = None
     x._path, x._held, x._seen = (), (), 0
-    hold(x, pair)
+    set_pair(x, pair)
     if hard:
         x.harden_mask()

@@ -15,66 +15,66 @@ from ...layouts import meshes
 from ...pair import Pair, Payload
 from ...select import select
 from .. import alias_family, graph_inputs
-from ..alias_members import restride, seen, seen_through, unconnected, write
-from ..boundary.enter_leave import MASKED, leave, plain_gradient, renew
-from ..boundary.user_functions import disconnected, inside_function
+from ..alias_members import restride, unconnected_error, view_geometry, view_memory, write
+from ..boundary.enter_leave import MASKED, leave, plain_gradient, renew_history
+from ..boundary.user_functions import disconnected_error, running_function
 from ..tensor import MaskedTensor, pair_of
-from ..torch_keys import nodes_of
+from ..torch_keys import node_classes
 
 
-def assign(target: MaskedTensor, new: Pair) -> MaskedTensor:
+def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
     """``target`` with ``new`` written into it, in place; recorded if autograd tracks either, or the base of a view."""
     if target._family is not None:
-        new = alias_family.hardened(pair_of(target), target._family, new)
+        new = alias_family.keep_hard(pair_of(target), target._family, new)
     history = alias_family.history_of(target)
     base = history.base() if history is not None else None
     check_writable(target, new.data.shape, new.data.dtype, base)
     tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
     if not (tracked and torch.is_grad_enabled()):
         if history is not None:
-            seen_by_function(history, base)
+            is_marked_dirty_by_function(history, base)
         write(target, new)
         return target
-    graph_inputs.expect_own(target)
-    if type(history) is alias_family.Returned:
-        raise unconnected("a compiled function returned it, and others hold its memory")
+    graph_inputs.check_not_input(target)
+    if type(history) is alias_family.ReturnedHistory:
+        raise unconnected_error("a compiled function returned it, and others hold its memory")
     if target._family is not None:
         target._family.tracked += 1
     if base is not None and type(base) is not MaskedTensor:
-        return _into_plain(target, new, base)
+        return _write_into_plain_base(target, new, base)
     through = None if base is None or base is target else _geometry(target, base)
-    result: MaskedTensor = _Assign.apply(target, new.data, new.mask, new.payload)
+    result: MaskedTensor = _Write.apply(target, new.data, new.mask, new.payload)
     if type(history) is alias_family.History:
         history.writes += 1
         target._born = history.writes
         if through is not None and base is not None:
-            _Through.apply(base, new.data, new.mask, through)
+            _WriteThroughView.apply(base, new.data, new.mask, through)
             base._born = history.writes
     return result
 
 
-def _into_plain(target: MaskedTensor, new: Pair, base: Tensor) -> MaskedTensor:
+def _write_into_plain_base(target: MaskedTensor, new: Pair, base: Tensor) -> MaskedTensor:
     """A write into memory that a plain tensor holds: torch records it there, and ``target`` has it from there.
 
     What lies under a hole stays as it is, and so does its gradient.
     """
-    part = seen(base, seen_through(target, base, base.storage_offset()))
+    part = view_memory(base, view_geometry(target, base, base.storage_offset()))
     part.copy_(torch.where(new.mask, new.data, part))
     write(target, Pair(pair_of(target).data, new.mask))
-    renew(target)
+    renew_history(target)
     return target
 
 
-def seen_by_function(history: alias_family.Shared, base: Tensor | None) -> None:
+def is_marked_dirty_by_function(history: alias_family.Shared, base: Tensor | None) -> None:
     """Before an untracked write to a member: whether it is one that a user's Function will mark as dirty."""
     if base is not None and not base.requires_grad:
         return
-    found = inside_function(history)
+    found = running_function(history)
     if found is None:
         return
     function, given = found
     if type(history) is not alias_family.History or given is not base:
-        raise disconnected(function, "writes in place into a view of a masked tensor, or into what was wrapped")
+        raise disconnected_error(function, "writes in place into a view of a masked tensor, or into what was wrapped")
     history.writes += 1  # views will take the history that torch gives their base when the forward is over
     given._born = history.writes
 
@@ -92,7 +92,7 @@ def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtyp
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def become(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
+def change_geometry(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
     """In-place change of shape (``x.t_()``)."""
     if torch.is_grad_enabled() and target.requires_grad:
         raise RuntimeError(f"{name} on a masked tensor that requires grad: use x = x.{name.rstrip('_')}(...)")
@@ -103,14 +103,14 @@ def become(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
 def _geometry(view: MaskedTensor, base: MaskedTensor) -> tuple[Any, ...]:
     """Where in the memory of ``base`` its ``view`` lies."""
     data = base._pair.data
-    if meshes.distributed(data):
-        raise unconnected("it lies in parts on a device mesh")
+    if meshes.is_distributed(data):
+        raise unconnected_error("it lies in parts on a device mesh")
     if torch.empty_like(data, device="meta").stride() != data.stride():
-        raise unconnected("its base does not own a dense memory")
-    return data.stride(), seen_through(view, base, 0)
+        raise unconnected_error("its base does not own a dense memory")
+    return data.stride(), view_geometry(view, base, 0)
 
 
-class _Assign(torch.autograd.Function):
+class _Write(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, target: MaskedTensor, data: Tensor, mask: Tensor, payload: Payload) -> MaskedTensor:
         ctx.save_for_backward(mask)
@@ -125,7 +125,7 @@ class _Assign(torch.autograd.Function):
         return None, plain_gradient(grad, mask).to(ctx.dtype), None, None
 
 
-class _Through(torch.autograd.Function):
+class _WriteThroughView(torch.autograd.Function):
     """The base of a view into which ``data`` was written: the gradient of the part is that of ``data``.
 
     What was valid before is not kept: the gradient that goes on is valid everywhere, 0 in the part and at holes, and
@@ -153,4 +153,4 @@ class _Through(torch.autograd.Function):
         return rest, ours, None, None
 
 
-MASKED.update(nodes_of(_Assign, _Through))
+MASKED.update(node_classes(_Write, _WriteThroughView))

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ... import masks, shapes
-from ...compat import transforming
+from ...compat import in_transform
 from ...pair import Payload
-from ..alias_family import Wrapping, history_of
+from ..alias_family import WrappedHistory, history_of
 from ..alias_members import family_of
 from ..tensor import MaskedTensor, pair_of
 
@@ -28,13 +28,15 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
         pair = pair_of(value)
         mask, payload, value = pair.mask, pair.payload, pair.data
         if mask.shape != part.shape:
-            if not shapes.broadcasts(mask.shape, part.shape):
+            if not shapes.can_expand(mask.shape, part.shape):
                 return False
             mask = mask.expand(part.shape)
-        if type(x._history) is Wrapping:  # the holder of the memory reads what lies under holes: it stays
+        if type(x._history) is WrappedHistory:  # the holder of the memory reads what lies under holes: it stays
             value = torch.where(mask, value, part)
     family = family_of(x)
-    as_before = family.buffer is None and mask is not True and masks.same(mask, pair_of(x).mask[key])  # x[key] += y
+    as_before = (
+        family.buffer is None and mask is not True and masks.same_memory(mask, pair_of(x).mask[key])
+    )  # x[key] += y
     if isinstance(value, Tensor) and value.shape == part.shape:
         part.copy_(value)  # nothing here is tracked
     else:
@@ -52,7 +54,7 @@ def _simple(x: MaskedTensor, value: Any) -> bool:
     family, data = x._family, x._pair.data
     if family is not None and (family.hard or family.graph_input):
         return False
-    if data.layout is not torch.strided or transforming() or torch.is_inference_mode_enabled():
+    if data.layout is not torch.strided or in_transform() or torch.is_inference_mode_enabled():
         return False
     kind = type(value)
     if kind is Tensor or (kind is MaskedTensor and value._packed is None):

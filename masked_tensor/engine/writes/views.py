@@ -5,43 +5,43 @@ from typing import Any
 from ... import layouts
 from ...layouts import meshes
 from ...pair import Pair
-from ..alias_members import join, stay_hard
+from ..alias_members import copy_hardness, join_family
 from ..boundary.enter_leave import enter, enter_to_view, leave
-from ..boundary.sparse import on_sparse
+from ..boundary.sparse import run_sparse_rule
 from ..table import Entry
-from ..tensor import MaskedTensor, hold
-from ..torch_keys import stolen
+from ..tensor import MaskedTensor, set_pair
+from ..torch_keys import asked_for_leaf_gradient
 from . import packed_views
 
 
-def view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+def run_view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """``op(base, ...)`` for an op whose results share memory with ``base``."""
     base = args[0]
-    if entry.op.detaches and stolen(base):
+    if entry.op.detaches and asked_for_leaf_gradient(base):
         return base
     pair, live = enter_to_view(base, recording)
     rest = [enter(a, recording) for a in args[1:]]
-    if layouts.involved((pair, *rest)):
-        return leave(on_sparse(entry, [pair, *rest], kwargs))
+    if layouts.any_sparse((pair, *rest)):
+        return leave(run_sparse_rule(entry, [pair, *rest], kwargs))
     result = entry.rule(pair, *rest, **kwargs)
     if result is pair:  # nothing to do: the tensor itself, as in torch
         return base
     result = leave(result, live)
     if base._packed is not None or base._kin is not None:
-        packed_views.adopt(result, base, entry, args[1:], kwargs)
+        packed_views.add_view(result, base, entry, args[1:], kwargs)
         return result
     for x in result if isinstance(result, (list, tuple)) else (result,):
         if type(x) is MaskedTensor and x is not base:
-            _joined(x, base, entry.op.detaches, live)
+            _join_results(x, base, entry.op.detaches, live)
     return result
 
 
-def _joined(x: MaskedTensor, base: MaskedTensor, detached: bool, live: bool) -> None:
-    if meshes.one_memory(x._pair.data, base._pair.data):
-        join(x, base, detached)
+def _join_results(x: MaskedTensor, base: MaskedTensor, detached: bool, live: bool) -> None:
+    if meshes.shares_local_memory(x._pair.data, base._pair.data):
+        join_family(x, base, detached)
         if live:
             x._seen = -1
         return
     if live:
-        hold(x, Pair(x._pair.data, x._pair.mask.clone(), x._pair.payload))
-    stay_hard(base, x)
+        set_pair(x, Pair(x._pair.data, x._pair.mask.clone(), x._pair.payload))
+    copy_hardness(base, x)
