@@ -117,8 +117,8 @@ def sparse_forms() -> str:
             rules.setdefault((op.sparse.name, op.sparse.says), []).append(f"`{op.name}`")
     parts = [
         "# What sparse masked tensors can do",
-        f"{sum(map(len, rules.values()))} of {len(_all())} ops of the table have a *sparse rule*. The others, and calls "
-        "with arguments that a sparse rule does not take, raise `UnsupportedOpError`, which names `to_dense()`. "
+        f"{sum(map(len, rules.values()))} of {len(_all())} ops of the table have a *sparse rule*. The others, and "
+        "calls with arguments that a sparse rule does not take, raise `UnsupportedOpError`, which names `to_dense()`. "
         "Operators outside the table are made of these. What the functions read: [sparse](../sparse.md).",
     ]
     for (name, says), ops in sorted(rules.items(), key=lambda item: -len(item[1])):

@@ -124,7 +124,7 @@ def packed(x: Tensor, frame: Any, whole: bool) -> MaskedTensor | None:
         return packed_boundary.wrap_packed(packing.pack_onto(Pair(data, holes), frame))
     grid = _holes(x[(..., *(0,) * (x.dim() - 2))])
     mask = holes & grid.reshape(*grid.shape, *(1,) * (x.dim() - 2))
-    return packed_boundary.wrap_packed(packing.pack(Pair(poisoned(data, mask, NAN), mask), rows=grid_of_mask(grid)))
+    return packed_boundary.wrap_packed(packing.pack(Pair(poisoned(data, mask, NAN), mask), grid=grid_of_mask(grid)))
 
 
 STATES = ("plain", "masked", "packed", "packed with holes")
