@@ -58,3 +58,8 @@ def plain_pair(data: Tensor) -> Pair:
 def as_pair(value: Pair | Tensor) -> Pair:
     """``value`` itself if it is a pair, else the pair of a plain tensor."""
     return value if type(value) is Pair else plain_pair(value)
+
+
+def data_of(value: Pair | Tensor) -> Tensor:
+    """The plain data of a pair or a plain tensor; no mask is made for the latter."""
+    return value.data if type(value) is Pair else value

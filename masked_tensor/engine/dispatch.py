@@ -74,7 +74,7 @@ def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordin
 def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """As below, by the form of the row: a packed tensor and its views share no memory until one is written."""
     for a in args:
-        if recording and type(a) is MaskedTensor and a.requires_grad:
+        if recording and type(a) is MaskedTensor and (a._tracks or (a._history is not None and a.requires_grad)):
             watch_grad_fn(a)
     result = packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
     if type(result) is Packed and any(type(a) is MaskedTensor and result is a._packed for a in args[:1]):

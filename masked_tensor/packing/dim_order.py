@@ -29,12 +29,12 @@ def read_order(order: Order) -> tuple[int, ...]:
 
 def logical_shape(order: Order, sizes: Sequence[int]) -> tuple[int, ...]:
     """What the world sees."""
-    return tuple(prod(sizes[a] for a in dim) for dim in order)
+    return tuple([sizes[dim[0]] if len(dim) == 1 else prod([sizes[a] for a in dim]) for dim in order])
 
 
 def is_feature(dim: tuple[int, ...], grid: int) -> bool:
     """Whether a dimension is made of features alone."""
-    return all(a >= grid for a in dim)
+    return not dim or min(dim) >= grid
 
 
 def drop_atoms(order: Order, gone: Iterable[int]) -> Order:

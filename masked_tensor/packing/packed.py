@@ -1,7 +1,8 @@
 """``Packed``: the stored values of a padded batch, and its two moves: spread and gather."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import prod
 
 import torch
@@ -17,7 +18,7 @@ from .grid import Grid, grid_of_mask
 from .scatter_gather import gather_tokens, scatter_tokens
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Frame:
     """All that a packed tensor is, but for its values: what its gradient needs to know."""
 
@@ -31,12 +32,12 @@ class Frame:
         """The atom of the first feature."""
         return len(self.grid.shape)
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of the atoms: (B, T, F1 .. Fk)."""
         return (*self.grid.shape, *self.stored[1:])
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """What the world sees."""
         return orders.logical_shape(self.order, self.sizes)
@@ -57,6 +58,7 @@ class Packed:
     inner: Tensor | None = None
     payload: Payload = Payload.ZERO
     parts: dict[int, tuple[Tensor, ...]] | None = None  #: the values unbound along a dimension: all selects share one
+    known: list[Frame] = field(default_factory=list)  #: the frame, once asked for; results that have the same share it
 
     @property
     def first(self) -> int:
@@ -80,7 +82,7 @@ class Packed:
     @property
     def shape(self) -> tuple[int, ...]:
         """What the world sees."""
-        return orders.logical_shape(self.order, self.sizes)
+        return self.frame.shape
 
     @property
     def plainly(self) -> bool:
@@ -95,7 +97,13 @@ class Packed:
     @property
     def frame(self) -> Frame:
         """All but the values."""
-        return Frame(self.values.shape, self.grid, self.order, self.inner)
+        if not self.known:
+            self.known.append(Frame(self.values.shape, self.grid, self.order, self.inner))
+        return self.known[0]
+
+    def holding(self, values: Tensor) -> "Packed":
+        """The same with other values, of the same shape and validity."""
+        return Packed(values, self.grid, self.order, self.inner, self.payload, known=self.known)
 
     def pair(self) -> Pair:
         """The stored rows as a pair of their own, for a family's rule."""
@@ -120,7 +128,9 @@ def pack_values(values: Pair | Tensor, like: Packed, order: Order | None = None)
         order = orders.drop_atoms(order, [d + like.first - 1 for d in gone])
         data = data.squeeze(gone)
         inner = inner if inner is None else inner.squeeze(gone)
-    return Packed(data, like.grid.on(data.device), order, inner, payload)
+    grid = like.grid.on(data.device)
+    same = order is like.order and inner is like.inner and grid is like.grid and data.shape == like.values.shape
+    return Packed(data, grid, order, inner, payload, known=like.known if same else [])
 
 
 def from_parts(values: Tensor, index: Tensor, order: Order, shape: Sequence[int]) -> Packed:

@@ -120,7 +120,7 @@ def _evaluate(
         if type(parameter) is Pair:
             wide: Any = reshape_parameter(parameter, _channels(x))
             mask = masks.logical_and(mask, wide.mask)
-    gradients = in_transform() or any(p is not None and is_tracked(pair.as_pair(p).data) for p in parameters)
+    gradients = in_transform() or any(p is not None and is_tracked(pair.data_of(p)) for p in parameters)
     if mask is not x.mask:
         x = Pair(x.data, mask)
     data = zero_masked(x) if gradients else guard(x.data, mask)

@@ -57,7 +57,7 @@ def _payload(x: Operand, other: Operand, mask: Tensor) -> Payload:
 
 def masked_fill(x: Pair | Tensor, mask: Pair | Tensor, value: Operand | Tensor) -> Pair:
     """Writes ``value`` where ``mask`` is True; a masked ``value`` masks what it fills."""
-    x, chosen = pair.as_pair(x), pair.as_pair(mask).data
+    x, chosen = pair.as_pair(x), pair.data_of(mask)
     valid = masks.logical_and(x.mask, mask.mask) if type(mask) is Pair else x.mask
     if type(value) is Pair:
         valid = masks.logical_and(valid, ~chosen | value.mask)

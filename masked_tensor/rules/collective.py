@@ -63,7 +63,7 @@ def _blocks(op: OpOverload, outputs: Any, inputs: Any) -> tuple[Callable[[Pair],
         return (lambda x: x.data.shape[0],) * 2
     if "allgather_base" in name or "into_tensor" in name:
         out, given = (tree_leaves(part)[0] for part in (outputs, inputs))
-        ranks = pair.as_pair(out).data.numel() // max(1, pair.as_pair(given).data.numel())
+        ranks = pair.data_of(out).numel() // max(1, pair.data_of(given).numel())
         return (lambda x: ranks), (lambda x: 1)
     return (lambda x: 1,) * 2
 

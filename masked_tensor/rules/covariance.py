@@ -34,7 +34,7 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     x = pair.as_pair(x)
     data, mask = _table(x)
     if data.shape[1] == 0:
-        f, a = (None if w is None else pair.as_pair(w).data for w in (fweights, aweights))
+        f, a = (None if w is None else pair.data_of(w) for w in (fweights, aweights))
         return pair.plain_pair(torch.cov(data, correction=correction, fweights=f, aweights=a))
     weights = [pair.as_pair(w) for w in (fweights, aweights) if w is not None]
     for weight in weights:

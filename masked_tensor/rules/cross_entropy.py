@@ -75,7 +75,7 @@ def nll_loss_forward(
 ) -> tuple[Pair, Pair]:
     """The form with the total weight."""
     loss, chosen = _class_loss(scores, target, weight, reduction, ignore_index)
-    if reduction == NONE and pair.as_pair(scores).data.dim() != 1:
+    if reduction == NONE and pair.data_of(scores).dim() != 1:
         total = torch.zeros((), dtype=loss.data.dtype, device=loss.data.device)
     elif chosen.weight is None:
         total = masks.count(chosen.mask).to(loss.data.dtype)
@@ -162,7 +162,7 @@ def _weight_terms(terms: Tensor, classes: Tensor | None, dim: int) -> Tensor:
 def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tensor | None, Tensor]:
     """The weights of the classes, and ``mask`` without the classes whose weight is masked."""
     if weight is not None:
-        expect_shape("weight", pair.as_pair(weight).data, (mask.shape[dim],))
+        expect_shape("weight", pair.data_of(weight), (mask.shape[dim],))
     if type(weight) is not Pair:
         return weight, mask
     shape = [-1 if d == dim else 1 for d in range(mask.dim())]

@@ -58,7 +58,7 @@ def _loss(
     if weight is not None:
         classes = pair.as_pair(weight)
         weight = Pair(classes.data.detach(), classes.mask, classes.payload)
-    with masks.no_autocast(pair.as_pair(x).data.device):
+    with masks.no_autocast(pair.data_of(x).device):
         return cross_entropy(linear(x, layer, bias), target, weight, *rest)
 
 

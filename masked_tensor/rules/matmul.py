@@ -18,18 +18,13 @@ from ..compat import OpOverload, in_transform, is_tracked
 from ..op import Op, ops
 from ..packing import per_token as packed
 from ..packing import products
-from ..pair import Pair
+from ..pair import Pair, data_of
 from ..select import guard, select, zero_masked, zeroed_result
 from ..shared import product_validity
 from ..sparse import product as sparse_product
 from ..sparse.rules import sparse_rule
 
 Operand = Pair | Tensor
-
-
-def data_of(x: Operand) -> Tensor:
-    """The plain data of an operand."""
-    return x.data if type(x) is Pair else x
 
 
 def factor(x: Operand, other: Operand, dim: int) -> Tensor:

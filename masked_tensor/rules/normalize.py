@@ -156,7 +156,7 @@ def _expand_parameter(parameter: Parameter, x: Pair) -> Parameter:
     """A parameter of the last dimensions with as many dimensions as the data."""
     if parameter is None:
         return None
-    shape = pair.as_pair(parameter).data.shape
+    shape = pair.data_of(parameter).shape
     return reshape_parameter(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
 
 
@@ -204,10 +204,10 @@ def _check(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> 
             f"but got input of size {list(x.data.shape)}"
         )
     for parameter in parameters:
-        if parameter is not None and tuple(pair.as_pair(parameter).data.shape) != shape:
+        if parameter is not None and tuple(pair.data_of(parameter).shape) != shape:
             raise RuntimeError(
                 f"Expected weight and bias to be of the shape of normalized_shape {list(shape)}, but got "
-                f"{list(pair.as_pair(parameter).data.shape)}"
+                f"{list(pair.data_of(parameter).shape)}"
             )
 
 

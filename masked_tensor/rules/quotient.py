@@ -78,7 +78,7 @@ def divide(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
 
 def _nonzero_divisor(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tensor:
     """The divisor of ``x`` with 1 where the quotient is masked."""
-    data = pair.as_pair(other).data
+    data = pair.data_of(other)
     shape = torch.broadcast_shapes(data.shape, mask.shape)
     if data.shape != shape:
         dividend = x.data if type(x) is Pair else x

@@ -114,7 +114,7 @@ def histogramdd(
 def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: int = 0) -> Pair:
     """``torch.bincount``."""
     if weights is not None:
-        expect_shape("weights", pair.as_pair(weights).data, pair.as_pair(x).data.shape)
+        expect_shape("weights", pair.data_of(weights), pair.data_of(x).shape)
     entries, weight = _bin_weights(x, weights)
     return pair.plain_pair(torch.bincount(entries, weight, minlength))
 

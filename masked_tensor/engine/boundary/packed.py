@@ -31,7 +31,7 @@ Enter = Callable[[Any, bool], Any]  #: the port of strided tensors, handed down:
 
 def without_history(p: Packed, dtype: torch.dtype) -> Packed:
     """The record without its history, in a tensor's own dtype."""
-    return Packed(p.values.detach().to(dtype), p.grid, p.order, p.inner, p.payload)
+    return p.holding(p.values.detach().to(dtype))
 
 
 def wrap_packed(p: Packed) -> MaskedTensor:
@@ -107,14 +107,14 @@ def enter_packed(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
     """The record inside ``x``, its values connected with ``x`` where autograd records."""
     p = x._packed
     assert p is not None
-    if not (recording and x.requires_grad):
+    if not (recording and x._tracks):
         return p
-    if x.is_leaf or in_transform():
-        return Packed(_EnterPacked.apply(x, enter, p.inner), p.grid, p.order, p.inner, p.payload)
+    if x._node is None or in_transform():
+        return p.holding(_EnterPacked.apply(x, enter, p.inner))
     known = x._entered  # as for a pair: all uses share one, so that their gradients are added as plain tensors
     if known is None or known[0] is not p or known[1] != x._version:
         inner = p.inner if known is None or known[1] != x._version else None  # else it was written past autograd
-        whole = Packed(_EnterPacked.apply(x, enter, inner), p.grid, p.order, p.inner, p.payload)
+        whole = p.holding(_EnterPacked.apply(x, enter, inner))
         known = x._entered = (p, x._version, whole)
     shared: Packed = known[2]
     return shared
@@ -150,7 +150,7 @@ def packed_gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
 
 def rebind(target: MaskedTensor, new: Packed, enter: Enter) -> MaskedTensor:
     """An in-place op on a packed tensor that shares with nobody: it takes a new record."""
-    if torch.is_grad_enabled() and (target.requires_grad or new.values.requires_grad):
+    if torch.is_grad_enabled() and (target._tracks or new.values.requires_grad):
         result: MaskedTensor = _Rebind.apply(target, new.values, new, enter)
         return result
     set_packed(target, without_history(new, target.dtype))

@@ -85,7 +85,7 @@ def _history_of(base: MaskedTensor) -> Any:
 
     A leaf lives as long as its graph does.
     """
-    if not (torch.is_grad_enabled() and base.requires_grad) or base.is_leaf or in_transform():
+    if not (torch.is_grad_enabled() and base._tracks) or base._node is None or in_transform():
         return None
     return enter(base, True) if base._packed is None else enter_packed(base, True, enter)
 
