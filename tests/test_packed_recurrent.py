@@ -10,6 +10,7 @@ from torch import Tensor, nn
 import masked_tensor as mt
 
 from .helpers.harness import assert_same
+from .helpers.machines import expect_bfloat16
 
 B, T, F = 4, 5, 3
 ROWS = {
@@ -102,6 +103,7 @@ def test_bfloat16_and_autocast(name: str) -> None:
     assert packed.dtype is torch.bfloat16
     assert torch.equal(packed.filled(0), strided.filled(0))
     net.float()
+    expect_bfloat16(type(net))
     with torch.autocast("cpu", torch.bfloat16):
         packed, strided = (net(given(ROWS["prefix"], net, p, torch.float32)[1])[0] for p in (True, False))
     assert packed.is_packed

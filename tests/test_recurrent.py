@@ -10,6 +10,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
 
+from .helpers.machines import expect_bfloat16
+
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections")  # torch, once per process
 
 STEPS, ROWS, FEATURES = 6, 5, 3
@@ -246,6 +248,7 @@ def test_inference_mode_and_unbatched():
 @pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
 def test_autocast_in_every_mode(kind, dtype, mode):
     torch.manual_seed(0)
+    expect_bfloat16(kind)
     module, data = kind(3, 4), torch.randn(STEPS, ROWS, 3).to(dtype)
     cell = getattr(nn, f"{kind.__name__}Cell")(3, 4)
     for pattern in ("full", "suffix"):

@@ -42,6 +42,7 @@ THRESHOLDS = {
     "FORMULA": 1,
     "FUSED": 1,
     "BLOCKS": 1,
+    "CHAIN": 2,
 }
 OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT"}  # strided tensors never ask
 OF_BUILT_KERNELS = {"STRIP", "RUN", "LANES"}  # which are asked for by name

@@ -44,8 +44,8 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
         raise RuntimeError("std and var only support floating point and complex dtypes")
     dims = shapes.canonical_dims(dim, data.dim())
     if data.numel() == 0:
-        plain = torch.var(data, dims, correction=correction, keepdim=keepdim)
-        return plain, masks.reduce_validity(x.mask, dims, keepdim)
+        nothing = (data.real if data.is_complex() else data).sum(dims, keepdim)  # torch.var warns, and gives NaN
+        return nothing * torch.nan, masks.reduce_validity(x.mask, dims, keepdim)
     precise = Pair(_precise(data), x.mask, x.payload)
     walk = chunks.walk_dim(precise.data, dims)
     keep = keepdim or walk is not None or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is

