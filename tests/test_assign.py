@@ -9,6 +9,7 @@ from expecttest import assert_expected_inline
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.errors import MaskedWriteError
+from masked_tensor.testing import PAYLOADS, poison
 
 from .helpers import database
 from .laws import laws
@@ -501,3 +502,42 @@ def test_they_are_methods_too_and_compile(name, masked) -> None:
 
 
 test_law = laws("assign")
+
+
+# ------------------------------------------------------------------------------------ numbers that are masked out
+
+
+WRITES = {
+    "setitem": lambda x, key, value: x.__setitem__(key, value),
+    "index_put_": lambda x, key, value: x.index_put_((key,), value.to(x.dtype)),
+    "masked_fill": lambda x, key, value: x.masked_fill(key, value),
+    "masked_fill_": lambda x, key, value: x.masked_fill_(key, value),
+    "index_fill": lambda x, key, value: x.index_fill(0, torch.tensor([0, -1]), value),
+    "index_fill_": lambda x, key, value: x.index_fill_(0, torch.tensor([0, -1]), value),
+    "index_fill of a masked index": lambda x, key, value: x.index_fill(0, hole(0, None).long(), value),
+    "fill_": lambda x, key, value: x.fill_(value),
+    "copy_": lambda x, key, value: x.copy_(value),
+}
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["masked", "plain"])
+@pytest.mark.parametrize("call", WRITES.values(), ids=WRITES)
+def test_garbage_of_a_masked_number_need_not_fit_the_dtype(call: Any, plain: bool) -> None:
+    """A masked-out 0-d value of any dtype does what it does with 0 under the mask: torch converts it as a number."""
+
+    def outcome(dtype: torch.dtype, other: torch.dtype, garbage: float) -> Any:
+        x: Any = torch.arange(4).to(dtype)
+        x = x if plain else mt.masked_tensor(x, torch.tensor([True, False, True, True]))
+        key = torch.tensor([True, False, False, True])
+        value = poison(mt.masked_tensor(torch.zeros((), dtype=other), torch.tensor(False)), garbage)
+        try:
+            result = call(x, key, value)
+        except (MaskedWriteError, mt.MaskedValueError) as error:
+            return type(error)
+        result = x if result is None else result
+        return result.tolist() if plain else (result.tolist(), result.get_mask().tolist())
+
+    for dtype in DTYPES[:-2]:
+        for other in (torch.float64, torch.float32, torch.int64):
+            for garbage in PAYLOADS:
+                assert outcome(dtype, other, garbage) == outcome(dtype, other, 0)

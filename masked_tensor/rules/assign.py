@@ -14,7 +14,7 @@ from ..compat import OpOverload, is_tracked
 from ..op import Op, ops
 from ..pair import Pair, Payload
 from ..select import guard
-from .choose import masked_fill
+from .choose import masked_fill, number_of
 from .index import CONDITIONS, Index, clamp_indices, key, logical_not, narrow_mask, plain_indices, without_masked
 from .scatter import accumulate_at, append_slot, redirect_masked, shortened
 
@@ -52,7 +52,7 @@ def index_put(
     if accumulate:
         return accumulate_at(x, bare, valid, values)
     # Where a valid entry overwrites a masked one, torch sends the slot's gradient to both.
-    values = Pair(guard(values.data, values.mask), values.mask, values.payload)
+    values = Pair(guard(number_of(values, x.data.dtype), values.mask), values.mask, values.payload)
     if valid is None:
         data = torch.ops.aten.index_put(x.data, bare, values.data)
         return Pair(data, _mask_put(x.mask, bare, values.mask, data.shape), keeps_zero(x, values))
@@ -120,7 +120,8 @@ def index_fill(x: Pair | Tensor, dim: int, index: Pair | Tensor, value: Any) -> 
     """``x.index_fill(dim, index, value)``."""
     x = pair.as_pair(x)
     if type(value) is Pair:
-        return _write_along(torch.index_fill, x, dim, index, value.data, value.mask, keeps_zero(x, value))
+        number = number_of(value, x.data.dtype)
+        return _write_along(torch.index_fill, x, dim, index, number, value.mask, keeps_zero(x, value))
     return _write_along(torch.index_fill, x, dim, index, value, True, x.payload)
 
 

@@ -61,10 +61,17 @@ def masked_fill(x: Pair | Tensor, mask: Pair | Tensor, value: Operand | Tensor) 
     valid = masks.logical_and(x.mask, mask.mask) if type(mask) is Pair else x.mask
     if type(value) is Pair:
         valid = masks.logical_and(valid, ~chosen | value.mask)
-        value = value.data
+        value = number_of(value, x.data.dtype)
     result = with_value(x.data, chosen, value)
     keeps = x.payload is Payload.ZERO and valid is x.mask and not isinstance(value, Tensor) and value == 0
     return Pair(result, masks.expand_to(valid, result.shape), Payload.ZERO if keeps else Payload.ANY)
+
+
+def number_of(value: Pair, dtype: torch.dtype) -> Tensor:
+    """The data of a 0-d ``value`` that torch converts to ``dtype`` as a number: 0 if masked, as garbage may not fit."""
+    if value.data.dtype is dtype or value.data.dim():
+        return value.data
+    return torch.where(value.mask, value.data, torch.zeros_like(value.data))
 
 
 def with_value(data: Tensor, chosen: Tensor, value: Any) -> Tensor:
