@@ -1,5 +1,7 @@
 """The shadow over a sample of torch's operators: nothing masked changes nothing, and no garbage is seen."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -46,3 +48,63 @@ def test_the_shadow_sees_a_difference(monkeypatch: pytest.MonkeyPatch) -> None:
             torch.get_rng_state(),
         )
         assert shadow.report.found
+
+
+def masked_everywhere(y: torch.Tensor) -> torch.Tensor:
+    return mt.masked_tensor(y.get_data(), torch.zeros_like(y.get_mask())) if mt.is_masked_tensor(y) else y
+
+
+def plain(y: torch.Tensor) -> torch.Tensor:
+    return y.get_data() if mt.is_masked_tensor(y) else y
+
+
+def detached(y: torch.Tensor) -> torch.Tensor:
+    return y.detach() if mt.is_masked_tensor(y) else y
+
+
+def plain_dtype(x: torch.Tensor) -> torch.dtype:
+    return torch.float64 if mt.is_masked_tensor(x) else x.dtype
+
+
+X = torch.arange(6.0).view(2, 3)
+TARGET = torch.tensor([0, 2])
+NEW = {
+    "var of enough values, masked": ("torch.var", lambda x: masked_everywhere(torch.var(x, 1)), (X,)),
+    "cov of enough values, masked": ("torch.cov", lambda x: masked_everywhere(torch.cov(x)), (X,)),
+    "another correlation": ("torch.corrcoef", lambda x: torch.corrcoef(x) * (1 + mt.is_masked_tensor(x)), (X,)),
+    "a loss without ignored targets, masked": (
+        "torch.nn.functional.nll_loss",
+        lambda x, t: masked_everywhere(torch.nn.functional.nll_loss(x, t)),
+        (X, TARGET),
+    ),
+    "a write that unmasks": ("torch.Tensor.add_", lambda x, y: plain(x.clone().add_(y)), (X, X + 1)),
+    "an item that is plain": ("torch.Tensor.__getitem__", lambda x, k: plain(x[k]), (X, 0)),
+    "floats of empty_like, masked": ("torch.empty_like", lambda x: masked_everywhere(torch.zeros_like(x)), (X,)),
+    "a view without a gradient": ("torch.Tensor.view", lambda x: detached(x.view(3, 2)), (X,)),
+    "a covariance of another dtype": ("torch.cov", lambda x: torch.cov(x).to(plain_dtype(x)), (X,)),
+}
+
+
+@pytest.mark.parametrize(("name", "call", "args"), NEW.values(), ids=NEW)
+def test_a_new_difference_of_a_function_with_declared_ones_is_found(name: str, call: Any, args: Any) -> None:
+    """A declaration explains one kind of difference under one condition, and nothing else of its function."""
+    shadow = Shadow()
+    arguments = shadow.kept(name, args, {})
+    assert arguments is not None
+    shadow.repeated(name, call, arguments, torch.get_rng_state())
+    assert shadow.report.found
+
+
+@pytest.mark.filterwarnings("ignore:var")  # of one value
+def test_what_is_declared_is_counted_as_such() -> None:
+    shadow = Shadow()
+    with shadow:
+        torch.var(X[:, :1], 1)
+        torch.nn.functional.nll_loss(X, torch.tensor([0, -100]), reduction="none")
+        torch.nn.functional.nll_loss(X, TARGET, reduction="none")
+    report = shadow.report
+    assert not report.found
+    assert report.counts["declared"] >= 4
+    assert sum(report.reasons.values()) >= report.counts["declared"]
+    assert report.counts["computed"] >= 3
+    assert not report.counts["known faults"]

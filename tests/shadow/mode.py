@@ -166,7 +166,7 @@ class Shadow(TorchFunctionMode):
             return False
         for which, chosen in self.which(arguments):
             ours = self.run(function, arguments, Masking(chosen), seed, tracked)
-            self.judge(name, which, ours, plain, arguments, tracked)
+            self.judge(name, which, ours, plain, arguments, chosen, tracked)
         return plain.error is None and bool(plain.leaves)
 
     def with_garbage(self, name: str, function: Any, arguments: Arguments, seed: Tensor, tracked: bool) -> bool:
@@ -175,7 +175,7 @@ class Shadow(TorchFunctionMode):
             clean = self.run(function, arguments, Masking(chosen, 0.65), seed, tracked)
             for garbage in GARBAGE:
                 ours = self.run(function, arguments, Masking(chosen, 0.65, garbage), seed, tracked)
-                self.judge(name, which, ours, clean, arguments, tracked)
+                self.judge(name, which, ours, clean, arguments, chosen, tracked)
         return True
 
     @staticmethod
@@ -190,7 +190,16 @@ class Shadow(TorchFunctionMode):
                 outcome.gradient_error = error
         return outcome
 
-    def judge(self, name: str, which: str, ours: Outcome, theirs: Outcome, arguments: Arguments, tracked: bool) -> None:
+    def judge(
+        self,
+        name: str,
+        which: str,
+        ours: Outcome,
+        theirs: Outcome,
+        arguments: Arguments,
+        chosen: frozenset[int],
+        tracked: bool,
+    ) -> None:
         """Counts one comparison, and keeps what differs without a reason."""
         report = self.report
         report.functions.add(name)
@@ -207,16 +216,16 @@ class Shadow(TorchFunctionMode):
             else:
                 details += differing_gradients(ours, theirs, self.garbage)
         left = []
-        for detail in details:
-            reason = "" if self.garbage else declared(name, detail, arguments)
-            if reason:
-                report.reasons[reason] += 1
+        entries = [None if self.garbage else declared(name, detail, arguments, chosen, theirs) for detail in details]
+        for detail, entry in zip(details, entries, strict=True):
+            if entry:
+                report.reasons[f"{entry.reason}: {name}"] += 1
             else:
                 left.append(detail)
         if left:
             self.tell(name, which + (", tracked" if tracked else ""), left, ours, arguments)
         elif details:
-            report.counts["declared"] += 1
+            report.counts["known faults" if any(entry and entry.known for entry in entries) else "declared"] += 1
         elif refused and self.garbage:
             self.refuse(name, ours)
         elif theirs.error is not None:
