@@ -102,6 +102,11 @@ def half(case: Case) -> bool:
     return all(x.dtype in (torch.float16, torch.bfloat16) for x in case.arguments.tensors)
 
 
+def numbers(case: Case) -> bool:
+    """Whether each tensor is a number."""
+    return all(x.dim() == 0 for x in case.arguments.tensors)
+
+
 def integer_key(case: Case) -> bool:
     """Whether each masked argument is a key of no dimensions."""
     tensors = [case.arguments.tensors[i] for i in case.chosen]
@@ -129,6 +134,7 @@ EXCEPTIONS = [
         r"result 0: mask: 0 valid, not .*",
         lambda case: (r := case.result()) is not None and not r.is_floating_point() and not r.is_complex(),
     ),
+    Meant("a list of numbers is asked for its values", r"tensor", PLAIN, numbers),
     Meant("positions to split at are numbers", r"tensor_split", PLAIN, lambda case: case.only(1)),
     Meant(
         "only the shape or the dtype of the masked one is asked",
