@@ -87,7 +87,7 @@ def main() -> int:
     shadow = Shadow(options.garbage, options.log, options.times)
     pytest.main(["-q", "-p", "no:cacheprovider", "-W", "ignore", "--tb=line", *rest], plugins=[Plugin(shadow)])
     print(*told(shadow), sep="\n")
-    if options.record:
+    if options.record and shadow.report.functions:
         record(options.record, shadow)
     return int(bool(shadow.report.found))
 
