@@ -95,16 +95,13 @@ class Program:
 
 @pytest.mark.parametrize("packed", [False, True], ids=["strided", "packed"])
 def test_random_aliasing_programs(packed: bool) -> None:
-    steps, refused = 0, 0
+    steps = 0
     for seed in range(PROGRAMS):
         program = Program(seed, packed)
         try:
             program.run(STEPS)
         except Exception as error:
-            if "its base does not own a dense memory" not in str(error):  # a copy of a view that is none any more
-                error.add_note(f"program {seed}: {program.said}")
-                raise
-            refused += 1
+            error.add_note(f"program {seed}: {program.said}")
+            raise
         steps += program.steps
     assert steps > 5 * PROGRAMS
-    assert refused < PROGRAMS / 100

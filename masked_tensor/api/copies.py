@@ -53,18 +53,25 @@ def rebuild_packed(
 
 
 def rebuild_packed_family(
-    kept: dict[str, Any], values: Tensor, path: list[Any], requires_grad: bool, attributes: dict[str, Any]
+    kept: dict[str, Any],
+    values: Tensor,
+    path: list[Any],
+    requires_grad: bool,
+    attributes: dict[str, Any],
+    place: Tensor | None = None,
 ) -> MaskedTensor:
     """A packed root or a view of it, from what ``__reduce_ex__`` took apart: the views that lead to it, taken again.
 
     ``kept`` is one object for all of a root's views; those whose ``values`` are still one memory have one root again.
+    Where nothing is stored there is no memory to tell by: ``place`` is some.
     """
-    if "root" in kept and not meshes.shares_local_memory(values, kept["memory"]):
+    memory = values if place is None else place
+    if "root" in kept and not meshes.shares_local_memory(memory, kept["memory"]):
         kept = {k: v for k, v in kept.items() if k not in ("root", "memory")}
     with torch.no_grad():
         if "root" not in kept:
             parts = {"values": values, "index": kept["index"], "inner": kept["inner"], "payload": kept["payload"]}
-            kept["root"], kept["memory"] = rebuild_packed(parts, kept["grid"], kept["order"], False, {}), values
+            kept["root"], kept["memory"] = rebuild_packed(parts, kept["grid"], kept["order"], False, {}), memory
         x: Any = kept["root"]
         for name, args, kwargs, which in path:
             x = view_named(name)(x, *args, **kwargs)
@@ -83,7 +90,8 @@ def _packed_family_parts(x: MaskedTensor) -> tuple[Any, ...]:
     del parts["values"]
     kin.kept |= parts | {"grid": p.grid.shape, "order": p.order}
     path = [(s.entry.overload.name(), s.args, s.kwargs, s.which) for s in x._path if not s.entry.op.detaches]
-    return kin.kept, p.values.detach(), path, x.requires_grad, _attributes(x)
+    place = None if p.values.numel() else kin.kept.setdefault("place", torch.empty(1)).detach()
+    return kin.kept, p.values.detach(), path, x.requires_grad, _attributes(x), place
 
 
 def _has_packed_family(x: MaskedTensor) -> bool:
@@ -169,11 +177,12 @@ def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) 
 
 def _copy_packed_family(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     """``x`` with a copied root: one for all that are copied in one deepcopy."""
-    kept, values, path, requires_grad, attributes = _packed_family_parts(x)
+    kept, values, path, requires_grad, attributes, place = _packed_family_parts(x)
     if id(x._kin) not in memo:
-        memo[id(x._kin)] = copy.deepcopy(kept | {"memory": values}, memo)
+        memo[id(x._kin)] = copy.deepcopy(kept | {"values": values, "place": place}, memo)
     known = memo[id(x._kin)]
-    return rebuild_packed_family(known, known["memory"], path, requires_grad, copy.deepcopy(attributes, memo))
+    attributes = copy.deepcopy(attributes, memo)
+    return rebuild_packed_family(known, known["values"], path, requires_grad, attributes, known["place"])
 
 
 def _copy_family(family: Family, memo: dict[int, Any], data: Tensor) -> Family:

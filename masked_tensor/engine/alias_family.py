@@ -99,7 +99,10 @@ class Family:
         made: Family = kept["family"]
         if meshes.shares_local_memory(data, kept["memory"]):
             return made
-        return Family.of_record({k: v for k, v in kept.items() if k not in ("family", "memory")}, data)
+        other = {k: v for k, v in kept.items() if k not in ("family", "memory")}
+        if kept["buffer"] is not None:  # what is no longer one memory is written apart
+            other["buffer"] = kept["buffer"].clone()
+        return Family.of_record(other, data)
 
     def forget(self) -> None:
         """Nothing is promised of the payload any more, and never will be: what is ANY stays ANY."""

@@ -114,10 +114,10 @@ def copy_hardness(x: MaskedTensor, copy: MaskedTensor) -> None:
         copy._family.hard = True
 
 
-def detach(x: MaskedTensor) -> MaskedTensor:
+def detach(x: MaskedTensor, view_of_packed: bool) -> MaskedTensor:
     """``x.detach_()``: ``x`` leaves the graph; a view cannot, as in torch."""
     base = x if x._history is None else x._history.base()
-    if base is not x and (type(base) is MaskedTensor or base is None or base.requires_grad):
+    if view_of_packed or (base is not x and (type(base) is MaskedTensor or base is None or base.requires_grad)):
         raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
     if x.requires_grad:
         torch.ops.aten.detach_.default.redispatch(AUTOGRAD, x)

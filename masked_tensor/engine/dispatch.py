@@ -77,8 +77,8 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
         if recording and type(a) is MaskedTensor and (a._tracks or (a._history is not None and a.requires_grad)):
             watch_grad_fn(a)
     result = packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
-    if type(result) is Packed and any(type(a) is MaskedTensor and result is a._packed for a in args[:1]):
-        return args[0]
+    if type(result) is Packed and not entry.view and type(args[0]) is MaskedTensor and result is args[0]._packed:
+        return args[0]  # a view is another tensor, also one of the same shape
     result = leave(result)
     if entry.op.copies:
         copy_hardness(args[0], result)

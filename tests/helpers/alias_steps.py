@@ -357,9 +357,14 @@ def copied(rng: random.Random, pool: list[Trio]) -> tuple[list[Trio], str]:
     """Several tensors copied at once: what shared memory shares it again, where torch's own tensors do."""
     chosen = rng.sample(pool, min(len(pool), rng.randint(1, 4)))
     how = rng.choice(COPIES)
-    leaves = [Trio(*(v if v.is_leaf else v.detach() for v in (t.x, t.data, t.mask))) for t in chosen]
-    copies = [how([getattr(t, name) for t in leaves]) for name in ("x", "data", "mask")]
+    copies = [how(_leaves([getattr(t, name) for t in chosen])) for name in ("x", "data", "mask")]
     return [Trio(*parts) for parts in zip(*copies, strict=True)], how.__name__
+
+
+def _leaves(tensors: list[Any]) -> list[Any]:
+    """Each outside of its graph; what is one object stays one, since a plain pickle knows shared memory by that."""
+    made = {id(v): v if v.is_leaf else v.detach() for v in tensors}
+    return [made[id(v)] for v in tensors]
 
 
 def differs(t: Trio) -> bool:

@@ -28,6 +28,9 @@ from ..table import Entry
 from ..tensor import MaskedTensor, set_pair, wrap
 
 
+_SET_GEOMETRY = Tensor.data.__set__  # type: ignore[attr-defined]  # size, strides and offset; there is no memory
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class ViewStep:
     """One view taken: result ``which`` of the entry's op."""
@@ -116,6 +119,14 @@ def is_unshared(x: MaskedTensor) -> bool:
     if x._kin is not None and _traced(x):
         return False
     return x._family is None and (x._kin is None or all(member is x for member in x._kin.living()))
+
+
+def is_view(x: MaskedTensor) -> bool:
+    """Whether ``x`` is a view of a packed tensor that autograd knows of, not a copy, nor a detached alias."""
+    if x._kin is None or not x._path:
+        return False
+    (found,) = _replay(_own_memory(x._kin.record), [x])
+    return len(found.base.path) < len(x._path)
 
 
 def unpack_family(x: MaskedTensor) -> None:
@@ -218,5 +229,6 @@ def _become(x: MaskedTensor, pair: Pair) -> None:
     x._packed = x._family = x._kin = None
     x._path, x._held, x._seen = (), (), 0
     set_pair(x, pair)
+    _SET_GEOMETRY(x, wrap(pair))  # torch reads of the strides whether ``contiguous`` and ``reshape`` have to copy
     if hard:
         x.harden_mask()

@@ -105,9 +105,19 @@ def _geometry(view: MaskedTensor, base: MaskedTensor) -> tuple[Any, ...]:
     data = base._pair.data
     if meshes.is_distributed(data):
         raise unconnected_error("it lies in parts on a device mesh")
-    if torch.empty_like(data, device="meta").stride() != data.stride():
-        raise unconnected_error("its base does not own a dense memory")
+    if _overlaps_itself(data):
+        raise unconnected_error("its base has several elements at one place of its memory")
     return data.stride(), view_geometry(view, base, 0)
+
+
+def _overlaps_itself(data: Tensor) -> bool:
+    """Whether elements may share a place, as those of an expanded tensor do; torch's gradients are lost there, too."""
+    reach = 0
+    for stride, size in sorted((s, n) for s, n in zip(data.stride(), data.shape, strict=True) if n != 1):
+        if stride <= reach and data.numel():
+            return True
+        reach += stride * (size - 1)
+    return False
 
 
 class _Write(torch.autograd.Function):
@@ -144,7 +154,7 @@ class _WriteThroughView(torch.autograd.Function):
         (mask,) = ctx.saved_tensors
         whole = plain_gradient(grad, None)
         stride, place = ctx.through
-        rest = whole.new_empty_strided(whole.shape, stride).copy_(whole)
+        rest = whole.new_empty_strided(whole.shape, stride).copy_(whole)  # with the gaps that the base has in memory
         part = rest.as_strided(*place)
         ours = select(part, mask, 0).to(ctx.dtype)
         part.zero_()
