@@ -1,5 +1,9 @@
 """Views are true aliases, of data, validity and gradient history; results that are no views never are."""
 
+import copy
+import io
+import pickle
+
 import pytest
 import torch
 
@@ -260,6 +264,55 @@ def test_a_view_whose_connection_is_lost_raises() -> None:
     base = torch.view_as_real(mt.masked_tensor(torch.complex(VALUES, VALUES), MASK, requires_grad=True) * 1)
     with pytest.raises(RuntimeError, match="a gradient through this view of a masked tensor would be lost"):
         base[0].mul_(2)
+
+
+def test_a_copied_view_with_gaps_takes_tracked_writes() -> None:
+    """As in torch; not where elements share a place, whose gradients torch loses."""
+    for x in (VALUES[:, ::2], mt.masked_tensor(VALUES, MASK)[:, ::2]):
+        base, u = copy.deepcopy(x), torch.tensor(3.0, dtype=VALUES.dtype, requires_grad=True)
+        assert base.stride() == x.stride(), "the copy has the gaps of its original"
+        base[0, 0] = u
+        base[:2].mul_(2)
+        (mt.filled(base, 0.0) if type(base) is mt.MaskedTensor else base).sum().backward()
+        assert u.grad == 2
+    expanded = copy.deepcopy(mt.masked_tensor(VALUES[:, :1], MASK[:, :1]).expand(3, 4))
+    with pytest.raises(RuntimeError, match="its base has several elements at one place of its memory"):
+        expanded[:, 0].mul_(torch.ones(3, dtype=VALUES.dtype, requires_grad=True))
+
+
+def test_what_a_pickle_takes_apart_is_written_apart() -> None:
+    """A plain pickle keeps no shared memory: what is written into one of two copies is not seen by the other."""
+    x = mt.masked_tensor(VALUES, MASK)
+    view = x[0]
+    view.fill_(1.0)
+    a, b = pickle.loads(pickle.dumps([x, view]))
+    b.copy_(mt.as_masked_tensor(torch.zeros_like(VALUES[0]), torch.zeros_like(MASK[0])))
+    assert a.tolist() == x.tolist()
+
+
+@pytest.mark.parametrize("how", ["deepcopy", "save"])
+def test_packed_tensors_that_store_nothing_find_each_other_in_a_copy(how: str) -> None:
+    x = mt.masked_tensor(torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.bool)).packed()
+    if how == "deepcopy":
+        a, b = copy.deepcopy([x, x[0]])
+    else:
+        torch.save([x, x[0]], file := io.BytesIO())
+        file.seek(0)
+        a, b = torch.load(file, weights_only=True)
+    b[1] = 5.0
+    assert a.tolist() == [[None, 5.0, None], [None, None, None]]
+
+
+def test_views_of_packed_tensors_are_tensors_of_their_own() -> None:
+    x = mt.masked_tensor([[1.0, 2.0, None], [4.0, None, None]]).packed()
+    for view in (x.view(2, 3), x.view_as(x), x.reshape(2, 3), x.expand(2, 3), x[...]):
+        assert view is not x
+    y = x.t()
+    y[0] = 3.0  # they become strided, and have the strides of what they are
+    copied = y.contiguous()
+    assert (y.stride(), copied.stride()) == ((1, 3), (2, 1))
+    y.fill_(7.0)
+    assert copied.tolist() == [[3.0, 3.0], [2.0, None], [None, None]]
 
 
 def test_a_view_outlives_the_name_of_its_base() -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -305,6 +306,18 @@ def test_anomaly_detection_sees_valid_gradients_only() -> None:
             (x.sqrt() * 0).sum().backward()
 
 
+DETACHED = {
+    "itself": lambda x: x,
+    "row": lambda x: x[0],
+    "same shape": lambda x: x.view(2, 3),
+    "transposed": lambda x: x.t(),
+    "copied": lambda x: x.t().reshape(6),
+    "detached": lambda x: x.detach(),
+    "view of detached": lambda x: x.detach()[0],
+    "detached view": lambda x: x[0].detach(),
+}
+
+
 def test_detach_in_place() -> None:
     x = mt.masked_tensor([1.0, None, 3.0], requires_grad=True)
     y = x * 2
@@ -316,6 +329,16 @@ def test_detach_in_place() -> None:
     z = x * 2
     with pytest.raises(RuntimeError, match="a view of a masked tensor cannot be detached in place"):
         z[:2].detach_()
+    for packed, view in itertools.product((False, True), DETACHED):
+        h = mt.masked_tensor([[1.0, 2.0, None], [4.0, None, None]], requires_grad=True)
+        expected, ours = (DETACHED[view](t * 2) for t in (h.get_data(), h.packed() if packed else h))
+        try:
+            expected.detach_()
+        except RuntimeError:
+            with pytest.raises(RuntimeError, match="a view of a masked tensor cannot be detached in place"):
+                ours.detach_()
+        else:
+            assert not ours.detach_().requires_grad
     assert not x.detach_().requires_grad
     with torch.inference_mode():
         assert z.clone().detach_().tolist() == [2, None, 6]

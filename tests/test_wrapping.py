@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
 
@@ -231,6 +232,55 @@ def test_written_functions_keep_base_and_view_connected(how: str) -> None:
     rows = slice(None) if how in ("written plain", "stale wrapper") else slice(0, 1)
     expected[rows] = MASK[rows] * factor
     assert torch.equal(h.grad, expected)  # type: ignore[arg-type]
+
+
+class Wrapped(torch.autograd.Function):
+    """Returns a wrapper of a plain tensor that it has made."""
+
+    @staticmethod
+    def forward(ctx: Any, h: Tensor) -> Tensor:
+        return masked(h * 2)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return (mt.filled(grad, 0.0) if type(grad) is mt.MaskedTensor else grad) * 2
+
+
+WRAPPED: dict[str, Callable[[Tensor], Any]] = {
+    "function": Wrapped.apply,
+    "reentrant": lambda h: checkpoint(lambda h: masked(h * 2), h, use_reentrant=True),
+    "recomputed": lambda h: checkpoint(lambda h: masked(h * 2), h, use_reentrant=False),
+}
+WRITTEN: dict[str, Callable[[Any, Tensor], Any]] = {
+    "row number": lambda x, u: x.__setitem__(0, 5.0),
+    "row tensor": lambda x, u: x.__setitem__(0, u),
+    "view": lambda x, u: x[:2].mul_(3),
+    "whole": lambda x, u: x.mul_(3),
+    "whole tensor": lambda x, u: x.copy_(u.expand(3, 4)),
+    "none": lambda x, u: None,
+}
+
+
+@pytest.mark.parametrize("write", WRITTEN)
+@pytest.mark.parametrize("how", WRAPPED)
+def test_what_a_function_wrapped_loses_no_gradient(how: str, write: str) -> None:
+    """The plain tensor that it wrapped is outside of the graph: a write into a part raises, as torch does for views."""
+
+    def gradients(make: Callable[[Tensor], Any]) -> list[Tensor | None]:
+        h, u = (COEFFICIENTS / 7 - 0.9).requires_grad_(), (COEFFICIENTS[0] + 0.5).requires_grad_()
+        x = make(h * 1)
+        WRITTEN[write](x, u)
+        mt.filled(x, 0.0).pow(3).sum().backward()
+        return [h.grad, u.grad]
+
+    expected = gradients(lambda h: masked(h) * 2)
+    if how != "recomputed" and write in ("row number", "row tensor", "view"):
+        with pytest.raises(RuntimeError, match=r"wrapped inside a torch\.autograd\.Function"):
+            gradients(WRAPPED[how])
+        return
+    for a, e in zip(gradients(WRAPPED[how]), expected, strict=True):
+        assert (a is None) == (e is None)
+        assert a is None or e is None or torch.equal(mt.filled(a, 0.0) if type(a) is mt.MaskedTensor else a, e)
 
 
 def doubled(*tensors: Tensor) -> Tensor:

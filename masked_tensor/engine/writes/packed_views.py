@@ -27,7 +27,6 @@ from ..boundary.packed import enter_packed
 from ..table import Entry
 from ..tensor import MaskedTensor, set_pair, wrap
 
-
 _SET_GEOMETRY = Tensor.data.__set__  # type: ignore[attr-defined]  # size, strides and offset; there is no memory
 
 
