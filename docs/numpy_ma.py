@@ -53,15 +53,15 @@ bool_ | | x.bool() |
 ceil | np.ma.ceil(a) | x.ceil() |
 choose | np.ma.choose(d.astype(int), [b, a]) | torch.where(c, x, y) | of more than two: torch.stack(choices).gather(0, index)
 clip | np.ma.clip(a, 0.3, 0.6) | x.clip(0.3, 0.6) |
-clump_masked | | (~v.mask()).int().diff().nonzero() | where the runs begin and end
-clump_unmasked | | v.mask().int().diff().nonzero() | where the runs begin and end
+clump_masked | | (~v.mask).int().diff().nonzero() | where the runs begin and end
+clump_unmasked | | v.mask.int().diff().nonzero() | where the runs begin and end
 column_stack | np.ma.column_stack([w, w]) | torch.column_stack([v, v]) |
 common_fill_value | | x.filled(0) | no fill value is kept: say it where you fill
 compress | np.ma.compress([True, False, True], a, 0) | x[torch.tensor([True, False, True])] |
-compress_cols | np.ma.compress_cols(a) | x[:, x.mask().all(0)].filled() |
-compress_nd | np.ma.compress_nd(a, 1) | x[:, x.mask().all(0)].filled() |
-compress_rowcols | np.ma.compress_rowcols(a, 0) | x[x.mask().all(1)].filled() |
-compress_rows | np.ma.compress_rows(a) | x[x.mask().all(1)].filled() |
+compress_cols | np.ma.compress_cols(a) | x[:, x.mask.all(0)].filled() |
+compress_nd | np.ma.compress_nd(a, 1) | x[:, x.mask.all(0)].filled() |
+compress_rowcols | np.ma.compress_rowcols(a, 0) | x[x.mask.all(1)].filled() |
+compress_rows | np.ma.compress_rows(a) | x[x.mask.all(1)].filled() |
 compressed | np.ma.compressed(a) | x.compressed() |
 concatenate | np.ma.concatenate([a, b]) | torch.cat([x, y]) |
 conjugate | np.ma.conjugate(a) | x.conj() |
@@ -73,7 +73,7 @@ correlate | | F.conv1d(v.filled()[None, None], torch.ones(1, 1, 2).double()) | t
 cos | np.ma.cos(a) | x.cos() |
 cosh | np.ma.cosh(a) | x.cosh() |
 count | np.ma.count(a, 0) | x.count(0) |
-count_masked | np.ma.count_masked(a) | (~x.mask()).sum() |
+count_masked | np.ma.count_masked(a) | (~x.mask).sum() |
 cov | | x.cov() | over the columns where both rows are valid
 cumprod | np.ma.cumprod(a, 0) | x.cumprod(0) |
 cumsum | np.ma.cumsum(a, 0) | x.cumsum(0) |
@@ -95,9 +95,9 @@ extras | | nothing | a module
 fabs | np.ma.fabs(a) | x.abs() |
 filled | np.ma.filled(a, 0) | x.filled(0) |
 fix_invalid | np.ma.fix_invalid(a) | mt.masked_invalid(x) |
-flatnotmasked_contiguous | | v.mask().int().diff().nonzero() | where the runs begin and end
-flatnotmasked_edges | np.ma.flatnotmasked_edges(w) | v.mask().nonzero()[[0, -1], 0] |
-flatten_mask | | x.mask().flatten() |
+flatnotmasked_contiguous | | v.mask.int().diff().nonzero() | where the runs begin and end
+flatnotmasked_edges | np.ma.flatnotmasked_edges(w) | v.mask.nonzero()[[0, -1], 0] |
+flatten_mask | | x.mask.flatten() |
 flatten_structured_array | | nothing | there are no structured dtypes
 floor | np.ma.floor(a) | x.floor() |
 floor_divide | np.ma.floor_divide(a, b) | x // y |
@@ -106,8 +106,8 @@ frombuffer | | mt.masked_tensor(torch.frombuffer(bytearray(8), dtype=torch.float
 fromflex | | nothing | there are no structured dtypes
 fromfunction | | torch.arange(3)[:, None] + torch.arange(4) | the function, of positions that broadcast
 getdata | | x.get_data() | what lies under a hole may be anything
-getmask | ~np.ma.getmask(a) | x.mask() | True means valid
-getmaskarray | ~np.ma.getmaskarray(a) | x.mask() | True means valid
+getmask | ~np.ma.getmask(a) | x.mask | True means valid
+getmaskarray | ~np.ma.getmaskarray(a) | x.mask | True means valid
 greater | np.ma.greater(a, b) | x > y |
 greater_equal | np.ma.greater_equal(a, b) | x >= y |
 harden_mask | | x.clone().harden_mask() |
@@ -123,8 +123,8 @@ innerproduct | | x @ y.T |
 intersect1d | np.ma.intersect1d(w, w).compressed() | v[torch.isin(v, v.compressed())].unique() |
 isMA | np.ma.isMA(a) | mt.is_masked_tensor(x) |
 isMaskedArray | np.ma.isMaskedArray(a) | mt.is_masked_tensor(x) |
-is_mask | | x.mask().dtype is torch.bool |
-is_masked | np.ma.is_masked(a) | not x.mask().all() |
+is_mask | | x.mask.dtype is torch.bool |
+is_masked | np.ma.is_masked(a) | not x.mask.all() |
 isarray | np.ma.isarray(a) | mt.is_masked_tensor(x) |
 isin | | torch.isin(v, torch.tensor([0.5]).double()) |
 left_shift | np.ma.left_shift(i, 1) | k << 1 |
@@ -140,10 +140,10 @@ logical_xor | np.ma.logical_xor(a > 0.5, b > 0.5) | torch.logical_xor(x > 0.5, y
 make_mask | np.ma.make_mask([1, 0]) | torch.tensor([1, 0]).bool() |
 make_mask_descr | | nothing | there are no structured dtypes
 make_mask_none | | torch.ones(2, 3, dtype=torch.bool) | True means valid
-mask_cols | np.ma.mask_cols(a) | mt.as_masked_tensor(x, x.mask().all(0)) |
-mask_or | | x.mask() & y.mask() | True means valid
-mask_rowcols | np.ma.mask_rowcols(a, 0) | mt.as_masked_tensor(x, x.mask().all(1, keepdim=True)) |
-mask_rows | np.ma.mask_rows(a) | mt.as_masked_tensor(x, x.mask().all(1, keepdim=True)) |
+mask_cols | np.ma.mask_cols(a) | mt.as_masked_tensor(x, x.mask.all(0)) |
+mask_or | | x.mask & y.mask | True means valid
+mask_rowcols | np.ma.mask_rowcols(a, 0) | mt.as_masked_tensor(x, x.mask.all(1, keepdim=True)) |
+mask_rows | np.ma.mask_rows(a) | mt.as_masked_tensor(x, x.mask.all(1, keepdim=True)) |
 masked | | mt.masked_tensor(0.0, False) | in an assignment and in a list: None
 masked_all | np.ma.masked_all((2, 3)) | mt.masked_tensor(torch.zeros(2, 3), False) |
 masked_all_like | np.ma.masked_all_like(a) | mt.as_masked_tensor(x, False) |
@@ -174,19 +174,19 @@ mod | np.ma.mod(a, b) | x % y |
 mr_ | np.ma.mr_[w, w] | torch.cat([v, v]) |
 multiply | np.ma.multiply(a, b) | x * y |
 mvoid | | nothing | there are no structured dtypes
-ndenumerate | | list(zip(x.mask().nonzero().tolist(), x.compressed().tolist(), strict=True)) |
+ndenumerate | | list(zip(x.mask.nonzero().tolist(), x.compressed().tolist(), strict=True)) |
 ndim | np.ma.ndim(a) | x.ndim |
 negative | np.ma.negative(a) | -x |
 nomask | | None | no mask argument
 nonzero | | x.nonzero() |
 not_equal | np.ma.not_equal(a, b) | x != y |
-notmasked_contiguous | | v.mask().int().diff().nonzero() | where the runs begin and end
-notmasked_edges | np.ma.notmasked_edges(w) | v.mask().nonzero()[[0, -1], 0] |
+notmasked_contiguous | | v.mask.int().diff().nonzero() | where the runs begin and end
+notmasked_edges | np.ma.notmasked_edges(w) | v.mask.nonzero()[[0, -1], 0] |
 ones | np.ma.ones((2, 3)) | torch.ones(2, 3) | of a masked tensor: x.new_ones(2, 3)
 ones_like | | torch.ones_like(x) |
 outer | np.ma.outer(w, w) | torch.outer(v, v) |
 outerproduct | np.ma.outerproduct(w, w) | torch.outer(v, v) |
-polyfit | np.ma.polyfit(np.arange(5.0), w, 1) | torch.linalg.lstsq(torch.vander(torch.arange(5.0).double()[v.mask()], 2), v.compressed()[:, None]).solution[:, 0] |
+polyfit | np.ma.polyfit(np.arange(5.0), w, 1) | torch.linalg.lstsq(torch.vander(torch.arange(5.0).double()[v.mask], 2), v.compressed()[:, None]).solution[:, 0] |
 power | np.ma.power(a, 2) | x**2 |
 prod | np.ma.prod(a, 0) | x.prod(0) |
 product | np.ma.product(a, 0) | x.prod(0) |

@@ -59,8 +59,48 @@ def test_count() -> None:
 def test_data_and_mask() -> None:
     x = example()
     assert x.get_mask().tolist() == [[True, False], [True, True]]
-    assert torch.equal(x.mask(), x.get_mask())
     assert x.get_data().isnan().tolist() == [[False, True], [False, False]]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        example(),
+        mt.masked_tensor(torch.ones(2, 3), torch.zeros(2, 3).bool()),
+        mt.masked_tensor(1.0),
+        mt.masked_tensor(torch.ones(0, 2)),
+    ]
+    + [example().to_sparse(), mt.packed(mt.from_lengths(torch.ones(2, 3), torch.tensor([3, 1])))],
+)
+def test_the_mask_is_a_property_and_a_copy(x: mt.MaskedTensor) -> None:
+    def bools(mask: torch.Tensor) -> torch.Tensor:
+        return mask.to_dense() if mask.is_sparse else mask
+
+    before = bools(x.get_mask()).clone()
+    assert type(x.mask) is torch.Tensor
+    assert x.mask.dtype is torch.bool
+    assert torch.equal(bools(x.mask), before)
+    if not x.is_sparse:
+        x.mask.logical_not_()
+        assert torch.equal(x.get_mask(), before)
+        assert torch.equal(~x.mask, ~before)
+    assert (mt.MaskedTensor.mask.__doc__ or "").startswith("The mask, True = valid: a copy")
+
+
+def test_the_mask_in_a_compiled_function() -> None:
+    x = example()
+    inverted, number = torch.compile(lambda x: (~x.mask, x.mask.sum()), backend="eager", fullgraph=True)(x)
+    assert torch.equal(inverted, ~x.get_mask())
+    assert number == 3
+
+
+def test_a_library_whose_mask_means_the_opposite_does_not_read_ours() -> None:
+    x = example()
+    assert np.ma.getmask(x) is np.ma.nomask
+    with pytest.raises(mt.MaskedValueError):
+        np.ma.array(x)
+    with pytest.raises(AttributeError, match="unmasked"):
+        pytest.importorskip("astropy.utils.masked").Masked(x)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.bool, torch.complex64])

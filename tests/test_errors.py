@@ -414,9 +414,9 @@ def test_assigning_a_mask() -> None:
     refused(
         AttributeError,
         lambda: setattr(x, "mask", ones(2).bool()),
-        """the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) gives x more holes, x[key] = value makes entries valid""",
+        """the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) masks more entries, x[key] = value makes entries valid""",
     )
-    assert x.mask().tolist() == [False, True]
+    assert x.mask.tolist() == [False, True]
 
 
 class Named(torch.Tensor):

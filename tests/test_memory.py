@@ -287,7 +287,7 @@ def test_masks_are_handed_out_and_taken_in_as_copies() -> None:
         x = make(torch.ones(2), mask)
         y = x + 1
         mask.fill_(True)
-        x.mask()[0] = False
+        x.mask[0] = False
         mt.get_mask(x).fill_(False)
         assert x.tolist() == [1.0, None]
         assert y.tolist() == [2.0, None]
@@ -308,12 +308,12 @@ def test_tensors_made_with_one_mask_share_its_copy(make: Any, shape: tuple[int, 
     assert (x + y)._pair.mask is x._pair.mask
     mask.numpy()[...] = ~mask.numpy()  # which no version of the mask counts
     z = make(torch.ones(size), mask)
-    assert torch.equal(z.mask(), ~kept.expand(size))
+    assert torch.equal(z.mask, ~kept.expand(size))
     assert z._pair.mask is not x._pair.mask
     y[0] = 5.0
     y[1] = None
     for made in (x, make(torch.ones(size), kept)):
-        assert torch.equal(made.mask(), kept.expand(size))
+        assert torch.equal(made.mask, kept.expand(size))
     held = weakref.ref(z._pair.mask)
     del z
     assert held() is None  # a copy is not kept for those to come

@@ -38,7 +38,7 @@ def test_torchs_own_assert_close_compares_masks():
             with pytest.raises(AssertionError, match=r"The masks differ at [1-4] of 4 places"):
                 torch.testing.assert_close(a, b)
     with pytest.raises(AssertionError, match=r"Mismatched elements: 1 / 4(.|\n)*at index \(1, 0\)"):
-        torch.testing.assert_close(x, mt.masked_tensor([[1.0, 7.0], [3.5, 4.0]], x.mask()))
+        torch.testing.assert_close(x, mt.masked_tensor([[1.0, 7.0], [3.5, 4.0]], x.mask))
     with pytest.raises(AssertionError, match="dtype"):
         torch.testing.assert_close(x, x.double())
 

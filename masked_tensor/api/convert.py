@@ -4,7 +4,6 @@ Each is a function of a masked tensor, and a method of the same name.  All are d
 """
 
 from collections.abc import Sequence
-from types import MethodType
 from typing import Any
 
 import torch
@@ -58,9 +57,10 @@ def get_data(x: MaskedTensor) -> Tensor:
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
-    """The mask: a bool tensor of ``x``'s shape, True = valid.  It is a copy: ``x`` does not change with it.
+    """The mask, True = valid: a copy, as a bool tensor of ``x``'s shape, so that ``x`` does not change with it.
 
-    Dimensions along which it is constant have stride 0.
+    ``x.mask`` is the same.  ``mask`` in numpy.ma and astropy means the opposite, True = masked.  Dimensions along which
+    the mask is constant have stride 0.
 
     >>> masked_tensor([1.0, 2.0], [True, False]).get_mask()
     tensor([ True, False])
@@ -172,19 +172,11 @@ def dense(x: MaskedTensor) -> MaskedTensor:
     return x
 
 
-class MaskMethod:
-    """``x.mask()``, guarded against ``x.mask = m``, which would hide the method and mask nothing."""
-
-    __doc__ = get_mask.__doc__
-
-    def __get__(self, x: MaskedTensor | None, owner: type | None = None) -> Any:
-        return get_mask if x is None else MethodType(get_mask, x)
-
-    def __set__(self, x: MaskedTensor, value: object) -> None:
-        raise AttributeError(
-            "the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) gives x more holes, x[key] = value "
-            "makes entries valid"
-        )
+def _refuse_mask(x: MaskedTensor, value: object) -> None:
+    raise AttributeError(
+        "the mask of a masked tensor is not assigned: as_masked_tensor(x, mask) masks more entries, x[key] = value "
+        "makes entries valid"
+    )
 
 
 def _enter(x: MaskedTensor, action: str) -> Pair:
@@ -198,4 +190,4 @@ def _enter(x: MaskedTensor, action: str) -> Pair:
 mark_opaque(get_data, get_mask, filled, count)
 add_members(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
 add_members(to_numpy=to_numpy_ma)  # what matplotlib calls: it draws gaps at the holes
-add_members(mask=MaskMethod())
+add_members(mask=property(get_mask, _refuse_mask))  # the setter: without one Python's own error names no way out
