@@ -45,7 +45,7 @@ def pixels(size: int) -> Losses:
     x = mt.masked_tensor(data, seen)
 
     def masked() -> Tensor:
-        with mt.convolution_validity("any"):
+        with mt.meaning(convolution="any"):
             return F.cross_entropy(model(x), target).filled(0)  # type: ignore[attr-defined, no-any-return]
 
     def by_hand() -> Tensor:

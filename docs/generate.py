@@ -137,7 +137,7 @@ def _title(family: ModuleType) -> str:
 SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
     "Making masked tensors": ["create", "batch", "align", "collate", "files"],
     "The class": ["masked_tensor"],
-    "Leaving": ["convert", "compress", "unbatch"],
+    "Leaving": ["convert", "select_valid", "unbatch"],
     "Packed rows": ["packing"],
     "Means that add up": ["mean_over"],
     "Functional forms": [],

@@ -20,7 +20,6 @@ from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence
 from .api.collate import collate
-from .api.compress import compress
 from .api.convert import (
     compressed,
     count,
@@ -29,7 +28,6 @@ from .api.convert import (
     get_mask,
     is_masked_tensor,
     to_numpy_ma,
-    to_tensor,
 )
 from .api.copies import rebuild, rebuild_packed, rebuild_packed_family  # noqa: F401 (pickles name them)
 from .api.create import (
@@ -44,8 +42,9 @@ from .api.files import load_file, save_file
 from .api.inspect import explain
 from .api.kernels import kernels
 from .api.mean_over import mean_over
-from .api.modes import convolution_validity, mask_mismatch, meaning, strict
+from .api.modes import meaning, strict
 from .api.packing import packed, packing_report, unpacked
+from .api.select_valid import select_valid
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine import vmap  # noqa: F401 (it registers kernels)
 from .engine.boundary import autograd_queries  # noqa: F401 (it gives the class its members)
@@ -79,9 +78,7 @@ __all__ = [
     "UnsupportedOpError",
     "as_masked_tensor",
     "collate",
-    "compress",
     "compressed",
-    "convolution_validity",
     "count",
     "explain",
     "filled",
@@ -95,7 +92,6 @@ __all__ = [
     "lengths",
     "lengths_to_mask",
     "load_file",
-    "mask_mismatch",
     "masked_equal",
     "masked_factories",
     "masked_invalid",
@@ -108,6 +104,7 @@ __all__ = [
     "pad_sequence",
     "register_rule",
     "save_file",
+    "select_valid",
     "specified_mask",
     "strict",
     "to_left",
@@ -115,7 +112,6 @@ __all__ = [
     "to_numpy_ma",
     "to_packed_sequence",
     "to_right",
-    "to_tensor",
     "unpacked",
     "unpad",
 ]

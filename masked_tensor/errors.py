@@ -9,7 +9,7 @@
     +-- UnsupportedOpError      no masked meaning is known for an op
     ValueError
     +-- MaskedValueError        a masked-out scalar was asked for its value
-        +-- MaskMismatchError   ``mask_mismatch("raise")`` saw two different masks
+        +-- MaskMismatchError   ``meaning(mismatch="raise")`` saw two different masks
     UserWarning
     +-- MaskedSizeWarning       a size that counts holes was asked for
 """
@@ -32,12 +32,12 @@ class MaskedValueError(ValueError):
 
 
 class MaskMismatchError(MaskedValueError):
-    """Two operands have different masks while ``mask_mismatch("raise")`` is in force.
+    """Two operands have different masks while ``meaning(mismatch="raise")`` is in force.
 
-    >>> with mask_mismatch("raise"):
+    >>> with meaning(mismatch="raise"):
     ...     masked_tensor([1, None]) + masked_tensor([None, 1])
     Traceback (most recent call last):
-    masked_tensor.errors.MaskMismatchError: two operands have different masks, and mask_mismatch('raise') is in ...
+    masked_tensor.errors.MaskMismatchError: two operands have different masks, and meaning(mismatch='raise') is in ...
     """
 
 
@@ -243,7 +243,7 @@ def not_masked(action: str, x: object) -> TypeError:
     """An exit was given something else than a masked tensor."""
     if isinstance(x, Tensor) and is_wrapped(x):
         return TypeError(f"{action}() cannot see through a torch.func transform; {FUNCTIONAL_FORMS}")
-    kind = "tensors" if action == "compress" else "a masked tensor"
+    kind = "tensors" if action == "select_valid" else "a masked tensor"
     return TypeError(f"{action}() takes {kind}, got {type(x).__name__}")
 
 

@@ -294,7 +294,7 @@ def test_matplotlib_draws_gaps() -> None:
     (line,) = plt.plot(x)
     assert np.ma.getmaskarray(line.get_ydata(orig=True)).tolist() == [False, True, False]
     assert np.isnan(line.get_xydata()[1, 1])
-    image = plt.imshow(x[None].to_numpy())
+    image = plt.imshow(x[None].to_numpy_ma())
     assert image.get_array().mask.tolist() == [[False, True, False]]
     with pytest.raises(mt.MaskedValueError, match="to_numpy"):
         plt.imshow(x[None])

@@ -50,13 +50,13 @@ def added(x: Tensor) -> Tensor:
 CASES: dict[str, tuple[Callable[[], AbstractContextManager[None]], Callable[[Tensor], Tensor]]] = {
     "convolution any": (lambda: mt.meaning(convolution="any"), convolved),
     "convolution all": (lambda: mt.meaning(convolution="all"), convolved),
-    "renormalize": (lambda: mt.convolution_validity("any", renormalize=True), convolved),
-    "pooling": (lambda: mt.convolution_validity("any"), pooled),
+    "renormalize": (lambda: mt.meaning(convolution="any", renormalize=True), convolved),
+    "pooling": (lambda: mt.meaning(convolution="any"), pooled),
     "product": (lambda: mt.meaning(product="all"), joined),
     "padding": (lambda: mt.meaning(padding="tensor"), lengthened),
     "border": (lambda: mt.meaning(padding="tensor"), reflected),
 }
-REFUSING = {"mismatch": lambda: mt.meaning(mismatch="raise"), "strict": mt.strict, "mask_mismatch": mt.mask_mismatch}
+REFUSING = {"mismatch": lambda: mt.meaning(mismatch="raise"), "strict": mt.strict}
 
 
 def batch(requires_grad: bool = False) -> mt.MaskedTensor:
@@ -200,7 +200,7 @@ def test_every_thread_has_its_own() -> None:
 
 def test_choices_nest_and_leave_the_others_as_they_are() -> None:
     with mt.meaning(convolution="any", product="all"):
-        with mt.meaning(product="any", padding="tensor"), mt.mask_mismatch():
+        with mt.meaning(product="any", padding="tensor"), mt.meaning(mismatch="raise"):
             inner = current()
             assert (inner.convolution, inner.product, inner.padding, inner.mismatch) == (
                 "any",
@@ -229,7 +229,7 @@ def test_the_meanings_in_force_are_part_of_what_caches_are_keyed_by() -> None:
     for context in (nullcontext, *(context for context, _ in CASES.values()), *REFUSING.values()):
         with context():
             keys.add(x._stable_hash_for_caching())
-    assert len(keys) == 8  # pooling is convolution any, border is padding, mask_mismatch is mismatch
+    assert len(keys) == 8  # pooling is convolution any, border is padding
     assert x._stable_hash_for_caching() in keys
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 
 import masked_tensor as mt
-from masked_tensor.api.modes import convolution_validity
+from masked_tensor.api.modes import meaning
 from masked_tensor.engine.tensor import pair_of
 
 from .laws import laws
@@ -120,7 +120,7 @@ def test_rules_against_a_loop_over_windows(rule, renormalize):
         clean = torch.randn(4, 2, 10)
         for mask in (torch.rand(4, 2, 10) < 0.6, (torch.rand(4, 1, 10) < 0.6).expand(4, 2, 10)):
             x = mt.as_masked_tensor(torch.where(mask, clean, torch.nan), mask)
-            with convolution_validity(rule, renormalize=renormalize):
+            with meaning(convolution=rule, renormalize=renormalize):
                 got = pair_of(F.conv1d(x, weight, bias, stride, padding, dilation))
             for row in range(4):
                 value, valid = loop(clean[row], mask[row], weight, bias, stride, padding, dilation, rule, renormalize)
@@ -140,7 +140,7 @@ def test_transposed_rules_against_a_loop_over_inputs(rule):
             F.conv_transpose1d(torch.zeros(1, 2, 6), weight, None, stride, padding, extra)
         except RuntimeError:
             continue
-        with convolution_validity(rule):
+        with meaning(convolution=rule):
             got = pair_of(F.conv_transpose1d(x, weight, None, stride, padding, extra)).mask[0, 0]
         for o, valid in enumerate(got):
             seen = [bool(mask[0, 0, i]) for i in range(6) for j in range(kernel) if i * stride - padding + j == o]
@@ -194,8 +194,8 @@ def test_every_form_gives_the_same(form):
 
 def test_unknown_rule_is_refused():
     with (
-        pytest.raises(ValueError, match=r"rule must be one of \('core', 'any', 'all'\), got 'some'"),
-        convolution_validity("some"),
+        pytest.raises(ValueError, match=r"convolution must be one of \('core', 'any', 'all'\), got 'some'"),
+        meaning(convolution="some"),
     ):
         pass
 
@@ -204,7 +204,7 @@ def test_mask_arithmetic_under_autocast():
     """A window of 1001 taps is counted exactly in bfloat16."""
     mask = (torch.arange(1001) < 1000).expand(1, 1, 1001)
     x = mt.masked_tensor(torch.ones(1, 1, 1001), mask)
-    with torch.autocast("cpu", torch.bfloat16), convolution_validity("any", renormalize=True):
+    with torch.autocast("cpu", torch.bfloat16), meaning(convolution="any", renormalize=True):
         y = F.conv1d(x, torch.ones(1, 1, 1001))
     assert y.dtype is torch.bfloat16
     assert float(y) == float(torch.tensor(1000.0 * 1001 / 1000).bfloat16())

@@ -69,8 +69,9 @@ def test_data_and_mask() -> None:
         mt.masked_tensor(torch.ones(2, 3), torch.zeros(2, 3).bool()),
         mt.masked_tensor(1.0),
         mt.masked_tensor(torch.ones(0, 2)),
-    ]
-    + [example().to_sparse(), mt.packed(mt.from_lengths(torch.ones(2, 3), torch.tensor([3, 1])))],
+        example().to_sparse(),
+        mt.packed(mt.from_lengths(torch.ones(2, 3), torch.tensor([3, 1]))),
+    ],
 )
 def test_the_mask_is_a_property_and_a_copy(x: mt.MaskedTensor) -> None:
     def bools(mask: torch.Tensor) -> torch.Tensor:

@@ -980,23 +980,23 @@ def test_arguments_of_ops() -> None:
 
 def test_modes_and_rows() -> None:
     def mismatch() -> None:
-        with mt.mask_mismatch("raise"):
+        with mt.meaning(mismatch="raise"):
             masked(2) + mt.masked_tensor(ones(2))
 
     refused(
         mt.MaskMismatchError,
         mismatch,
-        """two operands have different masks, and mask_mismatch('raise') is in force; give both the same mask (as_masked_tensor(x, mask)), fill one with x.filled(value), or leave the context to get their AND""",
+        """two operands have different masks, and meaning(mismatch='raise') is in force; give both the same mask (as_masked_tensor(x, mask)), fill one with x.filled(value), or leave the context to get their AND""",
     )
     refused(
         ValueError,
-        lambda: mt.mask_mismatch("warn"),
-        """mask_mismatch: rule must be one of ('and', 'raise'), got 'warn'""",
+        lambda: mt.meaning(mismatch="warn"),
+        """meaning: mismatch must be one of ('and', 'raise'), got 'warn'""",
     )
     refused(
         ValueError,
-        lambda: mt.convolution_validity("some"),
-        """convolution_validity: rule must be one of ('core', 'any', 'all'), got 'some'""",
+        lambda: mt.meaning(convolution="some"),
+        """meaning: convolution must be one of ('core', 'any', 'all'), got 'some'""",
     )
     refused(
         KeyError,
@@ -1234,12 +1234,12 @@ def test_meanings() -> None:
 
 def test_joint_exit() -> None:
     x = mt.masked_tensor([1.0, None])
-    refused(TypeError, lambda: mt.compress(x, [1, 2]), """compress() takes tensors, got list""")
-    refused(TypeError, lambda: mt.compress(), """compress() takes at least one tensor""")
+    refused(TypeError, lambda: mt.select_valid(x, [1, 2]), """select_valid() takes tensors, got list""")
+    refused(TypeError, lambda: mt.select_valid(), """select_valid() takes at least one tensor""")
     refused(
         ValueError,
-        lambda: mt.compress(x, ones(2, 3)),
-        """compress() takes tensors of one shape, or, with dim=, some that have this dimension more; got (2,), (2, 3) and dim=None""",
+        lambda: mt.select_valid(x, ones(2, 3)),
+        """select_valid() takes tensors of one shape, or, with dim=, some that have this dimension more; got (2,), (2, 3) and dim=None""",
     )
 
 

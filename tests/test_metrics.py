@@ -1,7 +1,7 @@
 """The functional metrics of torchmetrics on masked predictions and targets.
 
-The oracle is the metric of the valid entries, picked by hand.  Through ``compress`` every metric is right.  As it is, a
-metric may be right, wrong (it divides by sizes, or sorts what is a hole) or raise; under ``strict`` it must raise
+The oracle is the metric of the valid entries, picked by hand.  Through ``select_valid`` every metric is right.  As it
+is, a metric may be right, wrong (it divides by sizes, or sorts what is a hole) or raise; under ``strict`` it must raise
 wherever it would be wrong.  docs/metrics.md says how many do what.
 """
 
@@ -109,8 +109,8 @@ def outcome(call: str, masks: str, way: str) -> str:
     (p, t), (vp, vt) = INPUTS[kind], MASKS[masks]
     expected = metric(call, p[vp & vt], t[vp & vt])
     p, t = holes(p, vp), holes(t, vt)
-    if way == "compress":
-        found = metric(call, *mt.compress(p, t, dim=1 if kind in ROWS else None))
+    if way == "select_valid":
+        found = metric(call, *mt.select_valid(p, t, dim=1 if kind in ROWS else None))
         return "right" if right(found, expected) else "wrong"
     with mt.strict() if way == "strict" else mt.meaning():
         try:
@@ -128,7 +128,7 @@ SHAPE = pytest.mark.xfail(strict=True, reason="divides by x.shape[0], which is a
 @pytest.mark.parametrize("call", [pytest.param(c, marks=[SHAPE] if c in BLIND.split() else []) for c in calls()])
 def test_compress_is_right_and_strict_is_never_wrong(call: str) -> None:
     for masks in MASKS:
-        assert outcome(call, masks, "compress") == "right", masks
+        assert outcome(call, masks, "select_valid") == "right", masks
         assert outcome(call, masks, "strict") != "wrong", masks
 
 

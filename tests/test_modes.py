@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from masked_tensor import MaskMismatchError, mask_mismatch
+from masked_tensor import MaskMismatchError, meaning
 from masked_tensor.shared import strict_counts as of_strict
 
 X = mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True])
@@ -16,45 +16,45 @@ Y = mt.masked_tensor([1.0, 2.0, 3.0], [True, True, True])
 
 
 def test_different_masks_raise_on_request() -> None:
-    with mask_mismatch("raise"), pytest.raises(MaskMismatchError, match=r"as_masked_tensor.*filled"):
+    with meaning(mismatch="raise"), pytest.raises(MaskMismatchError, match=r"as_masked_tensor.*filled"):
         X + Y
     assert (X + Y).tolist() == [2.0, None, 6.0]
 
 
 def test_equal_masks_plain_operands_and_numbers_do_not() -> None:
     other = mt.masked_tensor([5.0, 5.0, 5.0], X.get_mask().clone())
-    with mask_mismatch():
+    with meaning(mismatch="raise"):
         assert (X * other + torch.ones(3) + 1).tolist() == [7.0, None, 17.0]
 
 
 def test_masks_are_compared_after_broadcasting() -> None:
     rows = mt.masked_tensor(torch.ones(2, 3), X.get_mask())
-    with mask_mismatch("raise"):
+    with meaning(mismatch="raise"):
         assert (rows + X).count() == 4
         with pytest.raises(MaskMismatchError):
             rows + Y
 
 
 def test_contexts_nest_and_end() -> None:
-    with mask_mismatch("raise"):
-        with mask_mismatch("and"):
+    with meaning(mismatch="raise"):
+        with meaning(mismatch="and"):
             assert (X + Y).count() == 2
         with pytest.raises(MaskMismatchError):
             X - Y
-    with pytest.raises(ZeroDivisionError), mask_mismatch("raise"):
+    with pytest.raises(ZeroDivisionError), meaning(mismatch="raise"):
         raise ZeroDivisionError
     assert (X + Y).count() == 2
 
 
 def test_the_gradient_is_not_concerned() -> None:
     x = mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True], requires_grad=True)
-    with mask_mismatch("raise"):
+    with meaning(mismatch="raise"):
         (x * x.exp() + x).sum().backward()
     assert x.grad.count() == 2
 
 
 def test_another_rule_is_refused() -> None:
-    with pytest.raises(ValueError, match="'and', 'raise'"), mask_mismatch("or"):
+    with pytest.raises(ValueError, match="'and', 'raise'"), meaning(mismatch="or"):
         pass
 
 
@@ -195,7 +195,7 @@ def test_strict_lets_honest_code_pass() -> None:
         assert ((p - t).abs().sum() / t.count()).item() == 0
         layer(BATCH.unsqueeze(-1))[0].square().mean().backward()
         assert loop(mt.from_lengths(torch.ones(2, 3), [3, 3])).count() == 2
-        with mt.mask_mismatch("and"):
+        with mt.meaning(mismatch="and"):
             assert (P - T).count() == 1
 
 

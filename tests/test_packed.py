@@ -198,7 +198,7 @@ def test_modes() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert_same(p.float() @ torch.ones(5, 2), x.float() @ torch.ones(5, 2), "autocast")
     assert_same(torch.utils.checkpoint.checkpoint(torch.exp, p.requires_grad_(), use_reentrant=False), x.exp(), "again")
-    with mt.mask_mismatch("raise"), pytest.raises(mt.MaskMismatchError):
+    with mt.meaning(mismatch="raise"), pytest.raises(mt.MaskMismatchError):
         p + mt.from_lengths(torch.ones(3, 4, 5), [4, 1, 2]).packed()
 
 

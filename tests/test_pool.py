@@ -9,7 +9,7 @@ from torch import nn
 
 import masked_tensor as mt
 from masked_tensor import settings
-from masked_tensor.api.modes import convolution_validity
+from masked_tensor.api.modes import meaning
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.shared import tiled_max_pool
 
@@ -160,7 +160,7 @@ def test_holes_in_tiles(monkeypatch):
     for mask in (torch.rand(4, 3, 8, 6) < 0.5, (torch.rand(4, 1, 8, 6) < 0.5).expand(4, 3, 8, 6)):
         data = torch.where(mask, torch.randn(mask.shape, dtype=torch.float64), torch.nan)
         x = mt.as_masked_tensor(data, mask).requires_grad_()
-        with convolution_validity("any"):
+        with meaning(convolution="any"):
             y = F.max_pool2d(x, 2)
         blocks = (
             torch.where(mask, data, -torch.inf).unflatten(3, (3, 2)).unflatten(2, (4, 2)).transpose(3, 4).flatten(4)
@@ -179,7 +179,7 @@ def test_indices_never_name_a_masked_entry(dtype):
     """Valid entries that hold the lowest value win against masked ones."""
     low = -float("inf") if dtype.is_floating_point else torch.iinfo(dtype).min
     data, mask = torch.full((2, 2, 6, 6), low, dtype=dtype), random_case(2, 2, 6, 6)[1]
-    with convolution_validity("any"):
+    with meaning(convolution="any"):
         value, index = F.max_pool2d(mt.as_masked_tensor(data, mask), 2, return_indices=True)
         chosen = mask.flatten(2).gather(2, pair_of(index).data.flatten(2)).view(value.shape)
         assert chosen[pair_of(value).mask].all()
@@ -229,7 +229,7 @@ def test_global_average_ignores_padding():
 def test_mean_over_valid_taps_under_any():
     data, mask = random_case(2, 2, 9)
     x = mt.as_masked_tensor(data, mask)
-    with convolution_validity("any"):
+    with meaning(convolution="any"):
         y = pair_of(F.avg_pool1d(x, 3, 2, 1))
     for n, c, o in itertools.product(range(2), range(2), range(5)):
         taps = [t for t in range(2 * o - 1, 2 * o + 2) if 0 <= t < 9 and mask[n, c, t]]
@@ -245,7 +245,7 @@ def test_all_true_is_the_plain_op():
             torch.manual_seed(0)
             expected = module(x)
             torch.manual_seed(0)
-            with convolution_validity(rule):
+            with meaning(convolution=rule):
                 y = pair_of(module(mt.as_masked_tensor(x, torch.ones_like(x, dtype=torch.bool))))
             if rule == "any" and isinstance(module, nn.AvgPool2d):
                 continue  # the mean over the taps inside is another number at the edges

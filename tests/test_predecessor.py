@@ -255,7 +255,7 @@ def test_overview_different_masks_are_anded_or_refused_on_request() -> None:
     data, mask = torch.arange(5.0), tensor([T, T, X, T, X])
     a, b = masked_tensor(data, mask), masked_tensor(data, ~mask)
     same(a + b, [None] * 5)
-    with mt.mask_mismatch("raise"), pytest.raises(ValueError, match="mask"):
+    with mt.meaning(mismatch="raise"), pytest.raises(ValueError, match="mask"):
         a + b
 
 

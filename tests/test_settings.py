@@ -44,9 +44,9 @@ class Mean(mt.mean_over):
 SETTINGS: dict[str, Callable[[], Any]] = {
     "padding": lambda: mt.meaning(padding="tensor"),
     "product": lambda: mt.meaning(product="all", convolution="all"),
-    "convolution_validity": lambda: mt.convolution_validity("any", renormalize=True),
-    "mask_mismatch": mt.mask_mismatch,
-    "back to and": lambda: mt.mask_mismatch("and"),
+    "convolution": lambda: mt.meaning(convolution="any", renormalize=True),
+    "mismatch": lambda: mt.meaning(mismatch="raise"),
+    "back to and": lambda: mt.meaning(mismatch="and"),
     "strict": mt.strict,
     "kernels": mt.kernels,
     "masked_factories": mt.masked_factories,
@@ -105,8 +105,8 @@ def refuses(act: Callable[[], object], error: type[Exception]) -> bool:
 BEHAVIOUR: dict[str, Callable[[], Any]] = {
     "padding": lambda: F.pad(X, (0, 1)).tolist(),
     "product": lambda: (X @ torch.ones(4, 1)).tolist(),
-    "convolution_validity": lambda: torch.conv1d(X, torch.ones(1, 1, 3), padding=1).tolist(),
-    "mask_mismatch": lambda: refuses(lambda: X + Y, mt.MaskMismatchError),
+    "convolution": lambda: torch.conv1d(X, torch.ones(1, 1, 3), padding=1).tolist(),
+    "mismatch": lambda: refuses(lambda: X + Y, mt.MaskMismatchError),
     "strict": lambda: refuses(lambda: torch.zeros(()).add_(X.sum()), mt.MaskedWriteError),
     "masked_factories": lambda: type(torch.zeros(2)),
     "mean_over": lambda: F.mse_loss(X, torch.ones(1, 1, 4)).item(),
@@ -618,7 +618,7 @@ def test_a_derivative_that_raises_leaves_nothing_in_force() -> None:
 
 # ------------------------------------------------------------------------------------------------------------ compiled
 
-TRACED = ["padding", "product", "convolution_validity", "masked_factories"]
+TRACED = ["padding", "product", "convolution", "masked_factories"]
 
 
 def computed(x: Tensor) -> list[Tensor]:

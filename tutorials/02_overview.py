@@ -48,7 +48,7 @@ other = mt.masked_tensor(torch.arange(5.0), ~m.get_mask())
 print(m + other)
 assert (m + other).tolist() == [None] * 5
 try:
-    with mt.mask_mismatch("raise"):
+    with mt.meaning(mismatch="raise"):
         m + other
 except ValueError as error:
     print("refused:", *textwrap.wrap(str(error), 76), sep="\n  ")

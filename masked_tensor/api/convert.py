@@ -108,7 +108,7 @@ def _check_fill(value: complex, dtype: torch.dtype) -> None:
 
 
 def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
-    """The same as :func:`filled`, under the name that ``torch.masked`` has for it.
+    """The same as :meth:`filled`, under the name that ``torch.masked`` has for it.
 
     >>> masked_tensor([1.0, None]).to_tensor(0)
     tensor([1., 0.])
@@ -189,5 +189,5 @@ def _enter(x: MaskedTensor, action: str) -> Pair:
 
 mark_opaque(get_data, get_mask, filled, count)
 add_members(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
-add_members(to_numpy=to_numpy_ma)  # what matplotlib calls: it draws gaps at the holes
+add_members(to_numpy=to_numpy_ma)  # not for users: matplotlib asks for this name, and draws gaps where x is masked
 add_members(mask=property(get_mask, _refuse_mask))  # the setter: without one Python's own error names no way out

@@ -56,9 +56,12 @@ def meaning(
 ) -> Choice:
     """The meanings of the ops that have several; what is left out stays as it is.
 
-    - ``convolution``: how convolution, pooling and their relatives judge a window that is partly masked:
-      ``"core"`` (the default of the package), ``"any"`` or ``"all"``; with ``renormalize`` a convolution divides by the
-      valid fraction of its window.  See :func:`convolution_validity`.
+    - ``convolution``: how convolution, pooling and their relatives judge a window that is partly masked.
+      ``"core"`` (the default): valid iff the window without its padding is; a padded batch equals its unpadded rows.
+      ``"any"``: valid iff any tap is (partial convolution's mask update); average pooling is the mean of the valid
+      taps.  ``"all"``: valid iff every tap inside the input is, in every channel.
+    - ``renormalize``: True divides a convolution's sum by the valid fraction of the window's taps inside the input,
+      before the bias is added (Liu et al., Image inpainting for irregular holes using partial convolutions, 2018).
     - ``product``: how many valid terms an output of a product needs (linear layers, matrix products, the channels of a
       convolution, the input of a recurrent layer, queries, keys and values of attention): ``"any"`` (the default) or
       ``"all"``: every valid entry needs its partner, too.  With ``"all"``, features that were concatenated with a plain
@@ -66,8 +69,10 @@ def meaning(
     - ``padding``: where ``F.pad`` attaches what it adds: ``"row"`` (the default), at each row's own end, as if the row
       had been padded alone; or ``"tensor"``, at the end of the tensor, behind the holes of a short row.  A row that
       has nothing valid stays so.
-    - ``mismatch``: what elementwise ops do with masks that differ: ``"and"`` (the default) or ``"raise"``.  See
-      :func:`mask_mismatch`.
+    - ``mismatch``: what elementwise ops do with operands whose masks differ.  ``"and"`` (the default): the result is
+      valid where all of them are.  ``"raise"``: MaskMismatchError if two masks differ anywhere, as ``torch.masked``
+      does.  Plain operands never differ.  The masks' values are compared, unless both tensors share one mask: that
+      waits for the device, and does not work in compiled code.
 
     Raises ValueError for another choice.
 
@@ -80,6 +85,17 @@ def meaning(
         >>> with mt.meaning(padding="tensor", product="all"):
         ...     torch.nn.functional.pad(x, (0, 1)).tolist(), (x @ torch.ones(3, 1)).tolist()
         ([[1.0, 2.0, None, 0.0]], [[None]])
+        >>> x, ones = mt.masked_tensor([[[1.0, 2.0, 3.0, None]]]), torch.ones(1, 1, 3)
+        >>> torch.conv1d(x, ones, padding=1).tolist()
+        [[[3.0, 6.0, 5.0, None]]]
+        >>> with mt.meaning(convolution="any", renormalize=True):
+        ...     torch.conv1d(x, ones, padding=1).tolist()
+        [[[3.0, 6.0, 7.5, 6.0]]]
+        >>> with mt.meaning(mismatch="raise"):
+        ...     x + mt.masked_tensor([1.0, 2.0, 3.0, 4.0], True)
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.MaskMismatchError: two operands have different masks, ...
     """
     choices: dict[str, Any] = {"convolution": convolution, "product": product, "padding": padding, "mismatch": mismatch}
     chosen = {name: choice for name, choice in choices.items() if choice is not None}
@@ -91,67 +107,10 @@ def meaning(
     return Choice(**chosen)
 
 
-def convolution_validity(rule: WindowRule = "core", *, renormalize: bool = False) -> Choice:
-    """How convolution, pooling and their relatives judge a window that is partly masked.
-
-    - ``"core"`` (the default): valid iff the window without its padding is; a padded batch equals its unpadded rows.
-    - ``"any"``: valid iff any tap is (partial convolution's mask update).
-    - ``"all"``: valid iff every tap inside the input is, in every channel.
-
-    ``renormalize`` divides a convolution's sum by the valid fraction of the window's taps inside the input, before the
-    bias is added (Liu et al., Image inpainting for irregular holes using partial convolutions, 2018).  Average pooling
-    under ``"any"`` is the mean of the valid taps.
-
-    The same as ``meaning(convolution=rule, renormalize=renormalize)``.  Raises ValueError for another ``rule``.
-
-    Example::
-
-        >>> import torch, masked_tensor as mt
-        >>> x = mt.masked_tensor([[[1.0, 2.0, 3.0, 4.0]]], [[[True, True, True, False]]])
-        >>> ones = torch.ones(1, 1, 3)
-        >>> torch.conv1d(x, ones, padding=1).tolist()
-        [[[3.0, 6.0, 5.0, None]]]
-        >>> with mt.convolution_validity("any", renormalize=True):
-        ...     torch.conv1d(x, ones, padding=1).tolist()
-        [[[3.0, 6.0, 7.5, 6.0]]]
-    """
-    if rule not in _CHOICES["convolution"]:
-        raise ValueError(f"convolution_validity: rule must be one of {_CHOICES['convolution']}, got {rule!r}")
-    return Choice(convolution=rule, renormalize=renormalize)
-
-
-def mask_mismatch(rule: MismatchRule = "raise") -> Choice:
-    """What elementwise ops do with operands whose masks differ.
-
-    - ``"and"`` (the default outside of any context): the result is valid where all of them are.
-    - ``"raise"``: MaskMismatchError if two masks differ anywhere, as ``torch.masked`` does.  Plain operands never
-      differ.  The masks' values are compared, unless both tensors share one mask: that waits for the device,
-      and does not work in compiled code.
-
-    The same as ``meaning(mismatch=rule)``.  Raises ValueError for another ``rule``.
-
-    Example::
-
-        >>> import masked_tensor as mt
-        >>> x = mt.masked_tensor([1.0, 2.0], [True, False])
-        >>> y = mt.masked_tensor([1.0, 2.0], [True, True])
-        >>> (x + y).tolist()
-        [2.0, None]
-        >>> with mt.mask_mismatch("raise"):
-        ...     x + y
-        Traceback (most recent call last):
-        ...
-        masked_tensor.errors.MaskMismatchError: two operands have different masks, ...
-    """
-    if rule not in _CHOICES["mismatch"]:
-        raise ValueError(f"mask_mismatch: rule must be one of {_CHOICES['mismatch']}, got {rule!r}")
-    return Choice(mismatch=rule)
-
-
 def strict() -> Choice:
     """Every convenience is an error: for evaluation code, for tests, and to find where a wrong number comes from.
 
-    - elementwise ops of tensors whose masks differ raise MaskMismatchError (``mask_mismatch("raise")``); so a
+    - elementwise ops of tensors whose masks differ raise MaskMismatchError (``meaning(mismatch="raise")``); so a
       hand-written recurrence raises at the first step that has other holes than its state, and a recurrent cell
       where a hole would leave the state as it is;
     - a masked number written into a plain tensor (``total += loss``) raises MaskedWriteError, valid or not;

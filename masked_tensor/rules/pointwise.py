@@ -105,10 +105,10 @@ def sum_gradients(op: Callable[..., Any], operands: tuple[Any, ...], keywords: d
 
 
 def check_match(a: Tensor, b: Tensor) -> None:
-    """Under ``mask_mismatch("raise")``: reads both masks."""
+    """Under ``meaning(mismatch="raise")``: reads both masks."""
     if not torch.equal(*torch.broadcast_tensors(a, b)):
         raise MaskMismatchError(
-            "two operands have different masks, and mask_mismatch('raise') is in force; give both the same mask "
+            "two operands have different masks, and meaning(mismatch='raise') is in force; give both the same mask "
             "(as_masked_tensor(x, mask)), fill one with x.filled(value), or leave the context to get their AND"
         )
 

@@ -1,4 +1,4 @@
-"""``compress``: several tensors leave together, as the entries that are valid in all of them."""
+"""``select_valid``: several tensors leave together, as the entries that are valid in all of them."""
 
 from functools import reduce
 
@@ -13,11 +13,11 @@ from ..pair import Pair, plain_pair
 from .convert import dense
 
 
-def compress(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]:
+def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]:
     """The entries at which all of the ``tensors`` are valid: plain 1-D tensors of one length, in order.
 
     Made for code that knows no masks, above all metrics, where predictions and targets must stay together:
-    ``metric.update(*compress(p, t))``.  The tensors have one shape; plain ones are valid everywhere.
+    ``metric.update(*select_valid(p, t))``.  The tensors have one shape; plain ones are valid everywhere.
 
     With ``dim`` tensors may have one dimension more than the others, such as the class scores ``(N, C, ...)`` of
     targets ``(N, ...)`` with ``dim=1``.  What is compressed are the places of the others: a row of scores counts as
@@ -27,23 +27,23 @@ def compress(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]:
     Raises TypeError for what is no tensor, ValueError if the shapes do not fit.
 
         >>> p, t = masked_tensor([0.9, 0.2, None]), masked_tensor([1, None, 0])
-        >>> compress(p, t)
+        >>> select_valid(p, t)
         (tensor([0.9000]), tensor([1]))
         >>> scores = masked_tensor([[0.5, 0.5], [0.1, None]])
-        >>> compress(scores, torch.tensor([1, 0]), dim=1)
+        >>> select_valid(scores, torch.tensor([1, 0]), dim=1)
         (tensor([[0.5000, 0.5000]]), tensor([1]))
     """
     for x in tensors:
         if not isinstance(x, Tensor) or is_wrapped(x):
-            raise errors.not_masked("compress", x)
+            raise errors.not_masked("select_valid", x)
     if not tensors:
-        raise TypeError("compress() takes at least one tensor")
+        raise TypeError("select_valid() takes at least one tensor")
     most = max(x.dim() for x in tensors)
     parts = [_valid_positions(x, dim if x.dim() == most else None) for x in tensors]
     if any(mask.shape != parts[0][1].shape for _, mask in parts):
         shapes = ", ".join(str(tuple(x.shape)) for x in tensors)
         raise ValueError(
-            "compress() takes tensors of one shape, or, with dim=, some that have this dimension more; got "
+            "select_valid() takes tensors of one shape, or, with dim=, some that have this dimension more; got "
             f"{shapes} and dim={dim}"
         )
     valid = reduce(masks.logical_and, (mask for _, mask in parts))
