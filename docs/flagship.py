@@ -41,7 +41,7 @@ def differences() -> dict[str, list[float]]:
     states = [
         model(padded),
         model(padded, attention_mask=attention_mask),
-        model(mt.pad_sequence(waves)),
+        model(mt.from_sequences(waves)),
     ]
     return {way: _differences(s.last_hidden_state, alone) for way, s in zip(WAYS, states, strict=True)}
 

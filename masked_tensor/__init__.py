@@ -18,7 +18,7 @@ from .api import (  # noqa: F401 (they register methods)
 )
 from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
-from .api.batch import from_attention_mask, from_lengths, from_nested, lengths_to_mask, pad_sequence
+from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
 from .api.collate import collate
 from .api.convert import (
     compressed,
@@ -85,6 +85,7 @@ __all__ = [
     "from_attention_mask",
     "from_lengths",
     "from_nested",
+    "from_sequences",
     "get_data",
     "get_mask",
     "is_masked_tensor",

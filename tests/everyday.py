@@ -27,7 +27,7 @@ print(first.filled(0), [part.count() for part in x.split(1)], [part.count() for 
 model = nn.Linear(2, 1)
 loss = F.mse_loss(model(x), torch.ones(2, 1))
 loss.backward()
-batch = mt.pad_sequence([torch.ones(2), torch.ones(3)])
+batch = mt.from_sequences([torch.ones(2), torch.ones(3)])
 print(batch.lengths(), [s.shape for s in batch.unpad()], batch.to_numpy_ma(), batch.std(1).filled(0))
 loader: DataLoader[torch.Tensor] = DataLoader(torch.ones(3), collate_fn=mt.collate)  # type: ignore[arg-type]
 w = mt.from_lengths(torch.zeros(2, 3), [3, 1])

@@ -53,7 +53,7 @@ def test_a_loop_over_time_on_left_padded_rows() -> None:
     """A hand-written recurrence: each row is what it is alone, once it begins at 0."""
     torch.manual_seed(0)
     rows = [torch.randn(n, 2, dtype=torch.float64) for n in (5, 2, 3)]
-    x = mt.pad_sequence(rows, padding_value=torch.nan, side="left")
+    x = mt.from_sequences(rows, padding_value=torch.nan, padding_side="left")
 
     def scanned(x):
         state, states = torch.zeros_like(x[:, 0]), []

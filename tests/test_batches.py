@@ -25,8 +25,8 @@ def sequences(*features: int, dtype: torch.dtype = torch.float64) -> list[torch.
 @pytest.mark.parametrize("dim", [1, 2, 3, -1])
 def test_one_convention(dim: int, side: str) -> None:
     rows = [s.movedim(0, dim % 4 - 1) for s in sequences(2, 3)]
-    x = mt.pad_sequence(rows, dim=dim, side=side)
-    assert x.get_mask().equal(mt.from_lengths(x.filled(0), LENGTHS, dim=dim, side=side).get_mask())
+    x = mt.from_sequences(rows, dim=dim, padding_side=side)
+    assert x.get_mask().equal(mt.from_lengths(x.filled(0), LENGTHS, dim=dim, padding_side=side).get_mask())
     assert sum(s == 0 for s in x.get_mask().stride()) == 2
     assert x.lengths(dim).tolist() == LENGTHS
     for row, wanted in zip(x.unpad(dim), rows, strict=True):
@@ -35,12 +35,12 @@ def test_one_convention(dim: int, side: str) -> None:
 
 def test_batch_first_is_the_default_and_can_be_turned_off() -> None:
     rows = sequences(2)
-    assert mt.pad_sequence(rows).shape == (4, 3, 2)
-    turned = mt.pad_sequence(rows, batch_first=False)
-    assert turned.tolist() == mt.pad_sequence(rows).transpose(0, 1).tolist()
+    assert mt.from_sequences(rows).shape == (4, 3, 2)
+    turned = mt.from_sequences(rows, batch_first=False)
+    assert turned.tolist() == mt.from_sequences(rows).transpose(0, 1).tolist()
     assert mt.from_lengths(turned.filled(), LENGTHS, batch_first=False).get_mask().equal(turned.get_mask())
-    assert mt.pad_sequence([[1, 2], np.array([3])]).tolist() == [[1, 2], [3, None]]
-    assert mt.pad_sequence(rows, dim=1, padding_value=7.0).get_data()[2].eq(7).all()
+    assert mt.from_sequences([[1, 2], np.array([3])]).tolist() == [[1, 2], [3, None]]
+    assert mt.from_sequences(rows, dim=1, padding_value=7.0).get_data()[2].eq(7).all()
 
 
 def test_masks_of_integers_and_hints() -> None:
@@ -67,7 +67,7 @@ def test_nested_tensors_come_and_go(layout: torch.layout) -> None:
 @pytest.mark.parametrize("dim", [1, 2])
 def test_to_nested(dim: int) -> None:
     rows = [r.movedim(0, dim - 1) for r in sequences(2) if len(r)]
-    x = mt.pad_sequence(rows, dim=dim).requires_grad_()
+    x = mt.from_sequences(rows, dim=dim).requires_grad_()
     nested = x.to_nested(dim)
     for part, row in zip(nested.unbind(), rows, strict=True):
         torch.testing.assert_close(part, row)
@@ -92,7 +92,7 @@ def test_packed_sequences_come_and_go(enforce_sorted: bool) -> None:
         rows = rows[::-1]
     packed = rnn.pack_sequence(rows, enforce_sorted)
     x = mt.masked_tensor(packed)
-    assert x.tolist() == mt.pad_sequence(rows).tolist()
+    assert x.tolist() == mt.from_sequences(rows).tolist()
     again = x.to_packed_sequence(enforce_sorted)
     assert again.data.equal(packed.data)
     assert again.batch_sizes.equal(packed.batch_sizes)
@@ -159,7 +159,7 @@ def test_collate() -> None:
     assert type(named) is Sample
     assert type(named.x) is mt.MaskedTensor  # whatever the lengths happen to be
     assert type(named.y) is torch.Tensor
-    left = mt.collate([torch.ones(2, 1), torch.ones(2, 2)], dim=1, side="left")
+    left = mt.collate([torch.ones(2, 1), torch.ones(2, 2)], dim=1, padding_side="left")
     assert left.tolist() == [[[None, 1.0]] * 2, [[1.0, 1.0]] * 2]
     holes = mt.collate([mt.masked_tensor([None, 1.0]), torch.ones(1)])
     assert holes.tolist() == [[None, 1.0], [1.0, None]]

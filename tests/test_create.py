@@ -124,7 +124,7 @@ def test_lengths() -> None:
 @pytest.mark.parametrize("batch_first", [True, False])
 def test_pad_sequence_is_the_plain_one_with_holes(batch_first: bool, side: str) -> None:
     parts = [torch.rand(3, 2), torch.rand(1, 2), torch.rand(2, 2)]
-    x = mt.pad_sequence(parts, batch_first, NAN, side=side)
+    x = mt.pad_sequence(parts, batch_first, NAN, side)
     plain = torch.nn.utils.rnn.pad_sequence(parts, batch_first, NAN, side)
     assert x.filled(NAN).nan_to_num(-1).equal(plain.nan_to_num(-1))
     assert x.get_mask().equal(~plain.isnan())
@@ -133,12 +133,12 @@ def test_pad_sequence_is_the_plain_one_with_holes(batch_first: bool, side: str) 
 
 def test_pad_sequence_of_masked_sequences_keeps_their_holes() -> None:
     parts = [torch.ones(2), mt.masked_tensor([5.0, 6.0, 7.0], [True, False, True])]
-    assert mt.pad_sequence(parts, batch_first=True).tolist() == [[1.0, 1.0, None], [5.0, None, 7.0]]
+    assert mt.from_sequences(parts).tolist() == [[1.0, 1.0, None], [5.0, None, 7.0]]
 
 
 def test_pad_sequence_keeps_the_graph() -> None:
     parts = [torch.ones(2, requires_grad=True), torch.ones(1, requires_grad=True)]
-    mt.pad_sequence(parts).sum().backward()
+    mt.from_sequences(parts).sum().backward()
     assert [p.grad.tolist() for p in parts] == [[1.0, 1.0], [1.0]]
 
 

@@ -203,13 +203,13 @@ def test_batches() -> None:
     x, rows = mt.masked_tensor([[1.0, None, 3.0]]), [ones(2, 3), ones(2, 4)]
     refused(
         ValueError,
-        lambda: mt.pad_sequence(rows, dim=1),
-        """pad_sequence: sequences may differ along dimension 0 alone, got shapes [(2, 3), (2, 4)] ...""",
+        lambda: mt.from_sequences(rows, dim=1),
+        """from_sequences: sequences may differ along dimension 0 alone, got shapes [(2, 3), (2, 4)] ...""",
     )
     refused(
         ValueError,
-        lambda: mt.pad_sequence([ones(2), ones(2, 2)]),
-        """pad_sequence: sequences may differ along dimension 0 alone, got shapes [(2,), (2, 2)] ...""",
+        lambda: mt.from_sequences([ones(2), ones(2, 2)]),
+        """from_sequences: sequences may differ along dimension 0 alone, got shapes [(2,), (2, 2)] ...""",
     )
     refused(
         ValueError,
@@ -218,12 +218,12 @@ def test_batches() -> None:
     )
     refused(
         ValueError,
-        lambda: mt.pad_sequence([ones(2)], side="top"),
-        """side is where the padding goes, 'right' or 'left', got 'top'""",
+        lambda: mt.from_sequences([ones(2)], padding_side="top"),
+        """padding_side is where the padding goes, 'right' or 'left', got 'top'""",
     )
     refused(
         ValueError,
-        lambda: mt.pad_sequence(rows, batch_first=False, dim=2),
+        lambda: mt.from_sequences(rows, batch_first=False, dim=2),
         """dim says where the time lies in a batch that is batch first; leave out batch_first=False""",
     )
     refused(
@@ -346,7 +346,7 @@ def test_lengths() -> None:
     )
     refused(ValueError, lambda: mt.from_lengths(ones(2, 3), [1, 4]), """lengths must lie between 0 and 3, got 1 to 4""")
     refused(TypeError, lambda: mt.lengths_to_mask(ones(2)), """lengths must be integers, got float32""")
-    refused(ValueError, lambda: mt.pad_sequence([]), """pad_sequence needs at least one sequence""")
+    refused(ValueError, lambda: mt.from_sequences([]), """from_sequences needs at least one sequence""")
 
 
 def test_values_of_holes() -> None:

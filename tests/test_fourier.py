@@ -20,7 +20,7 @@ FRAMES = [(8, 2, 8, True), (8, 4, 6, True), (9, 3, 9, True), (8, 2, None, False)
 def signals(side: str) -> tuple[list[torch.Tensor], mt.MaskedTensor]:
     torch.manual_seed(0)
     rows = [torch.randn(n, dtype=torch.float64) for n in SIZES]
-    padded = mt.pad_sequence(rows, padding_value=torch.nan, side=side)
+    padded = mt.from_sequences(rows, padding_value=torch.nan, padding_side=side)
     return rows, padded
 
 

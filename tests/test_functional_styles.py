@@ -68,8 +68,24 @@ def _dense(x: Any) -> torch.Tensor:
     return x.filled(0) if type(x) is mt.MaskedTensor else x
 
 
-def test_pad_sequence_takes_the_side_under_torchs_name() -> None:
+def test_pad_sequence_has_torchs_arguments() -> None:
+    def arguments(function: Any) -> list[tuple[str, Any, Any]]:
+        return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
+
+    theirs = torch.nn.utils.rnn.pad_sequence
+    assert arguments(mt.pad_sequence) == arguments(theirs)
+    assert arguments(mt.to_packed_sequence)[1:] == arguments(torch.nn.utils.rnn.pack_sequence)[1:]
+    assert arguments(mt.normalize)[:4] == arguments(torch.nn.functional.normalize)[:4]
     parts = [torch.ones(2), torch.zeros(1)]
-    for side in ("left", "right"):
-        out = mt.pad_sequence(parts, padding_side=side)
-        assert torch.equal(out.filled(0), torch.nn.utils.rnn.pad_sequence(parts, True, padding_side=side))
+    for batch_first, side in itertools.product((False, True), ("left", "right")):
+        out, want = mt.pad_sequence(parts, batch_first, 5.0, side), theirs(parts, batch_first, 5.0, side)
+        assert torch.equal(out.filled(5.0), want)
+        assert torch.equal(out.mask, want != 5.0)
+    assert torch.equal(mt.pad_sequence(parts).filled(), theirs(parts))
+
+
+def test_no_public_signature_says_side() -> None:
+    for name in mt.__all__:
+        thing = getattr(mt, name)
+        if not isinstance(thing, type):
+            assert "side" not in inspect.signature(thing).parameters, name

@@ -239,7 +239,7 @@ def test_generation_from_an_encoder(name: str, way: str) -> None:
     torch.manual_seed(0)
     model = TRANSLATORS[name]().eval()
     rows = rows_of_ids(99, lengths=(7, 4, 5))
-    ids = mt.pad_sequence([row[0] for row in rows])
+    ids = mt.from_sequences([row[0] for row in rows])
     options = {"max_new_tokens": 6, **WAYS[way]}
     with mt.masked_factories():
         out = model.generate(ids, attention_mask=ids.get_mask().long(), **options)

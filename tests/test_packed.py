@@ -232,21 +232,24 @@ def test_a_cache_that_is_empty_at_first() -> None:
 def test_sequences_are_packed_without_padding(side: str, batch_first: bool, dim: int | None) -> None:
     shapes = [(n, 3) if dim is None else (3, n) for n in (2, 5, 1)]
     sequences = [torch.randn(shape, dtype=torch.float64).requires_grad_() for shape in shapes]
-    p, x = (mt.pad_sequence(sequences, batch_first, dim=dim, side=side, packed=k) for k in (True, False))
+    p, x = (
+        mt.from_sequences(sequences, batch_first=batch_first, dim=dim, padding_side=side, packed=k)
+        for k in (True, False)
+    )
     assert p.is_packed
     assert p._packed.values.shape == (8, 3)
     assert_same(p, x, "packed")
     (p * p).sum().backward()
     assert all(torch.equal(s.grad, 2 * s.detach()) for s in sequences)
-    q = mt.from_lengths(x.get_data().detach(), [2, 5, 1], batch_first, dim=dim, side=side, packed=True)
+    q = mt.from_lengths(x.get_data().detach(), [2, 5, 1], batch_first, dim=dim, padding_side=side, packed=True)
     assert q.is_packed
     assert_same(q, x, "from lengths")
 
 
 def test_masked_sequences_are_packed_with_their_holes() -> None:
     sequences = [mt.masked_tensor([[1.0, None], [2.0, 3.0]]), mt.masked_tensor([[None, 4.0]])]
-    assert_same(mt.pad_sequence(sequences, packed=True), mt.pad_sequence(sequences), "packed")
-    assert mt.pad_sequence(sequences, packed=True).is_packed
+    assert_same(mt.from_sequences(sequences, packed=True), mt.from_sequences(sequences), "packed")
+    assert mt.from_sequences(sequences, packed=True).is_packed
 
 
 def test_a_write_through_a_view_that_was_spread_reaches_a_full_grid() -> None:

@@ -23,7 +23,7 @@ GROUPS = 6
 
 
 def batch(*lengths: int, width: int = 2, dtype: torch.dtype = torch.float32) -> Any:
-    return mt.pad_sequence([torch.randn(n, width, dtype=dtype) for n in lengths], packed=True)
+    return mt.from_sequences([torch.randn(n, width, dtype=dtype) for n in lengths], packed=True)
 
 
 @pytest.fixture(autouse=True)

@@ -49,8 +49,8 @@ def test_what_is_not_jagged_over_time_is_packed_all_the_same() -> None:
 
 def test_packed_sequences_go_as_rows() -> None:
     rows = sequences(3)
-    p, x = (mt.pad_sequence(rows, packed=k) for k in (True, False))
-    ours, theirs = p.to_packed_sequence(), x.to_packed_sequence()
+    p, x = (mt.from_sequences(rows, packed=k) for k in (True, False))
+    ours, theirs = p.to_packed_sequence(False), x.to_packed_sequence(False)
     assert torch.equal(ours.data, theirs.data)
     assert torch.equal(ours.batch_sizes, theirs.batch_sizes)
     assert torch.equal(ours.sorted_indices, theirs.sorted_indices)
@@ -58,17 +58,17 @@ def test_packed_sequences_go_as_rows() -> None:
     ours.data.sum().backward()
     assert all(torch.equal(r.grad, torch.ones_like(r)) for r in rows)
     with pytest.raises(RuntimeError, match="sorted"):
-        p.to_packed_sequence(enforce_sorted=True)
+        p.to_packed_sequence()
     assert_same(mt.masked_tensor(ours).packed(), x, "a packed sequence comes in")
 
 
 def test_sequences_go_as_rows() -> None:
     for side in ("right", "left"):
         rows = sequences(3)
-        p = mt.pad_sequence(rows, packed=True, side=side)
+        p = mt.from_sequences(rows, packed=True, padding_side=side)
         assert p.lengths().tolist() == list(LENGTHS)
         assert all(torch.equal(a, b) for a, b in zip(p.unpad(), rows, strict=True))
-    turned = mt.pad_sequence(rows, packed=True).transpose(1, 2)
+    turned = mt.from_sequences(rows, packed=True).transpose(1, 2)
     assert all(torch.equal(a, b.T) for a, b in zip(turned.unpad(2), rows, strict=True))
     with pytest.raises(ValueError, match="hole inside"):
         mt.masked_tensor([[1.0, None, 2.0]]).packed().unpad()
@@ -76,9 +76,9 @@ def test_sequences_go_as_rows() -> None:
 
 def test_a_loader_gives_packed_batches() -> None:
     samples = [{"x": r.detach(), "y": k, "holes": [1.0, None][: k + 1]} for k, r in enumerate(sequences(3)[:2])]
-    loader = torch.utils.data.DataLoader(samples, 2, collate_fn=partial(mt.collate, packed=True, side="left"))
+    loader = torch.utils.data.DataLoader(samples, 2, collate_fn=partial(mt.collate, packed=True, padding_side="left"))
     (batch,) = loader
-    expected = mt.collate(samples, side="left")
+    expected = mt.collate(samples, padding_side="left")
     assert batch["x"].is_packed
     assert batch["holes"].is_packed
     assert torch.equal(batch["y"], expected["y"])
@@ -88,7 +88,7 @@ def test_a_loader_gives_packed_batches() -> None:
 
 def test_hooks_see_packed_gradients_and_may_replace_them() -> None:
     seen = []
-    p = mt.pad_sequence([r.detach() for r in sequences(3)], packed=True).requires_grad_()
+    p = mt.from_sequences([r.detach() for r in sequences(3)], packed=True).requires_grad_()
     y = p * 3
     y.register_hook(lambda g: seen.append(g.is_packed) or g * 2)
     p.register_post_accumulate_grad_hook(lambda x: seen.append(x.grad.is_packed))
@@ -113,7 +113,7 @@ def test_module_hooks_and_checkpoints() -> None:
             partial(checkpoint, model, use_reentrant=False),
             partial(checkpoint, model, use_reentrant=True),
         ):
-            x = mt.pad_sequence(rows, packed=packed).requires_grad_()
+            x = mt.from_sequences(rows, packed=packed).requires_grad_()
             model.zero_grad()
             run(x).square().mean().backward()
             found.append([x.grad, *(w.grad.clone() for w in model.parameters())])
@@ -125,18 +125,18 @@ def test_module_hooks_and_checkpoints() -> None:
 
 
 def test_moves_keep_it_packed() -> None:
-    p = mt.pad_sequence([r.detach() for r in sequences(3)], packed=True)
+    p = mt.from_sequences([r.detach() for r in sequences(3)], packed=True)
     for y in (p.to("cpu"), p.cpu(), p.to("cpu", torch.float32), p.to(p), p.share_memory_()):
         assert y.is_packed
         assert_same(y.double(), p.float().double() if y.dtype is torch.float32 else p, "moved")
     with torch.inference_mode():
-        q = mt.pad_sequence([r.detach() for r in sequences(3)], packed=True)
+        q = mt.from_sequences([r.detach() for r in sequences(3)], packed=True)
         assert (q * 2).is_packed
         assert_same(q * 2, p * 2, "in inference mode")
 
 
 def test_every_spread_is_counted() -> None:
-    p = mt.pad_sequence([r.detach() for r in sequences(3)], packed=True)
+    p = mt.from_sequences([r.detach() for r in sequences(3)], packed=True)
     with mt.packing_report() as outer:
         p.flip(1)
         with mt.packing_report() as inner:
@@ -163,6 +163,6 @@ def test_a_packed_sequence_enters_without_being_padded(features: tuple[int, ...]
     assert [s.grad.unique().tolist() for s in sequences] == [[2.0]] * 4
     assert_same(p, mt.masked_tensor(given), "packed sequence")
     assert_same(mt.from_nested(given), p, "padded")
-    back = p.to_packed_sequence()
+    back = p.to_packed_sequence(False)
     for a, b in zip(nn.utils.rnn.unpack_sequence(back), sequences, strict=True):
         assert torch.equal(a, b)

@@ -129,7 +129,7 @@ def test_bar_5_padding_changes_nothing_in_a_stack_that_knows_nothing_of_it() -> 
 def test_bar_5_batch_norm_learns_from_the_valid_entries_alone() -> None:
     torch.manual_seed(0)
     rows, padded_norm, norm = [torch.randn(n, 3) for n in (7, 1, 4)], torch.nn.BatchNorm1d(3), torch.nn.BatchNorm1d(3)
-    padded = mt.pad_sequence(rows, batch_first=True, padding_value=NAN).transpose(1, 2)
+    padded = mt.from_sequences(rows, padding_value=NAN).transpose(1, 2)
     out, expected = padded_norm(padded).transpose(1, 2), norm(torch.cat(rows))
     torch.testing.assert_close(out[out.get_mask()].filled(NAN), expected.flatten())
     torch.testing.assert_close(padded_norm.running_mean, norm.running_mean)

@@ -67,7 +67,7 @@ def test_an_observer_that_keeps_vectors_takes_plain_values(made, sizes) -> None:
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
 def test_a_recurrent_layer_with_quantized_weights_takes_plain_rows(kind, dtype) -> None:
     layers = torch.ao.quantization.quantize_dynamic(nn.Sequential(kind(6, 4, batch_first=True)), {kind}, dtype=dtype)
-    x = mt.pad_sequence([torch.randn(4, 6), torch.randn(2, 6)])
+    x = mt.from_sequences([torch.randn(4, 6), torch.randn(2, 6)])
     with pytest.raises(mt.UnsupportedOpError, match=r"quantized_(lstm|gru).*filled"):
         layers(x)
     assert [layers(row[None])[0].shape[1] for row in x.unpad()] == [4, 2]

@@ -135,7 +135,7 @@ compare("2. squared error, missing targets", plain, masked, alone)
 
 regular = [patient[:, :4] for patient in visits.values]
 nan_padded, padding = padded[:, :, :4], ~known[:, :, 0]
-batch = mt.pad_sequence(regular, batch_first=True, padding_value=NAN)
+batch = mt.from_sequences(regular, padding_value=NAN)
 assert batch.get_mask().stride(-1) == 0
 
 net = Attention()

@@ -1,6 +1,6 @@
 """Batches of sequences: made from padded data and lengths, from lists, from tokenizers, from nested tensors.
 
-One convention: batch first, ``dim`` is where the time lies in the batch, ``side`` is where the padding goes.
+One convention: batch first, ``dim`` is where the time lies in the batch, ``padding_side`` is where the padding goes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,23 +28,24 @@ def from_lengths(
     batch_first: bool = True,
     *,
     dim: int | None = None,
-    side: str = "right",
+    padding_side: str = "right",
     packed: bool = False,
 ) -> MaskedTensor:
     """A padded batch ``(B, T, ...)`` of which sequence ``b`` is valid up to ``lengths[b]``.
 
-    ``dim`` is the dimension of time, such as 2 for ``(B, C, T)``; ``side="left"`` for padding that comes first.  The
-    mask takes ``B * T`` bytes however many features there are.  ``batch_first=False``: the batch is ``(T, B, ...)``.
+    ``dim`` is the dimension of time, such as 2 for ``(B, C, T)``; ``padding_side="left"`` for padding that comes
+    first.  The mask takes ``B * T`` bytes however many features there are.  ``batch_first=False``: the batch is
+    ``(T, B, ...)``.
     ``packed``: stored without the padding (:func:`masked_tensor.packed`).
     Raises ValueError if there is not one length per sequence, or one is negative or above T.
 
         >>> from_lengths(torch.ones(2, 3), [3, 1])
         masked_tensor([[1.0000, 1.0000, 1.0000],
                        [1.0000,     --,     --]], valid=4/6)
-        >>> from_lengths(torch.ones(2, 1, 3), [3, 1], dim=2, side="left").tolist()
+        >>> from_lengths(torch.ones(2, 1, 3), [3, 1], dim=2, padding_side="left").tolist()
         [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
     """
-    ragged.check_side(side)
+    ragged.check_side(padding_side)
     pair = accepted_inputs.pair_of_input(padded)
     lengths = torch.as_tensor(lengths, device=pair.data.device)
     batch, time = _dims(dim, batch_first, pair.data.dim())
@@ -54,7 +55,7 @@ def from_lengths(
             f"({'batch, time' if batch_first else 'time, batch'}, ...), lengths has shape {tuple(lengths.shape)}"
         )
     mask = lengths_to_mask(lengths, pair.data.shape[time])
-    made = mask_more(pair, ragged.per_step(mask.flip(1) if side == "left" else mask, pair.data, time, batch))
+    made = mask_more(pair, ragged.per_step(mask.flip(1) if padding_side == "left" else mask, pair.data, time, batch))
     return pack(made, (batch, time)) if packed else made
 
 
@@ -90,43 +91,59 @@ def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
     return masks.lengths_to_mask(lengths, max_length if lengths.numel() else max_length or 0)
 
 
-def pad_sequence(
+def from_sequences(
     sequences: Sequence[Any],
+    *,
     batch_first: bool = True,
     padding_value: float = 0.0,
-    *,
     dim: int | None = None,
-    side: str = "right",
+    padding_side: str = "right",
     packed: bool = False,
-    padding_side: str | None = None,
 ) -> MaskedTensor:
-    """``torch.nn.utils.rnn.pad_sequence``, but batch first, and the padding is a hole.
+    """Sequences of different length as one batch, batch first, in which the padding is masked.
 
     ``sequences`` are tensors ``(T_i, ...)``, plain or masked, or what :func:`masked_tensor` takes; the result is
     ``(B, T, ...)``, or ``(T, B, ...)`` with ``batch_first=False``.  ``dim`` is where the time lies in the batch, such
-    as 2 for sequences ``(C, T_i)``; ``side="left"`` (or torch's ``padding_side``) puts the padding first.
+    as 2 for sequences ``(C, T_i)``; ``padding_side="left"`` puts the padding first.
     ``padding_value`` only says what lies under the mask. ``packed``: the padding is never made
     (:func:`masked_tensor.packed`). Gradients flow back. Raises ValueError for no sequences, or if their shapes differ
-    elsewhere.
+    elsewhere.  :func:`pad_sequence` is the same with torch's arguments.
 
-        >>> pad_sequence([torch.ones(3), torch.zeros(1)])
+        >>> from_sequences([torch.ones(3), torch.zeros(1)])
         masked_tensor([[1.0000, 1.0000, 1.0000],
                        [0.0000,     --,     --]], valid=4/6)
     """
-    side = side if padding_side is None else padding_side
     if not len(sequences):
-        raise ValueError("pad_sequence needs at least one sequence")
+        raise ValueError("from_sequences needs at least one sequence")
     pairs = [accepted_inputs.pair_of_input(s) for s in sequences]
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
-    ragged.expect_one("pad_sequence", pairs, time - 1 if batch == 0 else 0)
+    ragged.expect_one("from_sequences", pairs, time - 1 if batch == 0 else 0)
     whole = all(_is_whole(s) for s in sequences)
     if packed and whole and max(len(p.data.shape) and p.data.numel() for p in pairs):
-        made: MaskedTensor = leave(pack_list([p.data for p in pairs], side, batch, time))
+        made: MaskedTensor = leave(pack_list([p.data for p in pairs], padding_side, batch, time))
         return made
-    pair = ragged.pad_and_stack(pairs, side, padding_value, whole=whole)
+    pair = ragged.pad_and_stack(pairs, padding_side, padding_value, whole=whole)
     if batch == 1:
         pair = Pair(pair.data.transpose(0, 1), pair.mask.transpose(0, 1))
     return pack(as_result(pair), (batch, time)) if packed else as_result(pair)
+
+
+def pad_sequence(
+    sequences: Sequence[Any],
+    batch_first: bool = False,
+    padding_value: float = 0.0,
+    padding_side: str = "right",
+) -> MaskedTensor:
+    """``torch.nn.utils.rnn.pad_sequence`` with its arguments and shapes, in which the padding is masked.
+
+    The result is ``(T, B, ...)``, or ``(B, T, ...)`` with ``batch_first=True``, as torch's, so that a changed import
+    changes no shape.  :func:`from_sequences` is batch first and takes more.  Errors as there.
+
+        >>> pad_sequence([torch.ones(2), torch.zeros(1)])
+        masked_tensor([[1.0000, 0.0000],
+                       [1.0000,     --]], valid=3/4)
+    """
+    return from_sequences(sequences, batch_first=batch_first, padding_value=padding_value, padding_side=padding_side)
 
 
 def _is_whole(sequence: Any) -> bool:

@@ -14,14 +14,14 @@ from .packing import pack_list
 from .packing import packed as pack
 
 
-def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right", packed: bool = False) -> Any:
+def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str = "right", packed: bool = False) -> Any:
     """``torch.utils.data.default_collate`` for samples of different length: what is too short is padded with holes.
 
     Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
     Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest;
     scalars become a plain tensor, with a hole for None a masked one; texts stay a list.  ``dim`` names the only
-    dimension of a sample that may differ; ``side="left"`` puts the padding first:
-    ``DataLoader(..., collate_fn=partial(mt.collate, side="left"))``.  ``packed``: stored without the padding
+    dimension of a sample that may differ; ``padding_side="left"`` puts the padding first:
+    ``DataLoader(..., collate_fn=partial(mt.collate, padding_side="left"))``.  ``packed``: stored without the padding
     (:func:`masked_tensor.packed`), which is never made where only the first dimension of samples differs.
 
     Raises ValueError for an empty batch, for samples that differ along another dimension than ``dim``, and for dicts
@@ -37,14 +37,21 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, side: str = "right"
     if isinstance(first, Mapping):
         if any(set(sample) != set(first) for sample in batch):
             raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
-        return {key: collate([sample[key] for sample in batch], dim=dim, side=side, packed=packed) for key in first}
+        return {
+            key: collate([sample[key] for sample in batch], dim=dim, padding_side=padding_side, packed=packed)
+            for key in first
+        }
     if isinstance(first, tuple) or (isinstance(first, list) and not lists.of_numbers(batch)):
-        fields = [collate(field, dim=dim, side=side, packed=packed) for field in zip(*batch, strict=True)]
+        fields = [
+            collate(field, dim=dim, padding_side=padding_side, packed=packed) for field in zip(*batch, strict=True)
+        ]
         if hasattr(first, "_fields"):
             return type(first)(*fields)
         return type(first)(fields)
     if isinstance(first, Tensor | list) or lists.is_array(first):
-        return _make_batch([accepted_inputs.pair_of_input(sample) for sample in batch], batch, dim, side, packed)
+        return _make_batch(
+            [accepted_inputs.pair_of_input(sample) for sample in batch], batch, dim, padding_side, packed
+        )
     if any(lists.is_missing(sample) for sample in batch):
         return as_result(accepted_inputs.pair_of_input(list(batch)))
     return default_collate(list(batch))

@@ -19,7 +19,7 @@ _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: t
 def check_side(side: str) -> None:
     """Raises unless ``side`` names one."""
     if side not in SIDES:
-        raise ValueError(f"side is where the padding goes, 'right' or 'left', got {side!r}")
+        raise ValueError(f"padding_side is where the padding goes, 'right' or 'left', got {side!r}")
 
 
 def pad_and_stack(pairs: Sequence[Pair], side: str = "right", fill: float = 0.0, *, whole: bool = False) -> Pair:

@@ -64,8 +64,11 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     return nested if time == 0 else nested.transpose(1, time + 1)
 
 
-def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = False) -> PackedSequence:
-    """``x`` ``(B, T, ...)`` as a ``PackedSequence``.  Errors as :func:`unpad`; torch packs no empty sequence.
+def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSequence:
+    """``x`` ``(B, T, ...)`` as a ``PackedSequence``, with the default of ``torch.nn.utils.rnn.pack_sequence``.
+
+    ``enforce_sorted=True``: the longest sequence must come first, and none grows, or torch raises RuntimeError; False
+    takes them in any order.  Errors as :func:`unpad`; torch packs no empty sequence.
 
     >>> masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
     tensor([2, 1])

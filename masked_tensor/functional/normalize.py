@@ -12,14 +12,14 @@ from .form import aten
 
 def normalize(
     input: Tensor,
-    ord: float = 2.0,
+    p: float = 2.0,
     dim: int = 1,
-    *,
     eps: float = 1e-12,
+    *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """``x / max(norm(x, ord), eps)`` with the norm of the valid elements along ``dim``; 0 at masked-out elements.
+    """``x / max(norm(x, p), eps)`` with the norm of the valid elements along ``dim``; 0 at masked-out elements.
 
     A sparse input keeps its pattern: its unspecified elements are 0 and stay 0.
 
@@ -31,12 +31,12 @@ def normalize(
         tensor([[-0.9487,  0.0000, -0.3162]])
     """
     given = enter_input(input, mask).to(dtype)
-    ord = float(ord)
+    p = float(p)
     dims = shapes.canonical_dims(int(dim), given.data.dim())
     if layouts.is_sparse(given.data):
-        data = sparse.normalize(given.data, given.mask, dims[0] if dims else 0, ord, eps)
+        data = sparse.normalize(given.data, given.mask, dims[0] if dims else 0, p, eps)
         return result_in_pattern(given, data)
-    size = run_op(aten.linalg_vector_norm.default, given.x, ord, list(dims), True)
+    size = run_op(aten.linalg_vector_norm.default, given.x, p, list(dims), True)
     divisor = (size.data if type(size) is Pair else size).clamp_min(eps)
     if type(given.x) is not Pair:
         return given.data / divisor
