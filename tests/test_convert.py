@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +55,19 @@ def test_count() -> None:
     assert x.count(0).tolist() == [2, 1]
     assert x.count((0, 1)).item() == 3
     assert x.count(-1, keepdim=True).tolist() == [[1], [2]]
+
+
+@pytest.mark.parametrize("dim", [None, 0, -1, (0, 1)])
+@pytest.mark.parametrize("keepdim", [False, True])
+def test_count_of_a_plain_tensor_with_a_mask(dim: Any, keepdim: bool) -> None:
+    data, mask = torch.full((3, 4), torch.nan), torch.rand(3, 4) < 0.6
+    for given in (mask, mask[0], mask[:, :1], torch.tensor(True), mask & False):
+        want = mt.as_masked_tensor(data, given.expand(3, 4)).count(dim, keepdim)
+        assert torch.equal(mt.count(data, dim, keepdim, mask=given), want)
+        both = mt.as_masked_tensor(data, mask).count(dim, keepdim, mask=given)
+        assert torch.equal(both, mt.as_masked_tensor(data, mask & given).count(dim, keepdim))
+    with pytest.raises(TypeError, match="takes a masked tensor"):
+        mt.count(data)
 
 
 def test_data_and_mask() -> None:

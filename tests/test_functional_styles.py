@@ -89,3 +89,10 @@ def test_no_public_signature_says_side() -> None:
         thing = getattr(mt, name)
         if not isinstance(thing, type):
             assert "side" not in inspect.signature(thing).parameters, name
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_a_position_has_no_dtype(name: str) -> None:
+    for function in (getattr(torch, name), getattr(mt, name)):
+        with pytest.raises(TypeError, match="dtype"):
+            function(X, 0, dtype=torch.float32)

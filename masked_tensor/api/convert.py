@@ -17,6 +17,7 @@ from ..engine.tensor import MaskedTensor, add_members, expose, pair_of
 from ..packing import dim_order as orders
 from ..pair import Pair
 from ..shared import strict_counts
+from .create import as_masked_tensor
 
 try:
     import numpy
@@ -132,21 +133,30 @@ def compressed(x: MaskedTensor) -> Tensor:
     return pair.data[pair.mask]
 
 
-def count(x: MaskedTensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
+def count(
+    x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, mask: Tensor | None = None
+) -> Tensor:
     """The number of valid entries along ``dim`` (int, tuple, or None for all): a plain int64 tensor.
+
+    ``x`` is masked, or plain with a ``mask`` (True = valid) that broadcasts to it; two masks are AND-ed.  Raises
+    TypeError for a plain ``x`` without one.
 
     >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
     tensor([2, 1])
+    >>> count(torch.ones(2, 2), 0, mask=torch.tensor([True, False]))
+    tensor([2, 0])
     """
+    if mask is not None:
+        x = as_masked_tensor(x, mask)
     if type(x) is not MaskedTensor:
         raise errors.not_masked("count", x)
     pair = pair_of(x)
     if strict_counts.KNOWN:
         strict_counts.refuse("count", pair)
-    mask = pair.mask
-    if layouts.is_sparse(mask):
-        mask = layouts.values(mask) if dim is None and not keepdim else layouts.dense_mask(mask)
-    return masks.count(mask, dim, keepdim)
+    valid = pair.mask
+    if layouts.is_sparse(valid):
+        valid = layouts.values(valid) if dim is None and not keepdim else layouts.dense_mask(valid)
+    return masks.count(valid, dim, keepdim)
 
 
 def to_numpy_ma(x: MaskedTensor) -> Any:

@@ -17,14 +17,14 @@ def argmax(
     dim: int | None = None,
     keepdim: bool = False,
     *,
-    dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
     """The position (int64) of the greatest valid element along ``dim``, or in the flattened input for None.
 
-    Never the position of a masked-out element; 0 where nothing is valid.  Other arguments as :func:`sum`.
+    Never the position of a masked-out element; 0 where nothing is valid.  Other arguments as :func:`sum`, without a
+    ``dtype``, as in torch.
 
     Example::
 
@@ -33,7 +33,7 @@ def argmax(
         >>> mt.argmax(x, 0, mask=torch.tensor([False, True]))
         tensor(1)
     """
-    return _position("argmax", aten.argmax.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return _position("argmax", aten.argmax.default, input, dim, keepdim, mask, fill_value, min_count)
 
 
 @as_torch
@@ -42,7 +42,6 @@ def argmin(
     dim: int | None = None,
     keepdim: bool = False,
     *,
-    dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
     min_count: int | None = None,
@@ -52,7 +51,7 @@ def argmin(
     >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
     tensor(2)
     """
-    return _position("argmin", aten.argmin.default, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return _position("argmin", aten.argmin.default, input, dim, keepdim, mask, fill_value, min_count)
 
 
 @as_torch
@@ -92,10 +91,10 @@ def one_dim(name: str, dim: Any) -> None:
 
 
 def _position(
-    name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
+    name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor:
     one_dim(name, dim)
-    given = check_ordered(name, enter_input(input, mask).to(dtype))
+    given = check_ordered(name, enter_input(input, mask))
     dims = shapes.canonical_dims(dim, given.data.dim())
     fill_value = for_too_few(name, torch.int64, given.masked, fill_value, min_count)
     if layouts.is_sparse(given.data):
