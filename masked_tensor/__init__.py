@@ -129,4 +129,9 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """The public names and the public submodules; what else is imported here is the package's own."""
+    return sorted([*__all__, "__version__", "functional", "plot", "testing"])
+
+
 run_eagerly(__name__)

@@ -1,5 +1,6 @@
 """The package as it is published: one version, metadata, and what the sdist carries.  ``.ci/package`` builds it."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -21,6 +22,13 @@ def test_one_version() -> None:
         [sys.executable, "-m", "masked_tensor", "--version"], capture_output=True, text=True, check=True
     )
     assert said.stdout == f"masked_tensor {mt.__version__}\n"
+
+
+def test_dir_shows_what_is_public() -> None:
+    submodules = {"functional", "plot", "testing"}
+    assert set(dir(mt)) == {*mt.__all__, "__version__", *submodules}
+    for name in submodules - {"plot"}:  # which needs matplotlib
+        assert importlib.import_module(f"masked_tensor.{name}").__all__
 
 
 def test_metadata() -> None:
