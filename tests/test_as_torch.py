@@ -35,13 +35,7 @@ ADDING = {
 }
 ADDED = [name for name in NAMES if FAMILY.get(name) in ADDING]
 #: What is known not to be as torch's; each must still fail.
-KNOWN = {
-    "nn.functional.rms_norm of torch.complex": "it counts in the dtype of the data, which has no order",
-    "native_batch_norm, size 2": "the first entry of each channel is looked up, and there is none",
-    "_native_batch_norm_legit, size 2": "the same",
-    "_unsafe_masked_index, size 5": "what is not read is looked up at place 0, and there is none",
-    "_unsafe_masked_index_put_accumulate, size 5": "the same",
-}
+KNOWN: dict[str, str] = {}
 pytestmark = pytest.mark.filterwarnings("ignore")  # those of the samples
 
 
@@ -351,3 +345,69 @@ def test_a_convolution_without_input_channels() -> None:
         expected = torch.nn.functional.conv1d(x, weight, bias)
         for given in ((every(x), weight, bias), (x, every(weight), bias), (x, weight, every(bias))):
             assert torch.nn.functional.conv1d(*given).shape == expected.shape
+
+
+FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
+@pytest.mark.parametrize("weight", FLOATS)
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.complex64])
+def test_weights_of_a_covariance_promote(dtype: torch.dtype, weight: torch.dtype) -> None:
+    x, w, n = torch.arange(6).reshape(2, 3).to(dtype), torch.ones(3, dtype=weight), torch.ones(3, dtype=torch.long)
+    every: Callable[[Tensor], Any] = masked
+    for counts in (None, n):
+        expected = torch.cov(x, aweights=w, fweights=counts)
+        for data, rates in ((every(x), w), (x, every(w)), (every(x), every(w))):
+            found = torch.cov(data, aweights=rates, fweights=counts)
+            assert found.dtype == expected.dtype
+            assert torch.allclose(found.filled(0), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64])
+def test_what_torch_gives_back_as_it_is_is_the_tensor_itself(dtype: torch.dtype, tracked: bool) -> None:
+    for shape in ((3,), (2, 3)):
+        plain = torch.ones(shape, dtype=dtype)
+        x: Any = masked(plain)
+        x.requires_grad_(tracked)
+        same: list[Callable[[Any], Any]] = [Tensor.positive, Tensor.conj_physical, Tensor.resolve_conj]
+        same += [lambda t: t.flatten(t.dim() - 1, -1), lambda t: t.flatten(), lambda t: t.contiguous()]
+        for op in same:
+            assert (op(x) is x) == (op(plain) is plain)
+
+
+def test_an_inplace_op_refuses_the_dtypes_that_torch_refuses() -> None:
+    """Every elementwise op of one tensor, and of one with a number, on every dtype that the op itself takes."""
+    checked = 0
+    for name in sorted(n for n in database.ENTRIES if hasattr(Tensor, f"{n}_")):
+        for dtype, rest in itertools.product((torch.int64, *FLOATS, torch.complex64), ((), (2,))):
+            x = torch.ones(2, 2, dtype=dtype)
+            try:
+                getattr(masked(x), name)(*rest)
+            except Exception:
+                continue  # the op takes no such argument
+            try:
+                getattr(x.clone(), f"{name}_")(*rest)
+            except Exception as error:
+                if "not implemented for" in str(error) or "does not support" in str(error):
+                    continue  # a kernel that is missing
+                with pytest.raises((RuntimeError, TypeError, ValueError)):
+                    getattr(masked(x), f"{name}_")(*rest)
+                    raise AssertionError(f"{name}_ of {dtype} is taken, torch: {error}")
+                checked += 1
+    assert checked > 20
+
+
+@pytest.mark.parametrize("mask", ["constant", "dense"])
+def test_statistics_of_a_layer_have_no_gradient_where_torchs_have_none(mask: str) -> None:
+    plain = torch.ones(2, 4, 3, requires_grad=True)
+    valid = torch.ones(2, 4, 3, dtype=torch.bool) if mask == "dense" else torch.ones(()).bool().expand(2, 4, 3)
+    forms: list[Callable[[Any], Any]] = [
+        lambda x: torch.native_layer_norm(x, (3,), None, None, 1e-5),
+        lambda x: torch.native_group_norm(x, None, None, 2, 4, 3, 2, 1e-5),
+        lambda x: torch.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5),
+        lambda x: torch.ops.aten._fused_rms_norm(x, (3,), None, 1e-5),
+    ]
+    for form in forms:
+        x: Any = mt.as_masked_tensor(plain.detach().clone(), valid).requires_grad_()
+        assert [r.requires_grad for r in form(x)] == [r.requires_grad for r in form(plain)]

@@ -20,6 +20,7 @@ from ..packing import per_token as packed
 from ..packing.per_sequence import per_sequence_norm
 from ..pair import Pair
 from ..select import guard, zero_masked
+from ..shared.memory_format import make_dense
 from ..shared.running import track
 from ..shared.standardize import Parameter, Statistics, reshape_parameter, standardize
 from ..sparse import layers
@@ -80,7 +81,8 @@ def _normalize(
         return _evaluate(x, weight, bias, running_mean, running_var, eps), None
     dims = tuple(d for d in range(x.data.dim()) if d != 1)
     channels = _channels(x)
-    result, s = standardize(x, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
+    dense = make_dense(x, channels_last=True)
+    result, s = standardize(dense, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     return result, s
 
@@ -105,7 +107,7 @@ def instance_norm(
         result = instance_norm(deep, weight, bias, running_mean, running_var, True, momentum, eps)
         return Pair(result.data.squeeze(-1), result.mask.squeeze(-1), result.payload)
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
-    channels, dims = _channels(x), tuple(range(2, x.data.dim()))
+    x, channels, dims = make_dense(x), _channels(x), tuple(range(2, x.data.dim()))
     result, s = standardize(x, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
     return result
@@ -132,6 +134,8 @@ def _evaluate(
         result: Any = (data - mean) * (var + eps).rsqrt()
         result = result if w is None else result * w.reshape(channels)
         return Pair(result if b is None else result + b.reshape(channels), mask)
+    if x.data.shape[1] == 0:  # torch's own asks for the weight of the first channel
+        return Pair(data.clone(), mask)
     return Pair(torch.batch_norm(data, w, b, mean, var, False, 0.0, eps, False), mask)
 
 

@@ -36,6 +36,8 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     if data.shape[1] == 0:
         f, a = (None if w is None else pair.data_of(w) for w in (fweights, aweights))
         return pair.plain_pair(torch.cov(data, correction=correction, fweights=f, aweights=a))
+    dtype = data.dtype if aweights is None else torch.promote_types(x.data.dtype, aweights.data.dtype)
+    data = data.to(torch.promote_types(data.dtype, dtype))
     weights = [pair.as_pair(w) for w in (fweights, aweights) if w is not None]
     for weight in weights:
         mask = masks.logical_and(mask, weight.mask)
@@ -48,7 +50,7 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
         freedom = moments.weight - correction * rated / _nonzero(moments.weight)
     valid = (freedom > 0) & (moments.weight > 0)
     result = moments.products / torch.where(valid, freedom, 1)
-    return _matrix(result, valid)
+    return _matrix(result.to(dtype), valid)
 
 
 def corrcoef(x: Pair) -> Pair:

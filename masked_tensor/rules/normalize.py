@@ -18,6 +18,7 @@ from ..packing.per_sequence import per_sequence_norm
 from ..pair import Pair
 from ..select import guard, zero_masked, zeroed_result
 from ..shared.chunks import rounds_noticeably
+from ..shared.memory_format import make_dense, suggest_format
 from ..shared.standardize import Parameter, reshape_parameter, smallest_eps, standardize
 from ..sparse import layers
 from ..sparse.rules import sparse_rule
@@ -52,9 +53,10 @@ def native_layer_norm(
             groups = masks.any(x.mask, dims, True)
             return zeroed_result(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, bias)
-    result, s = standardize(x, dims, eps, _expand_parameter(weight, x), _expand_parameter(bias, x))
+    result, s = standardize(make_dense(x), dims, eps, _expand_parameter(weight, x), _expand_parameter(bias, x))
     groups = s.number != 0
-    return result, _statistic(s.mean.to(x.data.dtype), groups), _statistic(s.rstd.to(x.data.dtype), groups)
+    mean, rstd = (t.detach().to(x.data.dtype) for t in (s.mean, s.rstd))  # as torch's own
+    return result, _statistic(mean, groups), _statistic(rstd, groups)
 
 
 def rms_norm(x: Operand, normalized_shape: Sequence[int], weight: Parameter = None, eps: float | None = None) -> Pair:
@@ -76,7 +78,7 @@ def fused_rms_norm(
             return zeroed_result(data, x.mask), _statistic(rstd, groups)
     _check(x, normalized_shape, weight, None)
     eps = smallest_eps(x.data.dtype) if eps is None else eps
-    result, s = standardize(x, dims, eps, _expand_parameter(weight, x), centred=False)
+    result, s = standardize(make_dense(x), dims, eps, _expand_parameter(weight, x), centred=False)
     return result, _statistic(s.rstd, s.number != 0)
 
 
@@ -111,14 +113,15 @@ def native_group_norm(
 
 
 def _normalize_groups(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: float) -> tuple[Pair, Pair, Pair]:
-    shape = x.data.shape
+    x, shape = make_dense(x, channels_last=True), x.data.shape
     split = (shape[0], groups, shape[1] // groups, *shape[2:])
     parts = Pair(x.data.reshape(split), masks.reshape(x.mask, split), x.payload)
     dims = tuple(range(2, len(split)))
     channels = (1, *split[1:3], *(1 for _ in shape[2:]))
     wide, s = standardize(parts, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
     valid = x.mask if masks.same_memory(wide.mask, parts.mask) else masks.reshape(wide.mask, shape)
-    result = Pair(wide.data.reshape(shape), valid, wide.payload)
+    data = wide.data.reshape(shape).contiguous(memory_format=suggest_format(x.data))
+    result = Pair(data, valid, wide.payload)
     some = (s.number != 0).reshape(shape[0], groups)
     mean, rstd = (t.reshape(some.shape).to(x.data.dtype) for t in (s.mean, s.rstd))
     return result, _statistic(mean, some), _statistic(rstd, some)

@@ -114,6 +114,14 @@ def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | Non
     if is_constant_along(x, dim) or x.data.is_complex():
         values, indices = torch.sort(x.data, stable=stable, dim=dim, descending=descending)
         return Pair(values, x.mask, x.payload), Pair(indices, x.mask)
+    if not x.data.is_contiguous():  # in the order of memory, which torch's results have, too
+        dims = sorted(range(x.data.dim()), key=x.data.stride, reverse=True)
+        if dims != list(range(x.data.dim())):
+            laid = Pair(x.data.permute(dims), x.mask.permute(dims), x.payload)
+            results = sort(laid, dims.index(dim % len(dims)), descending, stable=stable)
+            back = [dims.index(d) for d in range(len(dims))]
+            values, indices = (Pair(r.data.permute(back), r.mask.permute(back), r.payload) for r in results)
+            return values, indices
     indices = order(x, dim, descending, stable)
     mask = _positions(x.data, dim) < masks.count(x.mask, dim, keepdim=True)
     return Pair(gather(x.data, dim, indices), mask, x.payload), Pair(indices, mask)

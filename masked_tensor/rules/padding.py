@@ -21,6 +21,7 @@ from ..pair import Pair, Payload
 from ..select import fill_masked
 from ..settings import current
 from ..shared import extents, windows
+from ..shared.memory_format import suggest_format
 
 Sides = list[tuple[int, int, int]]  # (dim, left, right)
 
@@ -76,6 +77,8 @@ def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pai
         index, inside = _source_positions(mask, dim, left, right, mode)
         data = extents.gather_along(data, dim, index)
         mask = extents.gather_along(mask, dim, index) & inside
+    if mode != "circular":  # as torch's kernels
+        data = data.contiguous(memory_format=suggest_format(x.data))
     return Pair(data, masks.expand_to(mask, data.shape))
 
 

@@ -18,6 +18,7 @@ from ..pair import Pair, Payload
 from ..select import fill_masked, select, zero_masked, zeroed_result
 from ..shared import tiled_max_pool, windows
 from ..shared.identity import identity
+from ..shared.memory_format import make_dense, suggest_format
 from ..shared.windows import Window, per_dim
 
 Ints = int | Sequence[int]
@@ -27,6 +28,8 @@ def fill_masked_taps(x: Pair, dims: int) -> Tensor:
     """The data with the masked taps out of the race; a mask that is constant over the window needs nothing."""
     if windows.is_constant(x.mask, dims):
         return x.data
+    if suggest_format(x.data if dims > 1 else x.data.unsqueeze(-2)) is torch.contiguous_format:
+        x = make_dense(x)  # what is filled may have other strides where a size is 1
     return fill_masked(x, identity("max", x.data.dtype))
 
 
@@ -95,7 +98,7 @@ def _indices(op: OpOverload, x: Pair, index: Tensor, dims: int, *settings: Any) 
 def _has_index(mask: Tensor, index: Tensor, place: Tensor, dims: int) -> Tensor:
     flat = mask.flatten(-dims)
     named = flat.gather(-1, index.flatten(-dims).clamp(0, flat.shape[-1] - 1)).view(index.shape)
-    return torch.where(named, index, place)
+    return index + (place - index) * ~named  # ``where(named, index, place)``, in memory as ``index``
 
 
 def max_pool_backward(op: OpOverload, gradient: Pair | Tensor, x: Pair | Tensor, *settings: Any) -> Pair:

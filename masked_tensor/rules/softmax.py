@@ -17,6 +17,7 @@ from ..op import Op
 from ..packing import per_sequence as packed
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked_inplace
+from ..shared.memory_format import make_dense
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 
@@ -39,6 +40,7 @@ def softmax(x: Pair, dim: int, dtype: torch.dtype | None = None, *, log: bool = 
         return Pair(_plain(select(x.data, x.mask, -INFINITY), dim, log), x.mask)
     whole = x.data.dim() == 0 or masks.is_constant(x.mask, dim)  # every slice is valid or masked as a whole
     if mode == "inf_as_zero":
+        x = make_dense(x)
         data = guard(x.data, x.mask, inside=True) if whole else select(x.data, x.mask, -INFINITY)
         return Pair(_inf_as_zero(data, dim, log), x.mask)
     if whole:

@@ -54,7 +54,7 @@ def standardize(
     """
     parameters: list[Any] = [zero_masked(p) if type(p) is Pair else p for p in (weight, bias)]
     large = x.data.numel() >= settings.FORMULA
-    count = masks.count(x.mask, dims, True).to(_precision(x.data, centred and not large))
+    count = masks.count(x.mask, dims, True).to(_precision(x.data, centred, large))
     run: Any = _formula
     if large and can_fill_bits(x.data) and x.data.is_floating_point():
         recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
@@ -68,11 +68,13 @@ def standardize(
     return Pair(data, mask, payload), Statistics(mean, variance, rstd, count)
 
 
-def _precision(data: Tensor, doubled: bool) -> torch.dtype:
-    """The dtype to compute in; ``doubled``: of real float32 it is float64."""
+def _precision(data: Tensor, centred: bool, large: bool) -> torch.dtype:
+    """The dtype to compute in, and to count in: of small float32 with a mean it is float64, of complex numbers real."""
+    if data.is_complex() and not centred:
+        return data.dtype.to_real()
     if rounds_noticeably(data.dtype):
         return torch.float32
-    return torch.float64 if doubled and data.dtype is torch.float32 and is_readable_memory(data) else data.dtype
+    return torch.float64 if centred and not large and data.dtype is torch.float32 and is_readable_memory(data) else data.dtype
 
 
 def smallest_eps(dtype: torch.dtype) -> float:
@@ -99,7 +101,7 @@ def _formula(
     centred: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Result, mean, variance, rstd, in steps that autograd records."""
-    x = zero_masked(Pair(data, mask, payload)).to(count.dtype)
+    x = zero_masked(Pair(data, mask, payload)).to(torch.promote_types(data.dtype, count.dtype))
     number = count.clamp_min(1)
     mean = x.sum(dims, True) / number if centred else torch.zeros_like(number)
     centre = select(x - mean, mask, 0) if centred else x

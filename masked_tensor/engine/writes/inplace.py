@@ -58,7 +58,19 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
     new = entry.rule(old, *rest, **kwargs)
+    if new.data.dtype is not old.data.dtype and new.data.shape == old.data.shape:
+        _refuse_as_torch(entry, args, kwargs)
     return target if new is old else write_recorded(target, new)  # dropout in evaluation writes nothing
+
+
+@torch.no_grad()
+def _refuse_as_torch(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raises what torch raises where its op gives a dtype that the target cannot hold: run on nothing, as the dtypes.
+
+    A rule computes the op that is not in place, of which torch's own asks less.
+    """
+    if not kwargs and all(isinstance(a, Tensor | int | float | complex) for a in args):
+        entry.overload(*(torch.empty((0,) * a.dim(), dtype=a.dtype) if isinstance(a, Tensor) else a for a in args))
 
 
 def _fill_expanded(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:

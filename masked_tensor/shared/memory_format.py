@@ -1,0 +1,37 @@
+"""How the result of torch's kernels lies in memory: channels last where the input does, contiguous otherwise."""
+
+import torch
+from torch import Tensor
+
+from ..compat import in_transform
+from ..pair import Pair
+
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def suggest_format(data: Tensor) -> torch.memory_format:
+    """Channels last where the strides of ``data`` are in that order, as torch's kernels ask; contiguous otherwise."""
+    wide = _CHANNELS_LAST.get(data.dim())
+    if wide is None or data.is_contiguous() or in_transform() or not _has_channels_last(data):
+        return torch.contiguous_format
+    return wide
+
+
+def _has_channels_last(data: Tensor) -> bool:
+    """Also a size of 1 has its stride in that order: torch's own question, to which Python has no name."""
+    least, sizes, strides = 0, data.shape, data.stride()
+    if strides[1] == 0 or 0 in sizes:
+        return False
+    for d in (1, *range(data.dim() - 1, 1, -1), 0):
+        if strides[d] < least or (d == 0 and least == strides[1]):
+            return False
+        least = strides[d] * sizes[d]
+    return True
+
+
+def make_dense(x: Pair, *, channels_last: bool = False) -> Pair:
+    """The pair with contiguous data; ``channels_last``: data that lies so stays so."""
+    if x.data.is_contiguous():
+        return x
+    data = x.data.contiguous(memory_format=suggest_format(x.data) if channels_last else torch.contiguous_format)
+    return x if data is x.data else Pair(data, x.mask, x.payload)
