@@ -45,12 +45,12 @@ def index(op: OpOverload, x: Pair | Tensor, indices: Sequence[Index]) -> Pair:
     return Pair(data, masks.logical_and(mask, masks.expand_to(align_validity(valid, x.data, bare), data.shape)))
 
 
-def index_or(x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], fill: float) -> Pair:
+def index_or(op: OpOverload, x: Pair | Tensor, mask: Pair | Tensor, indices: Sequence[Index], fill: float) -> Pair:
     """``_unsafe_masked_index``: ``x[indices]``, then ``masked_fill`` where ``mask`` is False."""
     x = pair.as_pair(x)
     if x.data.numel() == 0:  # nothing to look up: torch's own, which is ``fill`` everywhere
         given = [k.data if type(k) is Pair else k for k in indices], fill
-        plain = torch.ops.aten._unsafe_masked_index(x.data, mask.data if type(mask) is Pair else mask, *given)
+        plain = op(x.data, mask.data if type(mask) is Pair else mask, *given)
         return masked_fill(pair.plain_pair(plain), logical_not(mask), fill) if plain.numel() else pair.plain_pair(plain)
     return masked_fill(index(torch.ops.aten.index.Tensor, x, clamp_indices(x.data, indices)), logical_not(mask), fill)
 
@@ -206,7 +206,7 @@ def positions(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 OPS = [
     Op("index", index, generic=True, packed=packed_rule(packed_places.index)),
     Op("_unsafe_index", index, generic=True),
-    Op("_unsafe_masked_index", index_or),
+    Op("_unsafe_masked_index", index_or, generic=True),
     Op("gather", gather, packed=packed_rule(packed.gather, whole=("self", "index"))),
     Op("index_select", index_select),
     Op("take", take),

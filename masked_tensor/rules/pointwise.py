@@ -182,9 +182,7 @@ OPS = [
     *elementwise_ops("add sub", linear=True, keeps_zero=keeps_zero_of_sum, adds=True),
     *elementwise_ops("mul", scales=True, keeps_zero=keeps_zero_of_product),
     # Derivatives that are constants or choose.
-    *elementwise_ops(
-        "neg deg2rad rad2deg _conj_physical", linear=True, keeps_zero=always_keeps_zero
-    ),
+    *elementwise_ops("neg deg2rad rad2deg _conj_physical", linear=True, keeps_zero=always_keeps_zero),
     *elementwise_ops(
         "trunc floor ceil round frac sign signbit isinf isnan isneginf isposinf",
         linear=True,

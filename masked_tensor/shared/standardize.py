@@ -74,7 +74,11 @@ def _precision(data: Tensor, centred: bool, large: bool) -> torch.dtype:
         return data.dtype.to_real()
     if rounds_noticeably(data.dtype):
         return torch.float32
-    return torch.float64 if centred and not large and data.dtype is torch.float32 and is_readable_memory(data) else data.dtype
+    return (
+        torch.float64
+        if centred and not large and data.dtype is torch.float32 and is_readable_memory(data)
+        else data.dtype
+    )
 
 
 def smallest_eps(dtype: torch.dtype) -> float:

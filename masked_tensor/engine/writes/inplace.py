@@ -58,7 +58,7 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
     new = entry.rule(old, *rest, **kwargs)
-    if new.data.dtype is not old.data.dtype and new.data.shape == old.data.shape:
+    if new.data.dtype is not old.data.dtype and torch.can_cast(new.data.dtype, old.data.dtype):
         _refuse_as_torch(entry, args, kwargs)
     return target if new is old else write_recorded(target, new)  # dropout in evaluation writes nothing
 
