@@ -58,7 +58,8 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
     new = entry.rule(old, *rest, **kwargs)
-    if new.data.dtype is not old.data.dtype and torch.can_cast(new.data.dtype, old.data.dtype):
+    was, now = old.data, new.data
+    if now.dtype is not was.dtype and now.shape == was.shape and torch.can_cast(now.dtype, was.dtype):
         _refuse_as_torch(entry, args, kwargs)
     return target if new is old else write_recorded(target, new)  # dropout in evaluation writes nothing
 
