@@ -16,7 +16,10 @@ import torch
 from .. import compat
 from ..settings import outside
 
-COMPILED = ("functional", "engine.decorators")  #: the functional forms, and what stands around users' functions
+COMPILED = (
+    "functional",
+    "engine.contexts.decorators",
+)  #: the functional forms, and what stands around users' functions
 
 _DYNAMO = "torch._dynamo"
 _TOLD: list[tuple[str, Callable[..., Any]]] = []  # what Dynamo is going to be told, and by which function of its own

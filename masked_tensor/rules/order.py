@@ -120,8 +120,8 @@ def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | Non
             laid = Pair(x.data.permute(dims), x.mask.permute(dims), x.payload)
             results = sort(laid, dims.index(dim % len(dims)), descending, stable=stable)
             back = [dims.index(d) for d in range(len(dims))]
-            values, indices = (Pair(r.data.permute(back), r.mask.permute(back), r.payload) for r in results)
-            return values, indices
+            moved = [Pair(r.data.permute(back), r.mask.permute(back), r.payload) for r in results]
+            return moved[0], moved[1]
     indices = order(x, dim, descending, stable)
     mask = _positions(x.data, dim) < masks.count(x.mask, dim, keepdim=True)
     return Pair(gather(x.data, dim, indices), mask, x.payload), Pair(indices, mask)

@@ -117,6 +117,7 @@ PLAIN = r"result \d+: class: a plain tensor"
 IN_PLACE = r"(?:[a-z]\w*[a-z\d]_|__i[a-z]+__)"
 VIEWS_IN_PLACE = r"(?:as_strided|squeeze|unsqueeze|transpose|t|swapaxes|swapdims)_"
 EXCEPTIONS = [
+    Meant("a question about all entries has a plain answer", r"_is_all_true", PLAIN),
     Meant(
         "ignore_index is a masked target", r"nll_loss|cross_entropy", r"result 0: mask: \d+ valid.*", has_ignored_target
     ),
@@ -193,46 +194,7 @@ def known(reason: str, names: str, detail: str, when: Callable[[Case], bool] = l
 
 # Faults that are known and not mended yet: they are counted on their own, and no reason for alarm in another test.
 STRIDES = r"result \d+: strides: .*"
-KNOWN = [
-    known("results of unpooling are not contiguous", r"max_unpool[123]d", STRIDES),
-    known("indices of max pooling have other strides", r"max_pool2d(_with_indices)?", r"result 1: strides: .*"),
-    known("what sort gives has other strides", r"sort", STRIDES),
-    known("what is padded has other strides", r"pad", r"result 0: strides: .*"),
-    known("_is_all_true gives a plain bool", r"_is_all_true", r"result 0: class: a plain tensor"),
-    known("an empty segment is masked", r"segment_reduce|embedding_bag", r"result 0: mask: .*"),
-    known(
-        "interpolation of uint8 gives float32",
-        r"interpolate|upsample",
-        r"result 0: dtype: torch.float32, not torch.uint8",
-        of(torch.uint8),
-    ),
-    known(
-        "a masked weight of lower precision does not promote",
-        r"cov",
-        r"result 0: dtype: .*|gradient \d+: .*",
-        lambda case: len({x.dtype for x in case.arguments.tensors if x.is_floating_point()}) > 1,
-    ),
-    known(
-        "abs_ of complex numbers is taken",
-        r"abs_",
-        r"does not raise RuntimeError: In-place abs is not supported for complex tensors\.",
-    ),
-    known(
-        "float_power_ is taken for a dtype that torch refuses",
-        r"float_power_",
-        r"does not raise RuntimeError: the base given to float_power_ has dtype .*",
-    ),
-    known(
-        "what torch gives back as it is comes as a view of it",
-        r"flatten|conj_physical|positive",
-        r"identity: result 0 is not argument 0|gradient: one, where there is none",
-    ),
-    known(
-        "fractional_max_pool takes no masked samples",
-        r"fractional_max_pool[23]d(_with_indices)?",
-        r"raises AttributeError: .*",
-    ),
-]
+KNOWN: list[Meant] = []  # faults that are not mended yet, by ``known``
 
 
 def declared(name: str, detail: str, arguments: Arguments, chosen: frozenset[int], theirs: Outcome) -> Meant | None:
