@@ -46,8 +46,10 @@ from .api.modes import meaning, strict
 from .api.packing import packed, packing_report, unpacked
 from .api.select_valid import select_valid
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
-from .engine import vmap  # noqa: F401 (it registers kernels)
-from .engine.boundary import autograd_queries  # noqa: F401 (it gives the class its members)
+from .engine.boundary import (
+    autograd_queries,  # noqa: F401 (it gives the class its members)
+    vmap,  # noqa: F401 (it registers kernels)
+)
 from .engine.compiled import flatten  # noqa: F401 (it gives the class its members)
 from .engine.dispatch import register_rule
 from .engine.dynamo import run_eagerly

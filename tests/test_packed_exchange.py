@@ -146,7 +146,7 @@ def test_every_spread_is_counted() -> None:
     assert outer["aten::flip"].calls == 2
     assert outer["aten::flip"].bytes == 2 * p.shape.numel() * p.element_size()
     assert "packed  along features" in mt.explain("softmax")
-    assert "packed  no form" in mt.explain("flip")
+    assert "packed  no packed rule" in mt.explain("flip")
 
 
 @pytest.mark.parametrize("enforce_sorted", [True, False])

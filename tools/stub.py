@@ -15,11 +15,10 @@ from pathlib import Path
 
 import torch
 
-import masked_tensor
 from masked_tensor.api import convert, hard, packing, unbatch
 from masked_tensor.engine.tensor import MaskedTensor
 
-TARGET = Path(masked_tensor.__file__).parent / "engine" / "methods.pyi"
+TARGET = Path(__file__).parent.parent / "masked_tensor" / "engine" / "methods.pyi"
 PLAIN = {  # what is plain of a masked tensor, too
     "col_indices", "ccol_indices", "crow_indices", "row_indices", "indices", "_indices", "new", "new_tensor",
     "nonzero", "masked_select", "bincount", "histc",

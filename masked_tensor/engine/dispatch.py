@@ -17,14 +17,15 @@ from ..op import NoRule, Op, StorageRule
 from ..packing import Packed
 from ..pair import Pair
 from ..rules.foreach import LOOPS
-from . import table, vmap
+from . import table
 from .alias_members import copy_hardness
 from .boundary import packed as packed_boundary
 from .boundary import packing_report as report
+from .boundary import vmap
 from .boundary.enter_leave import enter, enter_masked, leave, watch_grad_fn
 from .boundary.sparse import run_sparse_rule, sparse_error
-from .checking import check_results
 from .compiled import cache_key
+from .rule_checks import check_results
 from .table import Entry
 from .tensor import STRIDED, MaskedTensor, add_members, wrap
 from .torch_keys import (

@@ -14,7 +14,7 @@ import torch
 from ..compat import OpOverload, OpOverloadPacket, schema
 from ..op import Op
 from ..rules import FAMILIES
-from .declared_arguments import restrict
+from .rule_checks import restrict
 from .torch_keys import has_kernel
 
 Kind = Literal["functional", "inplace", "out", "arriving"]

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import OpOverload, tree_flatten, tree_unflatten
-from . import table, torch_keys
-from .first_use import when_first_made
-from .tensor import MaskedTensor
+from ...compat import OpOverload, tree_flatten, tree_unflatten
+from .. import table, torch_keys
+from ..first_use import when_first_made
+from ..tensor import MaskedTensor
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
 
