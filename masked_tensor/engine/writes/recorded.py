@@ -38,13 +38,13 @@ def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
     graph_inputs.check_not_input(target)
     if type(history) is alias_family.ReturnedHistory:
         raise unconnected_error("a compiled function returned it, and others hold its memory")
-    plain = base is not None and type(base) is not MaskedTensor
-    if plain and target.requires_grad and not base.requires_grad and target.numel() < base.numel():  # type: ignore[union-attr]
+    plain = None if type(base) is MaskedTensor else base
+    if plain is not None and target.requires_grad and not plain.requires_grad and target.numel() < plain.numel():
         raise unconnected_error("it was wrapped inside a torch.autograd.Function, or a checkpoint that is one")
     if target._family is not None:
         target._family.tracked += 1
-    if base is not None and type(base) is not MaskedTensor:
-        return _write_into_plain_base(target, new, base)
+    if plain is not None:
+        return _write_into_plain_base(target, new, plain)
     through = None if base is None or base is target else _geometry(target, base)
     result: MaskedTensor = _Write.apply(target, new.data, new.mask, new.payload)
     if type(history) is alias_family.History:
