@@ -38,21 +38,22 @@ def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
     graph_inputs.check_not_input(target)
     if type(history) is alias_family.ReturnedHistory:
         raise unconnected_error("a compiled function returned it, and others hold its memory")
-    plain = None if type(base) is MaskedTensor else base
+    owner = base if type(base) is MaskedTensor else None
+    plain = base if owner is None else None
     if plain is not None and target.requires_grad and not plain.requires_grad and target.numel() < plain.numel():
         raise unconnected_error("it was wrapped inside a torch.autograd.Function, or a checkpoint that is one")
     if target._family is not None:
         target._family.tracked += 1
     if plain is not None:
         return _write_into_plain_base(target, new, plain)
-    through = None if base is None or base is target else _geometry(target, base)
+    through = None if owner is None or owner is target else _geometry(target, owner)
     result: MaskedTensor = _Write.apply(target, new.data, new.mask, new.payload)
     if type(history) is alias_family.History:
         history.writes += 1
         target._born = history.writes
-        if through is not None and base is not None:
-            _WriteThroughView.apply(base, new.data, new.mask, through)
-            base._born = history.writes
+        if through is not None and owner is not None:
+            _WriteThroughView.apply(owner, new.data, new.mask, through)
+            owner._born = history.writes
     return result
 
 
