@@ -74,7 +74,6 @@ def test_what_only_looks_like_a_transform_is_none() -> None:
 EXITS: dict[str, Callable[[Any], Any]] = {
     **{name: getattr(mt, name) for name in ("get_data", "get_mask", "compressed", "count", "to_numpy_ma")},
     "filled": lambda x: mt.filled(x, 0),
-    "to_tensor": lambda x: x.to_tensor(0),
 }
 
 

@@ -15,7 +15,6 @@ from ..compat import OpOverload, in_transform
 from ..op import Op, StorageRule, ops
 from ..packing import time_index
 from ..packing import views as packed_views
-from ..packing.rules import elementwise as as_values
 from ..packing.rules import packed_rule as packed
 from ..pair import Pair
 from ..select import select
@@ -192,7 +191,7 @@ OPS = [
     *moving_ops("view.dtype view_copy.dtype", reinterpret),
     *moving_ops("_conj _neg_view _conj_copy _neg_view_copy imag", same_entries, on_values),
     *moving_ops("conj real resolve_conj resolve_neg", same_object, on_values),
-    *moving_ops("positive conj_physical", same_object, on_values, packed=as_values),
+    *moving_ops("positive conj_physical", same_object, on_values),
     *moving_ops("lift lift_fresh_copy detach_copy", same_entries, on_values),
     *moving_ops("view_as_real view_as_real_copy", view_as_real),
     *moving_ops("view_as_complex view_as_complex_copy", view_as_complex),

@@ -36,14 +36,14 @@ def packing() -> Iterator[None]:
     """While it lasts, whatever is created is packed."""
     usual = create.as_result
 
-    def out(pair: Pair) -> MaskedTensor:
+    def as_result(pair: Pair) -> MaskedTensor:
         made = usual(pair)
         return made.packed() if fits(made) else made
 
     for module in _MODULES:
-        module.out = out  # type: ignore[attr-defined]
+        module.as_result = as_result  # type: ignore[attr-defined]
     try:
         yield
     finally:
         for module in _MODULES:
-            module.out = usual  # type: ignore[attr-defined]
+            module.as_result = usual  # type: ignore[attr-defined]
