@@ -58,7 +58,7 @@ def get_data(x: MaskedTensor) -> Tensor:
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
-    """The mask, True = valid: a copy, as a bool tensor of ``x``'s shape, so that ``x`` does not change with it.
+    """A copy of the mask, True = valid, as a bool tensor of ``x``'s shape; ``x`` does not change with it.
 
     ``x.mask`` is the same.  ``mask`` in numpy.ma and astropy means the opposite, True = masked.  Dimensions along which
     the mask is constant have stride 0.

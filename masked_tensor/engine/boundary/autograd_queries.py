@@ -67,8 +67,8 @@ def _after_connecting(name: str) -> Any:
         connect(x)
         return found(x, *args, **kwargs) if callable(found) else found.__get__(x)
 
-    asked.__doc__ = found.__doc__
-    return asked if callable(found) else property(asked, doc=found.__doc__)
+    asked.__doc__ = f"``torch.Tensor.{name}``, after what was last written to the base of the tensor."
+    return asked if callable(found) else property(asked)
 
 
 alias_family.WHEN_SHARED.append(lambda: before_autograd(connect_all))
