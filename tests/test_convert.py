@@ -99,7 +99,7 @@ def test_the_mask_is_a_property_and_a_copy(x: mt.MaskedTensor) -> None:
         x.mask.logical_not_()
         assert torch.equal(x.get_mask(), before)
         assert torch.equal(~x.mask, ~before)
-    assert (mt.MaskedTensor.mask.__doc__ or "").startswith("The mask, True = valid: a copy")
+    assert (mt.MaskedTensor.mask.__doc__ or "").startswith("A copy of the mask, True = valid")
 
 
 def test_the_mask_in_a_compiled_function() -> None:
