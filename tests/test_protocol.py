@@ -105,7 +105,7 @@ def test_what_the_engine_keeps_on_a_tensor_is_not_copied(how: str) -> None:
         assert set(tensor.__dict__) <= {*ENGINE, "label"}  # the engine's list is complete
         made = COPIES[how](tensor)
         assert made.tolist() == tensor.tolist()
-        assert not set(made.__dict__) & {"_entered", "_history"}
+        assert not set(made.__dict__) & {"_graph_entry", "_history"}
         assert made.label == "mine"
 
 

@@ -42,7 +42,7 @@ def _of_tensor(data: Tensor) -> Pair:
     if isinstance(data, TorchMasked):
         return containers.torch_masked(data)
     if data.is_nested:
-        return containers.nested(data)
+        return containers.read_nested(data)
     if data.is_quantized:
         raise TypeError(f"masked tensors of quantized data ({data.dtype}) have no ops; give data.dequantize()")
     entered = enter(data, torch.is_grad_enabled())

@@ -46,7 +46,7 @@ def pair(data: Any, take: Taker, dtype: torch.dtype | None = None) -> Pair | Non
     return reading.read(data, dtype) if reading.speaks_arrow(data) else None
 
 
-def nested(data: Tensor) -> Pair:
+def read_nested(data: Tensor) -> Pair:
     """A nested tensor of either layout: as long as the longest component along every dimension."""
     parts = data.unbind()
     if not parts:

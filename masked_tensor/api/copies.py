@@ -34,7 +34,7 @@ def rebuild(
     """A masked tensor from what ``__reduce_ex__`` took apart; ``mask`` is compact, ``family`` its family's record."""
     x = wrap(Pair(data, masks.expand_to(mask, data.shape), Payload(payload)))
     if family is not None:
-        x._family, x._seen = Family.of_record(family, data), -1  # read anew
+        x._family, x._version_seen = Family.of_record(family, data), -1  # read anew
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     return x
@@ -85,18 +85,18 @@ def rebuild_packed_family(
 
 def _packed_family_parts(x: MaskedTensor) -> tuple[Any, ...]:
     """What :func:`rebuild_packed_family` takes."""
-    kin, p = x._kin, x._kin.record
+    group, p = x._view_group, x._view_group.record
     parts = _packed_parts(p)
     del parts["values"]
-    kin.kept |= parts | {"grid": p.grid.shape, "order": p.order}
+    group.kept |= parts | {"grid": p.grid.shape, "order": p.order}
     path = [(s.entry.overload.name(), s.args, s.kwargs, s.which) for s in x._path if not s.entry.op.detaches]
-    place = None if p.values.numel() else kin.kept.setdefault("place", torch.empty(1)).detach()
-    return kin.kept, p.values.detach(), path, x.requires_grad, _attributes(x), place
+    place = None if p.values.numel() else group.kept.setdefault("place", torch.empty(1)).detach()
+    return group.kept, p.values.detach(), path, x.requires_grad, _attributes(x), place
 
 
 def _has_packed_family(x: MaskedTensor) -> bool:
     """Whether others would see a write into a packed tensor, or a view of one."""
-    return x._kin is not None and len(x._kin.living()) > 1
+    return x._view_group is not None and len(x._view_group.living()) > 1
 
 
 def _packed_parts(p: Packed) -> dict[str, Any]:
@@ -164,7 +164,7 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     small = _compact_mask(pair.mask).clone()
     result = rebuild(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(_attributes(x), memo))
     if x._family is not None:
-        result._family, result._seen = _copy_family(x._family, memo, data), -1
+        result._family, result._version_seen = _copy_family(x._family, memo, data), -1
     return _with_gradient(result, x, memo)
 
 
@@ -178,9 +178,9 @@ def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) 
 def _copy_packed_family(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     """``x`` with a copied root: one for all that are copied in one deepcopy."""
     kept, values, path, requires_grad, attributes, place = _packed_family_parts(x)
-    if id(x._kin) not in memo:
-        memo[id(x._kin)] = copy.deepcopy(kept | {"values": values, "place": place}, memo)
-    known = memo[id(x._kin)]
+    if id(x._view_group) not in memo:
+        memo[id(x._view_group)] = copy.deepcopy(kept | {"values": values, "place": place}, memo)
+    known = memo[id(x._view_group)]
     attributes = copy.deepcopy(attributes, memo)
     return rebuild_packed_family(known, known["values"], path, requires_grad, attributes, known["place"])
 
@@ -255,14 +255,14 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     hard = x._family is not None and x._family.hard
     if type(new) is not MaskedTensor:
         new = wrap(Pair(new.detach(), masks.full(new.shape, new.device)))
-        new._lent = True
+        new._exposed = True
     unpack_family(new)
     if new._family is None:
         new._family = Family(pair_of(new))
     new._family.hard |= hard
     reset(x, pair_of(new))
-    x._lent = new._lent
-    x._family, x._seen = new._family, -1
+    x._exposed = new._exposed
+    x._family, x._version_seen = new._family, -1
 
 
 for _function in (rebuild, rebuild_packed, rebuild_packed_family):

@@ -141,9 +141,9 @@ def as_result(pair: Pair) -> MaskedTensor:
 def _expose_memory(pair: Pair) -> MaskedTensor:
     """Around memory that somebody outside holds."""
     made = as_result(pair)
-    made._lent = True
+    made._exposed = True
     if not in_transform():
-        made._history, made._born = WrappedHistory(pair.data), pair.data.grad_fn
+        made._history, made._writes_seen = WrappedHistory(pair.data), pair.data.grad_fn
     return made
 
 

@@ -57,7 +57,7 @@ def align(x: MaskedTensor) -> None:
     if mask is not pair.mask:
         set_pair(x, Pair(pair.data, mask, pair.payload))
     if x._family is not None:
-        x._family.cells(pair.data)
+        x._family.buffer_view(pair.data)
 
 
 def full_tensor(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:

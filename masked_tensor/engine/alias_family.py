@@ -75,7 +75,7 @@ class Family:
         self.tracked = 0  #: counts writes that autograd recorded, for members that no history connects
         self.hard = False  #: padding can never become data
         self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
-        self.noted = False  #: its note lies on the memory, cells.py
+        self.noted = False  #: its note lies on the memory, storage_notes.py
         self.graph_input: Any = False  #: the root is the input of a graph that is being compiled
         self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
 
@@ -110,7 +110,7 @@ class Family:
             self.payload = Payload.ANY
             self.version += 1
 
-    def cells(self, data: Tensor) -> Tensor:
+    def buffer_view(self, data: Tensor) -> Tensor:
         """The bools of a member's memory; where an element is wider than the unit (complex), in one more dimension."""
         data = meshes.local_part(data)
         if self.buffer is None:
@@ -138,8 +138,8 @@ class Family:
 
     def live(self, data: Tensor) -> Tensor:
         """The validity of a member as it is and will be: not to be kept.  It is valid where all its memory is."""
-        cells = self.cells(data)
-        return masks.all(cells, -1) if self.joins(data) else cells
+        bools = self.buffer_view(data)
+        return masks.all(bools, -1) if self.joins(data) else bools
 
     def mask_of(self, data: Tensor) -> Tensor:
         """The validity of a member as it is now, for good."""
@@ -150,12 +150,12 @@ class Family:
 
     def write(self, data: Tensor, mask: Tensor | bool) -> None:
         """Makes ``mask`` the validity of a member's memory."""
-        cells = self.cells(data)
+        bools = self.buffer_view(data)
         if isinstance(mask, bool):
-            cells.fill_(mask)
+            bools.fill_(mask)
         else:
             mask = meshes.local_mask(mask, data)
-            cells.copy_(mask.unsqueeze(-1) if self.joins(data) else mask)
+            bools.copy_(mask.unsqueeze(-1) if self.joins(data) else mask)
 
 
 def _first() -> None:

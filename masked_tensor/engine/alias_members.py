@@ -34,20 +34,20 @@ def family_of(x: MaskedTensor) -> alias_family.Family:
 def join_family(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
     """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
     family = view._family = family_of(base)
-    if base._lent:
-        view._lent = True
+    if base._exposed:
+        view._exposed = True
     _attend(view)
     # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
-    view._seen = family.version if view.dtype == base.dtype else -1
+    view._version_seen = family.version if view.dtype == base.dtype else -1
     if type(view._pair.data) is not Tensor:
         pair_of(view)  # read now: a tracer may ask for it outside its modes
     if not detached:
         history = alias_family.history_of(base)
         if history is None:
             history = alias_family.History(base)
-            base._views, base._born = weakref.ref(history), 0
+            base._views, base._writes_seen = weakref.ref(history), 0
         view._history = history
-        view._born = base._born
+        view._writes_seen = base._writes_seen
 
 
 def share_family(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
@@ -80,7 +80,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     pair = pair_of(x)
     if new.mask.is_inference() and not pair.data.is_inference():
         new = Pair(new.data, new.mask.clone(), new.payload)
-    if x._lent and new.payload is Payload.ZERO:
+    if x._exposed and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
     into = graph_inputs.kind_of(x)
     if into:
@@ -92,7 +92,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
             pair.data.copy_(new.data)
     set_pair(x, alias_family.write_validity(pair, x._family, new.mask, new.payload))
     if x._family is not None:
-        x._seen = x._family.version
+        x._version_seen = x._family.version
         for member in x._family.members:
             seen = member()
             if seen is not None:
@@ -121,7 +121,7 @@ def detach(x: MaskedTensor, view_of_packed: bool) -> MaskedTensor:
         raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
     if x.requires_grad:
         torch.ops.aten.detach_.default.redispatch(AUTOGRAD, x)
-        x._entered = None  # it would keep the graph alive
+        x._graph_entry = None  # it would keep the graph alive
     return x
 
 
@@ -130,7 +130,7 @@ def restride(x: MaskedTensor, new: Pair) -> None:
     if x._family is None:
         x._family = alias_family.Family(x._pair)  # its memory keeps the geometry it was made with
     x._pair = new
-    x._seen = x._family.version
+    x._version_seen = x._family.version
     geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
     torch.ops.aten.as_strided_.default.redispatch(BACKEND, x, *geometry)
 

@@ -111,7 +111,7 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
                 if a._packed is not None:
                     return run_op(entry, args, kwargs, recording)
                 shared = a._history
-                if a._family is not None or (shared is not None and a._born != shared.writes):
+                if a._family is not None or (shared is not None and a._writes_seen != shared.writes):
                     a = enter_masked(a, recording)
                 else:
                     a = enter_masked(a, recording) if recording and a._tracks else a._pair

@@ -16,10 +16,7 @@ import torch
 from .. import compat
 from ..settings import outside
 
-COMPILED = (
-    "functional",
-    "engine.contexts.decorators",
-)  #: the functional forms, and what stands around users' functions
+COMPILED = "functional", "engine.contexts.decorators"  #: what Dynamo may compile: functional forms, our decorators
 
 _DYNAMO = "torch._dynamo"
 _TOLD: list[tuple[str, Callable[..., Any]]] = []  # what Dynamo is going to be told, and by which function of its own

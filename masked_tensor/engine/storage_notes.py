@@ -39,7 +39,7 @@ def note_family(x: Any) -> None:
     family = x._family
     if family is not None and family.noted:
         return
-    storage = None if x._lent else _storage(x)
+    storage = None if x._exposed else _storage(x)
     if storage is None:
         return
     if family is None:
@@ -56,14 +56,14 @@ def join_noted_family(x: Any) -> None:
         return
     family = storage.__dict__.get("masked_family", _nobody)()
     if family is not None:
-        x._family, x._seen = family, family.version if x._pair.data.element_size() == family.unit else -1
+        x._family, x._version_seen = family, family.version if x._pair.data.element_size() == family.unit else -1
         if x._pair.payload is Payload.ANY:
             family.forget()
-        x._history, x._born = alias_family.ReturnedHistory(family), family.tracked
+        x._history, x._writes_seen = alias_family.ReturnedHistory(family), family.tracked
     elif x._pair.payload is Payload.ZERO:
         note_family(x)
     else:
-        x._lent = True  # perhaps an input of the compiled function that is no masked tensor
+        x._exposed = True  # perhaps an input of the compiled function that is no masked tensor
 
 
 def note_packed(x: Any) -> None:

@@ -44,20 +44,20 @@ class MaskedTensor(Methods):
     # What the engine keeps on a tensor.  Each is annotated: ENGINE below is made of the annotations.
     _pair: Pair = PairOfPacked()  # type: ignore[assignment]  # a tensor's own pair shadows it
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
-    _kin: Any = None  # of a packed tensor and its views: who else would see a write (settling.py)
+    _view_group: Any = None  # of a packed tensor and its views: who else would see a write (packed_views.py)
     _parts: tuple[Any, ...] | None = None  # of a packed tensor: what graphs were given of it
     _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
     _held: tuple[Any, ...] = ()  # of a view of a packed tensor: for each step what it keeps of the tensor it is of
     _viewed: bool = False  # of what a graph returns, while compiling: it had views, or was one
     _family: alias_family.Family | None = None  # set once the tensor has views
-    _seen: int = 0  # the family's version that _pair reflects
+    _version_seen: int = 0  # the family's version that _pair reflects
     _history: alias_family.Shared | None = None  # with whom autograd has to keep it connected
     _views: Any = None  # weakly, the history that its views share, while there are any
-    _born: Any = 0  # the number of tracked writes that this member's own history reflects
-    _entered: Any = None  # (pair, version, what all tracked uses share)
+    _writes_seen: Any = 0  # the number of tracked writes that this member's own history reflects
+    _graph_entry: Any = None  # (pair, version, what all tracked uses share)
     _graph_input: bool | UnpackedCopy = False  # while compiling: an input of the graph, or what it has of a packed one
-    _lent: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
-    _view: tuple[Tensor, Tensor] | None = None  # (mask, the same memory as bytes): one object, guards go by identity
+    _exposed: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
+    _mask_bytes: tuple[Tensor, Tensor] | None = None  # (mask, its memory as bytes): guards go by identity
 
     # As torch has recorded them, without asking whether the base was written since (asking.py): on every op's way.
     _tracks = Tensor.requires_grad
@@ -134,7 +134,7 @@ def set_pair(x: MaskedTensor, pair: Pair) -> None:
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
         told_settings()
         known = getattr(pair.mask, "_bytes", None)
-        x._view = pair.mask, masks.to_bytes(pair.mask) if known is None else known
+        x._mask_bytes = pair.mask, masks.to_bytes(pair.mask) if known is None else known
 
 
 def reset(x: MaskedTensor, pair: Pair) -> None:
@@ -149,7 +149,7 @@ def expose(x: MaskedTensor) -> None:
     if x._packed is not None:  # never written, and handed out as copies
         return
     pair = pair_of(x)
-    x._lent = True
+    x._exposed = True
     if x._family is not None:
         x._family.forget()
     if pair.payload is Payload.ZERO:
@@ -174,8 +174,8 @@ def _wrap_sparse(pair: Pair) -> MaskedTensor:
 def pair_of(x: MaskedTensor) -> Pair:
     """The pair inside ``x``, up to date with what was written through other members of its alias family."""
     family = x._family
-    if family is not None and x._seen != family.version:
+    if family is not None and x._version_seen != family.version:
         seen = family.version  # first: what another thread writes meanwhile is read the next time
         set_pair(x, alias_family.refresh_pair(x._pair, family))
-        x._seen = seen
+        x._version_seen = seen
     return x._pair

@@ -16,7 +16,7 @@ from .views import features_last, permute
 def _elementwise(rule: Rule, op: Rule) -> Rule:
     """Reduced over everything, the loss is that of the stored values, of which there is at least one."""
 
-    def form(*args: Any, **kwargs: Any) -> Any:
+    def on_packed(*args: Any, **kwargs: Any) -> Any:
         lead, values = align_operands(args)
         if not lead.values.numel():
             raise NoRule
@@ -26,7 +26,7 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
         data = result.data if isinstance(result, Pair) else result
         return pair.as_pair(result) if data.dim() == 0 else pack_like(result, lead)
 
-    return form
+    return on_packed
 
 
 def _broadcast_values(value: Any, lead: Packed) -> Any:
@@ -65,12 +65,12 @@ def _per_sample(result: Pair, y: Packed, samples: Frame) -> Packed:
 def _class_loss(rule: Rule, op: Rule) -> Rule:
     """Rows of logits and one target for each: all other dimensions are one batch."""
 
-    def form(x: Packed, target: Any, weight: Any = None, reduction: int = 1, *args: Any, **kwargs: Any) -> Any:
+    def on_packed(x: Packed, target: Any, weight: Any = None, reduction: int = 1, *args: Any, **kwargs: Any) -> Any:
         y, samples, flat, named = _as_samples(x, target)
         result = rule(flat, named, weight, reduction, *args, **kwargs)
         return _per_sample(result, y, samples) if reduction == 0 else result
 
-    return form
+    return on_packed
 
 
 class_loss = StorageRule("rows of classes", _class_loss, Takes(free=("target",)))
@@ -79,12 +79,12 @@ class_loss = StorageRule("rows of classes", _class_loss, Takes(free=("target",))
 def _linear_class_loss(rule: Rule, op: Rule) -> Rule:
     """Rows of features, of which a layer makes logits, and one target for each; reduced, or an entry for each."""
 
-    def form(x: Packed, layer: Any, target: Any, *rest: Any) -> Any:
+    def on_packed(x: Packed, layer: Any, target: Any, *rest: Any) -> Any:
         y, samples, flat, named = _as_samples(x, target)
         result = rule(flat, layer, named, *rest)
         return _per_sample(result, y, samples) if type(result) is Pair else result
 
-    return form
+    return on_packed
 
 
 _PARAMETERS = ("linear_weight", "linear_bias", "weight")

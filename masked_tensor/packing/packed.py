@@ -85,7 +85,7 @@ class Packed:
         return self.frame.shape
 
     @property
-    def plainly(self) -> bool:
+    def is_plain_grid(self) -> bool:
         """Whether values, index, order and shape say it all: each row is valid, and batch and time are seen as such."""
         return self.inner is None and self.first == GRID and (0,) in self.order and (1,) in self.order
 
@@ -134,7 +134,7 @@ def pack_values(values: Pair | Tensor, like: Packed, order: Order | None = None)
 
 
 def from_parts(values: Tensor, index: Tensor, order: Order, shape: Sequence[int]) -> Packed:
-    """What is :attr:`~Packed.plainly` these values at these places of ``shape``, seen in that order."""
+    """What is :attr:`~Packed.is_plain_grid` these values at these places of ``shape``, seen in that order."""
     return Packed(values, Grid(index, (shape[order.index((0,))], shape[order.index((1,))])), order)
 
 

@@ -24,7 +24,7 @@ def along_time(at: int = 1, *, ranked: bool = False) -> StorageRule:
     """
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
+        def on_packed(x: Packed, *args: Any, **kwargs: Any) -> Any:
             dim = kwargs["dim"] if "dim" in kwargs else args[at - 1] if len(args) >= at else -1
             axis = _axis(x, dim, ranked)
             if len(args) >= at:
@@ -36,7 +36,7 @@ def along_time(at: int = 1, *, ranked: bool = False) -> StorageRule:
                 return pack_values(_join_parts(results, x), x)
             return tuple(pack_values(_join_parts(parts, x), x) for parts in zip(*results, strict=True))
 
-        return form
+        return on_packed
 
     return StorageRule("along time", make, WHOLE)
 
@@ -49,7 +49,7 @@ def along_any(at: int = 1, *, ranked: bool = False) -> tuple[StorageRule, Storag
 def _per_sequence_norm(rule: Rule, op: Rule) -> Rule:
     """Group and instance norm of ``(B, C, T)``: each sequence by itself, over its own length."""
 
-    def form(x: Packed, *args: Any, **kwargs: Any) -> Packed:
+    def on_packed(x: Packed, *args: Any, **kwargs: Any) -> Packed:
         if len(x.order) != 3 or (x.order[0], x.order[2]) != ((0,), (1,)) or not x.values.numel():
             raise NoRule
         if isinstance(args[0], int) and x.shape[1] % args[0]:
@@ -60,16 +60,16 @@ def _per_sequence_norm(rule: Rule, op: Rule) -> Rule:
         parts = [op(p.transpose(1, 2), *args, **kwargs).transpose(1, 2) for p in split_blocks(y)]
         return pack_values(_join_parts(parts, y), y)
 
-    return form
+    return on_packed
 
 
 def _average_pool(rule: Rule, op: Rule) -> Rule:
-    def form(x: Packed, output_size: Any) -> Pair:
+    def on_packed(x: Packed, output_size: Any) -> Pair:
         if len(x.order) != 3 or x.order[2] != (1,) or list(output_size) != [1]:
             raise NoRule
         return reduce_time(x, [2], True, segment_means, None)
 
-    return form
+    return on_packed
 
 
 per_sequence_norm = StorageRule("by sequence", _per_sequence_norm, WHOLE)  #: group and instance norm

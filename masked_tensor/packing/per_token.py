@@ -24,7 +24,7 @@ def along_feature(at: int = 1, default: int | None = -1) -> StorageRule:
     """An op of one tensor along one dimension, which is argument ``at``: softmax, cumsum, glu, topk, max ..."""
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
+        def on_packed(x: Packed, *args: Any, **kwargs: Any) -> Any:
             dim = kwargs["dim"] if "dim" in kwargs else args[at - 1] if len(args) >= at else default
             if not isinstance(dim, int):
                 raise NoRule
@@ -37,7 +37,7 @@ def along_feature(at: int = 1, default: int | None = -1) -> StorageRule:
                 run_on_values(y, rule, op)(y.operand(), *args, **kwargs), y, feature_dim(dim, x), d
             )
 
-        return form
+        return on_packed
 
     return StorageRule("along features", make)
 
@@ -57,7 +57,7 @@ def _over_last_dims(dims: Any, at: int = 0) -> StorageRule:
     """An op of one packed tensor, argument ``at``, that works on its last dimensions (``dims`` of the arguments)."""
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(*args: Any, **kwargs: Any) -> Any:
+        def on_packed(*args: Any, **kwargs: Any) -> Any:
             x = args[at]
             n = dims(*args)
             if not 0 < n <= len(x.order):
@@ -68,7 +68,7 @@ def _over_last_dims(dims: Any, at: int = 0) -> StorageRule:
             parts = tuple(pack_values(r, y) for r in (result if several else (result,)))
             return parts if several else parts[0]
 
-        return form
+        return on_packed
 
     return StorageRule("on the last features", make, Takes(stored=(at,)))
 
@@ -99,14 +99,14 @@ def append_feature(at: int) -> StorageRule:
     """One more feature: what a row holds, argument ``at``, is looked up (embedding, one_hot)."""
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(*args: Any, **kwargs: Any) -> Any:
+        def on_packed(*args: Any, **kwargs: Any) -> Any:
             x = args[at]
             if not x.values.numel():
                 raise NoRule  # how many classes there are is seen in what is stored
             result = run_on_values(x, rule, op)(*args[:at], x.operand(), *args[at + 1 :], **kwargs)
             return pack_values(result, x, (*x.order, (x.first + x.values.dim() - 1,)))
 
-        return form
+        return on_packed
 
     return StorageRule("one more feature", make, Takes(stored=(at,)))
 
@@ -123,7 +123,7 @@ def gather(x: Packed, dim: int, index: Packed, **kwargs: Any) -> Packed:
 
 
 def _batch_norm(rule: Rule, op: Rule) -> Rule:
-    def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
+    def on_packed(x: Packed, *args: Any, **kwargs: Any) -> Any:
         y = features_last(x, [1])
         flat = y.values.flatten(0, -2)
         if flat.shape[0] < 2:
@@ -133,7 +133,7 @@ def _batch_norm(rule: Rule, op: Rule) -> Rule:
         first = pack_values((result[0] if several else result).view(y.stored), y)
         return (first, *map(pair.as_pair, result[1:])) if several else first
 
-    return form
+    return on_packed
 
 
 #: all rows are one batch: channels, the second dimension, are a feature

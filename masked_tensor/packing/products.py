@@ -21,12 +21,12 @@ from .views import transpose
 
 
 def _product(rule: Rule, op: Rule) -> Rule:
-    def form(a: Packed, b: Packed) -> Packed:
+    def on_packed(a: Packed, b: Packed) -> Packed:
         if a.shape[:-2] != b.shape[:-2] or b.first != GRID or not is_readable_memory(a.values):
             raise NoRule  # another shape, or lengths that cannot be read
         return _scores(a, b) if a.first == GRID else _weighted_values(a, b)
 
-    return form
+    return on_packed
 
 
 def _scores(a: Packed, b: Packed) -> Packed:
@@ -77,7 +77,7 @@ def _affine(rule: Rule, op: Rule) -> Rule:
     """``beta * summand + alpha * (a @ b)``: a query from which the summand hides every key is masked."""
     product = _product(rule, op)
 
-    def form(summand: Tensor, a: Packed, b: Packed, *, beta: float = 1, alpha: float = 1) -> Packed:
+    def on_packed(summand: Tensor, a: Packed, b: Packed, *, beta: float = 1, alpha: float = 1) -> Packed:
         scores: Packed = product(a, b)
         data = scores.values if alpha == 1 else scores.values * alpha
         if beta == 0:
@@ -93,7 +93,7 @@ def _affine(rule: Rule, op: Rule) -> Rule:
         hidden = drop_full_inner(Packed(result.values, result.grid, result.order, seen, Payload.ANY))
         return result if hidden.inner is None else hidden
 
-    return form
+    return on_packed
 
 
 product = StorageRule("blocks of scores", _product, Takes(whole=(0, 1)))  #: ``q @ k.mT`` and ``weights @ v``

@@ -14,7 +14,7 @@ from .views import features_last
 
 
 def _recurrent(rule: Rule, op: Any) -> Rule:
-    def form(x: Packed, hx: Any, params: Any, *settings: Any) -> tuple[Packed | Pair, ...]:
+    def on_packed(x: Packed, hx: Any, params: Any, *settings: Any) -> tuple[Packed | Pair, ...]:
         *given, batch_first = settings
         steps = ((0,), (1,)) if batch_first else ((1,), (0,))
         if len(x.order) != 3 or x.order[:2] != steps or not x.values.shape[0]:
@@ -33,7 +33,7 @@ def _recurrent(rule: Rule, op: Any) -> Rule:
         ]
         return pack_values(out.index_select(0, back), y), *ends
 
-    return form
+    return on_packed
 
 
 #: lstm, gru, rnn_tanh, rnn_relu

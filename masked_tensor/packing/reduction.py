@@ -31,7 +31,7 @@ def reduce_packed(
     """
 
     def make(rule: Rule, op: Rule) -> Rule:
-        def form(x: Packed, *args: Any, **kwargs: Any) -> Any:
+        def on_packed(x: Packed, *args: Any, **kwargs: Any) -> Any:
             lead, (dim, keepdim) = args[: at - 1], _read_arguments(args[at - 1 :], kwargs)
             said = len(args) >= at or "dim" in kwargs
             if said and dim is not None and not isinstance(dim, int) and not len(dim):
@@ -62,7 +62,7 @@ def reduce_packed(
                 raise NoRule
             return reduce_time(x, dims, keepdim, segments, kernel)
 
-        return form
+        return on_packed
 
     return StorageRule("reduction", make)
 

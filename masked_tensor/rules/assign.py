@@ -16,7 +16,7 @@ from ..pair import Pair, Payload
 from ..select import guard
 from .choose import masked_fill, number_of
 from .index import CONDITIONS, Index, clamp_indices, key, logical_not, narrow_mask, plain_indices, without_masked
-from .scatter import accumulate_at, append_slot, redirect_masked, shortened
+from .scatter import accumulate_at, append_slot, drop_extra_slot, redirect_masked
 
 
 def copy(x: Pair | Tensor, src: Pair | Tensor | complex, non_blocking: bool = False) -> Pair:
@@ -59,8 +59,8 @@ def index_put(
     first = next(i for i, k in enumerate(bare) if k is not None)
     size = x.data.shape[first]
     bare[first] = redirect_masked(bare[first], valid, size)  # type: ignore[arg-type]  # the first that is not None
-    data = shortened(torch.ops.aten.index_put(append_slot(x.data, first), bare, values.data), first, size)
-    mask = shortened(torch.ops.aten.index_put(append_slot(x.mask, first), bare, values.mask), first, size)
+    data = drop_extra_slot(torch.ops.aten.index_put(append_slot(x.data, first), bare, values.data), first, size)
+    mask = drop_extra_slot(torch.ops.aten.index_put(append_slot(x.mask, first), bare, values.mask), first, size)
     return Pair(data, mask, keeps_zero(x, values))
 
 
@@ -138,8 +138,8 @@ def _write_along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, v
         return Pair(one.data.reshape(()), one.mask.reshape(()), payload)
     size = x.data.shape[dim]
     at = redirect_masked(without_masked(index), index.mask, size, wrap=op is torch.index_fill)
-    data = shortened(op(append_slot(x.data, dim), dim, at, value), dim, size)
-    return Pair(data, shortened(op(append_slot(x.mask, dim), dim, at, valid), dim, size), payload)
+    data = drop_extra_slot(op(append_slot(x.data, dim), dim, at, value), dim, size)
+    return Pair(data, drop_extra_slot(op(append_slot(x.mask, dim), dim, at, valid), dim, size), payload)
 
 
 def masked_scatter(x: Pair | Tensor, mask: Pair | Tensor, source: Pair | Tensor) -> Pair:

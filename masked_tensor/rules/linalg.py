@@ -123,7 +123,7 @@ def with_pivots(lu: Operand, pivots: Operand) -> tuple[matrices.Matrices, Tensor
     lost = masks.any(masks.logical_and(needed, matrices.logical_not(p.mask)), -1)
     members = masks.logical_and(m.rows, matrices.logical_not(lost).unsqueeze(-1))
     usable = masks.logical_and(m.usable, matrices.logical_not(lost))
-    exchanged = torch.where(members[..., : p.data.shape[-1]], p.data, matrices.unmoved(p.data))
+    exchanged = torch.where(members[..., : p.data.shape[-1]], p.data, matrices.identity_pivots(p.data))
     return matrices.Matrices(m.data, members, usable), exchanged
 
 

@@ -20,7 +20,7 @@ _CHUNKED = "torch.nn.modules.linear_cross_entropy"  # torch defines the ops when
 Operand = Pair | Tensor
 
 
-def chunked(
+def linear_cross_entropy_in_chunks(
     x: Operand,
     layer: Operand,
     target: Operand,
@@ -67,6 +67,6 @@ if importlib.util.find_spec(_CHUNKED):
 
 _BATCHES = "torch_nn::_linear_cross_entropy_batch_chunked"  # from torch 2.13 on
 OPS = [
-    Op(_BATCHES, chunked, packed=packed.linear_class_loss, optional=True),
+    Op(_BATCHES, linear_cross_entropy_in_chunks, packed=packed.linear_class_loss, optional=True),
     Op(f"{_BATCHES}_no_reduction", chunked_entries, packed=packed.linear_class_loss, optional=True),
 ]

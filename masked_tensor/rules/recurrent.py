@@ -51,7 +51,7 @@ def recurrent(
     initial = [zero_masked(h) for h in states]
     present = masks.any(valid, 0).unsqueeze(1)
     if way is None:  # a row is valid as a whole or not at all: the plain kernel, and nothing to gather
-        out, *last = op(data, _initial_states(hx, initial), weights, *net.listed(), False)
+        out, *last = op(data, _initial_states(hx, initial), weights, *net.as_arguments(), False)
         last = [torch.where(present, h, h0) for h, h0 in zip(last, initial, strict=True)]
     else:
         out, *last = _run_packed(op, way, data, initial, weights, net)

@@ -26,7 +26,7 @@ def append_slot(data: Tensor, dim: int) -> Tensor:
     return torch.cat([data, data.new_zeros(shape)], dim)
 
 
-def shortened(data: Tensor, dim: int, size: int) -> Tensor:
+def drop_extra_slot(data: Tensor, dim: int, size: int) -> Tensor:
     """``data`` without the slot that ``extended`` added, contiguous as the plain op's result is."""
     return data.narrow(dim, 0, size).contiguous()
 
@@ -59,8 +59,8 @@ def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduc
         return Pair(torch.scatter(x.data, dim, index, value), torch.scatter(x.mask, dim, index, valid), payload)
     size = x.data.shape[dim]
     at = redirect_masked(without_masked(index), index.mask, size, wrap=False)
-    data = shortened(torch.scatter(append_slot(x.data, dim), dim, at, value), dim, size)
-    return Pair(data, shortened(torch.scatter(append_slot(x.mask, dim), dim, at, valid), dim, size), payload)
+    data = drop_extra_slot(torch.scatter(append_slot(x.data, dim), dim, at, value), dim, size)
+    return Pair(data, drop_extra_slot(torch.scatter(append_slot(x.mask, dim), dim, at, valid), dim, size), payload)
 
 
 def scatter_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Pair | Tensor) -> Pair:
@@ -141,7 +141,7 @@ def _reduce_into(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str,
         return Pair(_mean(x, dim, at, values, include_self), hit)
     start = append_slot(select(x.data, x.mask, identity(reduce, x.data.dtype)), dim)
     result = torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self)
-    return Pair(shortened(result, dim, size), hit)
+    return Pair(drop_extra_slot(result, dim, size), hit)
 
 
 def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> Tensor:

@@ -154,7 +154,7 @@ def _build(name: str, dtype: torch.dtype, out: torch.dtype, after: int, threads:
         return pool.submit(copy_context().run, work).result()  # inductor's options lie in the context
     except Exception as error:
         what = f"kernels('compiled'): {name} of {dtype} could not be built: {error}\n"
-        if _denied(error):
+        if _is_denied(error):
             raise RuntimeError(
                 f"{what}Its cache on disk cannot be written: name a folder that can in TORCHINDUCTOR_CACHE_DIR (and "
                 "TRITON_CACHE_DIR, TMPDIR), or leave the context"
@@ -164,7 +164,7 @@ def _build(name: str, dtype: torch.dtype, out: torch.dtype, after: int, threads:
         ) from error
 
 
-def _denied(error: BaseException | None) -> bool:
+def _is_denied(error: BaseException | None) -> bool:
     """Whether a file or folder that could not be written is at the bottom of ``error``."""
     while error is not None:
         if isinstance(error, OSError) and error.errno in UNWRITABLE:

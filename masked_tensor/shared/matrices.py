@@ -88,7 +88,7 @@ def whole_slices(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
     if dims == 2:
         fill = eye(x.data) * torch.linspace(1, 2, x.data.shape[-1], dtype=x.data.dtype, device=x.data.device)
     elif dims == 1 and not x.data.is_floating_point() and not x.data.is_complex():
-        fill = unmoved(x.data)
+        fill = identity_pivots(x.data)
     else:
         fill = torch.zeros((), dtype=x.data.dtype, device=x.data.device)
     return torch.where(expand_per_entry(usable, x.data.shape), x.data, fill), usable
@@ -106,6 +106,6 @@ def eye(like: Tensor) -> Tensor:
     return torch.eye(*like.shape[-2:], dtype=like.dtype, device=like.device)
 
 
-def unmoved(pivots: Tensor) -> Tensor:
+def identity_pivots(pivots: Tensor) -> Tensor:
     """The pivots that exchange nothing."""
     return torch.arange(1, pivots.shape[-1] + 1, dtype=pivots.dtype, device=pivots.device)

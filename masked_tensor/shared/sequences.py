@@ -35,7 +35,7 @@ class Net:
     train: bool
     bidirectional: bool
 
-    def listed(self) -> tuple[bool, int, float, bool, bool]:
+    def as_arguments(self) -> tuple[bool, int, float, bool, bool]:
         """As arguments."""
         return self.has_biases, self.layers, self.dropout, self.train, self.bidirectional
 
@@ -84,7 +84,7 @@ def run(
     """The packed outputs and the last states of lstm, gru, rnn_tanh or rnn_relu on packed steps ``x``."""
     if x.device.type != "cpu":
         begin = states if len(states) > 1 else states[0]
-        return list(op.data(x, way.batch_sizes, begin, weights, *net.listed()))
+        return list(op.data(x, way.batch_sizes, begin, weights, *net.as_arguments()))
     directions = 2 if net.bidirectional else 1
     each = len(weights) // (net.layers * directions)
     turn = _reversal(way) if net.bidirectional else way.steps

@@ -20,7 +20,7 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
         assert type(y) is Pair
         if y.data.dim() != 2:
             raise NoRule("one factor must be a sparse masked matrix")
-        out = matmul(_transposed(y), _transpose_result(x))
+        out = matmul(_transpose_sparse(y), _transpose_result(x))
         return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))
     mask = y.mask if type(y) is Pair else None
     dense: Tensor = y.data if type(y) is Pair else y
@@ -65,11 +65,11 @@ def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: fl
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Pair:
     """``x @ weight.T + bias``, of which either factor is sparse."""
-    turned = _transposed(weight) if type(weight) is Pair and is_sparse(weight.data) else _transpose_result(weight)
+    turned = _transpose_sparse(weight) if type(weight) is Pair and is_sparse(weight.data) else _transpose_result(weight)
     return matmul(x, turned) if bias is None else affine(bias, x, turned)
 
 
-def _transposed(x: Pair) -> Pair:
+def _transpose_sparse(x: Pair) -> Pair:
     key = unravel(keys(x.mask), x.mask.shape)
     turned = key[1] * x.mask.shape[0] + key[0]
     turned, order_ = turned.sort()

@@ -79,10 +79,10 @@ def sum_slices(v: Tensor, s: Slices) -> Tensor:
     elif v.shape[0] > settings.CHAIN:
         wide = WIDER.get(v.dtype)
         if wide is not None:
-            return _added(v.to(wide), s).to(v.dtype)
+            return _add_slices(v.to(wide), s).to(v.dtype)
         if v.shape[0] > s.number * settings.CHAIN * 16:
             return _in_stretches(v, s)
-    return _added(v, s)
+    return _add_slices(v, s)
 
 
 def _in_stretches(v: Tensor, s: Slices) -> Tensor:
@@ -93,7 +93,7 @@ def _in_stretches(v: Tensor, s: Slices) -> Tensor:
     return v.new_zeros(s.number * parts).scatter_add(0, place, v).view(s.number, parts).sum(1)
 
 
-def _added(v: Tensor, s: Slices) -> Tensor:
+def _add_slices(v: Tensor, s: Slices) -> Tensor:
     if s.numbers is None and v.is_floating_point() and not v.requires_grad:
         return torch.segment_reduce(v, "sum", offsets=s.offsets, unsafe=True)
     return v.new_zeros(s.number).scatter_add(0, s.ids, v)

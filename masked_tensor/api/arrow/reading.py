@@ -31,10 +31,10 @@ def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
             check_array(schema, array)
             return _column(schema, array, dtype)
     with take_capsule(data.__arrow_c_stream__(), Stream) as stream:
-        return _streamed(stream, dtype)
+        return _read_stream(stream, dtype)
 
 
-def _streamed(stream: Any, dtype: torch.dtype | None) -> Pair:
+def _read_stream(stream: Any, dtype: torch.dtype | None) -> Pair:
     expect(stream.release, "its stream was consumed (released) before; ask for a new one")
     expect(stream.get_schema and stream.get_next, "its stream has no functions")
     schema = Schema()

@@ -21,7 +21,7 @@ from .user_functions import running_function
 def connect(x: MaskedTensor) -> None:
     """Gives ``x`` the history of its base, if the base was written since.  Raises RuntimeError where it cannot."""
     history = x._history
-    if history is None or x._born == history.writes or torch.is_inference_mode_enabled() or in_transform():
+    if history is None or x._writes_seen == history.writes or torch.is_inference_mode_enabled() or in_transform():
         return
     if torch.is_grad_enabled():
         renew_history(x)
@@ -37,7 +37,7 @@ def connect_all(values: Iterable[Any]) -> None:
             connect(value)
 
 
-def _connected(x: MaskedTensor) -> bool:
+def _try_connect(x: MaskedTensor) -> bool:
     try:
         connect(x)
     except RuntimeError:  # who goes on with it is told
@@ -47,7 +47,7 @@ def _connected(x: MaskedTensor) -> bool:
 
 def requires_grad(x: MaskedTensor) -> bool:
     """Whether autograd records what is done with the tensor, after what was last written to its base."""
-    return x._tracks if x._history is None or _connected(x) else True
+    return x._tracks if x._history is None or _try_connect(x) else True
 
 
 def _require(x: MaskedTensor, required: bool) -> None:
@@ -57,7 +57,7 @@ def _require(x: MaskedTensor, required: bool) -> None:
 
 def is_leaf(x: MaskedTensor) -> bool:
     """Whether no recorded op made the tensor, after what was last written to its base."""
-    return x._node is None and (x._history is None or (_connected(x) and x._node is None))
+    return x._node is None and (x._history is None or (_try_connect(x) and x._node is None))
 
 
 def _after_connecting(name: str) -> Any:

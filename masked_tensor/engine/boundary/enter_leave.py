@@ -41,7 +41,7 @@ def enter(value: Any, recording: bool) -> Any:
 def enter_masked(value: MaskedTensor, recording: bool) -> Pair:
     """As ``enter``, for a masked tensor that is not packed: this is on every op's way."""
     pair = value._pair if value._family is None else pair_of(value)
-    if value._history is not None and value._born != value._history.writes:
+    if value._history is not None and value._writes_seen != value._history.writes:
         renew_history(value, recording)
     if recording and value._tracks:
         return Pair(tracked_data(value, pair), pair.mask, pair.payload)
@@ -54,7 +54,7 @@ def tracked_data(value: MaskedTensor, pair: Pair) -> Tensor:
     Where it is used several times, all uses share it: their gradients are then added as plain tensors, in place.  A
     leaf would be kept alive by its own record.
     """
-    shared = value._entered
+    shared = value._graph_entry
     if in_transform():
         shared = pair, 0, _Enter.apply(value, True)
     elif shared is None or shared[0] is not pair or shared[1] != value._version:
@@ -62,7 +62,7 @@ def tracked_data(value: MaskedTensor, pair: Pair) -> Tensor:
         again = shared is not None and shared[1] == value._version  # validity was written past autograd
         shared = pair, value._version, record_enter(value, not again)
         if node is not None and type(pair.data) is Tensor:
-            value._entered = shared
+            value._graph_entry = shared
     data: Tensor = shared[2]
     return data
 
@@ -81,18 +81,18 @@ def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
     A mask that was written since it was last read is not copied as a whole to see a part of it.
     """
     family = x._family
-    if family is None or family.buffer is None or x._seen == family.version or type(x._pair.data) is not Tensor:
+    if family is None or family.buffer is None or x._version_seen == family.version or type(x._pair.data) is not Tensor:
         return enter(x, recording), False
     if family.joins(x._pair.data) or (recording and x._tracks and x._node is None) or in_transform():
         return enter(x, recording), False
     data = x._pair.data
-    if x._history is not None and x._born != x._history.writes:
+    if x._history is not None and x._writes_seen != x._history.writes:
         renew_history(x, recording)
     if recording and x._tracks:
-        shared = x._entered
+        shared = x._graph_entry
         if shared is None or shared[0] is not None or shared[1] != x._version:
             watch_grad_fn(x)
-            shared = x._entered = (None, x._version, record_enter(x, False))
+            shared = x._graph_entry = (None, x._version, record_enter(x, False))
         data = shared[2]
     return Pair(data, family.live(x._pair.data), family.payload), True
 
@@ -131,13 +131,13 @@ def renew_history(view: MaskedTensor, recording: bool = True) -> None:
         (_Renew.apply if in_transform() else record_renew)(
             view, view_memory(data, view_geometry(view, base, data.storage_offset())), pair_of(view).mask
         )
-    view._born = view._history.writes
+    view._writes_seen = view._history.writes
 
 
 def connect_view(view: MaskedTensor) -> None:
     """Before a compiled function is given ``view``: nobody looks at its history after."""
     writes = getattr(view._history, "writes", None)
-    if view._born != writes and torch.is_grad_enabled() and type(view._pair.data) is Tensor:
+    if view._writes_seen != writes and torch.is_grad_enabled() and type(view._pair.data) is Tensor:
         renew_history(view)
 
 

@@ -50,10 +50,10 @@ def wrap_packed(p: Packed) -> MaskedTensor:
 def set_packed(x: MaskedTensor, p: Packed) -> None:
     """Makes ``p`` the inside of ``x``, which has no views."""
     x._packed = p
-    x._kin, x._path, x._held = None, (), ()
+    x._view_group, x._path, x._held = None, (), ()
     if type(p.values) is not Tensor:
         told_settings()
-        if p.plainly:
+        if p.is_plain_grid:
             x.__dict__.pop("_pair", None)
         else:  # a tracer may ask for the parts outside its modes
             set_pair(x, packing.unpack(p))
@@ -111,11 +111,11 @@ def enter_packed(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
         return p
     if x._node is None or in_transform():
         return p.holding(_EnterPacked.apply(x, enter, p.inner))
-    known = x._entered  # as for a pair: all uses share one, so that their gradients are added as plain tensors
+    known = x._graph_entry  # as for a pair: all uses share one, so that their gradients are added as plain tensors
     if known is None or known[0] is not p or known[1] != x._version:
         inner = p.inner if known is None or known[1] != x._version else None  # else it was written past autograd
         whole = p.holding(_EnterPacked.apply(x, enter, inner))
-        known = x._entered = (p, x._version, whole)
+        known = x._graph_entry = (p, x._version, whole)
     shared: Packed = known[2]
     return shared
 

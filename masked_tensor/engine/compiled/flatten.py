@@ -23,7 +23,7 @@ from . import cache_key
 Told = (
     Payload | UnpackedCopy | tuple[Any, bool]
 )  #: what a graph knows of the parts; of rows their order, and if views share it
-GRID, ROWS = ["_data", "_bytes"], ["_stored", "_places"]
+PADDED_PARTS, PACKED_PARTS = ["_data", "_bytes"], ["_stored", "_places"]
 
 
 def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
@@ -31,30 +31,30 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     if storage_notes.called_from_outside():
         expose(x)
     p = x._packed
-    if p is not None and p.plainly:
-        return ROWS, (p.order, type(p.values) is not Tensor and (x._viewed or x._kin is not None))
+    if p is not None and p.is_plain_grid:
+        return PACKED_PARTS, (p.order, type(p.values) is not Tensor and (x._viewed or x._view_group is not None))
     if x._history is not None:
         x._connect()
     if p is None:
-        return GRID, pair_of(x).payload
-    return GRID, UNPACKED_COPY if type(p.values) is Tensor else pair_of(x).payload
+        return PADDED_PARTS, pair_of(x).payload
+    return PADDED_PARTS, UNPACKED_COPY if type(p.values) is Tensor else pair_of(x).payload
 
 
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
     """``__tensor_unflatten__``."""
     if type(known) is tuple:
-        return _packed(inner["_stored"], inner["_places"], *known, size)
+        return _unflatten_packed(inner["_stored"], inner["_places"], *known, size)
     mask = masks.from_bytes(inner["_bytes"])
     if type(mask) is not Tensor:
         mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
-    result = wrap(Pair(inner["_data"], mask, _payload(known)))
-    result._view = mask, inner["_bytes"]
+    result = wrap(Pair(inner["_data"], mask, _payload_of(known)))
+    result._mask_bytes = mask, inner["_bytes"]
     result._graph_input = type(mask) is not Tensor and (UNPACKED_COPY if known is UNPACKED_COPY else True)
     storage_notes.join_noted_family(result)
     return result
 
 
-def _packed(values: Tensor, index: Tensor, order: Any, shared: bool, size: Any) -> MaskedTensor:
+def _unflatten_packed(values: Tensor, index: Tensor, order: Any, shared: bool, size: Any) -> MaskedTensor:
     result = wrap_packed(packing.from_parts(values, index, order, size))
     if type(values) is not Tensor:
         result._graph_input, result._viewed = UNPACKED_COPY, shared
@@ -63,7 +63,7 @@ def _packed(values: Tensor, index: Tensor, order: Any, shared: bool, size: Any) 
     return result
 
 
-def _payload(known: Any) -> Payload:
+def _payload_of(known: Any) -> Payload:
     return known if type(known) is Payload else Payload.ZERO
 
 
@@ -84,7 +84,7 @@ def coerce_tangent(x: MaskedTensor, expected: Any, expected_type: type | None = 
     data = pair.data if pair.payload is Payload.ZERO else select(pair.data, pair.mask, 0)
     if expected_type is not None and expected_type is not MaskedTensor:
         return data
-    return wrap(Pair(data, pair.mask, _payload(expected)))
+    return wrap(Pair(data, pair.mask, _payload_of(expected)))
 
 
 def stable_hash(x: MaskedTensor) -> str:
@@ -119,16 +119,16 @@ def set_flat_data(x: MaskedTensor, data: Tensor) -> None:
 
 def mask_bytes(x: MaskedTensor) -> Tensor:
     """The mask as bytes, as compiled graphs read it: inductor vectorises uint8, not bool."""
-    p, known = x._packed, x._view
+    p, known = x._packed, x._mask_bytes
     if p is not None and type(p.values) is Tensor:
         return unpacked_parts(x)[1]
     mask = pair_of(x).mask
     if known is None or known[0] is not mask:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
             with without_modes():
-                known = x._view = mask, mask.view(torch.uint8)
+                known = x._mask_bytes = mask, mask.view(torch.uint8)
         else:
-            known = x._view = mask, masks.to_bytes(mask)
+            known = x._mask_bytes = mask, masks.to_bytes(mask)
     return known[1]
 
 
@@ -136,7 +136,7 @@ def set_mask_bytes(x: MaskedTensor, mask: Tensor) -> None:
     """As for the data."""
     pair = pair_of(x)
     x._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
-    x._view = x._pair.mask, mask
+    x._mask_bytes = x._pair.mask, mask
 
 
 def packed_values(x: MaskedTensor) -> Tensor:

@@ -66,20 +66,20 @@ class PackedFamily:
 
 
 def add_view(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """The results of a view of a packed tensor become its kin."""
-    kin = base._kin
-    if kin is None:
-        kin = base._kin = PackedFamily(base)
-    kin.members = [ref for ref in kin.members if ref() is not None]
+    """The results of a view of a packed tensor become its group."""
+    group = base._view_group
+    if group is None:
+        group = base._view_group = PackedFamily(base)
+    group.members = [ref for ref in group.members if ref() is not None]
     several = isinstance(result, (list, tuple))
     traced = _traced(base)
     held = () if entry.op.detaches and not traced else (*base._held, base if traced else _history_of(base))
     for which, view in enumerate(result if several else (result,)):
         if type(view) is MaskedTensor and view is not base:
-            view._kin = kin
+            view._view_group = group
             view._path = (*base._path, ViewStep(entry, args, kwargs, which if several else None))
             view._held = held
-            kin.members.append(weakref.ref(view))
+            group.members.append(weakref.ref(view))
 
 
 def _history_of(base: MaskedTensor) -> Any:
@@ -94,12 +94,12 @@ def _history_of(base: MaskedTensor) -> Any:
 
 def check_seen(x: MaskedTensor) -> None:
     """Before a write: raises where somebody who would have to see it cannot be told."""
-    if (x._packed is not None and graph_inputs.kind_of(x)) or (x._kin is not None and x._kin.graph_input):
+    if (x._packed is not None and graph_inputs.kind_of(x)) or (x._view_group is not None and x._view_group.graph_input):
         raise graph_inputs.packed_input_error()
-    for member in (x,) if x._kin is None else x._kin.living():
+    for member in (x,) if x._view_group is None else x._view_group.living():
         if member._packed is not None:
             for other in storage_notes.packed_sharers(member):
-                if other._kin is None or other._kin is not x._kin:
+                if other._view_group is None or other._view_group is not x._view_group:
                     raise UnsupportedOpError(
                         "this packed tensor shares its values with another one that a compiled function was given or "
                         "returned, which would not see the write: write into a clone (x = x.clone())"
@@ -115,29 +115,29 @@ def is_unshared(x: MaskedTensor) -> bool:
 
     While a graph is traced who is still held is not who will be when it runs: then it is told by what was ever a view.
     """
-    if x._kin is not None and _traced(x):
+    if x._view_group is not None and _traced(x):
         return False
-    return x._family is None and (x._kin is None or all(member is x for member in x._kin.living()))
+    return x._family is None and (x._view_group is None or all(member is x for member in x._view_group.living()))
 
 
 def is_view(x: MaskedTensor) -> bool:
     """Whether ``x`` is a view of a packed tensor that autograd knows of, not a copy, nor a detached alias."""
-    if x._kin is None or not x._path:
+    if x._view_group is None or not x._path:
         return False
-    (found,) = _replay(_own_memory(x._kin.record), [x])
+    (found,) = _replay(_own_memory(x._view_group.record), [x])
     return len(found.base.path) < len(x._path)
 
 
 def unpack_family(x: MaskedTensor) -> None:
     """Before a write: what is packed becomes strided, and what was a view of it becomes one in memory."""
     check_seen(x)
-    kin = x._kin
-    if kin is None:
+    group = x._view_group
+    if group is None:
         if x._packed is not None:
             _become(x, _own_memory(x._packed))
         return
-    assert kin.record is not None
-    again = _replay(_own_memory(kin.record), kin.living())
+    assert group.record is not None
+    again = _replay(_own_memory(group.record), group.living())
     made = {found.base: found.member for found in again if found.member._path[-1:] == found.base.path[-1:]}
     for found in again:
         for base in (found.base.owner, found.base):
@@ -224,9 +224,9 @@ def _own_memory(p: Packed) -> Pair:
 
 def _become(x: MaskedTensor, pair: Pair) -> None:
     hard = x._family is not None and x._family.hard
-    x._entered = x._entered and ((), x._entered[1], None)  # it was entered: its next gradient joins the one of that
-    x._packed = x._family = x._kin = None
-    x._path, x._held, x._seen = (), (), 0
+    x._graph_entry = x._graph_entry and ((), x._graph_entry[1], None)  # its next gradient joins that of this entry
+    x._packed = x._family = x._view_group = None
+    x._path, x._held, x._version_seen = (), (), 0
     set_pair(x, pair)
     _SET_GEOMETRY(x, wrap(pair))  # torch reads of the strides whether ``contiguous`` and ``reshape`` have to copy
     if hard:

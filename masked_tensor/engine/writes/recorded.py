@@ -50,10 +50,10 @@ def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
     result: MaskedTensor = _Write.apply(target, new.data, new.mask, new.payload)
     if type(history) is alias_family.History:
         history.writes += 1
-        target._born = history.writes
+        target._writes_seen = history.writes
         if through is not None and owner is not None:
             _WriteThroughView.apply(owner, new.data, new.mask, through)
-            owner._born = history.writes
+            owner._writes_seen = history.writes
     return result
 
 
@@ -80,7 +80,7 @@ def is_marked_dirty_by_function(history: alias_family.Shared, base: Tensor | Non
     if type(history) is not alias_family.History or given is not base:
         raise disconnected_error(function, "writes in place into a view of a masked tensor, or into what was wrapped")
     history.writes += 1  # views will take the history that torch gives their base when the forward is over
-    given._born = history.writes
+    given._writes_seen = history.writes
 
 
 def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: Tensor | None) -> None:

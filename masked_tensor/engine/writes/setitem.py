@@ -69,5 +69,5 @@ def _simple(x: MaskedTensor, value: Any) -> bool:
             return False
     if not torch.is_grad_enabled():
         return True
-    stale = history is not None and x._born != history.writes
+    stale = history is not None and x._writes_seen != history.writes
     return not (stale or x.requires_grad or (isinstance(value, Tensor) and value.requires_grad))

@@ -27,7 +27,7 @@ def run_view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     if result is pair:  # nothing to do: the tensor itself, as in torch
         return base
     result = leave(result, live)
-    if base._packed is not None or base._kin is not None:
+    if base._packed is not None or base._view_group is not None:
         packed_views.add_view(result, base, entry, args[1:], kwargs)
         return result
     for x in result if isinstance(result, (list, tuple)) else (result,):
@@ -40,7 +40,7 @@ def _join_results(x: MaskedTensor, base: MaskedTensor, detached: bool, live: boo
     if meshes.shares_local_memory(x._pair.data, base._pair.data):
         join_family(x, base, detached)
         if live:
-            x._seen = -1
+            x._version_seen = -1
         return
     if live:
         set_pair(x, Pair(x._pair.data, x._pair.mask.clone(), x._pair.payload))
