@@ -24,7 +24,7 @@ from benchmarks import timing
 ROOT = Path(__file__).parent.parent
 NAMES = (
     *("importing", "tiny", "steps", "packed", "attention", "pointwise", "reductions", "softmax", "order", "sparse"),
-    *("ranks", "curves"),
+    *("ranks", "curves", "everyday"),
 )
 COMPILED = ("steps", "packed", "reductions", "softmax")
 
@@ -36,11 +36,12 @@ def main() -> None:
     parser.add_argument("--compiled", action="store_true", help="compiled ones too")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--match", default="", help="of everyday: only the lines whose title contains this")
     parser.add_argument("--write", action="store_true", help="write docs/cost.md: the tables of what was run")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     warnings.simplefilter("ignore")
-    timing.DEVICE, timing.LEAST = options.device, options.small
+    timing.DEVICE, timing.LEAST, timing.MATCH = options.device, options.small, options.match
     timing.settle()
     for name in options.names or NAMES:
         module = import_module(f"benchmarks.{name}")

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 ROUNDS = 9
 DEVICE = "cpu"  #: where tensors are made while nothing is timed: torch's default device slows every call
 LEAST = False  #: one round of one call, to see whether all of them run
+MATCH = ""  #: measure only the lines whose title contains this, where a benchmark asks
 
 Candidates = dict[str, Callable[[], object]]
 

@@ -1,0 +1,82 @@
+"""Everyday work: ours as a multiple of the same written by hand in plain torch, at ordinary sizes.
+
+``by hand`` is what an expert writes without this package (``where``, ``nan_to_num``, a masked mean), ``plain`` the op
+on data without a mask; ``goal`` is for ``masked / by hand``.  Float32 and bfloat16, with one thread and with two; a
+second thread is timed by the clock on the wall, one thread by the processor's.  Every line checks that by hand and ours
+give the same numbers.  ``--match TEXT`` measures the lines whose title contains the text.
+"""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from . import everyday_models, everyday_tables, timing
+from .everyday_case import Case
+from .timing import Candidates, Line, able, many, medians, peak, report
+
+CASES: list[Case] = [*everyday_models.CASES, *everyday_tables.CASES]
+SECONDS = 0.6  #: about how long a line is measured
+
+
+def run(small: bool) -> None:
+    for threads in (1,) if small else (1, 2):
+        with _threads(threads):
+            for case in [case for case in CASES if not (small and case.heavy)]:
+                for size in case.sizes[:1] if small else case.sizes:
+                    for dtype in (torch.float32, torch.bfloat16)[: 1 + (case.half and not small)]:
+                        title = _title(case, size, dtype, threads)
+                        if timing.MATCH in title:
+                            torch.manual_seed(0)
+                            line(title, case.make(size, dtype), case.goal, threads, case.tolerance)
+
+
+@contextmanager
+def _threads(number: int) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _title(case: Case, size: int, dtype: torch.dtype, threads: int) -> str:
+    said = [case.title if len(case.sizes) == 1 else f"{case.title}, {size:.0e}".replace("e+0", "e")]
+    said += ["bf16"] * (dtype is torch.bfloat16) + ["2 threads"] * (threads == 2)
+    return "; ".join(said)
+
+
+def line(title: str, candidates: Candidates, goal: str, threads: int, tolerance: float) -> None:
+    """Measures and reports one line."""
+    candidates = able(title, candidates)
+    if not {"plain", "by hand", "masked"} <= set(candidates):
+        return
+    check(title, candidates, tolerance)
+    clock = timing.clock if threads == 1 else time.perf_counter
+    seconds = sum(medians(candidates, 1, time.perf_counter, warm=True).values())
+    calls = 1 if timing.LEAST else max(1, min(50, int(2e-3 * len(candidates) / seconds)))
+    rounds = 1 if timing.LEAST else max(3, min(41, int(SECONDS / (seconds * calls))))
+    run = {name: many(candidate, calls) for name, candidate in candidates.items()}
+    times = {name: value / calls for name, value in medians(run, rounds, clock, warm=timing.LEAST).items()}
+    times = {name: max(value, 1e-9) for name, value in times.items()}  # one call may be shorter than a tick
+    plain = times.pop("plain")
+    ratios = {name: value / plain for name, value in times.items()}
+    ratios["masked / by hand"] = times["masked"] / times["by hand"]
+    peaks = {}
+    if threads == 1:
+        peaks = {name: float(peak(candidates[name])) for name in ("plain", "by hand", "masked")}
+    report(Line(title, plain, ratios, goal, peaks))
+
+
+def check(title: str, candidates: Candidates, tolerance: float) -> None:
+    """By hand and ours give one result, or it is said at the end."""
+    hand, ours = (candidates[name]() for name in ("by hand", "masked"))
+    if not isinstance(hand, Tensor) or not isinstance(ours, Tensor):
+        return
+    found = ours.filled(0) if hasattr(ours, "filled") else ours
+    wanted = hand.detach().nan_to_num(0).float()
+    if not torch.allclose(found.detach().float(), wanted, rtol=tolerance, atol=tolerance, equal_nan=True):
+        timing.FAILED.append(f"{title}: the results differ by {(found.detach().float() - wanted).abs().max():.3g}")
