@@ -1,7 +1,6 @@
 """The house rules that no tool checks."""
 
 import ast
-import inspect
 import re
 import runpy
 import subprocess
@@ -12,15 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-import masked_tensor as mt
-from masked_tensor import testing
 from masked_tensor.rules import FAMILIES
 
 from .oracles import FAMILY
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "masked_tensor").rglob("*.py"))
-PUBLIC = sorted(mt.__all__)
 
 
 def commands(text: str) -> list[str]:
@@ -44,16 +40,6 @@ def test_imports_stand_at_the_top(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_file_says_what_it_is(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))
-
-
-@pytest.mark.parametrize("name", PUBLIC)
-def test_public_names_are_documented(name: str) -> None:
-    thing = getattr(mt, name)
-    assert ">>> " in (inspect.getdoc(thing) or ""), f"{name} needs a docstring with an example that runs"
-
-
-def test_public_tools_for_tests_are_documented() -> None:
-    assert all(">>> " in (inspect.getdoc(getattr(testing, name)) or "") for name in testing.__all__ if name.islower())
 
 
 def test_tutorials_ask_a_question() -> None:
@@ -249,14 +235,22 @@ def test_few_lines_are_kept_from_mypy_and_each_says_why() -> None:
     assert [line.strip() for line in lines if not re.search(r"# type: ignore\[[a-z, -]+\]  # \w", line)] == []
 
 
+def docstring_lines(node: ast.AST) -> int:
+    """The lines of a docstring, which say what a caller needs and are not read to follow the code."""
+    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) or not ast.get_docstring(node):
+        return 0
+    return node.body[0].end_lineno - node.body[0].lineno + 1
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
-    """300 lines a file, 45 a function without its docstring: at the limit, look for the second idea."""
-    assert len(path.read_text().splitlines()) <= 300
-    for node in ast.walk(ast.parse(path.read_text())):
+    """300 lines a file, 45 a function, both without docstrings: at the limit, look for the second idea."""
+    text = path.read_text()
+    nodes = list(ast.walk(ast.parse(text)))
+    assert len(text.splitlines()) - sum(docstring_lines(node) for node in nodes) <= 300
+    for node in nodes:
         if isinstance(node, ast.FunctionDef):
-            body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-            assert node.end_lineno - node.lineno - (body[0].lineno - node.body[0].lineno) < 45, node.name
+            assert node.end_lineno - node.lineno + 1 - docstring_lines(node) <= 45, node.name
 
 
 NUMBERS = {  # of no size that was measured

@@ -26,12 +26,38 @@ def any(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """Whether a valid element is nonzero; False where none is valid.  Arguments as :func:`sum`.
+    """Whether a valid entry along ``dim`` is not 0.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.any(x > 1, 1, mask=m)
-    tensor([ True, False])
+    A plain result is False where no entry is valid; that of a MaskedTensor is masked there.
+
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.any(x > 1, 1, mask=m)
+        tensor([ True, False])
+
+    References:
+        ``torch.any``.
     """
     return run_reduction(_ANY, input, dim, keepdim, None, mask, fill_value, min_count)
 
@@ -46,12 +72,38 @@ def all(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """Whether every valid element is nonzero; True where none is valid.  Arguments as :func:`sum`.
+    """Whether every valid entry along ``dim`` is not 0.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.all(x > 1, 1, mask=m)
-    tensor([False,  True])
+    A plain result is True where no entry is valid; that of a MaskedTensor is masked there.
+
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, bool. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.all(x > 1, 1, mask=m)
+        tensor([False,  True])
+
+    References:
+        ``torch.all``.
     """
     return run_reduction(_ALL, input, dim, keepdim, None, mask, fill_value, min_count)
 
@@ -66,12 +118,38 @@ def count_nonzero(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The number of valid elements that are not 0.  Arguments as :func:`sum`.
+    """The number of valid entries along ``dim`` that are not 0.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.count_nonzero(x, 1, mask=m)
-    tensor([2, 0])
+    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.count_nonzero(x, 1, mask=m)
+        tensor([2, 0])
+
+    References:
+        ``torch.count_nonzero``.
     """
     given = enter_input(input, mask)
     x = given.x

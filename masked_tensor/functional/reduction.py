@@ -50,27 +50,36 @@ def sum(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The sum of the valid elements along ``dim``; 0 where none is valid.
+    """The sum of the valid entries along ``dim``: ``sum(x[valid])``.
+
+    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+
+    A sparse ``input`` gives a sparse result in the same layout, or in COO where that layout cannot hold it. A 0-d
+    result is strided.
 
     Args:
-        input: a tensor of any layout, or a MaskedTensor (then the result is one, and its own mask counts too).
-        dim: int, tuple, or None (also ``()``) for all.
-        keepdim: keeps reduced dimensions at size 1.
-        dtype: converts the input first.
-        mask: True = valid; any layout, broadcastable to ``input``; other dtypes are read as ``mask != 0``.
-        fill_value: the value where too few elements are valid.
-        min_count: how many elements must be valid.  Where fewer are, a MaskedTensor's result is masked, and a plain one
-            is ``fill_value``, else NaN.  By default one, without which a plain result is the identity.
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
 
-    A sparse input gives a sparse result that stores the outputs with something to say: in the input's layout if that
-    can hold it, else COO; a 0-d result is strided.
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype; int64 for integers and bools. A MaskedTensor if
+            ``input`` is one.
 
-    Raises TypeError and ValueError for a mask that is no tensor, on another device or not broadcastable; ValueError for
-    ``min_count`` without ``fill_value`` if the input is plain and the result's dtype has no NaN.
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
 
-    Example::
-
-        >>> import torch, masked_tensor as mt
+    Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.sum(x, 1, mask=m)
@@ -79,6 +88,11 @@ def sum(
         tensor([-4.,  9.])
         >>> mt.sum(x, 1, mask=m, min_count=3)
         tensor([nan, nan])
+        >>> mt.sum(mt.masked_tensor(x, m), 1)
+        masked_tensor([-4.0000, --], valid=1/2)
+
+    References:
+        ``torch.sum``, ``torch.masked.sum``; ``min_count`` as in ``pandas.DataFrame.sum``.
     """
     return run_reduction(_SUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -94,12 +108,40 @@ def prod(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The product of the valid elements; 1 where none is valid.  Arguments as :func:`sum`.
+    """The product of the valid entries along ``dim``: ``prod(x[valid])``.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.prod(x, 1, mask=m)
-    tensor([3., 1.])
+    A plain result is 1 where no entry is valid; that of a MaskedTensor is masked there.
+
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype; int64 for integers and bools. A MaskedTensor if
+            ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.prod(x, 1, mask=m)
+        tensor([3., 1.])
+
+    References:
+        ``torch.prod``, ``torch.masked.prod``; ``min_count`` as in ``pandas.DataFrame.prod``.
     """
     return run_reduction(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -115,12 +157,41 @@ def mean(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The sum of the valid elements divided by their number; NaN where none is valid.  Arguments as :func:`sum`.
+    """The mean of the valid entries along ``dim``: ``sum(x[valid]) / n`` with ``n`` the number of valid entries.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.mean(x, 1, mask=m)
-    tensor([2., nan])
+    A plain result is NaN where no entry is valid; that of a MaskedTensor is masked there.
+
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex; give it such a ``dtype``.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.mean(x, 1, mask=m)
+        tensor([2., nan])
+
+    References:
+        ``torch.mean``, ``torch.masked.mean``.
     """
     return run_reduction(_MEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -136,12 +207,42 @@ def amax(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The greatest valid element; -inf (or the least integer) where none is valid.  Arguments as :func:`sum`.
+    """The largest valid entry along ``dim``: ``max(x[valid])``.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.amax(x, 1, mask=m)
-    tensor([3., -inf])
+    A plain result is -inf (the smallest integer, False) where no entry is valid; that of a MaskedTensor is masked
+    there.
+
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.amax(x, 1, mask=m)
+        tensor([3., -inf])
+
+    References:
+        ``torch.amax``, ``torch.masked.amax``.
     """
     given = check_ordered("amax", enter_input(input, mask).to(dtype), boolean=True)
     return run_reduction(_AMAX, given, dim, keepdim, None, None, fill_value, min_count)
@@ -158,12 +259,41 @@ def amin(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The least valid element; inf (or the greatest integer) where none is valid.  Arguments as :func:`sum`.
+    """The smallest valid entry along ``dim``: ``min(x[valid])``.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.amin(x, 1, mask=m, fill_value=0)
-    tensor([1., 0.])
+    A plain result is inf (the largest integer, True) where no entry is valid; that of a MaskedTensor is masked there.
+
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.amin(x, 1, mask=m, fill_value=0)
+        tensor([1., 0.])
+
+    References:
+        ``torch.amin``, ``torch.masked.amin``.
     """
     given = check_ordered("amin", enter_input(input, mask).to(dtype), boolean=True)
     return run_reduction(_AMIN, given, dim, keepdim, None, None, fill_value, min_count)
@@ -180,19 +310,46 @@ def logsumexp(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """``log(sum(exp(x)))`` over the valid elements, integers in the default dtype; -inf where none is valid.
+    """The logarithm of the sum of exponentials of the valid entries along ``dim``: ``log(sum(exp(x[valid])))``.
 
-    Arguments as :func:`sum`.  The result of a sparse input stores every output that has a valid element, because a
-    slice of ``n`` zeros gives ``log(n)``.
+    A plain result is -inf where no entry is valid; that of a MaskedTensor is masked there. The result of a sparse
+    ``input`` stores every output with a valid entry, because a slice of ``n`` zeros gives ``log(n)``.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.logsumexp(x, 1, mask=m)
-    tensor([3.1269,   -inf])
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype; the default dtype for integers and bools. A
+            MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.logsumexp(x, 1, mask=m)
+        tensor([3.1269,   -inf])
+
+    References:
+        ``torch.logsumexp``, ``torch.masked.logsumexp``.
     """
-    if dtype is None and not (input.is_floating_point() or input.is_complex()):
+    given = enter_input(input, mask)
+    if dtype is None and not (given.data.is_floating_point() or given.data.is_complex()):
         dtype = torch.get_default_dtype()
-    return run_reduction(_LOGSUMEXP, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return run_reduction(_LOGSUMEXP, given, dim, keepdim, dtype, None, fill_value, min_count)
 
 
 @as_torch
@@ -206,11 +363,41 @@ def nansum(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The sum of the valid elements that are not NaN.  Arguments as :func:`sum`.
+    """The sum of the valid entries along ``dim`` that are not NaN.
 
-    >>> x = torch.tensor([1.0, float("nan"), 3.0])
-    >>> mt.nansum(x, mask=torch.tensor([True, True, False]))
-    tensor(1.)
+    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype; int64 for integers and bools. A MaskedTensor if
+            ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is complex.
+
+    Example:
+        >>> x = torch.tensor([1.0, float("nan"), 3.0])
+        >>> mt.nansum(x, mask=torch.tensor([True, True, False]))
+        tensor(1.)
+
+    References:
+        ``torch.nansum``.
     """
     return run_reduction(_NANSUM, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -226,11 +413,41 @@ def nanmean(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The mean of the valid elements that are not NaN; NaN where all of them are.  Arguments as :func:`sum`.
+    """The mean of the valid entries along ``dim`` that are not NaN.
 
-    >>> x = torch.tensor([1.0, float("nan"), 3.0, 8.0])
-    >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
-    tensor(2.)
+    The result is NaN where all valid entries are NaN. Where no entry is valid, a plain result is NaN and that of a
+    MaskedTensor is masked.
+
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> x = torch.tensor([1.0, float("nan"), 3.0, 8.0])
+        >>> mt.nanmean(x, mask=torch.tensor([True, True, True, False]))
+        tensor(2.)
+
+    References:
+        ``torch.nanmean``.
     """
     return run_reduction(_NANMEAN, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -245,14 +462,44 @@ def aminmax(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Any:
-    """``(amin, amax)`` of the valid elements, a named tuple.  Arguments as :func:`sum`.
+    """The smallest and the largest valid entry along ``dim``.
 
-    >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    >>> m = torch.tensor([[True, False, True], [False, False, False]])
-    >>> mt.aminmax(x, mask=m)
-    torch.return_types.aminmax(
-    min=tensor(1.),
-    max=tensor(3.))
+    Where no entry is valid, plain results are those of :func:`amin` and :func:`amax`; those of a MaskedTensor are
+    masked.
+
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        tuple: A named tuple ``(min, max)``, each of ``input``'s shape without ``dim``, in its dtype. MaskedTensors if
+            ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+        >>> m = torch.tensor([[True, False, True], [False, False, False]])
+        >>> mt.aminmax(x, mask=m)
+        torch.return_types.aminmax(
+        min=tensor(1.),
+        max=tensor(3.))
+
+    References:
+        ``torch.aminmax``.
     """
     options = {"keepdim": keepdim, "mask": mask, "fill_value": fill_value, "min_count": min_count}
     return torch.return_types.aminmax((amin(input, dim, **options), amax(input, dim, **options)))  # type: ignore[arg-type]  # the stub wants a list
