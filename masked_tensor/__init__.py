@@ -29,7 +29,6 @@ from .api.convert import (
     is_masked_tensor,
     to_numpy_ma,
 )
-from .api.copies import rebuild, rebuild_packed, rebuild_packed_family  # noqa: F401 (pickles name them)
 from .api.create import (
     as_masked_tensor,
     masked_equal,

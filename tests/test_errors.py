@@ -1308,6 +1308,16 @@ def test_rules_of_users() -> None:
     )
 
 
+def test_pickles_of_later_versions() -> None:
+    make, (kind, parts) = masked(2).__reduce_ex__(2)
+    for later in (("ragged", parts), (kind, {**parts, "ragged": None})):
+        refused(
+            ValueError,
+            lambda later=later: make(*later),
+            """this pickle was written by a later version of masked_tensor, it has 'ragged': update masked_tensor""",
+        )
+
+
 def test_lengths_with_holes() -> None:
     x, pack = mt.from_lengths(ones(2, 3, 1), [3, 2]), torch.nn.utils.rnn.pack_padded_sequence
     refused(

@@ -17,7 +17,7 @@ from .. import masks
 from ..engine.tensor import MaskedTensor, add_members, pair_of, wrap
 from ..layouts import meshes
 from ..pair import Pair
-from . import copies
+from . import pickling
 from .mesh import align, to_local
 
 _TORCH = "torch.distributed.checkpoint"
@@ -100,9 +100,9 @@ def _stage(offload: Callable[..., Any]) -> Callable[..., Any]:
     def offload_tensor(self: Any, x: Any, memo: Any, non_blocking: bool = False) -> Any:
         if type(x) is not MaskedTensor:
             return offload(self, x, memo, non_blocking)
-        make, parts = copies.reduce_ex(x if x.is_leaf else x.detach(), None)
-        parts = tuple(_from_start(part) for part in parts)
-        staged = make(*self.deepcopy_with_tensor_offload(parts, memo, non_blocking=non_blocking))
+        make, (kind, parts) = pickling.reduce_ex(x if x.is_leaf else x.detach(), None)
+        parts = {name: _from_start(part) for name, part in parts.items()}
+        staged = make(kind, self.deepcopy_with_tensor_offload(parts, memo, non_blocking=non_blocking))
         memo[id(x)] = staged
         return staged
 

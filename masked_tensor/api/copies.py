@@ -1,149 +1,29 @@
-"""A masked tensor made again: pickled, copied, shared between processes, collated into a batch, given new data."""
+"""Copies of a masked tensor: deep and shallow, in shared memory, collated into a batch; and ``x.data = new``."""
 
 import copy
-from multiprocessing.reduction import ForkingPickler
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from .. import layouts, masks
-from ..compat import COLLATE, is_fake
+from ..compat import COLLATE
 from ..engine.alias_family import Family
-from ..engine.boundary.packed import wrap_packed
-from ..engine.compiled.flatten import stable_hash
-from ..engine.table import view_named
-from ..engine.tensor import ENGINE, MaskedTensor, expose, pair_of, reset, wrap
+from ..engine.tensor import MaskedTensor, expose, pair_of, reset, wrap
 from ..engine.writes.packed_views import unpack_family
-from ..layouts import meshes
-from ..packing import Grid, Packed
-from ..pair import Pair, Payload
-
-#: Before, torch asked no input for what it adds to the key of a compiled graph in a cache on disk.
-_KEYS_ARE_PICKLES = torch.__version__ < "2.13"
-
-
-def rebuild(
-    data: Tensor,
-    mask: Tensor,
-    payload: str,
-    requires_grad: bool,
-    attributes: dict[str, Any],
-    family: dict[str, Any] | None = None,
-) -> MaskedTensor:
-    """A masked tensor from what ``__reduce_ex__`` took apart; ``mask`` is compact, ``family`` its family's record."""
-    x = wrap(Pair(data, masks.expand_to(mask, data.shape), Payload(payload)))
-    if family is not None:
-        x._family, x._version_seen = Family.of_record(family, data), -1  # read anew
-    x.requires_grad_(requires_grad)
-    x.__dict__.update(attributes)
-    return x
-
-
-def rebuild_packed(
-    parts: dict[str, Any], grid: tuple[int, ...], order: Any, requires_grad: bool, attributes: dict[str, Any]
-) -> MaskedTensor:
-    """A packed tensor from what ``__reduce_ex__`` took apart; ``inner`` is compact."""
-    values, inner = parts["values"], parts["inner"]
-    inner = None if inner is None else masks.expand_to(inner, values.shape)
-    x = wrap_packed(Packed(values, Grid(parts["index"], grid), order, inner, Payload(parts["payload"])))
-    x.requires_grad_(requires_grad)
-    x.__dict__.update(attributes)
-    return x
-
-
-def rebuild_packed_family(
-    kept: dict[str, Any],
-    values: Tensor,
-    path: list[Any],
-    requires_grad: bool,
-    attributes: dict[str, Any],
-    place: Tensor | None = None,
-) -> MaskedTensor:
-    """A packed root or a view of it, from what ``__reduce_ex__`` took apart: the views that lead to it, taken again.
-
-    ``kept`` is one object for all of a root's views; those whose ``values`` are still one memory have one root again.
-    Where nothing is stored there is no memory to tell by: ``place`` is some.
-    """
-    memory = values if place is None else place
-    if "root" in kept and not meshes.shares_local_memory(memory, kept["memory"]):
-        kept = {k: v for k, v in kept.items() if k not in ("root", "memory")}
-    with torch.no_grad():
-        if "root" not in kept:
-            parts = {"values": values, "index": kept["index"], "inner": kept["inner"], "payload": kept["payload"]}
-            kept["root"], kept["memory"] = rebuild_packed(parts, kept["grid"], kept["order"], False, {}), memory
-        x: Any = kept["root"]
-        for name, args, kwargs, which in path:
-            x = view_named(name)(x, *args, **kwargs)
-            x = x if which is None else x[which]
-        x = x.detach()  # as of plain tensors, memory is shared again, not a history
-    x.requires_grad_(requires_grad)
-    x.__dict__.update(attributes)
-    made: MaskedTensor = x
-    return made
-
-
-def _packed_family_parts(x: MaskedTensor) -> tuple[Any, ...]:
-    """What :func:`rebuild_packed_family` takes."""
-    group, p = x._view_group, x._view_group.record
-    parts = _packed_parts(p)
-    del parts["values"]
-    group.kept |= parts | {"grid": p.grid.shape, "order": p.order}
-    path = [(s.entry.overload.name(), s.args, s.kwargs, s.which) for s in x._path if not s.entry.op.detaches]
-    place = None if p.values.numel() else group.kept.setdefault("place", torch.empty(1)).detach()
-    return group.kept, p.values.detach(), path, x.requires_grad, _attributes(x), place
-
-
-def _has_packed_family(x: MaskedTensor) -> bool:
-    """Whether others would see a write into a packed tensor, or a view of one."""
-    return x._view_group is not None and len(x._view_group.living()) > 1
-
-
-def _packed_parts(p: Packed) -> dict[str, Any]:
-    inner = None if p.inner is None else masks.compact(p.inner)
-    return {"values": p.values, "index": p.grid.index, "inner": inner, "payload": p.payload.value}
-
-
-def _compact_mask(mask: Tensor) -> Tensor:
-    return mask if layouts.is_sparse(mask) else masks.compact(mask)
-
-
-def _attributes(x: MaskedTensor) -> dict[str, Any]:
-    """What the user hung onto ``x``; the engine's own attributes are made anew."""
-    return {name: value for name, value in x.__dict__.items() if name not in ENGINE}
-
-
-def reduce_ex(x: MaskedTensor, protocol: object) -> Any:
-    """Pickles data and compact mask; a tensor inside a graph cannot be pickled, as in torch."""
-    if _KEYS_ARE_PICKLES and is_fake(x._pair.data if x._packed is None else x._packed.values):
-        return str, (stable_hash(x),)
-    _expect_leaf(x, "pickle")
-    if _has_packed_family(x):
-        return rebuild_packed_family, _packed_family_parts(x)
-    if x._packed is not None:
-        p = x._packed
-        return rebuild_packed, (_packed_parts(p), p.grid.shape, p.order, x.requires_grad, _attributes(x))
-    pair = pair_of(x)
-    family = None if x._family is None else x._family.record()
-    return rebuild, (pair.data, _compact_mask(pair.mask), pair.payload.value, x.requires_grad, _attributes(x), family)
-
-
-def reduce_shared(x: MaskedTensor) -> Any:
-    """To another process, with which the data will be shared: validity is copied, of the payload nothing is promised.
-
-    Of disjoint writes in two processes each sees the other's numbers where it had valid ones, and holes elsewhere.
-    """
-    if x._packed is not None or _has_packed_family(x):  # never written
-        return reduce_ex(x, None)
-    expose(x)
-    return rebuild_shared, reduce_ex(x, None)[1]
-
-
-def rebuild_shared(*args: Any) -> MaskedTensor:
-    """What :func:`reduce_shared` took apart, in the other process."""
-    x = rebuild(*args)
-    expose(x)
-    return x
+from ..pair import Pair
+from .pickling import (
+    attributes_of,
+    compact_mask,
+    expect_leaf,
+    has_packed_family,
+    own_parts,
+    packed_parts,
+    packed_view_parts,
+    rebuild_packed,
+    rebuild_packed_view,
+    rebuild_pair,
+)
 
 
 def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
@@ -151,18 +31,17 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     if id(x) in memo:
         made: MaskedTensor = memo[id(x)]
         return made
-    _expect_leaf(x, "deepcopy")
-    if _has_packed_family(x):
+    expect_leaf(x, "deepcopy")
+    if has_packed_family(x):
         return _with_gradient(_copy_packed_family(x, memo), x, memo)
     if x._packed is not None:
-        p, parts = x._packed, copy.deepcopy(_packed_parts(x._packed), memo)
-        again = rebuild_packed(parts, p.grid.shape, p.order, x.requires_grad, copy.deepcopy(_attributes(x), memo))
-        return _with_gradient(again, x, memo)
+        parts = copy.deepcopy(packed_parts(x._packed) | own_parts(x), memo)
+        return _with_gradient(rebuild_packed(**parts), x, memo)
     pair = pair_of(x)
     # Memory that is shared stays shared within one deepcopy; torch cannot deepcopy every sparse layout.
     data = pair.data.clone() if layouts.is_sparse(pair.data) else copy.deepcopy(pair.data, memo)
-    small = _compact_mask(pair.mask).clone()
-    result = rebuild(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(_attributes(x), memo))
+    small = compact_mask(pair.mask).clone()
+    result = rebuild_pair(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(attributes_of(x), memo))
     if x._family is not None:
         result._family, result._version_seen = _copy_family(x._family, memo, data), -1
     return _with_gradient(result, x, memo)
@@ -177,12 +56,14 @@ def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) 
 
 def _copy_packed_family(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     """``x`` with a copied root: one for all that are copied in one deepcopy."""
-    kept, values, path, requires_grad, attributes, place = _packed_family_parts(x)
-    if id(x._view_group) not in memo:
-        memo[id(x._view_group)] = copy.deepcopy(kept | {"values": values, "place": place}, memo)
-    known = memo[id(x._view_group)]
-    attributes = copy.deepcopy(attributes, memo)
-    return rebuild_packed_family(known, known["values"], path, requires_grad, attributes, known["place"])
+    parts = packed_view_parts(x)
+    group = id(x._view_group)
+    if group not in memo:
+        memo[group] = copy.deepcopy(parts["kept"] | {"values": parts["values"], "place": parts["place"]}, memo)
+    known = memo[group]
+    attributes = copy.deepcopy(parts["attributes"], memo)
+    copied = {"kept": known, "values": known["values"], "place": known["place"], "attributes": attributes}
+    return rebuild_packed_view(**(parts | copied))
 
 
 def _copy_family(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
@@ -202,21 +83,16 @@ def contiguous(x: MaskedTensor, memory_format: torch.memory_format = torch.conti
 
 def shallow_copy(x: MaskedTensor) -> MaskedTensor:
     """``copy.copy``: another tensor over the same memory."""
-    _expect_leaf(x, "copy")
+    expect_leaf(x, "copy")
     result = x.detach().requires_grad_(x.requires_grad)
-    result.__dict__.update(_attributes(x))
+    result.__dict__.update(attributes_of(x))
     return result
-
-
-def _expect_leaf(x: MaskedTensor, action: str) -> None:
-    if not x.is_leaf:
-        raise RuntimeError(f"cannot {action} a masked tensor that is part of a graph; use x.detach() first")
 
 
 def share_memory(x: MaskedTensor) -> MaskedTensor:
     """Moves data and mask to shared memory, where another process may write: nothing is promised of the payload."""
     if x._packed is not None:
-        for part in _packed_parts(x._packed).values():
+        for part in packed_parts(x._packed).values():
             if isinstance(part, Tensor):
                 part.share_memory_()
         return x
@@ -265,10 +141,6 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     x._family, x._version_seen = new._family, -1
 
 
-for _function in (rebuild, rebuild_packed, rebuild_packed_family):
-    _function.__module__ = __package__.partition(".")[0]  # pickles name a path that stays, not this file
-    torch.serialization.add_safe_globals([_function])
-ForkingPickler.register(MaskedTensor, reduce_shared)
 COLLATE[MaskedTensor] = collate
 _COLLATE_PLAIN = COLLATE[Tensor]
 COLLATE[Tensor] = collate_mixed

@@ -18,7 +18,7 @@ from ..engine.writes.packed_views import unpack_family
 from ..engine.writes.setitem import place
 from ..errors import UnsupportedOpError
 from ..pair import Pair, plain_pair
-from . import convert, copies
+from . import convert, copies, pickling
 from .show import HOLE
 from .ufuncs import array_ufunc
 
@@ -199,7 +199,7 @@ def _refuse(name: str, way_out: str) -> Any:
 _ELEMENTWISE = "write the function with torch ops, or apply it to x.compressed()"
 add_members(
     **{
-        "__reduce_ex__": copies.reduce_ex,
+        "__reduce_ex__": pickling.reduce_ex,
         "__deepcopy__": copies.deepcopy,
         "__copy__": copies.shallow_copy,
         "contiguous": copies.contiguous,
