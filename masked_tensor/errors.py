@@ -23,63 +23,77 @@ from .compat import is_wrapped
 
 
 class MaskedValueError(ValueError):
-    """A value was asked of an entry that is masked out (``bool(x)``, ``x.item()``, ``float(x)`` ...).
+    """The error for the value of a masked entry, as in ``bool(x)``, ``x.item()`` and ``float(x)``.
 
-    >>> masked_tensor([None, None]).sum().item()
-    Traceback (most recent call last):
-    masked_tensor.errors.MaskedValueError: item() of a masked-out value; use x.filled(value) to say what a hole ...
+    Example:
+        >>> mt.masked_tensor([None, None]).sum().item()
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.MaskedValueError: item() of a masked-out value; use ...
     """
 
 
 class MaskMismatchError(MaskedValueError):
-    """Two operands have different masks while ``meaning(mismatch="raise")`` is in force.
+    """The error for operands with different masks while ``meaning(mismatch="raise")`` is in force.
 
-    >>> with meaning(mismatch="raise"):
-    ...     masked_tensor([1, None]) + masked_tensor([None, 1])
-    Traceback (most recent call last):
-    masked_tensor.errors.MaskMismatchError: two operands have different masks, and meaning(mismatch='raise') is in ...
+    Example:
+        >>> with mt.meaning(mismatch="raise"):
+        ...     mt.masked_tensor([1, None]) + mt.masked_tensor([None, 1])
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.MaskMismatchError: two operands have different masks, and ...
     """
 
 
 class MaskedWriteError(RuntimeError):
-    """A masked tensor would be written into a plain tensor, which cannot hold its mask.
+    """The error for a masked tensor that would be written into a plain tensor, which cannot hold its mask.
 
-    >>> torch.zeros(2).add_(masked_tensor([1.0, None]))
-    Traceback (most recent call last):
-    masked_tensor.errors.MaskedWriteError: aten::add_.Tensor would write a masked tensor into a plain tensor, which ...
+    Example:
+        >>> torch.zeros(2).add_(mt.masked_tensor([1.0, None]))
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.MaskedWriteError: aten::add_.Tensor would write a masked ...
     """
 
 
 class MaskedSizeWarning(UserWarning):
-    """``numel()`` of a masked tensor counts its holes: an average that divides by it is wrong.
+    """The warning for ``numel()`` of a masked tensor, which counts masked entries, too.
 
-    Given once for each place in a program that asks, not for those inside of torch.  A category of its own, so that
-    ``warnings.filterwarnings("ignore" or "error", category=masked_tensor.MaskedSizeWarning)`` decides.
+    A mean that divides by it is wrong. It is given once for each place in a program that asks, not for those inside of
+    torch. ``warnings.filterwarnings("error", category=mt.MaskedSizeWarning)`` makes it an error, ``"ignore"`` silences
+    it.
 
-    >>> import warnings
-    >>> with warnings.catch_warnings(record=True) as seen:
-    ...     warnings.simplefilter("always")
-    ...     masked_tensor([1.0, None]).numel(), seen[0].category.__name__
-    (2, 'MaskedSizeWarning')
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as seen:
+        ...     warnings.simplefilter("always")
+        ...     mt.masked_tensor([1.0, None]).numel(), seen[0].category.__name__
+        (2, 'MaskedSizeWarning')
     """
 
 
 class MaskedSizeError(RuntimeError):
-    """The same, inside of ``strict()``.
+    """The error for a size that counts masked entries, inside of ``strict()``.
 
-    >>> with strict():
-    ...     masked_tensor([1.0, None]).numel()
-    Traceback (most recent call last):
-    masked_tensor.errors.MaskedSizeError: numel() counts the holes of a masked tensor too; x.count() counts what is ...
+    Example:
+        >>> with mt.strict():
+        ...     mt.masked_tensor([1.0, None]).numel()
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.MaskedSizeError: numel() counts the holes of a masked tensor ...
     """
 
 
 class UnsupportedOpError(NotImplementedError):
-    """The op has no row in the table: no masked meaning is known for it.
+    """The error for an op without a rule: no meaning for masked tensors is known, or none for their layout.
 
-    >>> torch.hash_tensor(masked_tensor([1.0, None]))
-    Traceback (most recent call last):
-    masked_tensor.errors.UnsupportedOpError: aten::hash_tensor has no masked meaning here (masked: ...
+    The message names the ways out. ``register_rule`` gives an op a meaning.
+
+    Example:
+        >>> torch.hash_tensor(mt.masked_tensor([1.0, None]))
+        Traceback (most recent call last):
+        ...
+        masked_tensor.errors.UnsupportedOpError: aten::hash_tensor has no masked meaning ...
     """
 
 

@@ -13,28 +13,57 @@ from .create import as_result
 
 
 def to_left(x: Any, dim: int = 1) -> MaskedTensor:
-    """Each row of a batch ``(B, ..., T, ...)`` turned along ``dim`` so that it begins at 0: padding comes last.
+    """A batch whose sequences are rotated to begin at step 0, so that padding comes last.
 
-    For code that walks through time from the first step, such as a state-space model, and would carry the state of the
-    padding into the row.  What is turned out at one end comes in at the other, holes included; nothing is lost, and
-    gradients flow back.  A row begins at its first step with a valid entry.  :func:`to_right` is the inverse for rows
-    that end where the batch does.
+    For code that reads sequences from the first step, such as a state-space model, and would carry padding into its
+    state. A sequence begins at its first step with a valid entry. What is rotated out at one end comes in at the other,
+    so nothing is lost, and gradients flow back.
 
-    Raises ValueError if ``x`` has no ``dim`` besides that of the batch.
+    Args:
+        x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
+            takes.
+        dim (int, optional): The dimension of time; not 0, which is the batch.
 
-        >>> x = masked_tensor([[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]])
-        >>> to_left(x).tolist()
+    Returns:
+        MaskedTensor: The batch, of the same shape and dtype.
+
+    Raises:
+        TypeError: ``x`` is nothing that a tensor can be made of.
+        ValueError: ``x`` has no ``dim`` besides that of the batch.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> x = mt.masked_tensor([[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]])
+        >>> mt.to_left(x).tolist()
         [[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]]
     """
     return _shift_rows(x, dim, "to_left")
 
 
 def to_right(x: Any, dim: int = 1) -> MaskedTensor:
-    """Each row of a batch turned along ``dim`` so that it ends where the batch does: padding comes first.
+    """A batch whose sequences are rotated to end at the last step, so that padding comes first.
 
-    The inverse of :func:`to_left` for rows that end where the batch does, and the other way round.
+    The inverse of :func:`to_left` for sequences that end where the batch ends. A sequence ends at its last step with a
+    valid entry.
 
-        >>> to_right(masked_tensor([[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]])).tolist()
+    Args:
+        x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
+            takes.
+        dim (int, optional): The dimension of time; not 0, which is the batch.
+
+    Returns:
+        MaskedTensor: The batch, of the same shape and dtype.
+
+    Raises:
+        TypeError: ``x`` is nothing that a tensor can be made of.
+        ValueError: ``x`` has no ``dim`` besides that of the batch.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> x = mt.masked_tensor([[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]])
+        >>> mt.to_right(x).tolist()
         [[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]]
     """
     return _shift_rows(x, dim, "to_right")

@@ -31,18 +31,35 @@ def from_lengths(
     padding_side: str = "right",
     packed: bool = False,
 ) -> MaskedTensor:
-    """A padded batch ``(B, T, ...)`` of which sequence ``b`` is valid up to ``lengths[b]``.
+    """A masked batch of padded data, in which sequence ``b`` is valid for ``lengths[b]`` steps.
 
-    ``dim`` is the dimension of time, such as 2 for ``(B, C, T)``; ``padding_side="left"`` for padding that comes
-    first.  The mask takes ``B * T`` bytes however many features there are.  ``batch_first=False``: the batch is
-    ``(T, B, ...)``.
-    ``packed``: stored without the padding (:func:`masked_tensor.packed`).
-    Raises ValueError if there is not one length per sequence, or one is negative or above T.
+    The mask takes ``B * T`` bytes however many features there are. Gradients flow back to ``padded``.
 
-        >>> from_lengths(torch.ones(2, 3), [3, 1])
+    Args:
+        padded (Tensor): A padded batch ``(B, T, ...)`` of any dtype, or anything that :func:`masked_tensor` takes.
+        lengths (Tensor): Integers ``(B,)``, or a list of int: the number of valid steps of each sequence.
+        batch_first (bool, optional): False for a batch ``(T, B, ...)``.
+        dim (int, optional): The dimension of time of a batch that is batch first, such as 2 for ``(B, C, T)``.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+        packed (bool, optional): Store the batch without its padding, as :func:`packed` does.
+
+    Returns:
+        MaskedTensor: Data of the shape and dtype of ``padded``.
+
+    Raises:
+        TypeError: ``lengths`` are no integers, or ``padded`` is nothing that a tensor can be made of.
+        ValueError: There is not one length per sequence, a length is negative or above ``T``, ``padding_side`` is
+            another word, or ``dim`` is 0 or given with ``batch_first=False``.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: A sparse tensor breaks the rules of its layout, or ``lengths`` is nothing that a tensor can be
+            made of.
+        UnsupportedOpError: ``packed=True`` in compiled code.
+
+    Example:
+        >>> mt.from_lengths(torch.ones(2, 3), [3, 1])
         masked_tensor([[1.0000, 1.0000, 1.0000],
                        [1.0000,     --,     --]], valid=4/6)
-        >>> from_lengths(torch.ones(2, 1, 3), [3, 1], dim=2, padding_side="left").tolist()
+        >>> mt.from_lengths(torch.ones(2, 1, 3), [3, 1], dim=2, padding_side="left").tolist()
         [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
     """
     ragged.check_side(padding_side)
@@ -72,11 +89,23 @@ def _dims(dim: int | None, batch_first: bool, count: int) -> tuple[int, int]:
 
 
 def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
-    """The bool mask ``(..., max_length)`` that is True at positions below each of the ``lengths`` ``(...)``.
+    """A bool mask that is True at the first ``lengths`` positions: ``mask[..., t] = t < lengths[...]``.
 
-    Without ``max_length`` the longest length decides, for which the lengths must be read: give it in compiled code.
+    Args:
+        lengths (Tensor): Integers of any shape ``(...)``, or a list of int.
+        max_length (int, optional): The size of the new dimension. By default the largest length, which is read from the
+            data: give it in compiled code.
 
-        >>> lengths_to_mask(torch.tensor([2, 0, 3]))
+    Returns:
+        Tensor: A bool mask of shape ``(..., max_length)``.
+
+    Raises:
+        TypeError: ``lengths`` are no integers.
+        ValueError: A length is negative or above ``max_length``.
+        RuntimeError: ``lengths`` is nothing that a tensor can be made of.
+
+    Example:
+        >>> mt.lengths_to_mask(torch.tensor([2, 0, 3]))
         tensor([[ True,  True, False],
                 [False, False, False],
                 [ True,  True,  True]])
@@ -100,16 +129,32 @@ def from_sequences(
     padding_side: str = "right",
     packed: bool = False,
 ) -> MaskedTensor:
-    """Sequences of different length as one batch, batch first, in which the padding is masked.
+    """A batch of sequences of different length, batch first, in which the padding is masked.
 
-    ``sequences`` are tensors ``(T_i, ...)``, plain or masked, or what :func:`masked_tensor` takes; the result is
-    ``(B, T, ...)``, or ``(T, B, ...)`` with ``batch_first=False``.  ``dim`` is where the time lies in the batch, such
-    as 2 for sequences ``(C, T_i)``; ``padding_side="left"`` puts the padding first.
-    ``padding_value`` only says what lies under the mask. ``packed``: the padding is never made
-    (:func:`masked_tensor.packed`). Gradients flow back. Raises ValueError for no sequences, or if their shapes differ
-    elsewhere.  :func:`pad_sequence` is the same with torch's arguments.
+    Gradients flow back to the sequences. :func:`pad_sequence` is the same with torch's arguments.
 
-        >>> from_sequences([torch.ones(3), torch.zeros(1)])
+    Args:
+        sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
+            :func:`masked_tensor` takes. Different dtypes are promoted.
+        batch_first (bool, optional): False gives ``(T, B, ...)``.
+        padding_value (float, optional): The masked-out data of the padding; no result depends on it.
+        dim (int, optional): The dimension of time in the batch, such as 2 for sequences ``(C, T_i)``.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+        packed (bool, optional): Store the batch without padding, which is never made; see :func:`packed`.
+
+    Returns:
+        MaskedTensor: The batch ``(B, T, ...)`` with ``T`` the largest ``T_i``, in the dtype of the sequences.
+
+    Raises:
+        TypeError: A sequence is nothing that a tensor can be made of.
+        ValueError: There are no sequences, their shapes differ in another dimension than time, ``padding_side`` is
+            another word, or ``dim`` is 0 or given with ``batch_first=False``.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+        UnsupportedOpError: ``packed=True`` in compiled code.
+
+    Example:
+        >>> mt.from_sequences([torch.ones(3), torch.zeros(1)])
         masked_tensor([[1.0000, 1.0000, 1.0000],
                        [0.0000,     --,     --]], valid=4/6)
     """
@@ -134,14 +179,34 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> MaskedTensor:
-    """``torch.nn.utils.rnn.pad_sequence`` with its arguments and shapes, in which the padding is masked.
+    """A batch of sequences of different length in which the padding is masked, with torch's arguments.
 
-    The result is ``(T, B, ...)``, or ``(B, T, ...)`` with ``batch_first=True``, as torch's, so that a changed import
-    changes no shape.  :func:`from_sequences` is batch first and takes more.  Errors as there.
+    The shapes are torch's, too, so that a changed import changes no shape. :func:`from_sequences` is batch first and
+    takes more.
 
-        >>> pad_sequence([torch.ones(2), torch.zeros(1)])
+    Args:
+        sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
+            :func:`masked_tensor` takes. Different dtypes are promoted.
+        batch_first (bool, optional): True gives ``(B, T, ...)``.
+        padding_value (float, optional): The masked-out data of the padding; no result depends on it.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+
+    Returns:
+        MaskedTensor: The batch ``(T, B, ...)`` with ``T`` the largest ``T_i``, in the dtype of the sequences.
+
+    Raises:
+        TypeError: A sequence is nothing that a tensor can be made of.
+        ValueError: There are no sequences, their shapes differ after the first dimension, or ``padding_side`` is
+            another word.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> mt.pad_sequence([torch.ones(2), torch.zeros(1)])
         masked_tensor([[1.0000, 0.0000],
                        [1.0000,     --]], valid=3/4)
+
+    References:
+        ``torch.nn.utils.rnn.pad_sequence``.
     """
     return from_sequences(sequences, batch_first=batch_first, padding_value=padding_value, padding_side=padding_side)
 
@@ -151,17 +216,34 @@ def _is_whole(sequence: Any) -> bool:
 
 
 def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> MaskedTensor:
-    """A nested tensor, jagged or strided, as a batch: every dimension is as long as the longest of its components.
+    """A padded batch of the sequences of a nested tensor or a ``PackedSequence``, in which the padding is masked.
 
-    Or a ``PackedSequence``, batch first, its sequences in the order in which they were given.  ``packed``: stored
-    without padding (:func:`masked_tensor.packed`); the values of a jagged tensor ``(B, T, ...)`` are taken as they are,
-    those of a ``PackedSequence`` only put in order.  Gradients flow back.  Raises TypeError for anything else.
+    Every dimension is as long as that of the longest component. Gradients flow back.
 
+    Args:
+        nested (Tensor): A nested tensor ``(B, *, ...)``, jagged or strided, of any dtype; or a ``PackedSequence``,
+            whose sequences come in the order in which they were given.
+        packed (bool, optional): Store the batch without padding, as :func:`packed` does. The values of a jagged tensor
+            ``(B, T, ...)`` are taken as they are.
+
+    Returns:
+        MaskedTensor: The batch ``(B, T, ...)``, in the dtype of ``nested``.
+
+    Raises:
+        TypeError: ``nested`` is neither.
+        ValueError: A nested tensor has no components.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+        UnsupportedOpError: ``packed=True`` in compiled code.
+
+    Example:
         >>> parts = [torch.ones(2), torch.ones(1)]
         >>> nested = torch.nested.nested_tensor(parts, layout=torch.jagged)
-        >>> from_nested(nested)
+        >>> mt.from_nested(nested)
         masked_tensor([[1.0000, 1.0000],
                        [1.0000,     --]], valid=3/4)
+
+    References:
+        ``torch.nested``, ``torch.nn.utils.rnn.pad_packed_sequence``.
     """
     steps = isinstance(nested, PackedSequence) and type(nested.data) is not MaskedTensor
     if not steps and not (isinstance(nested, Tensor) and nested.is_nested):
@@ -183,19 +265,34 @@ def _runs(nested: Any) -> Packed | None:
 
 
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:
-    """What a tokenizer or feature extractor made, with holes where its ``attention_mask`` ``(B, T)`` is 0.
+    """What a tokenizer or feature extractor made, masked where its ``attention_mask`` is 0.
 
-    ``inputs`` is one tensor ``(B, T, ...)``, or the whole mapping (a ``BatchEncoding``): then the result is a dict in
-    which every tensor with that batch and time has holes, without ``attention_mask``, as nobody needs it any more.
-    ``dim`` is where the time lies, such as 2 for ``(B, C, T)``.
+    Of a mapping (a ``BatchEncoding``), every tensor that has the mask's batch and time is masked, and the mask itself
+    is left out.
 
+    Args:
+        inputs (Tensor): Data ``(B, T, ...)`` of any dtype, or a mapping of such tensors.
+        attention_mask (Tensor, optional): ``(B, T)``, bool or the integers 0 and 1; by default the mapping's own.
+        dim (int, optional): The dimension of time, such as 2 for ``(B, C, T)``.
+
+    Returns:
+        MaskedTensor or dict: Data of the shape and dtype of ``inputs``, or a dict of them.
+
+    Raises:
+        TypeError: ``inputs`` is no mapping and no mask is given, or one of them is nothing that a tensor can be made
+            of, or the mask has floats.
+        KeyError: The mapping has no ``attention_mask``.
+        ValueError: The mask has another batch or time than ``inputs``, or holds other integers than 0 and 1.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+
+    Example:
         >>> ids = torch.tensor([[5, 6, 7], [8, 0, 0]])
         >>> mask = torch.tensor([[1, 1, 1], [1, 0, 0]])
-        >>> from_attention_mask(ids, mask)
+        >>> mt.from_attention_mask(ids, mask)
         masked_tensor([[ 5,  6,  7],
                        [ 8, --, --]], valid=4/6)
         >>> batch = {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([1, 0])}
-        >>> from_attention_mask(batch)
+        >>> mt.from_attention_mask(batch)
         {'input_ids': masked_tensor([[ 5,  6,  7],
                        [ 8, --, --]], valid=4/6), 'labels': tensor([1, 0])}
     """

@@ -15,21 +15,38 @@ from .packing import packed as pack
 
 
 def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str = "right", packed: bool = False) -> Any:
-    """``torch.utils.data.default_collate`` for samples of different length: what is too short is padded with holes.
+    """A loader's batch of samples of different length, in which what is too short is padded, and the padding masked.
 
     Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
-    Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest;
-    scalars become a plain tensor, with a hole for None a masked one; texts stay a list.  ``dim`` names the only
-    dimension of a sample that may differ; ``padding_side="left"`` puts the padding first:
-    ``DataLoader(..., collate_fn=partial(mt.collate, padding_side="left"))``.  ``packed``: stored without the padding
-    (:func:`masked_tensor.packed`), which is never made where only the first dimension of samples differs.
+    Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest.
+    Scalars become a plain tensor, or a masked one if one is None. Texts stay a list.
 
-    Raises ValueError for an empty batch, for samples that differ along another dimension than ``dim``, and for dicts
-    with different keys.
+    Give a DataLoader other arguments by ``collate_fn=partial(mt.collate, padding_side="left")``.
 
-        >>> collate([{"x": torch.ones(2), "y": 1}, {"x": torch.ones(1), "y": 0}])
+    Args:
+        batch (list): The samples.
+        dim (int, optional): The only dimension of a sample that may differ; by default any may.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+        packed (bool, optional): Store batches without padding, as :func:`packed` does. The padding is never made where
+            only the first dimension of samples differs.
+
+    Returns:
+        Any: A batch, built as the samples are.
+
+    Raises:
+        TypeError: ``batch`` is no sequence, or a sample is of a kind that ``default_collate`` does not know either.
+        ValueError: ``batch`` is empty, samples differ along another dimension than ``dim``, dicts have different keys,
+            or ``padding_side`` is another word.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+        UnsupportedOpError: ``packed=True`` in compiled code.
+
+    Example:
+        >>> mt.collate([{"x": torch.ones(2), "y": 1}, {"x": torch.ones(1), "y": 0}])
         {'x': masked_tensor([[1.0000, 1.0000],
                        [1.0000,     --]], valid=3/4), 'y': tensor([1, 0])}
+
+    References:
+        ``torch.utils.data.default_collate``.
     """
     if not len(batch):
         raise ValueError("collate needs at least one sample")

@@ -28,21 +28,41 @@ except ImportError:  # an optional companion, as for torch itself
 def is_masked_tensor(x: object) -> bool:
     """Whether ``x`` is a :class:`MaskedTensor`.
 
-    >>> is_masked_tensor(masked_tensor([1.0, None])), is_masked_tensor(torch.ones(2))
-    (True, False)
+    Args:
+        x (Any): Any object.
+
+    Returns:
+        bool: True for a MaskedTensor.
+
+    Example:
+        >>> mt.is_masked_tensor(mt.masked_tensor([1.0, None])), mt.is_masked_tensor(torch.ones(2))
+        (True, False)
     """
     return type(x) is MaskedTensor
 
 
 def get_data(x: MaskedTensor) -> Tensor:
-    """The data, payload included: a plain tensor of ``x``'s shape, dtype and layout.
+    """The data of a masked tensor, with whatever lies under its mask.
 
-    Shares memory with ``x``, so that nothing is known of the payload of ``x`` from now on; of sparse and packed data,
-    and in compiled code of an input, it is a copy.  The gradient that comes back through it is set to 0 where ``x`` is
-    masked out.  Raises TypeError for anything but a masked tensor, as every exit here does.
+    The result shares memory with ``x``, so from then on nothing is assumed about the masked-out data of ``x``, which
+    may make ops slower. It is a copy if ``x`` is sparse or packed, or the input of a compiled function. The gradient
+    that comes back through it is set to 0 where ``x`` is masked.
 
-        >>> masked_tensor([1.0, 2.0], [True, False]).get_data()
+    Args:
+        x (MaskedTensor): Any shape, dtype and layout.
+
+    Returns:
+        Tensor: A plain tensor of ``x``'s shape, dtype and layout.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+
+    Example:
+        >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_data()
         tensor([1., 0.])
+
+    References:
+        ``torch.masked.MaskedTensor.get_data``.
     """
     pair = _enter(x, "get_data")
     if layouts.is_sparse(pair.data):
@@ -58,13 +78,26 @@ def get_data(x: MaskedTensor) -> Tensor:
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
-    """A copy of the mask, True = valid, as a bool tensor of ``x``'s shape; ``x`` does not change with it.
+    """A copy of the mask, True = valid, as a plain bool tensor.
 
-    ``x.mask`` is the same.  ``mask`` in numpy.ma and astropy means the opposite, True = masked.  Dimensions along which
-    the mask is constant have stride 0.
+    Writing into the copy does not change ``x``. ``x.mask`` is the same as ``x.get_mask()``. ``mask`` in numpy.ma and
+    astropy means the opposite: True = masked. Dimensions along which the mask is constant have stride 0.
 
-    >>> masked_tensor([1.0, 2.0], [True, False]).get_mask()
-    tensor([ True, False])
+    Args:
+        x (MaskedTensor): Any shape, dtype and layout.
+
+    Returns:
+        Tensor: A bool tensor of ``x``'s shape and layout.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+
+    Example:
+        >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_mask()
+        tensor([ True, False])
+
+    References:
+        ``torch.masked.MaskedTensor.get_mask``.
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("get_mask", x)
@@ -72,17 +105,33 @@ def get_mask(x: MaskedTensor) -> Tensor:
 
 
 def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
-    """A plain tensor of ``x``'s shape and dtype with ``value`` in the holes, and gradient 0 there.
+    """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 
-    ``value`` is a number, or a tensor that broadcasts to ``x``, such as a mean per column; what fills a hole receives
-    its gradient.  Always strided: what is not stored is a hole.  Raises TypeError for a masked ``value``, and for
-    one that ``x``'s dtype cannot hold, such as -1 in uint8.
+    The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives the gradient there. The result is
+    always strided: what a sparse ``x`` does not store is masked.
 
-    >>> masked_tensor([1.0, 2.0], [True, False]).filled(-1)
-    tensor([ 1., -1.])
-    >>> masked_tensor([[1.0, None], [3.0, 5.0]]).filled(torch.tensor([7.0, 8.0]))
-    tensor([[1., 8.],
-            [3., 5.]])
+    Args:
+        x (MaskedTensor): Any shape, dtype and layout.
+        value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
+            ``x``'s, such as a mean for each column.
+
+    Returns:
+        Tensor: A plain strided tensor of ``x``'s shape and dtype.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
+            dtype, such as -1 in uint8.
+        RuntimeError: ``value`` is complex and ``x`` is not.
+
+    Example:
+        >>> mt.masked_tensor([1.0, 2.0], [True, False]).filled(-1)
+        tensor([ 1., -1.])
+        >>> mt.masked_tensor([[1.0, None], [3.0, 5.0]]).filled(torch.tensor([7.0, 8.0]))
+        tensor([[1., 8.],
+                [3., 5.]])
+
+    References:
+        ``numpy.ma.filled``.
     """
     pair = _enter(dense(x), "filled")
     if not isinstance(value, Tensor):
@@ -109,19 +158,49 @@ def _check_fill(value: complex, dtype: torch.dtype) -> None:
 
 
 def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
-    """The same as :meth:`filled`, under the name that ``torch.masked`` has for it.
+    """A plain tensor with ``value`` where ``x`` is masked, under torch.masked's name for :meth:`filled`.
 
-    >>> masked_tensor([1.0, None]).to_tensor(0)
-    tensor([1., 0.])
+    Args:
+        x (MaskedTensor): Any shape, dtype and layout.
+        value (number or Tensor): One number, or a plain tensor broadcastable to ``x`` whose dtype fits ``x``'s.
+
+    Returns:
+        Tensor: A plain strided tensor of ``x``'s shape and dtype.
+
+    Raises:
+        TypeError: ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype.
+        RuntimeError: ``value`` is complex and ``x`` is not.
+
+    Example:
+        >>> mt.masked_tensor([1.0, None]).to_tensor(0)
+        tensor([1., 0.])
+
+    References:
+        ``torch.masked.MaskedTensor.to_tensor``.
     """
     return filled(x, value)
 
 
 def compressed(x: MaskedTensor) -> Tensor:
-    """The valid values alone, in (stored) order: a plain 1-D tensor whose length depends on the mask.
+    """The valid entries alone, in order, as a plain 1-D tensor: ``data[mask]``.
 
-    >>> masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
-    tensor([1., 3.])
+    The length depends on the mask, which is read for it. Gradients flow back.
+
+    Args:
+        x (MaskedTensor): Any shape, dtype and layout; of a sparse one, the valid stored entries are taken.
+
+    Returns:
+        Tensor: Shape ``(n,)`` with ``n`` the number of valid entries, in ``x``'s dtype.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+
+    Example:
+        >>> mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
+        tensor([1., 3.])
+
+    References:
+        ``numpy.ma.compressed``.
     """
     if type(x) is MaskedTensor and x._packed is not None:
         stored = enter_packed(x, torch.is_grad_enabled(), enter)
@@ -136,15 +215,32 @@ def compressed(x: MaskedTensor) -> Tensor:
 def count(
     x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, mask: Tensor | None = None
 ) -> Tensor:
-    """The number of valid entries along ``dim`` (int, tuple, or None for all): a plain int64 tensor.
+    """The number of valid entries along ``dim``.
 
-    ``x`` is masked, or plain with a ``mask`` (True = valid) that broadcasts to it; two masks are AND-ed.  Raises
-    TypeError for a plain ``x`` without one.
+    Args:
+        x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
+        dim (int or tuple of int, optional): The dimensions to count along; None is all of them.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, broadcastable to ``x``. It is combined with the mask of a
+            MaskedTensor.
 
-    >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
-    tensor([2, 1])
-    >>> count(torch.ones(2, 2), 0, mask=torch.tensor([True, False]))
-    tensor([2, 0])
+    Returns:
+        Tensor: A plain int64 tensor of ``x``'s shape without ``dim``.
+
+    Raises:
+        TypeError: ``x`` is plain and has no ``mask``, or ``mask`` is not bool.
+        ValueError: ``mask`` does not broadcast to ``x``, or has another layout or device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: A sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
+        tensor([2, 1])
+        >>> mt.count(torch.ones(2, 2), 0, mask=torch.tensor([True, False]))
+        tensor([2, 0])
+
+    References:
+        ``numpy.ma.count``.
     """
     if mask is not None:
         x = as_masked_tensor(x, mask)
@@ -160,12 +256,26 @@ def count(
 
 
 def to_numpy_ma(x: MaskedTensor) -> Any:
-    """``x`` as a ``numpy.ma.MaskedArray`` (numpy's mask is True at holes).  Data and mask are copied.
+    """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
-    Raises ImportError without numpy.
+    Its mask means the opposite: True = masked.
 
-    >>> print(masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma())
-    [1.0 --]
+    Args:
+        x (MaskedTensor): Any shape and layout, and any dtype that numpy has.
+
+    Returns:
+        numpy.ma.MaskedArray: An array of ``x``'s shape and dtype.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor, or numpy has no such dtype.
+        ImportError: numpy is not installed.
+
+    Example:
+        >>> print(mt.masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma())
+        [1.0 --]
+
+    References:
+        ``numpy.ma.MaskedArray``.
     """
     if numpy is None:
         raise ImportError("to_numpy_ma() needs numpy")

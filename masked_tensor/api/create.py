@@ -30,23 +30,39 @@ def masked_tensor(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> MaskedTensor:
-    """A masked tensor with its own copy of ``data``: a leaf, like ``torch.tensor``.
+    """A masked tensor with its own copy of ``data``; a leaf, as ``torch.tensor`` makes.
 
-    ``data`` is a tensor of any kind, masked and nested ones included, a number, a (nested) list, where None is a hole
-    and short lists end in holes, or a container of another library: numpy, numpy.ma, pandas, polars, pyarrow, xarray,
-    astropy's Masked, a PackedSequence.  What it calls missing is a hole; NaN is a value.  ``mask``, True = valid, is
-    bool, or holds the integers 0 and 1, and broadcasts to the data's shape; left out, all that ``data`` does not itself
-    call missing is valid.  What is masked out is set to 0.  A tensor that is part of a graph is detached:
-    use :func:`as_masked_tensor` to stay in it.
+    What ``data`` itself calls missing is masked: None in a list, the end of a list that is shorter than others, the
+    null of a table. NaN is a valid value. Masked-out data are set to 0. A tensor that is part of a graph is detached;
+    :func:`as_masked_tensor` stays in the graph.
 
-    Raises TypeError if ``data`` or ``mask`` cannot be one, ValueError if the mask does not fit, RuntimeError for a
-    sparse tensor that breaks the rules of its layout.
+    Args:
+        data (Any): A tensor (plain, masked, nested or sparse), a number, a nested list, or a container of numpy,
+            numpy.ma, pandas, polars, pyarrow, xarray or astropy, or a ``PackedSequence``.
+        mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; lists and arrays
+            are taken, too. It is combined with what ``data`` calls missing. By default everything else is valid.
+        requires_grad (bool, optional): Have autograd record ops on the result.
+        dtype (torch.dtype, optional): The dtype of the data; by default that of ``data``.
+        device (torch.device, optional): Where data and mask are put; by default where ``data`` is.
 
-        >>> masked_tensor([1, None, 3])
+    Returns:
+        MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
+
+    Raises:
+        TypeError: ``data`` or ``mask`` is nothing that a tensor can be made of, or ``mask`` has floats.
+        ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another layout or
+            device.
+        RuntimeError: A sparse tensor breaks the rules of its layout, or ``requires_grad`` is given for integers.
+
+    Example:
+        >>> mt.masked_tensor([1, None, 3])
         masked_tensor([1, --, 3], valid=2/3)
-        >>> masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True], [False]], requires_grad=True)
+        >>> mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True], [False]], requires_grad=True)
         masked_tensor([[1.0000, 2.0000],
                        [    --,     --]], valid=2/4, requires_grad=True)
+
+    References:
+        ``torch.tensor``, ``torch.masked.masked_tensor``.
     """
     pair = accepted_inputs.pair_of_input(data, dtype, device)
     if mask is not None and layouts.is_sparse(pair.data):
@@ -62,19 +78,37 @@ def masked_tensor(
 
 
 def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
-    """A masked tensor around ``data``, which is not copied (the mask is), and gradients flow back into ``data``.
+    """A masked tensor around ``data``, which is not copied; gradients flow back to it.
 
-    What lies under the mask stays as it is; no result depends on it.  Of a masked tensor, it is a view, or with a mask
-    a copy with more holes.  Of a sparse tensor, what is stored is valid unless the mask says otherwise.  Raises
-    TypeError if ``data`` is no tensor, and as :func:`masked_tensor` for the mask.
+    The mask is copied. Masked-out data stay as they are; no result depends on them. A MaskedTensor gives a view of
+    itself, or with ``mask`` a copy with both masks combined. What a sparse tensor stores is valid unless ``mask`` says
+    otherwise.
 
+    Args:
+        data (Tensor): Any shape, dtype and layout; plain or masked.
+        mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; lists and arrays
+            are taken, too. A plain strided tensor needs one.
+
+    Returns:
+        MaskedTensor: The shape, dtype and layout of ``data``.
+
+    Raises:
+        TypeError: ``data`` is no tensor or is quantized, ``mask`` has floats, or a strided tensor has no ``mask``.
+        ValueError: ``mask`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another layout or
+            device.
+        RuntimeError: A sparse tensor breaks the rules of its layout.
+
+    Example:
         >>> x = torch.tensor([1.0, 0.0], requires_grad=True)
-        >>> y = as_masked_tensor(x, x != 0)
+        >>> y = mt.as_masked_tensor(x, x != 0)
         >>> y
         masked_tensor([1.0000, --], valid=1/2, grad_fn=<_LeaveBackward>)
         >>> (1 / y).sum().backward()
         >>> x.grad
         tensor([-1.,  0.])
+
+    References:
+        ``torch.masked.as_masked_tensor``.
     """
     if not isinstance(data, Tensor):
         raise TypeError(
@@ -94,33 +128,83 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
 
 
 def masked_invalid(data: Any) -> MaskedTensor:
-    """``data``, anything that :func:`masked_tensor` takes, with holes where it is NaN or infinite.
+    """A copy of ``data`` that is masked where it is NaN or infinite.
 
-    Gradients flow back into a tensor, and are 0 at the holes.
+    Gradients flow back to a tensor, and are 0 where the result is masked.
 
-    >>> masked_invalid([1.0, float("nan"), 3.0])
-    masked_tensor([1.0000, --, 3.0000], valid=2/3)
+    Args:
+        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
+
+    Returns:
+        MaskedTensor: The shape and dtype of ``data``.
+
+    Raises:
+        TypeError: the data is nothing that a tensor can be made of.
+        ValueError: A nested tensor has no components.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> mt.masked_invalid([1.0, float("nan"), 3.0])
+        masked_tensor([1.0000, --, 3.0000], valid=2/3)
+
+    References:
+        ``numpy.ma.masked_invalid``.
     """
     return _mask_where(accepted_inputs.pair_of_input(data), lambda values: ~values.isfinite())
 
 
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
-    """``data`` with holes where it equals ``value``, such as the -999 of a file that has no word for missing.
+    """A copy of ``data`` that is masked where it equals ``value``, such as the -999 of a file.
 
-    Data and gradients as for :func:`masked_invalid`.
+    Gradients flow back to a tensor, and are 0 where the result is masked.
 
-    >>> masked_equal([3, -999, 5], -999)
-    masked_tensor([3, --, 5], valid=2/3)
+    Args:
+        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
+        value (number): What stands for missing.
+
+    Returns:
+        MaskedTensor: The shape and dtype of ``data``.
+
+    Raises:
+        TypeError: the data is nothing that a tensor can be made of.
+        ValueError: A nested tensor has no components.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> mt.masked_equal([3, -999, 5], -999)
+        masked_tensor([3, --, 5], valid=2/3)
+
+    References:
+        ``numpy.ma.masked_equal``.
     """
     return _mask_where(accepted_inputs.pair_of_input(data), lambda values: values == value)
 
 
 def masked_where(condition: Any, data: Any) -> MaskedTensor:
-    """``data`` with holes where ``condition`` is True (or itself masked); arguments as in ``numpy.ma.masked_where``.
+    """A copy of ``data`` that is masked where ``condition`` is True or itself masked.
 
-    >>> x = torch.tensor([1.0, -2.0, 3.0])
-    >>> masked_where(x < 0, x)
-    masked_tensor([1.0000, --, 3.0000], valid=2/3)
+    Gradients flow back to a tensor, and are 0 where the result is masked.
+
+    Args:
+        condition (Tensor): Bool, broadcastable to ``data``; plain or masked; lists and arrays are taken, too.
+        data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
+
+    Returns:
+        MaskedTensor: The shape and dtype of ``data``.
+
+    Raises:
+        TypeError: ``data`` or ``condition`` is nothing that a tensor can be made of, or ``condition`` has floats.
+        ValueError: ``condition`` does not broadcast to ``data``, holds other integers than 0 and 1, or has another
+            layout or device.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> x = torch.tensor([1.0, -2.0, 3.0])
+        >>> mt.masked_where(x < 0, x)
+        masked_tensor([1.0000, --, 3.0000], valid=2/3)
+
+    References:
+        ``numpy.ma.masked_where``.
     """
     pair = accepted_inputs.pair_of_input(data)
     holes = accepted_inputs.pair_of_input(condition)

@@ -59,18 +59,20 @@ class Factories(Setting):
 
 
 def masked_factories() -> Factories:
-    """In here ``torch.zeros`` and its sisters give masked tensors, valid everywhere.
+    """A context in which ``torch.zeros`` and torch's other factories make masked tensors that are valid everywhere.
 
-    For code of others that makes room and then writes masked results into it: a plain tensor could not hold the
-    mask, and raises.  The sisters: ``torch.empty``, ``zeros``, ``ones``, ``full``, ``empty_strided``, their ``_like``
-    forms and the ``new_`` methods of *plain* tensors (those of masked tensors need no context).  With ``out=`` nothing
-    changes.  What torch makes inside its own functions is not concerned; a module's parameters are, so build models
-    outside.  A masked tensor that is valid everywhere may be written into a plain tensor here, as a number may
-    everywhere; the mask is read for it.
+    For code of others that makes room and then writes masked results into it; a plain tensor cannot hold the mask, and
+    raises. The factories are ``torch.empty``, ``zeros``, ``ones``, ``full``, ``empty_strided``, their ``_like`` forms
+    and the ``new_`` methods of plain tensors (those of masked tensors need no context).
 
-    Example::
+    Calls with ``out=`` are not changed, nor are factories that torch calls inside its own functions. A module's
+    parameters are made by factories, so build models outside. A masked tensor that is valid everywhere may be written
+    into a plain tensor here; its mask is read for it.
 
-        >>> import torch, masked_tensor as mt
+    Returns:
+        Factories: A context manager and decorator.
+
+    Example:
         >>> def running_total(x):  # of somebody else
         ...     out = torch.zeros(len(x) + 1)
         ...     for i, value in enumerate(x):

@@ -20,14 +20,26 @@ KEY = "masked_tensor"  #: of the file's metadata: which entry is the mask of whi
 def save_file(
     tensors: Mapping[str, Tensor], filename: str | PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
-    """``safetensors.torch.save_file`` for a ``state_dict`` that holds masked tensors, too.
+    """Writes a ``state_dict`` that may hold masked tensors into a safetensors file.
 
-    A masked tensor ``weight`` becomes the entries ``weight``, 0 in the holes, and ``weight.mask``, which is as small as
-    the mask is in memory.  ``metadata`` says under ``"masked_tensor"`` which belong together.  Raises ImportError
-    without safetensors, ValueError for a sparse masked tensor and for a name that is taken.
+    A masked tensor ``weight`` becomes two entries: ``weight``, 0 where it is masked, and ``weight.mask``, which is as
+    small as the mask is in memory. The file's metadata says under ``"masked_tensor"`` which belong together. Any reader
+    of safetensors reads both.
 
-        >>> save_file(model.state_dict(), "model.safetensors")  # doctest: +SKIP
-        >>> model.load_state_dict(load_file("model.safetensors"))  # doctest: +SKIP
+    Args:
+        tensors (dict): Names and tensors, plain or masked, of any shape and dtype.
+        filename (str): The path of the file.
+        metadata (dict, optional): Texts that the file keeps by name.
+
+    Raises:
+        ImportError: safetensors is not installed.
+        ValueError: A masked tensor is sparse, or the name of its mask is that of another tensor.
+
+    Example:
+        >>> mt.save_file({"weight": mt.masked_tensor([1.0, None])}, "model.safetensors")  # doctest: +SKIP
+
+    References:
+        ``safetensors.torch.save_file``.
     """
     entries: dict[str, Tensor] = {}
     belongs = {}
@@ -49,10 +61,28 @@ def save_file(
 
 
 def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu") -> dict[str, Tensor]:
-    """The tensors of a safetensors file, with the masked ones that :func:`save_file` wrote.
+    """The tensors of a safetensors file, masked where :func:`save_file` wrote masked ones.
 
-    >>> load_file("model.safetensors")  # doctest: +SKIP
-    {'weight': masked_tensor([1.0000, --], valid=1/2)}
+    Args:
+        filename (str): The path of the file.
+        device (str, optional): Where the tensors are put.
+
+    Returns:
+        dict: Names and tensors, plain or masked, of the shapes and dtypes that were saved.
+
+    Raises:
+        ImportError: safetensors is not installed.
+        FileNotFoundError: There is no such file.
+        TypeError: The file's mask of a tensor is not bool.
+        ValueError: The file's mask of a tensor does not fit its data.
+        RuntimeError: A sparse tensor breaks the rules of its layout.
+
+    Example:
+        >>> mt.load_file("model.safetensors")  # doctest: +SKIP
+        {'weight': masked_tensor([1.0000, --], valid=1/2)}
+
+    References:
+        ``safetensors.torch.load_file``.
     """
     with _library("safetensors").safe_open(filename, framework="pt", device=str(device)) as file:
         belongs = json.loads((file.metadata() or {}).get(KEY, "{}"))

@@ -6,25 +6,47 @@ from ..engine.writes.packed_views import unpack_family
 
 
 def harden_mask(x: MaskedTensor) -> MaskedTensor:
-    """From now on padding can never become data: writes into ``x`` and its views reach valid entries only.
+    """The tensor itself, whose masked entries now stay masked whatever is written into it or its views.
 
-    A copy of ``x`` (``clone``, ``to``, ``deepcopy``, a pickle) is as hard as ``x``.
+    A copy of it (``clone``, ``to``, ``deepcopy``, a pickle) is as hard.
 
-    >>> x = masked_tensor([1.0, 2.0], [True, False]).harden_mask()
-    >>> x[:] = 5.0
-    >>> x.tolist()
-    [5.0, None]
+    Args:
+        x (MaskedTensor): Any shape and dtype.
+
+    Returns:
+        MaskedTensor: ``x`` itself, of its shape and dtype.
+
+    Example:
+        >>> x = mt.masked_tensor([1.0, 2.0], [True, False]).harden_mask()
+        >>> x[:] = 5.0
+        >>> x.tolist()
+        [5.0, None]
+
+    References:
+        ``numpy.ma.MaskedArray.harden_mask``.
     """
     return _set(x, True)
 
 
 def soften_mask(x: MaskedTensor) -> MaskedTensor:
-    """Undoes :meth:`harden_mask`: what is written becomes valid again.
+    """The tensor itself, whose masked entries become valid again when they are written.
 
-    >>> x = masked_tensor([1.0, None]).harden_mask().soften_mask()
-    >>> x[:] = 5.0
-    >>> x.tolist()
-    [5.0, 5.0]
+    It undoes :meth:`harden_mask`.
+
+    Args:
+        x (MaskedTensor): Any shape and dtype.
+
+    Returns:
+        MaskedTensor: ``x`` itself, of its shape and dtype.
+
+    Example:
+        >>> x = mt.masked_tensor([1.0, None]).harden_mask().soften_mask()
+        >>> x[:] = 5.0
+        >>> x.tolist()
+        [5.0, 5.0]
+
+    References:
+        ``numpy.ma.MaskedArray.soften_mask``.
     """
     return _set(x, False)
 

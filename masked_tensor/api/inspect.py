@@ -14,19 +14,24 @@ _HOME = {op: family.__name__ for family in FAMILIES for op in family.OPS}
 
 
 def explain(op: Any) -> str:
-    """The law, the rule and the row of an operator, as text.
+    """What an operator means for masked tensors, and which rule computes it, as text.
 
-    ``op`` is what one calls it: a name (``"add"``, ``"F.relu"``, ``"x.sum"``, ``"@"``, ``"aten::add.Tensor"``,
-    ``"mylib::scale"``), a function (``torch.einsum``), or a module or its class (``nn.Conv1d``).  What is made of
-    several operators says which; the first of them are explained.
+    What is made of several operators says which; the first three are explained.
 
-    Raises KeyError, with the names that come close, if nothing is known under that name.
+    Args:
+        op (Any): A name (``"add"``, ``"F.relu"``, ``"x.sum"``, ``"@"``, ``"aten::add.Tensor"``, ``"mylib::scale"``), a
+            function (``torch.einsum``), or a module or its class (``nn.Conv1d``).
 
-    Example::
+    Returns:
+        str: The schema, the meaning, the rule, and the packed and sparse rule of each operator.
 
-        >>> print(explain("add.Tensor").splitlines()[0])
+    Raises:
+        KeyError: Nothing is known under that name; the error lists names that come close.
+
+    Example:
+        >>> print(mt.explain("add.Tensor").splitlines()[0])
         aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
-        >>> print(explain(torch.nn.CrossEntropyLoss).splitlines()[0])
+        >>> print(mt.explain(torch.nn.CrossEntropyLoss).splitlines()[0])
         CrossEntropyLoss calls cross_entropy_loss
     """
     if isinstance(op, str):

@@ -33,23 +33,28 @@ class Kernels(Setting):
 
 
 def kernels(rule: KernelRule = "compiled") -> Kernels:
-    """Who computes ``sum``, ``mean``, ``prod``, ``amax`` and ``amin`` of large tensors on the CPU.
+    """A context that chooses who computes reductions of large tensors on the CPU.
 
-    - ``"ordinary"`` (the default outside of any context): torch's own ops, one after the other.
-    - ``"compiled"``: kernels that ``torch.compile``'s backend builds, which fill, reduce and count in one pass: with a
-      random mask they take about half the time.  They are the same up to rounding.
+    These are ``sum``, ``mean``, ``prod``, ``amax`` and ``amin``.
+    A compiled kernel fills, reduces and counts in one pass, which takes about half the time with a random mask. Results
+    are the same up to rounding, and gradients are the ordinary ones.
 
-    A kernel is built when it is first needed, which takes a few seconds and a C++ compiler (without one: RuntimeError),
-    once for each reduction, dtype and number of threads, whatever the sizes; inductor's cache on disk keeps it for the
-    next process.  Gradients are the ordinary ones.  The ordinary way is taken for small tensors, for bool, complex and
-    integers of less than 32 bits, and where data or mask does not fill its memory in order.
+    A kernel is built when it is first needed, which takes a few seconds and a C++ compiler, once for each reduction,
+    dtype and number of threads. Inductor's cache on disk keeps it for the next process. Small tensors, bool, complex,
+    integers of less than 32 bits, and data or masks that do not fill their memory in order are computed by torch's own
+    ops.
 
-    Holds for the thread or asyncio task that enters it, until the context is left.  Raises ValueError for another
-    ``rule``.
+    Args:
+        rule (str, optional): ``"compiled"`` for kernels that the backend of ``torch.compile`` builds, or
+            ``"ordinary"``, which holds outside of any context, for torch's own ops.
 
-    Example::
+    Returns:
+        Kernels: A context manager and decorator.
 
-        >>> import torch, masked_tensor as mt
+    Raises:
+        ValueError: ``rule`` is another word.
+
+    Example:
         >>> x = mt.masked_tensor([1.0, None, 3.0])
         >>> with mt.kernels("compiled"):
         ...     x.sum().item()  # small: nothing is built

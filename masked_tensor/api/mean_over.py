@@ -18,40 +18,41 @@ from ..shared.group_mean import all_reduce_sums, group_mean, group_size, own_gro
 
 
 class mean_over(Setting):
-    """Inside this context the mean of a masked loss is the mean over all ranks: one number, and its exact gradient.
+    """A context in which the mean of a masked loss is the exact mean over all ranks and micro-batches.
 
-    A mean of means is not the mean where ranks or micro-batches hold different numbers of valid targets.  Here every
+    A mean of means is not the mean where ranks or micro-batches have different numbers of valid targets. Here every
     loss with ``reduction="mean"`` of masked tensors adds its numerator and its count (or its sum of weights) over the
-    ranks of ``group`` in float64 before it divides.  All ranks get the same number, a hole only if no rank has anything
-    valid; the gradient is scaled so that the *average* over ranks, which DistributedDataParallel and FSDP take, is the
-    gradient of the whole: ``d mean / d total = ranks / count``.
+    ranks of ``group`` in float64 before it divides. All ranks get the same number and its exact gradient. The number is
+    masked only if no rank has a valid target.
+
+    The gradient is scaled so that the average over ranks, which DistributedDataParallel and FSDP take, is the gradient
+    of the whole: ``d mean / d total = ranks / count``.
 
     Args:
-        parameters: for accumulation over micro-batches: the parameters whose gradients :meth:`finish` scales.  Each
-            ``with mean:`` is one part, with one mean; the number of parts need not be known, and nothing is divided by
-            it.  ``()`` for a metric.
-        count: for accumulation of several losses, or where ranks take part in turns (pipelines): how many valid
-            targets (or what sum of weights) each loss has over all ranks and micro-batches, in the order of the losses.
-            Positive: a loss without a valid target anywhere has no mean.
-            No rank waits for another, and the loss is this rank's share: summed over micro-batches and averaged over
-            ranks it is the mean.
-        group: a ProcessGroup or a one-dimensional DeviceMesh; None: the default group.  Without torch.distributed there
-            is one rank.
+        parameters (list of Tensor, optional): Parameters of any shape and dtype whose gradients :meth:`finish` scales,
+            for accumulation over micro-batches. Each ``with mean:`` is one part, with one mean; the number of parts
+            need not be known. ``()`` for a metric.
+        count (float or list of float, optional): The number of valid targets (or the sum of weights) of each loss over
+            all ranks and micro-batches, in the order of the losses; for several losses in one part, or ranks that take
+            turns (pipelines). No rank waits for another, and the loss is this rank's share: summed over micro-batches
+            and averaged over ranks it is the mean.
+        group (ProcessGroup, optional): The ranks, or a one-dimensional DeviceMesh; by default the default group.
+            Without torch.distributed there is one rank.
 
-    Raises RuntimeError for what would be wrong in silence: no mean of a masked loss was taken inside (a loss of plain
-    tensors, or one that torch divides in Python, such as ``gaussian_nll_loss``; use :meth:`mean`), a loss in compiled
-    code or in a checkpoint that does not reenter, a second use without ``parameters`` or ``count``, several losses in
-    one part without ``count``, and an optimizer's step before :meth:`finish`.
+    Raises:
+        ValueError: Both ``parameters`` and ``count`` are given, or a count is not positive.
+        RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
+            or torch divides it in Python, as ``gaussian_nll_loss``; use :meth:`mean`), a loss is in compiled code or in
+            a checkpoint that does not reenter, it is used again without ``parameters`` or ``count``, a part has several
+            losses and no ``count``, or an optimizer steps before :meth:`finish`.
 
-    Example::
-
-        >>> import torch, masked_tensor as mt
-        >>> import torch.nn.functional as F
+    Example:
         >>> weight = torch.tensor(1.0, requires_grad=True)
         >>> mean = mt.mean_over(parameters=[weight])
         >>> for target in ([3.0, None, None], [4.0, 5.0, 6.0]):
         ...     with mean:
-        ...         loss = F.mse_loss(weight.expand(3), mt.masked_tensor(target))
+        ...         prediction, target = weight.expand(3), mt.masked_tensor(target)
+        ...         loss = torch.nn.functional.mse_loss(prediction, target)
         ...     loss.backward()
         >>> mean.finish().item()  # (4 + 9 + 16 + 25) / 4
         13.5
@@ -111,11 +112,30 @@ class mean_over(Setting):
             self._watch = register_optimizer_step_pre_hook(self._unfinished)
 
     def mean(self, x: Tensor) -> Tensor:
-        """The mean of the valid entries of ``x`` (any shape and dtype; bool counts what is True), over all ranks.
+        """The mean of the valid entries of ``x``, over all ranks inside the context.
 
-        Inside the context it is one of its losses: for means that are written by hand.  Outside, for metrics: adds
-        ``x`` to what :meth:`finish` divides, in float64 and without waiting for other ranks, and gives the mean of
-        ``x`` alone.
+        Inside the context it is one of its losses, for means that are written by hand. Outside it serves metrics: ``x``
+        is added in float64 to what :meth:`finish` divides, without waiting for other ranks, and the result is the mean
+        of ``x`` alone.
+
+        Args:
+            x (Tensor): Any shape and dtype, plain or masked; of bool, the share that is True.
+
+        Returns:
+            Tensor: A 0-d tensor in ``x``'s dtype, float64 for integers and bools and outside the context; masked if
+                nothing was valid.
+
+        Raises:
+            RuntimeError: It is a second loss of a part without ``count``.
+
+        Example:
+            >>> accuracy = mt.mean_over(())
+            >>> accuracy.mean(mt.masked_tensor([True, False, None])).item()
+            0.5
+            >>> accuracy.mean(mt.masked_tensor([True])).item()
+            1.0
+            >>> accuracy.finish().item()
+            0.6666666666666666
         """
         pair = as_pair(enter(x, torch.is_grad_enabled()))
         data = zero_masked(
@@ -131,9 +151,25 @@ class mean_over(Setting):
         return own
 
     def finish(self) -> Tensor:
-        """The mean of all parts (0-d, detached, a hole if nothing was valid); scales the gradients to be those of it.
+        """The mean of all parts; the gradients of ``parameters`` become those of this mean.
 
-        Waits for the other ranks only after :meth:`mean` outside the context.
+        It waits for the other ranks only if :meth:`mean` was called outside the context.
+
+        Returns:
+            MaskedTensor: A 0-d float64 tensor, detached; masked if nothing was valid.
+
+        Raises:
+            RuntimeError: No mean was taken.
+
+        Example:
+            >>> weight = torch.tensor(1.0, requires_grad=True)
+            >>> mean = mt.mean_over(parameters=[weight])
+            >>> for part in (mt.masked_tensor([1.0, None]), mt.masked_tensor([2.0, 6.0])):
+            ...     with mean:
+            ...         loss = mean.mean(weight * part)
+            ...     loss.backward()
+            >>> mean.finish().item(), weight.grad  # (1 + 2 + 6) / 3
+            (3.0, tensor(3.))
         """
         if self._sums is None:
             raise RuntimeError("mean_over: finish() has nothing to finish; take a mean inside `with mean:` first")

@@ -29,7 +29,28 @@ from .modes import meaning
 def redistribute(
     x: MaskedTensor, device_mesh: Any = None, placements: Sequence[Any] | None = None, **kwargs: Any
 ) -> MaskedTensor:
-    """Data and mask with other placements; keywords as ``DTensor.redistribute`` (with ``async_op`` it waits, too)."""
+    """The same masked tensor with other placements of its data and mask on a mesh.
+
+    Args:
+        x (MaskedTensor): A masked tensor of DTensors of any shape and dtype.
+        device_mesh (DeviceMesh, optional): The mesh; by default that of ``x``.
+        placements (list of Placement, optional): How the data are placed on each dimension of the mesh; the mask
+            follows.
+        **kwargs (Any): Other keywords of ``DTensor.redistribute``; with ``async_op`` it waits, too.
+
+    Returns:
+        MaskedTensor: The global shape and dtype of ``x``.
+
+    Raises:
+        AttributeError: ``x`` is not on a mesh.
+
+    Example:
+        >>> hasattr(mt.masked_tensor([1.0]), "redistribute")  # not on a mesh
+        False
+
+    References:
+        ``torch.distributed.tensor.DTensor.redistribute``.
+    """
     pair = enter(x, torch.is_grad_enabled())
     kwargs.pop("async_op", None)
     data: Any = pair.data
@@ -38,7 +59,28 @@ def redistribute(
 
 
 def to_local(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
-    """This rank's part of data and mask, which are shared; of partial data, its terms under the whole mask."""
+    """This rank's part of a masked tensor on a mesh, which shares memory with it.
+
+    Of data with terms to be added up (``Partial``) it is this rank's terms under the whole mask. All ranks have to call
+    it.
+
+    Args:
+        x (MaskedTensor): A masked tensor of DTensors of any shape and dtype.
+        grad_placements (list of Placement, optional): How the gradient will be placed.
+
+    Returns:
+        MaskedTensor: The local shape of ``x``, in its dtype.
+
+    Raises:
+        AttributeError: ``x`` is not on a mesh.
+
+    Example:
+        >>> hasattr(mt.masked_tensor([1.0]), "to_local")  # not on a mesh
+        False
+
+    References:
+        ``torch.distributed.tensor.DTensor.to_local``.
+    """
     align(x)
     pair = enter(x, torch.is_grad_enabled())
     data: Any = pair.data
@@ -61,7 +103,25 @@ def align(x: MaskedTensor) -> None:
 
 
 def full_tensor(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
-    """The whole of data and mask, on every rank."""
+    """The whole of a masked tensor on a mesh, data and mask, on every rank.
+
+    Args:
+        x (MaskedTensor): A masked tensor of DTensors of any shape and dtype.
+        grad_placements (list of Placement, optional): How the gradient will be placed.
+
+    Returns:
+        MaskedTensor: The global shape and dtype of ``x``.
+
+    Raises:
+        AttributeError: ``x`` is not on a mesh.
+
+    Example:
+        >>> hasattr(mt.masked_tensor([1.0]), "full_tensor")  # not on a mesh
+        False
+
+    References:
+        ``torch.distributed.tensor.DTensor.full_tensor``.
+    """
     pair = enter(x, torch.is_grad_enabled())
     data: Any = pair.data
     mask: Any = pair.mask
@@ -169,10 +229,22 @@ def install(module: Any) -> None:
     kind.__new__ = masked_new
 
 
+_PLACEMENTS = """How the data are placed on each dimension of the mesh; a tensor that is on none has no such attribute.
+
+Example:
+    >>> hasattr(mt.masked_tensor([1.0]), "placements")  # not on a mesh
+    False
+"""
+_DEVICE_MESH = """The mesh on which the data are placed; a tensor that is on none has no such attribute.
+
+Example:
+    >>> hasattr(mt.masked_tensor([1.0]), "device_mesh")  # not on a mesh
+    False
+"""
 add_members(
     **{f.__name__: OnMesh(partial(partial, f), f.__doc__) for f in (redistribute, to_local, full_tensor)},
-    placements=OnMesh(lambda x: _of_data(x).placements, "How the data is placed on the mesh."),
-    device_mesh=OnMesh(lambda x: _of_data(x).device_mesh, "The mesh on which the data is placed."),
+    placements=OnMesh(lambda x: _of_data(x).placements, _PLACEMENTS),
+    device_mesh=OnMesh(lambda x: _of_data(x).device_mesh, _DEVICE_MESH),
 )
 when_first_made(lambda: meshes.when_imported(meshes.NAME, install))  # DTensors of plain tensors do not pay for it
 meshes.when_imported("torch.distributed._functional_collectives", is_functional_collective)

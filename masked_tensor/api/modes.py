@@ -54,31 +54,37 @@ def meaning(
     padding: PaddingRule | None = None,
     mismatch: MismatchRule | None = None,
 ) -> Choice:
-    """The meanings of the ops that have several; what is left out stays as it is.
+    """A context that chooses the meanings of ops that have several; what is left out stays as it is.
 
-    - ``convolution``: how convolution, pooling and their relatives judge a window that is partly masked.
-      ``"core"`` (the default): valid iff the window without its padding is; a padded batch equals its unpadded rows.
-      ``"any"``: valid iff any tap is (partial convolution's mask update); average pooling is the mean of the valid
-      taps.  ``"all"``: valid iff every tap inside the input is, in every channel.
-    - ``renormalize``: True divides a convolution's sum by the valid fraction of the window's taps inside the input,
-      before the bias is added (Liu et al., Image inpainting for irregular holes using partial convolutions, 2018).
-    - ``product``: how many valid terms an output of a product needs (linear layers, matrix products, the channels of a
-      convolution, the input of a recurrent layer, queries, keys and values of attention): ``"any"`` (the default) or
-      ``"all"``: every valid entry needs its partner, too.  With ``"all"``, features that were concatenated with a plain
-      tensor stay holes in padding.  Two holes that meet are no term: attention does not miss what padding hides.
-    - ``padding``: where ``F.pad`` attaches what it adds: ``"row"`` (the default), at each row's own end, as if the row
-      had been padded alone; or ``"tensor"``, at the end of the tensor, behind the holes of a short row.  A row that
-      has nothing valid stays so.
-    - ``mismatch``: what elementwise ops do with operands whose masks differ.  ``"and"`` (the default): the result is
-      valid where all of them are.  ``"raise"``: MaskMismatchError if two masks differ anywhere, as ``torch.masked``
-      does.  Plain operands never differ.  The masks' values are compared, unless both tensors share one mask: that
-      waits for the device, and does not work in compiled code.
+    It holds for the thread or asyncio task that enters it, until it is left. Compiled code sees it, and compiles again
+    under other choices.
 
-    Raises ValueError for another choice.
+    Args:
+        convolution (str, optional): How convolution and pooling judge a window that is partly masked. ``"core"``, the
+            default: a result is valid if the window without its padding is, so that a padded batch equals its sequences
+            alone. ``"any"``: valid if any entry of the window is (the mask update of partial convolution), and average
+            pooling is the mean of the valid ones. ``"all"``: valid if every entry of the window inside the input is, in
+            every channel.
+        renormalize (bool, optional): Divide a convolution's sum by the valid fraction of its window inside the input,
+            before the bias is added (partial convolution).
+        product (str, optional): How many terms of a product have to be valid, in linear layers, matrix products, the
+            channels of a convolution, recurrent layers and attention. ``"any"``, the default: one. ``"all"``: every
+            valid entry needs a valid counterpart. Two masked entries that meet are no term, so attention works on
+            padding.
+        padding (str, optional): Where ``torch.nn.functional.pad`` attaches what it adds. ``"row"``, the default: at the
+            end of each sequence, as if it had been padded alone. ``"tensor"``: at the end of the tensor, behind the
+            padding of a shorter sequence. A sequence without a valid entry stays so.
+        mismatch (str, optional): What elementwise ops do with operands whose masks differ. ``"and"``, the default: the
+            result is valid where all of them are. ``"raise"``: MaskMismatchError, as in torch.masked; masks are
+            compared by value, which waits for the device and does not work in compiled code.
 
-    Example::
+    Returns:
+        Choice: A context manager and decorator.
 
-        >>> import torch, masked_tensor as mt
+    Raises:
+        ValueError: A choice is another word.
+
+    Example:
         >>> x = mt.masked_tensor([[1.0, 2.0, None]])
         >>> torch.nn.functional.pad(x, (0, 1)).tolist()
         [[1.0, 2.0, 0.0, None]]
@@ -95,7 +101,11 @@ def meaning(
         ...     x + mt.masked_tensor([1.0, 2.0, 3.0, 4.0], True)
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.MaskMismatchError: two operands have different masks, ...
+        masked_tensor.errors.MaskMismatchError: two operands have different masks, and ...
+
+    References:
+        Liu et al., Image inpainting for irregular holes using partial convolutions, 2018 (``convolution="any"``,
+            ``renormalize``).
     """
     choices: dict[str, Any] = {"convolution": convolution, "product": product, "padding": padding, "mismatch": mismatch}
     chosen = {name: choice for name, choice in choices.items() if choice is not None}
@@ -108,26 +118,29 @@ def meaning(
 
 
 def strict() -> Choice:
-    """Every convenience is an error: for evaluation code, for tests, and to find where a wrong number comes from.
+    """A context in which every convenience is an error, for tests, evaluation and the search for a wrong number.
 
-    - elementwise ops of tensors whose masks differ raise MaskMismatchError (``meaning(mismatch="raise")``); so a
-      hand-written recurrence raises at the first step that has other holes than its state, and a recurrent cell
-      where a hole would leave the state as it is;
-    - a masked number written into a plain tensor (``total += loss``) raises MaskedWriteError, valid or not;
-    - ``numel()`` raises MaskedSizeError: it counts the holes;
-    - so does a sum, a scattered sum at plain indices or a division by what ``x.new_ones(n)`` or ``x.new_full`` made
-      of a tensor that has masked entries, along dimensions of ``x``: it is valid everywhere, and counts them, too.
+    Inside of it these raise:
 
-    The masks' values are compared, which waits for the device and does not work in compiled code.
+    - an elementwise op of tensors whose masks differ: MaskMismatchError, as under ``meaning(mismatch="raise")``, so
+      also a recurrent cell where a masked step would leave the state as it is;
+    - a masked number written into a plain tensor, such as ``total += loss``: MaskedWriteError, whether it is valid or
+      not;
+    - ``numel()``: MaskedSizeError, as it counts masked entries;
+    - a sum, a scattered sum at plain indices or a division by what ``x.new_ones(n)`` or ``x.new_full`` made of a tensor
+      with masked entries, along dimensions of ``x``: MaskedSizeError, as it counts masked entries, too.
 
-    Example::
+    Masks are compared by value, which waits for the device and does not work in compiled code.
 
-        >>> import torch, masked_tensor as mt
+    Returns:
+        Choice: A context manager and decorator.
+
+    Example:
         >>> x = mt.masked_tensor([1.0, None])
         >>> with mt.strict():
         ...     x.sum() / x.numel()
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.MaskedSizeError: numel() counts the holes of a masked tensor too; ...
+        masked_tensor.errors.MaskedSizeError: numel() counts the holes of a masked tensor ...
     """
     return Choice(mismatch="raise", strict=True)

@@ -22,17 +22,31 @@ from ..settings import Settings
 
 
 def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor | None = None) -> MaskedTensor:
-    """``x``, stored without its padding: the same values, validity, dtype and gradients, in less memory and time.
+    """The same masked tensor, stored without its padding: the same values, validity, dtype and gradients.
 
-    ``dims`` are the two dimensions of the grid, by default batch and time, ``(B, T, ...)``: of each place of the grid
-    that holds anything valid, the features are stored.  Ops that know of packing run on what is stored; the others
-    spread the tensor, and give what they always give.  ``like``: a packed tensor whose places are stored, too, so that
-    both meet without a comparison.
+    It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,
+    and give the same result; :func:`packing_report` names them. The number of valid steps is read for it, which waits
+    for the device.
 
-    The number of valid places is read on the host.  Raises TypeError for what is no masked tensor, ValueError for a
-    sparse one, for ``dims`` that are not two dimensions of ``x``, and where ``like`` does not store what is valid.
+    Args:
+        x (MaskedTensor): A strided tensor of two dimensions or more, such as ``(B, T, ...)``, of any dtype.
+        dims (tuple of int, optional): The batch dimension and the time dimension. Of each step with a valid entry all
+            features are stored.
+        like (MaskedTensor, optional): A packed tensor of any dtype that has ``x``'s shape in ``dims``. The steps that
+            it stores are stored, too, so that ops on both need no comparison.
 
-        >>> x = from_lengths(torch.ones(2, 3, 4), [3, 1])
+    Returns:
+        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
+            has no elements.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+        ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
+            store a step that is valid in ``x``.
+        UnsupportedOpError: It is called in compiled code.
+
+    Example:
+        >>> x = mt.from_lengths(torch.ones(2, 3, 4), [3, 1])
         >>> y = x.packed()
         >>> y.is_packed, y.shape, (y * 2).sum().item()
         (True, torch.Size([2, 3, 4]), 32.0)
@@ -102,10 +116,21 @@ def pack_list(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> 
 
 
 def unpacked(x: MaskedTensor) -> MaskedTensor:
-    """``x``, stored with its padding again: the same values, validity, dtype and gradients.
+    """The same masked tensor, stored with its padding again: the same values, validity, dtype and gradients.
 
-    >>> from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed
-    False
+    Args:
+        x (MaskedTensor): Any shape and dtype, packed or not.
+
+    Returns:
+        MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False. ``x`` itself if it is not
+            packed.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+
+    Example:
+        >>> mt.from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed
+        False
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("unpacked", x)
@@ -137,25 +162,38 @@ class Report(Setting):
 
 
 def packing_report() -> Report:
-    """Which ops pad packed tensors while the context lasts: op, number of calls, bytes.
+    """A context that counts the ops that convert packed tensors to the padded layout.
 
-    Empty if every op ran on what is stored.  Counts the ops of the thread or asyncio task that enters it.
+    The counts are a dict from the op's name to its number of calls and the bytes they made. It is empty if every op had
+    a packed rule. Ops of the thread or asyncio task that enters the context are counted. As a decorator it has the
+    counts as its ``lines``.
 
-    >>> x = from_lengths(torch.ones(2, 3), [3, 1]).packed()
-    >>> with packing_report() as report:
-    ...     _ = x.exp().flip(1)
-    >>> report
-    {'aten::flip': Unpacked(calls=1, bytes=24)}
+    Returns:
+        Report: A context manager, which gives the dict, and a decorator.
 
-    The counts of a decorated function are ``lines``:
-
-    >>> report = packing_report()
-    >>> _ = report(lambda x: x.flip(1))(x)
-    >>> list(report.lines)
-    ['aten::flip']
+    Example:
+        >>> x = mt.from_lengths(torch.ones(2, 3), [3, 1]).packed()
+        >>> with mt.packing_report() as report:
+        ...     _ = x.exp().flip(1)
+        >>> report
+        {'aten::flip': Unpacked(calls=1, bytes=24)}
+        >>> report = mt.packing_report()
+        >>> _ = report(lambda x: x.flip(1))(x)
+        >>> list(report.lines)
+        ['aten::flip']
     """
     return Report()
 
 
-_is_packed = property(lambda x: x._packed is not None, doc="Whether only the valid rows are stored.")
-add_members(packed=packed, unpacked=unpacked, is_packed=_is_packed)
+def is_packed(x: MaskedTensor) -> bool:
+    """Whether the tensor is stored without its padding, as :meth:`packed` makes it.
+
+    Example:
+        >>> x = mt.from_lengths(torch.ones(2, 3), [3, 1])
+        >>> x.is_packed, x.packed().is_packed
+        (False, True)
+    """
+    return x._packed is not None
+
+
+add_members(packed=packed, unpacked=unpacked, is_packed=property(is_packed))

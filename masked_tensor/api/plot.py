@@ -20,16 +20,33 @@ def missing(
     completeness: bool = True,
     ax: Any = None,
 ) -> Any:
-    """A picture of a table ``(rows, columns)`` or a batch ``(B, T, ...)``: dark is there, light is missing.
+    """A picture of a table or batch in which valid entries are dark and masked ones light.
 
-    It is missingno's ``matrix``: every row a line, and beside it how much of it is there.  ``names`` label the columns;
-    ``sort="ascending"`` or ``"descending"`` orders rows by how complete they are; ``dim`` is where the time of a batch
-    lies, and a step that is valid in part is grey.  Draws into ``ax`` and returns it.  Raises ValueError for fewer than
-    two dimensions and for another ``sort``.
+    Each row of a table is a line, beside which stands the share of it that is valid. A step of a batch that is valid in
+    part is grey.
 
-        >>> table = masked_tensor([[1.0, None], [3.0, 4.0]])
+    Args:
+        x (MaskedTensor): A table ``(rows, columns)`` or a batch ``(B, T, ...)`` of any dtype.
+        names (list of str, optional): Labels for the columns.
+        sort (str, optional): ``"ascending"`` or ``"descending"``: order rows by how much of them is valid.
+        dim (int, optional): The dimension of a batch that is drawn as columns, such as time.
+        completeness (bool, optional): Draw the share that is valid beside the picture.
+        ax (matplotlib Axes, optional): Where to draw; by default the current axes.
+
+    Returns:
+        matplotlib Axes: The axes of the picture.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+        ValueError: ``x`` has fewer than two dimensions, or ``sort`` is another word.
+
+    Example:
+        >>> table = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
         >>> mt.plot.missing(table, ["age", "weight"]).get_xlabel()
         'valid: 3 of 4'
+
+    References:
+        ``missingno.matrix``.
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("missing", x)

@@ -14,23 +14,33 @@ from .convert import dense
 
 
 def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]:
-    """The entries at which all of the ``tensors`` are valid: plain 1-D tensors of one length, in order.
+    """The entries at which all ``tensors`` are valid, as plain tensors of one length, in order.
 
-    Made for code that knows no masks, above all metrics, where predictions and targets must stay together:
-    ``metric.update(*select_valid(p, t))``.  The tensors have one shape; plain ones are valid everywhere.
+    For code that knows no masks, above all metrics, where predictions and targets must stay together:
+    ``metric.update(*mt.select_valid(prediction, target))``. Gradients flow back, and are 0 at the other entries. The
+    masks are read, which waits for the device.
 
-    With ``dim`` tensors may have one dimension more than the others, such as the class scores ``(N, C, ...)`` of
-    targets ``(N, ...)`` with ``dim=1``.  What is compressed are the places of the others: a row of scores counts as
-    valid if all of it is, and comes out as a row of ``(n, C)``.
+    Args:
+        *tensors (Tensor): Tensors of one shape and any dtype; plain ones are valid everywhere.
+        dim (int, optional): A dimension that some of the tensors have and the others lack, such as 1 for class scores
+            ``(N, C, ...)`` beside targets ``(N, ...)``. Scores count as valid where all classes are, and come out as
+            ``(n, C)``.
 
-    Gradients flow back, and are 0 everywhere else.  The length depends on the masks, which waits for the device.
-    Raises TypeError for what is no tensor, ValueError if the shapes do not fit.
+    Returns:
+        tuple of Tensor: One plain tensor ``(n,)`` for each, in its own dtype, with ``n`` the number of entries that are
+            valid in all.
 
-        >>> p, t = masked_tensor([0.9, 0.2, None]), masked_tensor([1, None, 0])
-        >>> select_valid(p, t)
+    Raises:
+        TypeError: There are no tensors, or one of them is no tensor.
+        ValueError: The shapes do not fit each other.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> p, t = mt.masked_tensor([0.9, 0.2, None]), mt.masked_tensor([1, None, 0])
+        >>> mt.select_valid(p, t)
         (tensor([0.9000]), tensor([1]))
-        >>> scores = masked_tensor([[0.5, 0.5], [0.1, None]])
-        >>> select_valid(scores, torch.tensor([1, 0]), dim=1)
+        >>> scores = mt.masked_tensor([[0.5, 0.5], [0.1, None]])
+        >>> mt.select_valid(scores, torch.tensor([1, 0]), dim=1)
         (tensor([[0.5000, 0.5000]]), tensor([1]))
     """
     for x in tensors:

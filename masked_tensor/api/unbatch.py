@@ -18,11 +18,24 @@ from . import convert
 
 
 def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
-    """The number of valid steps of every sequence of ``x`` ``(B, T, ...)``: a plain int64 tensor ``(B,)``.
+    """The number of valid steps of every sequence of a batch.
 
-    ``dim`` is where the time lies.  Raises ValueError if a sequence has a hole inside, or a step is valid in part.
+    Args:
+        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+            on either side.
+        dim (int, optional): The dimension of time.
 
-        >>> masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
+    Returns:
+        Tensor: A plain int64 tensor of shape ``(B,)``.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+            is valid in part.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
         tensor([2, 1])
     """
     stored = _stored_values(x, dim)
@@ -30,11 +43,26 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
 
 
 def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
-    """The sequences of ``x`` ``(B, T, ...)`` without their padding: a list of plain tensors ``(T_i, ...)``.
+    """The sequences of a batch without their padding, as a list of plain tensors.
 
-    ``dim`` is where the time lies in ``x``.  Gradients flow back.  Errors as :func:`lengths`.
+    Gradients flow back.
 
-        >>> masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
+    Args:
+        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+            on either side.
+        dim (int, optional): The dimension of time.
+
+    Returns:
+        list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+            is valid in part.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
         [tensor([1., 2.]), tensor([4.])]
     """
     stored = _stored_values(x, dim)
@@ -49,29 +77,68 @@ def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
 
 
 def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
-    """``x`` as a nested tensor of layout ``torch.jagged``, without its padding.  Arguments and errors as :func:`unpad`.
+    """A nested tensor of layout ``torch.jagged`` of the sequences of a batch, without their padding.
 
-    >>> masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
-    tensor([0, 2, 3])
+    Gradients flow back.
+
+    Args:
+        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+            on either side.
+        dim (int, optional): The dimension of time.
+
+    Returns:
+        Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+            is valid in part.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
+        tensor([0, 2, 3])
+
+    References:
+        ``torch.nested.nested_tensor``.
     """
     stored = _stored_values(x, dim)
     if stored is not None:
         nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values, stored.grid.offsets)
         return nested
+    parts = unpad(x, dim)
     time = dim % x.dim() - 1
-    rows = [row.movedim(time, 0) for row in unpad(x, dim)]
+    rows = [row.movedim(time, 0) for row in parts]
     nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
     return nested if time == 0 else nested.transpose(1, time + 1)
 
 
 def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSequence:
-    """``x`` ``(B, T, ...)`` as a ``PackedSequence``, with the default of ``torch.nn.utils.rnn.pack_sequence``.
+    """A ``PackedSequence`` of the sequences of a batch, with torch's default for sorting.
 
-    ``enforce_sorted=True``: the longest sequence must come first, and none grows, or torch raises RuntimeError; False
-    takes them in any order.  Errors as :func:`unpad`; torch packs no empty sequence.
+    Gradients flow back.
 
-    >>> masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
-    tensor([2, 1])
+    Args:
+        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+            on either side.
+        enforce_sorted (bool, optional): Expect the longest sequence first and none longer than the one before it; False
+            takes them in any order.
+
+    Returns:
+        PackedSequence: The sequences, in ``x``'s dtype.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+            is valid in part.
+        RuntimeError: A sequence is empty, or ``enforce_sorted`` is True and the sequences are in another order.
+
+    Example:
+        >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
+        tensor([2, 1])
+
+    References:
+        ``torch.nn.utils.rnn.pack_sequence``.
     """
     stored = _stored_values(x, 1)
     if stored is None or enforce_sorted or not all(stored.grid.sizes):

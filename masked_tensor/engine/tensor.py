@@ -27,18 +27,21 @@ STRIDED = torch.strided  # read on every op's way
 
 @final
 class MaskedTensor(Methods):
-    """A tensor with holes: plain data and a bool mask of its shape (True = valid).
+    """A ``torch.Tensor`` with a mask: plain data and a bool mask of its shape, True = valid.
 
-    Make one with :func:`masked_tensor.masked_tensor`, :func:`masked_tensor.as_masked_tensor` or their sisters; use it
-    like any tensor; leave with :meth:`filled`, :meth:`compressed` or :meth:`to_tensor`.
+    Make one with :func:`masked_tensor` or :func:`as_masked_tensor`, use it like any tensor, and leave with
+    :meth:`filled`, :meth:`compressed` or :func:`select_valid`. Masked-out data never affect results, gradients, errors
+    or printed output.
 
-    Calling the class itself, or deriving from it, raises TypeError.
+    Raises:
+        TypeError: The class is called or derived from.
 
-    >>> x = masked_tensor([[1.0, None], [None, None]])
-    >>> type(x).__name__, x.shape, x.dtype
-    ('MaskedTensor', torch.Size([2, 2]), torch.float32)
-    >>> x.mean(1)
-    masked_tensor([1.0000, --], valid=1/2)
+    Example:
+        >>> x = mt.masked_tensor([[1.0, None], [None, None]])
+        >>> type(x).__name__, x.shape, x.dtype
+        ('MaskedTensor', torch.Size([2, 2]), torch.float32)
+        >>> x.mean(1)
+        masked_tensor([1.0000, --], valid=1/2)
     """
 
     # What the engine keeps on a tensor.  Each is annotated: ENGINE below is made of the annotations.

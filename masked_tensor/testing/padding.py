@@ -38,12 +38,28 @@ def check_padding_invariance(
 ) -> None:
     """Raises AssertionError, naming the first submodule that differs, unless padding changes nothing.
 
-    ``x`` is a padded batch; row ``i`` has ``lengths[i]`` entries along ``dim``, and what follows is masked and poisoned
-    with each of ``payloads``.  The unmodified ``module`` on that batch must give at valid places what it gives, as
-    plain PyTorch, on each unpadded row, and mask the rest; the gradients of the parameters must be those of all rows
-    together.  Put modules that draw random numbers or mix the rows of a batch (BatchNorm) into ``eval`` mode first.
+    The unmodified ``module`` is called on the padded batch, with each of ``payloads`` as masked-out data. At valid
+    steps it has to give what it gives, as plain PyTorch, for each sequence alone, and the rest has to be masked.
+    Gradients of parameters have to be the sum of those of the sequences.
 
-        >>> import torch
+    Put modules that draw random numbers or mix the sequences of a batch (BatchNorm) into ``eval`` mode first.
+
+    Args:
+        module (torch.nn.Module): What is checked.
+        x (Tensor): A plain padded batch of any shape and dtype that ``module`` takes.
+        lengths (Tensor): Integers ``(B,)``, or a list of int: the number of valid steps of each sequence.
+        batch_dim (int, optional): The dimension of the batch.
+        dim (int, optional): The dimension of time.
+        payloads (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
+        gradients (bool, optional): Compare gradients, too.
+        rtol (float, optional): The relative tolerance.
+        atol (float, optional): The absolute tolerance.
+
+    Raises:
+        AssertionError: An output, a mask or a gradient differs.
+
+    Example:
+        >>> from masked_tensor.testing import check_padding_invariance
         >>> first, second = torch.nn.Conv1d(4, 8, 3, padding=1), torch.nn.Conv1d(8, 2, 3)
         >>> model = torch.nn.Sequential(first, torch.nn.ReLU(), second)
         >>> check_padding_invariance(model, torch.randn(2, 4, 10), [10, 6], dim=2)

@@ -14,13 +14,18 @@ PAYLOADS = (float("nan"), float("inf"), 1e30)
 
 
 def poison(x: MaskedTensor, payload: float = float("nan")) -> MaskedTensor:
-    """The same masked tensor with ``payload`` under its mask (integers: their largest value, bools: inverted).
+    """A copy of ``x`` with ``payload`` as its masked-out data, which no correct program can tell from ``x``.
 
-    No correct program can tell the result from ``x``.
+    Args:
+        x (MaskedTensor): A strided tensor of any shape and dtype.
+        payload (float, optional): What is put under the mask. Integers get their largest value, bools are inverted.
 
-        >>> import masked_tensor as mt
-        >>> x = mt.masked_tensor([1.0, 2.0], [True, False])
-        >>> poison(x).sum().item()
+    Returns:
+        MaskedTensor: The shape, dtype and mask of ``x``; a leaf that requires grad if ``x`` does.
+
+    Example:
+        >>> from masked_tensor.testing import poison
+        >>> poison(mt.masked_tensor([1.0, 2.0], [True, False])).sum().item()
         1.0
     """
     pair = pair_of(x)
@@ -38,13 +43,27 @@ def poison(x: MaskedTensor, payload: float = float("nan")) -> MaskedTensor:
 def assert_close(
     actual: Any, expected: Any, *, rtol: float | None = None, atol: float | None = None, message: str = ""
 ) -> None:
-    """Raises AssertionError unless both have the same masks and, where valid, close values (NaN equals NaN).
+    """Raises AssertionError unless both have the same masks and, where valid, close values.
 
-    Plain tensors count as valid everywhere; tuples, lists and dicts are compared leaf by leaf.
+    NaN equals NaN. Plain tensors count as valid everywhere. Tuples, lists and dicts are compared leaf by leaf.
 
-        >>> import torch, masked_tensor as mt
+    Args:
+        actual (Any): A tensor of any shape and dtype, or a structure of them.
+        expected (Any): What it should be.
+        rtol (float, optional): The relative tolerance; by default torch's for the dtype.
+        atol (float, optional): The absolute tolerance; by default torch's for the dtype.
+        message (str, optional): What the error begins with.
+
+    Raises:
+        AssertionError: They differ.
+
+    Example:
+        >>> from masked_tensor.testing import assert_close, poison
         >>> x = mt.masked_tensor([1.0, 2.0], [True, False])
         >>> assert_close(x, poison(x))
+
+    References:
+        ``torch.testing.assert_close``.
     """
     ours, theirs = tree_leaves(actual), tree_leaves(expected)
     if len(ours) != len(theirs):
@@ -60,13 +79,23 @@ def assert_close(
 def check_invisible_payload(
     function: Callable[..., Any], *inputs: Any, payloads: Sequence[float] = PAYLOADS, **tolerance: float
 ) -> None:
-    """Raises AssertionError if the result of ``function`` or a gradient depends on what lies under a mask.
+    """Raises AssertionError if a result or gradient of ``function`` depends on masked-out data.
 
-    ``function`` is called with the inputs, the masked ones poisoned with each payload in turn; the random seed is the
-    same each time.  Gradients are those of the sum of squares of all floating outputs, for every floating input and,
-    if ``function`` is a module, every parameter; at masked-out places they must be exactly 0.
+    The function is called with each of ``payloads`` as masked-out data of its masked inputs, with the same random seed
+    each time. Gradients are those of the sum of squares of all floating outputs, for every floating input and, if
+    ``function`` is a module, every parameter. They have to be exactly 0 where an input is masked.
 
-        >>> import torch, masked_tensor as mt
+    Args:
+        function (callable): A function or module of tensors.
+        *inputs (Any): What it is called with: tensors of any shape and dtype, or structures of them.
+        payloads (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
+        **tolerance (float): ``rtol`` and ``atol`` of :func:`testing.assert_close`.
+
+    Raises:
+        AssertionError: An output or gradient depends on masked-out data, or a gradient under the mask is not 0.
+
+    Example:
+        >>> from masked_tensor.testing import check_invisible_payload
         >>> x = mt.masked_tensor([[1.0, 2.0, 3.0]], [[True, True, False]])
         >>> check_invisible_payload(torch.nn.Softmax(-1), x)
     """
