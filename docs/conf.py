@@ -35,6 +35,7 @@ sphinx_gallery_conf = {
     "filename_pattern": r"/\d\d_",  # which of them are run: all
     "within_subsection_order": "generate.AsNeeded",
     "default_thumb_file": str(Path(__file__).parent / "_generated/thumbnail.png"),
+    "image_scrapers": ("matplotlib", "generate.chart"),
     "capture_repr": (),  # what they print, not the value of the last line
     "download_all_examples": False,
     "show_signature": False,

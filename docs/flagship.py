@@ -1,4 +1,4 @@
-"""The picture at the top of the README: a speech model alone, in a padded batch, and on a masked tensor.
+"""The picture of docs/why.md: a speech model alone, in a padded batch, and on a masked tensor.
 
 Wav2Vec2 of transformers, unmodified, small and with random weights, is given four recordings (noise, a quarter of a
 second to a second).  Measured is how far its last states in a batch are from those it gives to each recording alone,

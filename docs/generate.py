@@ -8,6 +8,7 @@ from types import ModuleType
 import matplotlib
 import numpy as np
 import numpy_ma
+from sphinx_gallery.scrapers import figure_rst
 
 import masked_tensor
 from masked_tensor import testing
@@ -28,7 +29,7 @@ def write(folder: Path) -> None:
     thumbnail(folder / "thumbnail.png")
 
 
-TUTORIALS = ["02", "01", "07", "08", "03", "05", "04", "10"]  # those that are not named follow, by name
+TUTORIALS = ["01", "02", "08", "12", "07", "03", "05", "04", "10"]  # those that are not named follow, by name
 
 
 class AsNeeded:
@@ -40,6 +41,17 @@ class AsNeeded:
     def __call__(self, name: str) -> tuple[int, str]:
         number = name[:2]
         return TUTORIALS.index(number) if number in TUTORIALS else len(TUTORIALS), name
+
+
+def chart(block: tuple, block_vars: dict, gallery_conf: dict) -> str:
+    """Shows the chart that a tutorial draws with pygal, which sphinx-gallery does not know."""
+    del block
+    drawn = block_vars["example_globals"].get("chart")
+    if drawn is None:
+        return ""
+    path = Path(next(block_vars["image_path_iterator"])).with_suffix(".svg")
+    drawn.render_to_file(str(path))
+    return figure_rst([str(path)], gallery_conf["src_dir"])
 
 
 def thumbnail(path: Path) -> None:

@@ -6,6 +6,7 @@ torch that lacks a name says so on import, where there is no other way.  Only st
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable
 from importlib import import_module
 from types import CodeType, FrameType
@@ -75,6 +76,14 @@ except ImportError as missing:
         f"torch {torch.__version__} lacks a private name that masked_tensor builds on ({missing}); this version of "
         "masked_tensor is made for torch 2.11 to 2.15"
     ) from missing
+
+if not (2, 11) <= tuple(int(part) for part in torch.__version__.split(".")[:2]) < (2, 16):
+    warnings.warn(
+        f"masked_tensor is made for torch 2.11 to 2.15 and is untested with torch {torch.__version__}: "
+        "pip install 'torch>=2.11,<2.16'",
+        RuntimeWarning,
+        stacklevel=2,
+    )
 
 #: What ``torch.set_default_tensor_type`` set: a device that a printed tensor need not name.
 default_device: Callable[[], str] = getattr(torch._C, "_get_default_device", lambda: "cpu")

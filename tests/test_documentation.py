@@ -3,6 +3,8 @@
 import ast
 import doctest
 import re
+import subprocess
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,8 @@ def names() -> dict[str, Any]:
 
 
 OTHERS = dict.fromkeys(("using.md", "keras.md"), pytest.mark.filterwarnings("default"))  # they warn about themselves
-RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES if BLOCK.search(p.read_text())]
+RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES[1:] if BLOCK.search(p.read_text())]
+PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("page", RUN)
@@ -54,6 +57,20 @@ def test_code_on_a_page_runs(page: Path) -> None:
             namespace = _run(code, namespace, f"{page.name}: {section.splitlines()[0]}")
     if missing:
         pytest.skip(f"ran, but for the sections that need {', '.join(sorted(missing))}")
+
+
+def test_the_blocks_of_the_readme_run_when_pasted_in_order() -> None:
+    """In a new interpreter, to which nothing is given; what a comment says is printed is printed."""
+    code = "\n".join(BLOCK.findall(PAGES[0].read_text()))
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert len(PRINTED.findall(code)) > 4
+    assert done.stdout.splitlines() == PRINTED.findall(code)
+
+
+def test_the_readme_reads_the_same_on_a_package_index() -> None:
+    """Relative links and pictures break there."""
+    assert not re.findall(r"\]\((?!https://)[^)]*\)", PAGES[0].read_text())
 
 
 def _run(code: str, namespace: dict[str, Any], name: str) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 
-torchmetrics = pytest.importorskip("torchmetrics", reason="optional: pip install masked-tensor[interop]")
+torchmetrics = pytest.importorskip("torchmetrics", reason="optional: pip install torch-masked-tensor[interop]")
 functional = torchmetrics.functional
 
 PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"

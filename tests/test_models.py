@@ -11,7 +11,7 @@ import masked_tensor as mt
 from .models.judge import first_states, judge, padded, rows_of_ids
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-transformers = pytest.importorskip("transformers", reason="optional: pip install masked-tensor[models]")
+transformers = pytest.importorskip("transformers", reason="optional: pip install torch-masked-tensor[models]")
 
 from .models import labels, others, signals, text  # noqa: E402 (after the question whether transformers is there)
 

@@ -33,12 +33,20 @@ def test_dir_shows_what_is_public() -> None:
 
 def test_metadata() -> None:
     try:
-        known = metadata("masked-tensor")
+        known = metadata("torch-masked-tensor")
     except ModuleNotFoundError:
         pytest.skip("not installed, only imported")
     assert known["License-Expression"] == "BSD-3-Clause"
     assert known["Requires-Python"] == ">=3.10"
-    assert [r for r in known.get_all("Requires-Dist") if "extra ==" not in r] == ["torch>=2.11"]
+    assert [r for r in known.get_all("Requires-Dist") if "extra ==" not in r] == ["torch<2.16,>=2.11"]
+
+
+def test_another_torch_is_named_on_import() -> None:
+    code = "import torch; torch.__version__ = '2.99.0'; import masked_tensor"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (
+        "RuntimeWarning: masked_tensor is made for torch 2.11 to 2.15 and is untested with torch 2.99.0" in done.stderr
+    )
 
 
 def test_the_class_is_where_users_find_it() -> None:

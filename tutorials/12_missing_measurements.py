@@ -30,7 +30,7 @@ import masked_tensor as mt
 
 # The network is tiny: threads would only wait for each other.
 torch.set_num_threads(1)
-SEED = int(os.environ.get("SEED", "0"))  # SEED=1 python 01_missing_measurements.py
+SEED = int(os.environ.get("SEED", "0"))  # SEED=1 python 12_missing_measurements.py
 STEPS = 400
 
 
