@@ -1,4 +1,4 @@
-"""How cost grows: with the number of elements, the share of holes, and the share of padding."""
+"""How cost grows: with the number of elements, the share of masked entries, and the share of padding."""
 
 from collections.abc import Callable, Iterator
 
@@ -35,7 +35,7 @@ def run(small: bool) -> None:
             x = mt.as_masked_tensor(data, mask)
             for name, op in ops.items():
                 candidates = {"plain": lambda op=op, x=data: op(x), "masked": lambda op=op, x=x: op(x)}
-                row(f"{name}, {share:.0%} holes", candidates, rounds=5)
+                row(f"{name}, {share:.0%} random_mask", candidates, rounds=5)
 
 
 def sizes(small: bool) -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""How cost grows, in pictures: with the number of elements, the share of holes, what is stored, and the padding.
+"""How cost grows, in pictures: with the number of elements, the share of masked entries, what is stored, and the padding.
 
 ``python -m benchmarks.growth`` measures time and peak memory, writes ``docs/curves.json`` and draws the pictures of
 ``docs/curves.md``; ``--draw`` only draws what is there.  Peers: ``torch.masked``, ``numpy.ma``, polars and pyarrow
@@ -41,7 +41,7 @@ WEIGHT = torch.randn(WIDTH, WIDTH)
 
 
 def elements(small: bool) -> Points:
-    """Powers of four, so that every tuning number lies between two; a third are holes at random."""
+    """Powers of four, so that every tuning number lies between two; a third are masked at random."""
     for power in range(2, 5 if small else 13):
         count = 4**power
         data = torch.randn(max(1, count // WIDTH), min(count, WIDTH))
@@ -53,7 +53,7 @@ def elements(small: bool) -> Points:
         yield "transformer step", batch * 16 * WIDTH, transformer(batch, 16, 0.5)
 
 
-def holes(small: bool) -> Points:
+def masked(small: bool) -> Points:
     """A million elements."""
     rows = 8 if small else 1 << 14
     for share in (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0):
@@ -62,7 +62,7 @@ def holes(small: bool) -> Points:
 
 
 def of(data: Tensor, mask: Tensor) -> Iterator[tuple[str, Candidates]]:
-    """The ops of one tensor with holes; what lies under its mask is not known to be 0."""
+    """The ops of one tensor with masked entries, whose data are not known to be 0."""
     x, array = mt.as_masked_tensor(data, mask), np.ma.masked_array(data.cpu().numpy(), ~mask.cpu().numpy())
     more: dict[str, Candidates] = {
         "add": {"numpy.ma": lambda: array + array},
@@ -131,7 +131,7 @@ def transformer(batch: int, steps: int, share: float) -> Candidates:
     return {kind: training_step(model, loss) for kind, loss in losses.items()}
 
 
-AXES = {"elements": elements, "holes": holes, "stored": stored, "padding": padding}
+AXES = {"elements": elements, "masked": masked, "stored": stored, "padding": padding}
 
 
 def measured(axis: str, small: bool) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 AXES = {
     "elements": "the number of elements",
-    "holes": "the share of holes",
+    "masked": "the share of masked entries",
     "stored": "the number of stored entries",
     "padding": "the share of padding",
 }
@@ -97,9 +97,9 @@ in one process, medians. Above: the time. Below: the memory that a call needs at
 The numbers of single cases are on the page [What it costs](cost.md)."""
 
 TEXTS = {
-    "elements": """Three in ten elements are holes, at random, and nothing is known of what lies under them. Small calls
+    "elements": """Three in ten elements are masked at random. Their data are not known to be zero. Small calls
 cost what a call costs; from some ten thousand elements on the curves run beside the plain ones.""",
-    "holes": "A million elements. The share of holes changes nothing: no branch depends on one.",
+    "masked": "A million elements. The share of masked entries changes nothing: no branch depends on one.",
     "stored": """A sum and a softmax along the rows of a CSR tensor of 10,000 x 10,000. `plain` is one pass over the
 stored values, the least that this kind of result allows.""",
     "padding": """32 rows of up to 128 steps of 64 features. A masked tensor computes the padding as the plain one does;

@@ -38,11 +38,11 @@ def trained(function: Callable[[Tensor], Tensor], x: Tensor, grad: Tensor) -> Ca
 
 
 def norms(size: int) -> None:
-    """A batch of 32 sequences of ``size`` features: padded, and with holes at random."""
+    """A batch of 32 sequences of ``size`` features: padded, and masked at random."""
     data = torch.randn(32, 256, size)
     mask = (torch.arange(256) < torch.randint(1, 257, (32, 1)))[..., None].expand(data.shape)
-    holes = torch.rand(data.shape) < 0.5
-    x, random = mt.masked_tensor(data, mask), mt.masked_tensor(data, holes)
+    random_mask = torch.rand(data.shape) < 0.5
+    x, random = mt.masked_tensor(data, mask), mt.masked_tensor(data, random_mask)
     weight, channels = torch.randn(size, requires_grad=True), torch.randn(256, requires_grad=True)
     operations: dict[str, Callable[[Tensor], Tensor]] = {
         "layer_norm": lambda x: F.layer_norm(x, [size], weight),
@@ -53,11 +53,11 @@ def norms(size: int) -> None:
         "softmax": lambda x: torch.softmax(x, -1),
     }
     written: dict[str, Callable[[Tensor], Tensor]] = {
-        "layer_norm": lambda x: by_hand(x, holes, (2,)) * weight,
-        "batch_norm": lambda x: by_hand(x, holes, (0, 2)) * channels[:, None],
-        "group_norm": lambda x: by_hand(x, holes, (2, 3), (8, -1)) * channels[:, None],
-        "instance_norm": lambda x: by_hand(x, holes, (2,)) * channels[:, None],
-        "softmax": lambda x: torch.where(holes, x, -torch.inf).softmax(-1),
+        "layer_norm": lambda x: by_hand(x, random_mask, (2,)) * weight,
+        "batch_norm": lambda x: by_hand(x, random_mask, (0, 2)) * channels[:, None],
+        "group_norm": lambda x: by_hand(x, random_mask, (2, 3), (8, -1)) * channels[:, None],
+        "instance_norm": lambda x: by_hand(x, random_mask, (2,)) * channels[:, None],
+        "softmax": lambda x: torch.where(random_mask, x, -torch.inf).softmax(-1),
     }
     for name, function in operations.items():
         inputs = {"plain": data, "padded": x, "random": random}
@@ -84,7 +84,7 @@ def by_hand(x: Tensor, mask: Tensor, dims: tuple[int, ...], groups: tuple[int, i
 
 
 def losses(data: Tensor, mask: Tensor) -> None:
-    """Scalar losses, forward and backward, targets with holes."""
+    """Scalar losses, forward and backward, masked targets."""
     target, classes = torch.randn_like(data), torch.randint(len(data), (len(data),))
     one, number, hidden = torch.ones(()), mask.sum(), classes.masked_fill(~mask[0], -100)
     written: dict[str, Callable[[Tensor], Tensor]] = {

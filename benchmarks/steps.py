@@ -1,4 +1,4 @@
-"""Training steps of whole models: plain on data without holes or padded, masked, and what is kept for backward.
+"""Training steps of whole models: plain on complete or padded data, masked, and what is kept for backward.
 
 ``plain`` of a padded batch is the modules on zero padding, with ``src_key_padding_mask`` where there is one.
 """
@@ -18,7 +18,7 @@ Losses = tuple[nn.Module, dict[str, Callable[[], Tensor]]]
 
 
 def perceptron(size: int) -> Losses:
-    """Three Linear, holes at random in the input and in the target."""
+    """Three Linear, masked at random in the input and in the target."""
     model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, 8))
     data, target = torch.randn(size, 64), torch.randn(size, 8)
     seen, known = torch.rand(size, 64) < 0.7, torch.rand(size, 8) < 0.7
@@ -53,12 +53,12 @@ def pixels(size: int) -> Losses:
         y, shown = torch.where(seen, data, 0), seen.to(data.dtype)
         for convolution, norm in ((model[0], model[1]), (model[4], model[5])):
             y, shown = convolution(y), F.max_pool2d(shown, 3, 1, 1)
-            hole, number = shown == 0, shown.sum()
-            y = y.masked_fill(hole, 0)
+            missing, number = shown == 0, shown.sum()
+            y = y.masked_fill(missing, 0)
             mean = y.sum((0, 2, 3), keepdim=True) / number
-            apart = (y - mean).masked_fill(hole, 0)
+            apart = (y - mean).masked_fill(missing, 0)
             y = apart * (apart.square().sum((0, 2, 3), keepdim=True) / number + norm.eps).rsqrt()
-            y = (y * norm.weight[:, None, None] + norm.bias[:, None, None]).relu().masked_fill(hole, -torch.inf)
+            y = (y * norm.weight[:, None, None] + norm.bias[:, None, None]).relu().masked_fill(missing, -torch.inf)
             y, shown = F.max_pool2d(y, 2), F.max_pool2d(shown, 2)
             y = y.masked_fill(shown == 0, 0)
         y = y.sum((2, 3)) / shown.sum((2, 3))

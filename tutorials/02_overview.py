@@ -2,9 +2,9 @@
 What is a masked tensor, and what can I do with it?
 ===================================================
 
-A masked tensor is data with holes: values, and a mask that says which of them count
-(True = valid).  Everything below is ordinary PyTorch; the only new thing is the hole,
-printed ``--``.
+A masked tensor is a tensor with a mask.  The mask says which entries are valid (True) and
+which are masked (False).  Everything below is ordinary PyTorch.  A masked entry prints as
+``--``.
 """
 
 import textwrap
@@ -19,8 +19,8 @@ def rounded(x: torch.Tensor) -> list[float | None]:
 
 
 # %%
-# Make one from data and a mask, from a list with None at the holes, or from what is
-# NaN.  What lies under the mask is nobody's business: no result depends on it.
+# Make one from data and a mask, from a list with None, or by masking NaN.  No result
+# depends on the data under the mask.
 
 nan = float("nan")
 data = torch.tensor([0.0, 1.0, nan, 3.0, nan])
@@ -33,7 +33,7 @@ assert torch.equal(
 )
 
 # %%
-# Elementwise, a result is valid where all its operands are.
+# An elementwise result is valid where all operands are valid.
 
 print(m + m)
 print(m.cos())
@@ -41,8 +41,8 @@ assert (m + m).tolist() == [0.0, 2.0, None, 6.0, None]
 assert rounded(m.cos()) == [1.0, 0.5403, None, -0.99, None]
 
 # %%
-# Two masks are AND-ed, as in numpy.ma, arrow and SQL.  Who wants to be told gets an
-# error instead.
+# Two masks are AND-ed, as in numpy.ma, Arrow and SQL.  To raise an error instead, use
+# ``mt.meaning(mismatch="raise")``.
 
 other = mt.masked_tensor(torch.arange(5.0), ~m.get_mask())
 print(m + other)
@@ -56,8 +56,8 @@ else:
     raise AssertionError("different masks were accepted")
 
 # %%
-# Indexing gives masked tensors.  Views are views: writing through one makes a hole of
-# the whole valid.
+# Indexing returns masked tensors.  Views share memory: assigning through a view changes
+# the base.  Assigning a value makes an entry valid.
 
 table = mt.masked_tensor(
     [
@@ -76,7 +76,7 @@ assert copy[0].tolist() == [6.0, 10.0, 1.0]
 assert table[table.get_mask()].get_mask().all()
 
 # %%
-# The gradient at a hole is zero, whatever lies there, and plain tensors get plain
+# The gradient of a masked entry is zero, whatever its data.  Plain tensors get plain
 # gradients.
 
 x = mt.masked_tensor([3.0, None], requires_grad=True)
@@ -87,15 +87,16 @@ assert x.grad.tolist() == [2.0, None]
 assert y.grad.tolist() == [3.0, 0.0]
 
 # %%
-# Leaving is explicit: say what a hole should count as, or keep only what is valid.
+# To get a plain tensor, choose a value for the masked entries, or keep only the valid
+# ones.
 
 print(m.filled(-1), m.compressed(), sep="\n")
 assert m.filled(-1).tolist() == [0.0, 1.0, -1.0, 3.0, -1.0]
 assert m.compressed().tolist() == [0.0, 1.0, 3.0]
 
 # %%
-# Reductions run over what is valid.  A row without a valid entry has no sum, mean or
-# maximum: its result is a hole.
+# Reductions use the valid entries.  A row without a valid entry has no sum, mean or
+# maximum: its result is masked.
 
 NAMES = ["sum", "mean", "prod", "amin", "amax"]
 results = {name: rounded(getattr(table, name)(1)) for name in NAMES}

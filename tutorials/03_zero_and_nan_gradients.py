@@ -3,8 +3,8 @@ Why is my gradient NaN although the loss is fine?
 =================================================
 
 ``torch.where`` chooses a value, but autograd still multiplies the gradient of the value
-*not* chosen by zero, and zero times infinity is NaN.  With holes there is nothing to
-multiply.  The cases are issues people filed against PyTorch.
+*not* chosen by zero, and zero times infinity is NaN.  With a mask nothing is
+multiplied.  The cases are issues that people filed against PyTorch.
 """
 
 from pathlib import Path
@@ -66,7 +66,7 @@ assert b.grad == 3.0
 
 # %%
 # Issue 4132: dividing by zero, then taking the valid results.  Here the *divisor* has
-# the hole: the division's own derivative is infinite, and it must not be formed at all.
+# the mask: the derivative of the division is infinite and must not be computed.
 
 divisor = tensor([0.0, 1.0])
 plain = tensor([1.0, 1.0], requires_grad=True)
@@ -113,7 +113,7 @@ assert x.grad.isfinite().all()
 assert (x.grad[line >= 0] == 0).all()
 
 figure, axes = plt.subplots(figsize=(7, 3.5), constrained_layout=True)
-axes.plot(line, x.grad, color="C2", label="with a hole")
+axes.plot(line, x.grad, color="C2", label="masked")
 axes.plot(line, plain.grad + 0.02, color="C0", label="plain (drawn a little higher)")
 axes.axvspan(lost[0], 120, color="C0", alpha=0.2, label="plain: NaN")
 axes.set(title="gradient of where(x < 0, exp(x), 1)", xlabel="x")

@@ -3,8 +3,8 @@ Why does a fully padded row turn my softmax into NaN?
 =====================================================
 
 The usual recipe fills padding with ``-inf`` and takes the softmax.  A row with nothing
-but padding is then 0/0.  If the padding is a *mask*, the row simply has no softmax: it
-is a hole, its gradient is zero, and a real NaN stays visible.
+but padding is then 0/0.  With a mask the result of that row is
+masked, its gradient is zero, and a real NaN stays visible.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ print(recipe.detach())
 assert recipe[:, 1].isnan().all()
 
 # %%
-# The mask: column 1 is a hole, and the others are right.
+# The mask: column 1 is masked, and the others are right.
 
 x = mt.masked_tensor(scores, valid, requires_grad=True)
 masked = x.softmax(0)

@@ -3,7 +3,7 @@ Which function skips missing values, and what if all are missing?
 =================================================================
 
 PyTorch has ``nansum`` and ``nanmean``, and no ``nanvar``, ``nanmax``, ``nanprod`` or
-``nanargmin``.  A mask needs no ``nan`` twin of anything, tells "the mean is NaN" from
+``nanargmin``.  A mask needs no ``nan`` version of any function, tells "the mean is NaN" from
 "there is no mean", and does not confuse a NaN that your own code computed with a value
 that was never measured.
 """
@@ -13,9 +13,9 @@ import torch
 import masked_tensor as mt
 
 # %%
-# Half of these were never measured.  Every reduction of PyTorch takes the holes as
-# holes; the right column is checked against the same reduction of the measured values
-# alone.
+# Half of these were never measured.  Every reduction of PyTorch skips the
+# masked values.  The right column is checked against the same reduction of the measured
+# values alone.
 
 y = torch.arange(32.0)
 x = y * y.fmod(4)

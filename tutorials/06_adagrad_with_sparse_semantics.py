@@ -37,7 +37,7 @@ print(gradient)
 
 
 def step(parameter: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """One Adagrad step; where the gradient has a hole, nothing changes."""
+    """One Adagrad step; where the gradient is masked, nothing changes."""
     total = state + gradient * gradient
     update = rate * gradient / (total.sqrt() + epsilon)
     moved = torch.where(named, (parameter - update).filled(0), parameter)

@@ -2,10 +2,10 @@
 Some of my labels are missing. How do I train on the rest?
 ==========================================================
 
-Give the loss a target with holes.  It averages over what is known, and the model learns
-from every label there is. The usual ways have traps: a NaN target makes every gradient
-NaN even if ``torch.where`` hides it from the loss, and a target filled with 0 teaches
-the model zeros.
+Give the loss a masked target.  It averages over the known labels, and the model learns
+from all of them.  The usual ways fail: a NaN target makes every gradient NaN even if
+``torch.where`` hides it from the loss, and a target filled with 0 teaches the model
+zeros.
 """
 
 from pathlib import Path
@@ -39,8 +39,7 @@ assert loss.isfinite()
 assert net.weight.grad.isnan().all()
 
 # %%
-# With holes in the target there is nothing to remember: the loss is the mean over what
-# was measured.
+# With a masked target the loss is the mean over what was measured.
 
 labels = mt.masked_invalid(target)
 net.zero_grad()
@@ -73,8 +72,8 @@ def fit(
 complete = measured.all(1)
 results = {
     f"rows with all labels ({int(complete.sum())})": fit(target, complete),
-    "holes filled with 0": fit(target.nan_to_num(0)),
-    "holes filled with the mean": fit(
+    "filled with 0": fit(target.nan_to_num(0)),
+    "filled with the mean": fit(
         labels.filled(0) + (~measured) * labels.mean(0).filled(0)
     ),
     f"masked ({int(measured.sum())} labels)": fit(labels),
@@ -99,7 +98,7 @@ torch.testing.assert_close(
 )
 
 # %%
-# A batch without any label: the loss is a hole, its gradient is zero, and training goes
+# A batch without any label: the loss is masked, its gradient is zero, and training goes
 # on.
 
 nothing = F.mse_loss(

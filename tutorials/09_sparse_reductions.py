@@ -38,7 +38,7 @@ for ratings in (dense.to_sparse(), dense.to_sparse_csr()):
     assert weights.layout is ratings.layout
 
 # %%
-# The same as a masked tensor: then reductions need no mask, and holes print as holes.
+# The same as a masked tensor: reductions need no mask argument.
 
 m = mt.as_masked_tensor(dense.to_sparse())
 print(m.to_dense())

