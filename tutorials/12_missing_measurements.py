@@ -147,7 +147,7 @@ with torch.no_grad():
     for name, (given, _) in methods.items():
         for scores_given in asked.values():
             predicted = trained[name](given(scores_given[held_out])) * std[6:]
-            # Missing targets do not count: mse_loss divides by the number of known ones.
+            # Missing targets do not count: mse_loss divides by the known ones.
             errors[name].append(F.mse_loss(predicted, truth).sqrt().item())
 
 print(f"\nerror in points on {int(held_out.sum())} held-out pupils (root mean square)")
