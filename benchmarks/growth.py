@@ -1,4 +1,4 @@
-"""How cost grows, in pictures: with the number of elements, the share of masked entries, what is stored, and the padding.
+"""How cost grows, in pictures: with the elements, the share of masked entries, what is stored, and the padding.
 
 ``python -m benchmarks.growth`` measures time and peak memory, writes ``docs/curves.json`` and draws the pictures of
 ``docs/curves.md``; ``--draw`` only draws what is there.  Peers: ``torch.masked``, ``numpy.ma``, polars and pyarrow

@@ -2,9 +2,9 @@
 What is a masked tensor, and what can I do with it?
 ===================================================
 
-A masked tensor is a tensor with a mask.  The mask says which entries are valid (True) and
-which are masked (False).  Everything below is ordinary PyTorch.  A masked entry prints as
-``--``.
+A masked tensor is a tensor with a mask.  The mask says which entries are valid (True)
+and which are masked (False).  Everything below is ordinary PyTorch.  A masked entry
+prints as ``--``.
 """
 
 import textwrap

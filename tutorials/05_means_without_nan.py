@@ -3,8 +3,8 @@ Which function skips missing values, and what if all are missing?
 =================================================================
 
 PyTorch has ``nansum`` and ``nanmean``, and no ``nanvar``, ``nanmax``, ``nanprod`` or
-``nanargmin``.  A mask needs no such functions, tells "the mean is NaN" from "there is no
-mean", and does not confuse a NaN that your own code computed with a value
+``nanargmin``.  A mask needs no such functions, tells "the mean is NaN" from "there is
+no mean", and does not confuse a NaN that your own code computed with a value
 that was never measured.
 """
 
