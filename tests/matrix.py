@@ -142,6 +142,16 @@ def result(form: Callable[..., Any], index: int, **keywords: Any) -> Callable[..
     return lambda *args, **more: form(*args, **more, **keywords)[index]  # type: ignore[no-any-return]
 
 
+def values(form: Callable[..., Any]) -> Callable[..., Tensor]:
+    """The values of a form that gives indices, too, where it is given a dim."""
+
+    def first(*args: Any, **more: Any) -> Tensor:
+        result = form(*args, **more)
+        return result if isinstance(result, Tensor) else result.values  # type: ignore[no-any-return]
+
+    return first
+
+
 def variance(v: Tensor) -> Tensor:
     return v.var(correction=1) if v.numel() > 1 else v.new_tensor(NAN)
 
@@ -181,8 +191,8 @@ REDUCTIONS: dict[str, Reduces] = {
     "std_mean std": Reduces(result(masked.std_mean, 0), lambda v: variance(v).sqrt(), NAN),
     "std_mean mean": Reduces(result(masked.std_mean, 1), torch.mean, NAN),
     **{f"norm {ord}": Reduces(*norm(ord)) for ord in (2, 0, 1, 3, -1, INF, -INF)},
-    "median": Reduces(masked.median, torch.median, NAN, one_dim),
-    "nanmedian": Reduces(masked.nanmedian, torch.nanmedian, NAN, one_dim),
+    "median": Reduces(values(masked.median), torch.median, NAN, one_dim),
+    "nanmedian": Reduces(values(masked.nanmedian), torch.nanmedian, NAN, one_dim),
     "quantile": quantile(masked.quantile, torch.quantile, 0.35, "linear"),
     "nanquantile": quantile(masked.nanquantile, torch.nanquantile, 0.7, "nearest"),
     "mode values": Reduces(result(masked.mode, 0), oracle.most_frequent, NAN, int_dim),

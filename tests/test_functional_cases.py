@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
@@ -81,10 +82,10 @@ def test_median() -> None:
     with pytest.raises(TypeError, match=r"dim must be an int or None, got \(0, 1\)"):
         mt.median(x, (0, 1))  # type: ignore[arg-type]
     large = torch.tensor([2**24 + 1] * 3)
-    assert mt.median(large, 0).item() == 2**24 + 1
-    assert mt.median(large, 0, mask=torch.tensor([True, False, True])).item() == 2**24 + 1
-    assert mt.median(torch.tensor([1.0, NAN, 3.0]), 0).isnan()
-    assert mt.median(torch.tensor([[1, 2]]), 1, mask=torch.tensor([[False, False]])).tolist() == [0]
+    assert mt.median(large, 0).values.item() == 2**24 + 1
+    assert mt.median(large, 0, mask=torch.tensor([True, False, True])).values.item() == 2**24 + 1
+    assert mt.median(torch.tensor([1.0, NAN, 3.0]), 0).values.isnan()
+    assert [t.tolist() for t in mt.median(torch.tensor([[1, 2]]), 1, mask=torch.tensor([[False, False]]))] == [[0], [0]]
 
 
 def test_integers_promote_as_in_torch() -> None:
@@ -161,10 +162,10 @@ def test_nothing_stored_and_no_size(convert: Any) -> None:
             if x is nothing and name in ("argmax", "median", "amin", "std"):
                 continue  # torch refuses, or warns
             for mask in (None, mt.specified_mask(x)):
-                out = getattr(mt, name)(x, mask=mask, **arguments)
+                out = tree_leaves(getattr(mt, name)(x, mask=mask, **arguments))[0]
                 assert out.shape == (4,)
                 if mask is None:
-                    want = getattr(mt, name)(x.to_dense(), **arguments)
+                    want = tree_leaves(getattr(mt, name)(x.to_dense(), **arguments))[0]
                     torch.testing.assert_close(out.to_dense(), want, equal_nan=True)
                 else:
                     assert out._nnz() == (0 if x is empty else 4)  # without entries, torch's own result is valid
@@ -191,7 +192,7 @@ def test_min_count_and_fill_value(sparse: bool) -> None:
     assert dense(mt.amax(given, 1, mask=mask, min_count=0)) == [3, 4, -INF]
     assert str(dense(mt.sum(given, 1, mask=mask, min_count=2))) == "[6.0, nan, nan]"
     assert dense(mt.argmax(given, 1, mask=mask, fill_value=-1)) == [2, 0, -1]
-    assert dense(mt.median(given, 1, mask=mask, fill_value=-1.0)) == [2, 4, -1]
+    assert dense(mt.median(given, 1, mask=mask, fill_value=-1.0).values) == [2, 4, -1]
     x = mt.as_masked_tensor(x, mask)
     assert mt.sum(x, 1, min_count=2).tolist() == [6.0, None, None]
 
@@ -232,8 +233,8 @@ def test_dtypes(dtype: torch.dtype, layout: str) -> None:
         if name in ("argmax", "median") and dtype is torch.bool:
             continue
         arguments: dict[str, Any] = {"dim": 1, "keepdim": True, "mask": mask}
-        out = getattr(mt, name)(x, **arguments)
-        want = getattr(mt, name)(dense, **arguments)
+        out = tree_leaves(getattr(mt, name)(x, **arguments))[0]
+        want = tree_leaves(getattr(mt, name)(dense, **arguments))[0]
         out = out.to_dense() if out.layout is not torch.strided else out
         assert out.dtype == want.dtype, (name, plain)
         torch.testing.assert_close(out, want, equal_nan=True)
@@ -287,8 +288,8 @@ def test_errors_name_both_sides() -> None:
         mt.logaddexp(x.to_sparse_coo(), x)
     with pytest.raises(ValueError, match="unbiased or correction, not both"):
         mt.var(x, 0, True, correction=1)
-    with pytest.raises(TypeError, match=r"unexpected keyword \['msk'\]"):
-        mt.mse_loss(x, x, msk=x)
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'msk'"):
+        mt.mse_loss(x, x, msk=x)  # type: ignore[call-arg]
 
 
 def test_functional_transforms() -> None:

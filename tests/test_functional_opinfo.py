@@ -6,7 +6,8 @@ Deviations from torch.masked, each deliberate:
   masked-out element (the peer does when the extreme equals its fill value);
 * logsumexp of integers is a float (the peer truncates), cumsum, cumprod of integers and prod of bool promote;
 * var and std of complex numbers are real, as torch's;
-* median(mask=None) is torch.median (the peer: nanmedian);
+* median is torch.median: all entries without a dim, values and indices with it (the peer: the last dim, values alone,
+  and without a mask nanmedian);
 * what the functions leave at masked-out elements differs (0 or -inf here), so only valid outputs are compared.
 """
 
@@ -16,6 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch.autograd import gradcheck
+from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import functional, layouts
@@ -34,6 +36,8 @@ PROMOTES = ("masked.logsumexp", "masked.cumsum", "masked.cumprod", "masked.prod"
 
 
 def form(name: str) -> Any:
+    if name == "masked.median":
+        return lambda x, dim=-1, *rest, **more: tree_leaves(functional.median(x, dim, *rest, **more))[0]
     return getattr(functional, name.removeprefix("masked."))
 
 

@@ -1,24 +1,24 @@
 """Functional cross entropy and negative log likelihood; keywords as in loss.py."""
 
-from typing import Any
-
 from torch import Tensor
 
 from .. import errors, layouts, sparse
 from ..engine.tensor import MaskedTensor
 from .entrance import Input, Number, as_result, enter_input
 from .form import aten
-from .loss import NAN, enter_sides, reduction_number, run_loss
+from .loss import NAN, Masking, enter_sides, reduction_number, run_loss
 
 
 def nll_loss(
     input: Tensor,
     target: Tensor,
-    *,
     weight: Tensor | None = None,
+    *,
     ignore_index: int = -100,
     reduction: str = "mean",
-    **masking: Any,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``-weight[target] * input[target]``, divided by the weights of the targets that count.
 
@@ -34,6 +34,7 @@ def nll_loss(
     >>> mt.nll_loss(x, y, target_mask=torch.tensor([True, False]))
     tensor(0.6931)
     """
+    masking = Masking(mask, target_mask, fill_value)
     scores, classes, fill_value = enter_sides(input, target, masking)
     if layouts.is_sparse(scores.data):
         return _sparse("nll_loss", scores, classes, fill_value, weight, ignore_index, 0.0, reduction)
@@ -50,12 +51,14 @@ def nll_loss(
 def cross_entropy(
     input: Tensor,
     target: Tensor,
-    *,
     weight: Tensor | None = None,
+    *,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     reduction: str = "mean",
-    **masking: Any,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``logsumexp(input) - input[target]``: the cross entropy of logits over the targets that count.
 
@@ -71,6 +74,7 @@ def cross_entropy(
     >>> mt.cross_entropy(x, y.clamp(0), mask=torch.tensor([True, True, False, False]))
     tensor(0.6931)
     """
+    masking = Masking(mask, target_mask, fill_value)
     scores, classes, fill_value = enter_sides(input, target, masking)
     if layouts.is_sparse(scores.data):
         return _sparse("cross_entropy", scores, classes, fill_value, weight, ignore_index, label_smoothing, reduction)

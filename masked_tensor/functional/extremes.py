@@ -1,14 +1,26 @@
 """Functional extremes: argmax, argmin, max and min with their positions."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, as_result, check_ordered, enter_input, for_too_few, has_min_count, run_op
+from .entrance import (
+    Input,
+    Number,
+    as_result,
+    check_ordered,
+    enter_input,
+    for_too_few,
+    has_min_count,
+    refuse_sparse,
+    run_op,
+)
 from .form import aten, sparse_result
 from .names import as_torch
+
+R = TypeVar("R", bound=tuple[Tensor, ...])
 
 
 @as_torch
@@ -55,34 +67,86 @@ def argmin(
 
 
 @as_torch
-def max(input: Tensor, dim: int | None = None, keepdim: bool = False, *, mask: Tensor | None = None) -> Any:
-    """The greatest valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``.
+def max(
+    input: Tensor,
+    dim: int | Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    other: Tensor | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor | torch.return_types.max:
+    """The greatest valid element of the whole input, or along ``dim`` with its position.
 
-    Where none is valid: -inf (or the least integer), at position 0.  Raises TypeError for a tuple of dims, and for
-    ``keepdim`` without a dim.  Other arguments as :func:`sum`.
+    Where none is valid: -inf (or the least integer), at position 0.  ``max(input, other)`` is ``torch.maximum``: the
+    greater element of each pair.
 
-    >>> x, m = torch.tensor([[9.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
-    >>> mt.max(x, 1, mask=m)
-    torch.return_types.max(
-    values=tensor([3.]),
-    indices=tensor([2]))
+    Args:
+        input: a real or bool tensor of any shape and layout, or a MaskedTensor.
+        dim: an int, or None for all; a tensor in its place is ``other``.
+        keepdim: keeps the reduced dimension at size 1; needs a ``dim``.
+        other: a tensor that broadcasts against ``input``; strided.
+        mask: True = valid, of ``input``; any layout, broadcastable to it.
+        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
+        min_count: how many elements must be valid, as in :func:`sum`.
+
+    Returns:
+        A tensor without ``dim``; with it a named tuple ``(values, indices)`` of ``input``'s dtype and int64.
+
+    Raises:
+        TypeError: ``dim`` is no int, or ``keepdim`` is given without it.
+        RuntimeError: ``input`` is complex.
+        ValueError: ``min_count`` without ``fill_value``, for a plain input of integers or bool.
+
+    Example:
+        >>> x, m = torch.tensor([[9.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
+        >>> mt.max(x, 1, mask=m)
+        torch.return_types.max(
+        values=tensor([3.]),
+        indices=tensor([2]))
     """
-    return _run_extreme("max", aten.max, input, dim, keepdim, mask, -float("inf"))
+    return _run_extreme(torch.return_types.max, input, dim, keepdim, other, mask, -float("inf"), fill_value, min_count)
 
 
 @as_torch
-def min(input: Tensor, dim: int | None = None, keepdim: bool = False, *, mask: Tensor | None = None) -> Any:
-    """The least valid element of the whole input, or along ``dim`` as a named tuple ``(values, indices)``.
+def min(
+    input: Tensor,
+    dim: int | Tensor | None = None,
+    keepdim: bool = False,
+    *,
+    other: Tensor | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor | torch.return_types.min:
+    """The least valid element of the whole input, or along ``dim`` with its position.
 
-    Where none is valid: inf (or the greatest integer), at position 0.  Arguments and errors as :func:`max`.
+    Where none is valid: inf (or the greatest integer), at position 0.  ``min(input, other)`` is ``torch.minimum``.
 
-    >>> x, m = torch.tensor([[0.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
-    >>> mt.min(x, 1, mask=m)
-    torch.return_types.min(
-    values=tensor([2.]),
-    indices=tensor([1]))
+    Args:
+        input: a real or bool tensor of any shape and layout, or a MaskedTensor.
+        dim: an int, or None for all; a tensor in its place is ``other``.
+        keepdim: keeps the reduced dimension at size 1; needs a ``dim``.
+        other: a tensor that broadcasts against ``input``; strided.
+        mask: True = valid, of ``input``; any layout, broadcastable to it.
+        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
+        min_count: how many elements must be valid, as in :func:`sum`.
+
+    Returns:
+        A tensor without ``dim``; with it a named tuple ``(values, indices)`` of ``input``'s dtype and int64.
+
+    Raises:
+        TypeError, RuntimeError, ValueError: as :func:`max`.
+
+    Example:
+        >>> x, m = torch.tensor([[0.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
+        >>> mt.min(x, 1, mask=m)
+        torch.return_types.min(
+        values=tensor([2.]),
+        indices=tensor([1]))
     """
-    return _run_extreme("min", aten.min, input, dim, keepdim, mask, float("inf"))
+    return _run_extreme(torch.return_types.min, input, dim, keepdim, other, mask, float("inf"), fill_value, min_count)
 
 
 def one_dim(name: str, dim: Any) -> None:
@@ -106,18 +170,66 @@ def _position(
     return as_result(result, given.masked, 0, fill_value, has_min_count(given, dims, keepdim, min_count, fill_value))
 
 
-def _run_extreme(name: str, op: Any, input: Any, dim: Any, keepdim: bool, mask: Any, empty: float) -> Any:
+def _run_extreme(
+    kind: type[R],
+    input: Any,
+    dim: Any,
+    keepdim: bool,
+    other: Any,
+    mask: Any,
+    empty: float,
+    fill_value: Number | None,
+    min_count: int | None,
+) -> Tensor | R:
+    name = kind.__name__
+    if isinstance(dim, Tensor) or other is not None:
+        return _pairwise(name, input, dim if other is None else other, mask)
     one_dim(name, dim)
     given = check_ordered(name, enter_input(input, mask), boolean=True)
     if dim is None and keepdim:
         raise TypeError(f"{name}(): keepdim needs a dim")
-    kind = getattr(torch.return_types, name)
+    dims = shapes.canonical_dims(dim, given.data.dim())
+    fill_value = for_too_few(name, given.data.dtype, given.masked, fill_value, min_count)
+    options: dict[str, Any] = {"fill_value": fill_value, "min_count": min_count}
+    op = getattr(aten, name)
     if layouts.is_sparse(given.data):
-        dims = shapes.canonical_dims(dim, given.data.dim())
-        results = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max")
-        values, indices = (sparse_result(*r, given.masked, e) for r, e in zip(results, (empty, 0), strict=True))
-        return values if dim is None else kind((values, indices))
-    if dim is None:
-        return as_result(run_op(op.default, given.x), given.masked, empty)
-    values, indices = run_op(op.dim, given.x, dim, keepdim)
-    return kind((as_result(values, given.masked, empty), as_result(indices, given.masked, 0)))
+        if dim is None and given.data.numel() == 0:
+            op.default(torch.empty(0))  # raises
+        values, indices = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max", **options)
+        return sparse_choice(kind, (values, None if dim is None else indices), given, empty, fill_value)
+    results = (run_op(op.default, given.x), None) if dim is None else run_op(op.dim, given.x, dim, keepdim)
+    valid = has_min_count(given, dims, keepdim, min_count, fill_value)
+    return choice(kind, results, given, empty, fill_value, valid)
+
+
+def choice(
+    kind: type[R],
+    results: Any,
+    x: Input,
+    empty: float,
+    fill_value: Number | None = None,
+    valid: Tensor | None = None,
+) -> Tensor | R:
+    """What the caller gets of ``(values, indices)``: a named tuple, or the values alone where the indices are None."""
+    values, indices = results
+    values = as_result(values, x.masked, empty, fill_value, valid)
+    return values if indices is None else kind((values, as_result(indices, x.masked, 0, None, valid)))
+
+
+def sparse_choice(kind: type[R], results: Any, x: Input, empty: float, fill_value: Number | None) -> Tensor | R:
+    """The same of the sparse form's results, each with its validity."""
+    (values, valid), second = results
+    values = sparse_result(values, valid, x.masked, empty, fill_value)
+    if second is None:
+        return values
+    indices, valid = second
+    return kind((values, sparse_result(indices, valid, x.masked, 0)))
+
+
+def _pairwise(name: str, input: Any, other: Any, mask: Any) -> Tensor:
+    """``torch.maximum`` or ``torch.minimum``."""
+    first, second = enter_input(input, mask), enter_input(other, None, "other")
+    for x in (first, second):
+        refuse_sparse(name, check_ordered(name, x, boolean=True))
+    result = run_op(getattr(aten, f"{name}imum").default, first.x, second.x)
+    return as_result(result, first.masked or second.masked, 0)

@@ -1,7 +1,6 @@
 """Functional likelihoods and divergences by the element; keywords as in loss.py."""
 
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,13 +8,20 @@ from torch.nn import functional as F
 
 from .. import layouts, masks, sparse
 from ..pair import Pair
-from .entrance import enter_input
+from .entrance import Number, enter_input
 from .form import aten
-from .loss import enter_sides, loss, python_loss, sparse_loss
+from .loss import Masking, enter_sides, loss, python_loss, sparse_loss
 
 
 def binary_cross_entropy(
-    input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    *,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``-(target * log(input) + (1 - target) * log(1 - input))`` of probabilities, over the valid elements.
 
@@ -25,17 +31,20 @@ def binary_cross_entropy(
     >>> mt.binary_cross_entropy(torch.tensor([0.5, 0.5]), y, target_mask=m)
     tensor(0.6931)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return loss(aten.binary_cross_entropy.default, input, target, reduction, masking, (weight,))
 
 
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
-    *,
     weight: Tensor | None = None,
+    *,
     pos_weight: Tensor | None = None,
     reduction: str = "mean",
-    **masking: Any,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """Binary cross entropy of ``sigmoid(input)`` over the valid elements.
 
@@ -45,12 +54,20 @@ def binary_cross_entropy_with_logits(
     >>> mt.binary_cross_entropy_with_logits(torch.zeros(2), y, target_mask=m)
     tensor(0.6931)
     """
+    masking = Masking(mask, target_mask, fill_value)
     op = aten.binary_cross_entropy_with_logits.default
     return loss(op, input, target, reduction, masking, (weight, pos_weight))
 
 
 def kl_div(
-    input: Tensor, target: Tensor, *, log_target: bool = False, reduction: str = "mean", **masking: Any
+    input: Tensor,
+    target: Tensor,
+    *,
+    log_target: bool = False,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``target * (log(target) - input)`` over the valid elements (``input`` is a log-probability, as in torch).
 
@@ -62,11 +79,11 @@ def kl_div(
     >>> mt.kl_div(x, y, reduction="batchmean", target_mask=torch.tensor([[True], [False]]))
     tensor(0.6931)
     """
+    masking = Masking(mask, target_mask, fill_value)
     if reduction != "batchmean":
         return loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
-    masks_of = {k: v for k, v in masking.items() if k != "fill_value"}
-    first, second, _ = enter_sides(input, target, masks_of)
-    total = loss(aten.kl_div.default, input, target, "sum", dict(masking), log_target=log_target)
+    first, second, _ = enter_sides(input, target, masking)
+    total = loss(aten.kl_div.default, input, target, "sum", masking, log_target=log_target)
     valid = [side.mask for side in (first, second) if side.mask is not None]
     if not valid:
         return total / first.data.shape[0]
@@ -79,12 +96,14 @@ def kl_div(
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
-    *,
     log_input: bool = True,
     full: bool = False,
+    *,
     eps: float = 1e-8,
     reduction: str = "mean",
-    **masking: Any,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``exp(input) - target * input`` over the valid elements.
 
@@ -95,6 +114,7 @@ def poisson_nll_loss(
     >>> mt.poisson_nll_loss(torch.zeros(2), y, target_mask=m)
     tensor(1.)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return loss(aten.poisson_nll_loss.default, input, target, reduction, masking, (log_input, full, eps))
 
 
@@ -102,11 +122,13 @@ def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,
     var: float | Tensor,
-    *,
     full: bool = False,
     eps: float = 1e-6,
     reduction: str = "mean",
-    **masking: Any,
+    *,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``0.5 * (log(max(var, eps)) + (input - target) ** 2 / max(var, eps))`` over the valid elements.
 
@@ -116,6 +138,7 @@ def gaussian_nll_loss(
     >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
     tensor(0.5000)
     """
+    masking = Masking(mask, target_mask, fill_value)
     first, second, fill_value = enter_sides(input, target, masking)
     spread = var if isinstance(var, Tensor) else first.data.new_full((), var, layout=torch.strided)
     if first.data.dim() - 1 == spread.dim() and spread.shape == first.data.shape[:-1]:

@@ -6,7 +6,7 @@ masked-out elements.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,8 +25,23 @@ NAN = float("nan")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 
 
+class Masking(NamedTuple):
+    """What every loss takes besides torch's own arguments."""
+
+    mask: Tensor | None  #: of the input
+    target_mask: Tensor | None
+    fill_value: Number | None  #: of a loss of which nothing is valid
+
+
 def mse_loss(
-    input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
+    input: Tensor,
+    target: Tensor,
+    *,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``(input - target) ** 2`` over the valid elements.
 
@@ -48,11 +63,19 @@ def mse_loss(
     >>> mt.mse_loss(torch.zeros(2), target, target_mask=~target.isnan())
     tensor(1.)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return weighted_loss(aten.mse_loss.default, input, target, weight, reduction, masking)
 
 
 def l1_loss(
-    input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
+    input: Tensor,
+    target: Tensor,
+    *,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``abs(input - target)`` over the valid elements.
 
@@ -62,11 +85,19 @@ def l1_loss(
     >>> mt.l1_loss(torch.zeros(2), y, target_mask=m)
     tensor(1.)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return weighted_loss(aten.l1_loss.default, input, target, weight, reduction, masking)
 
 
 def smooth_l1_loss(
-    input: Tensor, target: Tensor, *, beta: float = 1.0, reduction: str = "mean", **masking: Any
+    input: Tensor,
+    target: Tensor,
+    *,
+    beta: float = 1.0,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``0.5 * d ** 2 / beta`` where ``d = abs(input - target) < beta``, else ``d - 0.5 * beta``; over valid elements.
 
@@ -76,10 +107,21 @@ def smooth_l1_loss(
     >>> mt.smooth_l1_loss(torch.zeros(2), y, target_mask=m)
     tensor(0.5000)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return loss(aten.smooth_l1_loss.default, input, target, reduction, masking, after=(beta,))
 
 
-def huber_loss(input: Tensor, target: Tensor, *, delta: float = 1.0, reduction: str = "mean", **masking: Any) -> Tensor:
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+    *,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
+) -> Tensor:
     """``0.5 * d ** 2`` where ``d = abs(input - target) < delta``, else ``delta * (d - 0.5 * delta)``.
 
     Over the valid elements; arguments as :func:`mse_loss`.
@@ -88,11 +130,19 @@ def huber_loss(input: Tensor, target: Tensor, *, delta: float = 1.0, reduction: 
     >>> mt.huber_loss(torch.zeros(2), y, delta=0.5, target_mask=m)
     tensor(0.3750)
     """
-    return loss(aten.huber_loss.default, input, target, reduction, masking, after=(delta,))
+    masking = Masking(mask, target_mask, fill_value)
+    return weighted_loss(aten.huber_loss.default, input, target, weight, reduction, masking, (delta,))
 
 
 def hinge_embedding_loss(
-    input: Tensor, target: Tensor, *, margin: float = 1.0, reduction: str = "mean", **masking: Any
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    *,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1, over the valid elements.
 
@@ -102,10 +152,19 @@ def hinge_embedding_loss(
     >>> mt.hinge_embedding_loss(x, y, mask=torch.tensor([True, True, False]))
     tensor(0.6500)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return loss(aten.hinge_embedding_loss.default, input, target, reduction, masking, (margin,))
 
 
-def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
+def soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    *,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
+) -> Tensor:
     """``log(1 + exp(-target * input))`` over the valid elements.
 
     Arguments as :func:`mse_loss`.
@@ -114,17 +173,13 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", 
     >>> mt.soft_margin_loss(x, y, mask=torch.tensor([True, False]))
     tensor(0.6931)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return loss(aten.soft_margin_loss.default, input, target, reduction, masking)
 
 
-def enter_sides(input: Tensor, target: Tensor, masking: dict[str, Any]) -> tuple[Input, Input, Number | None]:
+def enter_sides(input: Tensor, target: Tensor, masking: Masking) -> tuple[Input, Input, Number | None]:
     """Both sides with their masks, and the fill value."""
-    first = enter_input(input, masking.pop("mask", None))
-    second = enter_input(target, masking.pop("target_mask", None), "target")
-    fill_value = masking.pop("fill_value", None)
-    if masking:
-        raise TypeError(f"unexpected keyword {sorted(masking)}: a loss takes mask, target_mask and fill_value")
-    return first, second, fill_value
+    return enter_input(input, masking.mask), enter_input(target, masking.target_mask, "target"), masking.fill_value
 
 
 def reduction_number(name: str) -> int:
@@ -138,7 +193,7 @@ def loss(
     input: Tensor,
     target: Tensor,
     reduction: str,
-    masking: dict[str, Any],
+    masking: Masking,
     before: tuple[Any, ...] = (),
     after: tuple[Any, ...] = (),
     **keywords: Any,
@@ -150,18 +205,24 @@ def loss(
 
 
 def weighted_loss(
-    op: Any, input: Tensor, target: Tensor, weight: Tensor | None, reduction: str, masking: dict[str, Any]
+    op: Any,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None,
+    reduction: str,
+    masking: Masking,
+    after: tuple[Any, ...] = (),
 ) -> Tensor:
     """``op(input, target) * weight``; a mean divides by the weights that count."""
     if weight is None:
-        return loss(op, input, target, reduction, masking)
+        return loss(op, input, target, reduction, masking, after=after)
     first, second, fill_value = enter_sides(input, target, masking)
     operands = [first, second, enter_input(weight, None, "weight")]
     for x in operands:
         refuse_sparse(f"{op.name().removeprefix('aten::')}(weight=)", x)
 
     def entries(mask: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Pair:
-        return Pair(op(x, y, NONE) * w, mask)
+        return Pair(op(x, y, NONE, *after) * w, mask)
 
     return python_loss(entries, operands, fill_value, reduction, weighs=True)
 

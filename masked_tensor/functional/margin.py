@@ -7,13 +7,21 @@ from torch.nn import functional as F
 
 from ..pair import Pair
 from ..rules.reduction import mean
-from .entrance import enter_input, refuse_sparse
+from .entrance import Number, enter_input, refuse_sparse
 from .form import aten
-from .loss import enter_sides, loss, python_loss, run_loss
+from .loss import Masking, enter_sides, loss, python_loss, run_loss
 
 
 def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, *, margin: float = 0.0, reduction: str = "mean", **masking: Any
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``max(0, -target * (input1 - input2) + margin)`` over the valid elements; ``mask`` masks ``input1``.
 
@@ -24,11 +32,20 @@ def margin_ranking_loss(
     >>> mt.margin_ranking_loss(a, b, y, mask=torch.tensor([True, False]))
     tensor(2.)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return _three(aten.margin_ranking_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
 def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, *, margin: float = 0.0, reduction: str = "mean", **masking: Any
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
+    margin: float = 0.0,
+    *,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``1 - cos(input1, input2)`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1.
 
@@ -40,6 +57,7 @@ def cosine_embedding_loss(
     >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=m)
     tensor(0.)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return _three(aten.cosine_embedding_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
@@ -47,13 +65,15 @@ def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
     negative: Tensor,
-    *,
     margin: float = 1.0,
     p: float = 2.0,
     eps: float = 1e-6,
     swap: bool = False,
+    *,
     reduction: str = "mean",
-    **masking: Any,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``max(0, distance(anchor, positive) - distance(anchor, negative) + margin)``.
 
@@ -65,6 +85,7 @@ def triplet_margin_loss(
     >>> mt.triplet_margin_loss(a, p, n, margin=4.0, mask=torch.tensor([True, False]))
     tensor(2.)
     """
+    masking = Masking(mask, target_mask, fill_value)
     arguments = (margin, p, eps, swap)
     return _three(aten.triplet_margin_loss.default, (anchor, positive, negative), reduction, masking, arguments)
 
@@ -72,12 +93,14 @@ def triplet_margin_loss(
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
-    *,
     p: int = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
+    *,
     reduction: str = "mean",
-    **masking: Any,
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """``sum over c of max(0, margin - input[target] + input[c]) ** p / C`` over the valid classes and targets.
 
@@ -88,10 +111,19 @@ def multi_margin_loss(
     >>> mt.multi_margin_loss(x, y, target_mask=torch.tensor([True, False]))
     tensor(0.2500)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return loss(aten.multi_margin_loss.default, input, target, reduction, masking, (p, margin, weight))
 
 
-def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean", **masking: Any) -> Tensor:
+def multilabel_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    *,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
+) -> Tensor:
     """The multi-label margin loss over the valid classes.
 
     Arguments as :func:`mse_loss`; ``target`` lists classes (int64), -1 ends the list.
@@ -100,11 +132,19 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "m
     >>> mt.multilabel_margin_loss(x, y, mask=torch.tensor([True, True, False]))
     tensor(0.2500)
     """
+    masking = Masking(mask, target_mask, fill_value)
     return loss(aten.multilabel_margin_loss.default, input, target, reduction, masking)
 
 
 def multilabel_soft_margin_loss(
-    input: Tensor, target: Tensor, *, weight: Tensor | None = None, reduction: str = "mean", **masking: Any
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    *,
+    reduction: str = "mean",
+    mask: Tensor | None = None,
+    target_mask: Tensor | None = None,
+    fill_value: Number | None = None,
 ) -> Tensor:
     """The multi-label loss of logits over the valid classes, averaged per row.
 
@@ -114,6 +154,7 @@ def multilabel_soft_margin_loss(
     >>> mt.multilabel_soft_margin_loss(x, y, target_mask=torch.tensor([[True, False]]))
     tensor(0.6931)
     """
+    masking = Masking(mask, target_mask, fill_value)
 
     def rows(mask: Tensor, x: Tensor, y: Tensor, w: Tensor | None = None) -> Pair:  # torch's own counts all classes
         return mean(Pair(F.binary_cross_entropy_with_logits(x, y, w, reduction="none"), mask), -1)
@@ -126,7 +167,7 @@ def multilabel_soft_margin_loss(
 
 
 def _three(
-    op: Any, tensors: tuple[Tensor, Tensor, Tensor], kind: str, masking: dict[str, Any], arguments: tuple[Any, ...]
+    op: Any, tensors: tuple[Tensor, Tensor, Tensor], kind: str, masking: Masking, arguments: tuple[Any, ...]
 ) -> Tensor:
     first, last, fill_value = enter_sides(tensors[0], tensors[2], masking)
     return run_loss(op, [first, enter_input(tensors[1], None, "second input"), last, *arguments], kind, fill_value)

@@ -1,14 +1,14 @@
 """Functional order statistics: median, quantile, mode and their sisters."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
 from .entrance import Number, as_result, check_ordered, enter_input, for_too_few, has_min_count, restore_dims, run_op
-from .extremes import one_dim
+from .extremes import R, choice, one_dim, sparse_choice
 from .form import aten, sparse_result
 from .names import as_torch
 
@@ -18,68 +18,133 @@ _NAN = float("nan")
 @as_torch
 def median(
     input: Tensor,
-    dim: int | None = -1,
+    dim: int | None = None,
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
     min_count: int | None = None,
-) -> Tensor:
-    """The lower median of the valid elements along one ``dim`` (None: of all of them), NaN if one of them is NaN.
+) -> Tensor | torch.return_types.median:
+    """The lower median of the valid elements, of all of them or along ``dim`` with its position.
 
-    Where none is valid: NaN, or 0 for integers.  Other arguments as :func:`sum`.
+    NaN if one of them is NaN.  Where none is valid: NaN, or 0 for integers, at position 0.
 
-    >>> m = torch.tensor([True, True, False, True])
-    >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), mask=m)
-    tensor(3.)
+    Args:
+        input: a real tensor of any shape and layout, or a MaskedTensor.
+        dim: an int, or None for all.
+        keepdim: keeps reduced dimensions at size 1.
+        dtype: converts the input first.
+        mask: True = valid; any layout, broadcastable to ``input``.
+        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
+        min_count: how many elements must be valid, as in :func:`sum`.
+
+    Returns:
+        A tensor without ``dim``; with it a named tuple ``(values, indices)``, as of ``torch.median``.  Of several
+        positions of the median, any one may be given, as by torch.
+
+    Raises:
+        TypeError: ``dim`` is no int.
+        RuntimeError: ``input`` is complex or bool.
+        IndexError: the dimension has size 0.
+        ValueError: ``min_count`` without ``fill_value``, for a plain input of integers.
+
+    Example:
+        >>> m = torch.tensor([True, True, False, True])
+        >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), mask=m)
+        tensor(3.)
+        >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), 0, mask=m).indices
+        tensor(3)
     """
-    return _median("median", aten.median, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return _median(torch.return_types.median, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
 def nanmedian(
     input: Tensor,
-    dim: int | None = -1,
+    dim: int | None = None,
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
     min_count: int | None = None,
-) -> Tensor:
-    """The lower median of the valid elements that are not NaN.  Arguments as :func:`median`.
+) -> Tensor | torch.return_types.nanmedian:
+    """The lower median of the valid elements that are not NaN; NaN where all of them are.
 
-    >>> x = torch.tensor([5.0, float("nan"), 9.0])
-    >>> mt.nanmedian(x, mask=torch.tensor([True, True, False]))
-    tensor(5.)
+    Args:
+        input: a real tensor of any shape and layout, or a MaskedTensor.
+        dim: an int, or None for all.
+        keepdim: keeps reduced dimensions at size 1.
+        dtype: converts the input first.
+        mask: True = valid; any layout, broadcastable to ``input``.
+        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
+        min_count: how many elements must be valid, NaN among them, as in :func:`sum`.
+
+    Returns:
+        A tensor without ``dim``; with it a named tuple ``(values, indices)``, as of ``torch.nanmedian``.
+
+    Raises:
+        TypeError, RuntimeError, IndexError, ValueError: as :func:`median`.
+
+    Example:
+        >>> x = torch.tensor([5.0, float("nan"), 9.0])
+        >>> mt.nanmedian(x, mask=torch.tensor([True, True, False]))
+        tensor(5.)
     """
-    return _median("nanmedian", aten.nanmedian, input, dim, keepdim, dtype, mask, fill_value, min_count)
+    return _median(torch.return_types.nanmedian, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
 @as_torch
-def mode(input: Tensor, dim: int = -1, keepdim: bool = False, *, mask: Tensor | None = None) -> Any:
-    """The most frequent valid element along ``dim``, the least of several; a named tuple ``(values, indices)``.
+def mode(
+    input: Tensor,
+    dim: int = -1,
+    keepdim: bool = False,
+    *,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> torch.return_types.mode:
+    """The most frequent valid element along ``dim``, the least of several, and its last position.
 
-    The index is that of its last occurrence, among unspecified elements of a sparse input too.  Where none is valid:
-    NaN (0 for integers) and index 0.
+    The position may be that of an unspecified element of a sparse input.  Where none is valid: NaN (0 for integers) and
+    index 0.
 
-    Example::
+    Args:
+        input: a tensor of any shape and layout, or a MaskedTensor.
+        dim: an int.
+        keepdim: keeps the reduced dimension at size 1.
+        mask: True = valid; any layout, broadcastable to ``input``.
+        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
+        min_count: how many elements must be valid, as in :func:`sum`.
 
-        >>> import torch, masked_tensor as mt
+    Returns:
+        A named tuple ``(values, indices)``.
+
+    Raises:
+        RuntimeError: ``input`` is complex.
+        IndexError: the dimension has size 0.
+        ValueError: ``min_count`` without ``fill_value``, for a plain input of integers or bool.
+
+    Example:
         >>> x = torch.tensor([[0.0, 2.0, 2.0, 5.0], [0.0, 0.0, 7.0, 0.0]]).to_sparse_coo()
         >>> mt.mode(x, 1).values.to_dense()
         tensor([2., 0.])
     """
-    given = enter_input(input, mask)
+    if not isinstance(dim, int):
+        raise TypeError(f"mode(): dim must be an int, got {dim!r}")
+    given, kind = enter_input(input, mask), torch.return_types.mode
+    dims = shapes.canonical_dims(dim, given.data.dim())
+    fill_value = for_too_few("mode", given.data.dtype, given.masked, fill_value, min_count)
+    result: Any
     if layouts.is_sparse(given.data):
-        dims = shapes.canonical_dims(dim, check_ordered("mode", given, boolean=True).data.dim())
-        sparse.check_nonempty("mode", given.data.shape, dims)
-        values, indices = sparse.mode(given.data, given.mask, dims, keepdim)
-        results = sparse_result(*values, given.masked, _NAN), sparse_result(*indices, given.masked, 0)
-        return torch.return_types.mode(results)
-    values, indices = run_op(aten.mode.default, given.x, dim, keepdim)
-    return torch.return_types.mode((as_result(values, given.masked, _NAN), as_result(indices, given.masked, 0)))
+        sparse.check_nonempty("mode", check_ordered("mode", given, boolean=True).data.shape, dims)
+        found = sparse.mode(given.data, given.mask, dims, keepdim, fill_value, min_count)
+        result = sparse_choice(kind, found, given, _NAN, fill_value)
+    else:
+        valid = has_min_count(given, dims, keepdim, min_count, fill_value)
+        result = choice(kind, run_op(aten.mode.default, given.x, dim, keepdim), given, _NAN, fill_value, valid)
+    return cast("torch.return_types.mode", result)
 
 
 @as_torch
@@ -131,33 +196,26 @@ def nanquantile(
 
 
 def _median(
-    name: str, op: Any, input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
-) -> Tensor:
+    kind: type[R], input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
+) -> Tensor | R:
+    name = kind.__name__
     one_dim(name, dim)
     given = check_ordered(name, enter_input(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
     if dim is not None:
         sparse.check_nonempty(name, given.data.shape, dims)
     fill_value = for_too_few(name, given.data.dtype, given.masked, fill_value, min_count)
+    options: dict[str, Any] = {"fill_value": fill_value, "min_count": min_count}
     if layouts.is_sparse(given.data):
-        data, valid = sparse.median(
-            given.data,
-            given.mask,
-            dims,
-            keepdim,
-            skip_nan=name == "nanmedian",
-            fill_value=fill_value,
-            min_count=min_count,
-        )
-        return sparse_result(data, valid, given.masked, _NAN, fill_value)
-    if dim is None:
-        result = run_op(op.default, given.x)
-        if keepdim:
-            shape = [1] * given.data.dim()
-            result = restore_dims(result, shape)
-    else:
-        result = run_op(op.dim, given.x, dim, keepdim)[0]
-    return as_result(result, given.masked, _NAN, fill_value, has_min_count(given, dims, keepdim, min_count, fill_value))
+        options |= {"skip_nan": name == "nanmedian", "positions": dim is not None}
+        found = sparse.median(given.data, given.mask, dims, keepdim, **options)
+        return sparse_choice(kind, found, given, _NAN, fill_value)
+    valid = has_min_count(given, dims, keepdim, min_count, fill_value)
+    if dim is not None:
+        return choice(kind, run_op(getattr(aten, name).dim, given.x, dim, keepdim), given, _NAN, fill_value, valid)
+    value = run_op(getattr(aten, name).default, given.x)
+    value = restore_dims(value, [1] * given.data.dim()) if keepdim else value
+    return choice(kind, (value, None), given, _NAN, fill_value, valid)
 
 
 def _quantile(

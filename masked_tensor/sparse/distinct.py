@@ -1,6 +1,7 @@
 """Equal values in sparse tensors, and how often they occur: the valid zeros that nobody stores are only counted."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -49,11 +50,18 @@ def _count_valid(x: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def mode(
-    x: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool
+    x: Tensor,
+    mask: Tensor | None,
+    dims: Sequence[int],
+    keepdim: bool,
+    fill_value: Any = None,
+    min_count: int | None = None,
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """The most frequent value, the least one of several, and the last position that has it."""
     t = take_valid(x, mask)
-    o = outputs(t, dims, True, False)  # the last position of a slice of zeros is not 0
+    o = outputs(
+        t, dims, True, fill_value is not None or min_count == 0
+    )  # the last position of a slice of zeros is not 0
     s, v, ids = o.slices, t.values, o.slices.ids
     weight, position = torch.ones_like(ids), t.position(dims)
     if s.zeros is not None:  # one more entry, which stands for all the zeros of its slice
@@ -70,9 +78,10 @@ def mode(
     else:
         place = order[_last_of_longest(v.detach()[order], ids[order], weight[order], s.number)]
         value, where = v[place], position[place]
-    return assemble_result(value, o, x, dims, keepdim, None, None), assemble_result(
-        where, o, x, dims, keepdim, None, None
-    )
+    if v.is_floating_point():
+        value = torch.where(s.count == 0, torch.nan, value)
+    values = assemble_result(value, o, x, dims, keepdim, fill_value, min_count)
+    return values, assemble_result(where, o, x, dims, keepdim, None, min_count)
 
 
 def _last_of_longest(v: Tensor, ids: Tensor, weight: Tensor, number: int) -> Tensor:

@@ -31,16 +31,22 @@ def position(
 
 
 def extreme(
-    x: Tensor, mask: Tensor | None, dims: Sequence[int], keepdim: bool, *, largest: bool
+    x: Tensor,
+    mask: Tensor | None,
+    dims: Sequence[int],
+    keepdim: bool,
+    *,
+    largest: bool,
+    fill_value: Any = None,
+    min_count: int | None = None,
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
-    """max or min: the values and the positions."""
+    """max or min: the values and the positions; only values are filled."""
     check_nonempty("max" if largest else "min", x.shape, dims)
     t = take_valid(x, mask)
-    o = outputs(t, dims, mask is not None, False)
+    o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
     where, best = _extreme(t, o, dims, largest)
-    return assemble_result(best, o, x, dims, keepdim, None, None), assemble_result(
-        where, o, x, dims, keepdim, None, None
-    )
+    values = assemble_result(best, o, x, dims, keepdim, fill_value, min_count)
+    return values, assemble_result(where, o, x, dims, keepdim, None, min_count)
 
 
 def _extreme(t: StoredValid, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[Tensor, Tensor]:

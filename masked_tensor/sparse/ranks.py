@@ -15,6 +15,7 @@ from .. import settings
 from ..shared.interpolation import interpolate_rank
 from .reduction import Outputs, StoredValid, assemble_result, outputs, take_valid
 from .slices import sort_into_slices, sum_slices
+from .valid_positions import first_unstored
 
 
 class OrderedElements:
@@ -37,12 +38,16 @@ class OrderedElements:
         """The element of every slice at ``rank`` (one or more per slice)."""
         if self.values.shape[0] == 0:
             return self.values.new_zeros(rank.shape)
-        picked = self.values[self.place(rank)]
+        picked, zero = self.values[self.place(rank)], self.is_unstored(rank)
+        return picked if zero is None else torch.where(zero, 0, picked)
+
+    def is_unstored(self, rank: Tensor) -> Tensor | None:
+        """Whether the element at ``rank`` is a zero that nobody stores; None if no slice has such."""
         if self.slices.zeros is None or self.negative is None:
-            return picked
+            return None
         negative, zeros = (per_slice(n, rank.dim()) for n in (self.negative, self.slices.zeros))
         rank = self._within(rank)
-        return torch.where((rank >= negative) & (rank < negative + zeros), 0, picked)
+        return (rank >= negative) & (rank < negative + zeros)
 
     def place(self, rank: Tensor) -> Tensor:
         """Where it is among the values (anywhere, if it is a zero that nobody stores)."""
@@ -74,16 +79,25 @@ def median(
     keepdim: bool,
     *,
     skip_nan: bool,
+    positions: bool = False,
     fill_value: Any = None,
     min_count: int | None = None,
-) -> tuple[Tensor, Tensor | None]:
-    """The lower median; NaN (integers: 0) where nothing is valid, or nothing but NaN."""
+) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None] | None]:
+    """The lower median, NaN (integers: 0) where nothing is valid, or nothing but NaN; and its position, if asked."""
     t = take_valid(x, mask)
-    o = outputs(t, dims, False, fill_value is not None or min_count == 0)
+    o = outputs(t, dims, positions and mask is not None, fill_value is not None or min_count == 0)
     s = OrderedElements(t, o)
-    empty = s.slices.count == (s.nans if skip_nan else 0)
-    result = torch.where(empty, torch.nan if t.values.is_floating_point() else 0, s.at(s.middle(skip_nan)))
-    return assemble_result(result, o, x, dims, keepdim, fill_value, min_count)
+    empty, rank = s.slices.count == (s.nans if skip_nan else 0), s.middle(skip_nan)
+    result = torch.where(empty, torch.nan if t.values.is_floating_point() else 0, s.at(rank))
+    found = assemble_result(result, o, x, dims, keepdim, fill_value, min_count)
+    if not positions:
+        return found, None
+    where = t.position(dims)[s.order]
+    where = where[s.place(rank)] if where.numel() else torch.zeros_like(rank)
+    zero = s.is_unstored(rank)
+    if zero is not None:
+        where = torch.where(zero, first_unstored(t, o, dims), where)
+    return found, assemble_result(where, o, x, dims, keepdim, None, min_count)
 
 
 def quantile(

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from masked_tensor import functional, layouts
+from masked_tensor import layouts
 
 from ..helpers import database
-from ..test_functional_opinfo import NAMES, PROMOTES, valid_outputs
+from ..test_functional_opinfo import NAMES, PROMOTES, form, valid_outputs
 
 TOLERANCE = {torch.bfloat16: (2e-2, 2e-2), torch.float16: (4e-3, 4e-3), torch.float32: (1e-4, 1e-4)}
 LAYOUTS = {"strided": "sample_inputs", "coo": "sample_inputs_sparse_coo", "csr": "sample_inputs_sparse_csr"}
@@ -61,7 +61,7 @@ def replaced(sample: Any, x: Tensor) -> Any:
 def differs(info: Any, sample: Any) -> str:
     """What is wrong with one sample, or nothing."""
     name = info.name
-    ours = plain(getattr(functional, name.removeprefix("masked."))(sample.input, *sample.args, **sample.kwargs))
+    ours = plain(form(name)(sample.input, *sample.args, **sample.kwargs))
     theirs = reference(info, sample)
     if name in PROMOTES and ours.dtype != theirs.dtype:  # the peer keeps the dtype, and wraps around or truncates
         wide = replaced(sample, plain(sample.input).to(ours.dtype))
