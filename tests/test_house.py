@@ -190,6 +190,37 @@ def test_private_names_of_torch_stand_in_one_room(path: Path) -> None:
     assert {op for op in found.values() if op is not None} == set(OPS.get(room, "").split())
 
 
+HIDDEN = {  # private words in strings that are no name of torch's, or that are an op's
+    "api/collate.py": "_fields",  # of Python's named tuples
+    "api/pickling.py": "_pickle",  # a module of ours
+    "api/containers.py": "_mask",  # of pandas
+    "engine/contexts/decorators.py": "_Run",
+    "engine/compiled/flatten.py": "_data _stored _places",  # what a graph is given of a masked tensor
+}
+NAMING = "compat.py", "engine/torch_keys.py", "patches/places.py"  # may write private names of torch as strings
+OP_WORDS = {part for name in torch._C._dispatch_get_all_op_names() for part in re.split("::|[.]", name)}
+
+
+def private_words(tree: ast.Module) -> set[str]:
+    """The private words in a file's strings, without docstrings: whole, or a part of a dotted name."""
+    owners = [n for n in ast.walk(tree) if isinstance(n, ast.Module | ast.ClassDef | ast.FunctionDef)]
+    docs = {id(n.body[0].value) for n in owners if n.body and isinstance(n.body[0], ast.Expr)}
+    texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and id(n) not in docs]
+    return {word for text in texts if isinstance(text, str) for word in re.findall(r"(?<!\w)_[A-Za-z]\w*", text)}
+
+
+def hidden_names(path: Path) -> set[str]:
+    room = str(path.relative_to(ROOT / "masked_tensor"))
+    found = private_words(ast.parse(path.read_text())) - OURS - set(HIDDEN.get(room, "").split())
+    return {word for word in found if not any(op.startswith(word) or op.endswith(word) for op in OP_WORDS)}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_private_name_of_torch_is_hidden_in_a_string(path: Path) -> None:
+    if str(path.relative_to(ROOT / "masked_tensor")) not in NAMING:
+        assert hidden_names(path) == set(), "patches/places.py names what is replaced"
+
+
 def test_every_private_name_says_what_it_is_for() -> None:
     """In compat.py each import stands under a comment, each function has a docstring."""
     lines = (ROOT / "masked_tensor/compat.py").read_text().splitlines()

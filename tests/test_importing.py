@@ -1,5 +1,6 @@
 """What importing the package changes in torch is what docs/importing.md says, no more and no less."""
 
+import importlib
 import json
 import re
 import subprocess
@@ -9,6 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+import masked_tensor as mt
+from masked_tensor.patches import places
 
 ROOT = Path(__file__).parent.parent
 STAGES = ("import", "first masked tensor", "first setting")
@@ -69,3 +73,48 @@ def test_what_is_waited_for_is_listed(listed: dict[str, set[str]]) -> None:
         assert bool(found[stage]["finders"]) == ("sys.meta_path" in listed[stage])
         assert [name for name in found[stage]["finders"] if f"`{name}" not in text] == []
     assert "torch.distributed.tensor" in found["first masked tensor"]["finders"]
+
+
+@pytest.mark.parametrize("place", places.PLACES, ids=lambda place: f"{place.module}.{place.owner}")
+def test_torch_has_every_name_that_is_replaced(place: places.Place) -> None:
+    mt.masked_tensor([1.0])  # some are replaced for the first one
+    module = importlib.import_module(place.module)
+    owner = getattr(module, place.owner) if place.owner else module
+    for name in place.names:
+        assert getattr(owner, name).masks, f"{name} is not replaced"
+
+
+@pytest.mark.parametrize("name", [places.DYNAMO, places.FUNCTIONAL_COLLECTIVES])
+def test_torch_has_every_module_that_is_waited_for(name: str) -> None:
+    importlib.import_module(name)
+
+
+LOOKED_FOR = """
+import importlib.util, sys
+sys.path.insert(0, {folder!r})
+from masked_tensor.patches.imports import FINDER, when_imported
+found = []
+for k in range(2):
+    when_imported("waited_for", lambda module, k=k: found.append((k, module.VALUE)))
+assert sys.meta_path.count(FINDER) == 1
+assert importlib.util.find_spec("waited_for").name == "waited_for"  # a search: nothing is imported
+assert importlib.util.find_spec("waited_for") and not found
+import waited_for
+assert found == [(0, 1), (1, 1)], found
+assert "waited_for" not in FINDER.waiting
+when_imported("waited_for", lambda module: found.append(module.VALUE))
+assert found.pop() == 1
+try:
+    when_imported("is_not_there", found.append)
+    import is_not_there
+except ModuleNotFoundError:
+    FINDER.stop_waiting("is_not_there")
+"""
+
+
+def test_a_search_for_a_module_is_not_its_import(tmp_path: Path) -> None:
+    (tmp_path / "waited_for.py").write_text("VALUE = 1")
+    run = subprocess.run(
+        [sys.executable, "-c", LOOKED_FOR.format(folder=str(tmp_path))], capture_output=True, text=True, cwd=ROOT
+    )
+    assert run.returncode == 0, run.stderr

@@ -17,6 +17,7 @@ from .. import masks
 from ..engine.tensor import MaskedTensor, add_members, pair_of, wrap
 from ..layouts import meshes
 from ..pair import Pair
+from ..patches.places import READ_EMPTY, STAGE, wrap_when_imported
 from . import pickling
 from .mesh import align, to_local
 
@@ -119,7 +120,5 @@ add_members(
     __create_chunk_list__=create_chunk_list,
     __get_tensor_shard__=get_tensor_shard,
 )
-meshes.when_imported(
-    f"{_TORCH}.default_planner", meshes.replacer("_EmptyStateDictLoadPlanner", "set_up_planner", _empty_as_stored)
-)
-meshes.when_imported(f"{_TORCH}._state_dict_stager", meshes.replacer("StateDictStager", "_offload_tensor", _stage))
+wrap_when_imported(READ_EMPTY, _empty_as_stored)
+wrap_when_imported(STAGE, _stage)

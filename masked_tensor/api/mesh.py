@@ -5,7 +5,6 @@ valid on all of it.  Where torch would put a masked tensor *into* a DTensor (``d
 ``DTensor.from_local``, which its tensor-parallel styles call) it is turned inside out.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -21,6 +20,8 @@ from ..engine.first_use import when_first_made
 from ..engine.tensor import MaskedTensor, add_members, pair_of, set_pair
 from ..layouts import meshes
 from ..pair import Pair, Payload, as_pair
+from ..patches.imports import when_imported
+from ..patches.places import FUNCTIONAL_COLLECTIVES, PAD_SHARDS, wrap_when_imported
 from ..select import fill_masked
 from ..shared.identity import identity
 from .modes import meaning
@@ -207,8 +208,7 @@ def _at_the_end(pad_tensor: Callable[..., Any]) -> Callable[..., Any]:
 
 def install(module: Any) -> None:
     """Has what torch makes DTensors of, if it is masked, become a masked tensor of DTensors."""
-    for user in ("_collective_utils", "placement_types"):
-        meshes.replace(sys.modules.get(f"{module.__name__}.{user}"), "pad_tensor", _at_the_end)
+    wrap_when_imported(PAD_SHARDS, _at_the_end)
     kind = module.DTensor
     from_local, new = kind.from_local, kind.__new__
 
@@ -246,8 +246,8 @@ add_members(
     placements=OnMesh(lambda x: _of_data(x).placements, _PLACEMENTS),
     device_mesh=OnMesh(lambda x: _of_data(x).device_mesh, _DEVICE_MESH),
 )
-when_first_made(lambda: meshes.when_imported(meshes.NAME, install))  # DTensors of plain tensors do not pay for it
-meshes.when_imported("torch.distributed._functional_collectives", is_functional_collective)
+when_first_made(lambda: when_imported(meshes.NAME, install))  # DTensors of plain tensors do not pay for it
+when_imported(FUNCTIONAL_COLLECTIVES, is_functional_collective)
 
 
 def _of_data(x: MaskedTensor) -> Any:

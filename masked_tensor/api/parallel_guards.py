@@ -1,13 +1,12 @@
 """What torch's data-parallel wrappers cannot hold is refused when they are made: they work on memory, past a mask."""
 
 from collections.abc import Callable, Iterable
-from functools import wraps
 from typing import Any
 
 from torch import nn
 
 from ..engine.tensor import MaskedTensor
-from ..layouts import meshes
+from ..patches.places import DATA_PARALLEL, FSDP_PARAMETER, FSDP_PARAMETERS, PIPELINE_SENDS, wrap_when_imported
 
 
 def _refuse(tensors: Iterable[Any], wrapper: str) -> None:
@@ -19,13 +18,17 @@ def _refuse(tensors: Iterable[Any], wrapper: str) -> None:
         )
 
 
-def _check_on_init(init: Callable[..., None], check: Callable[..., None]) -> Callable[..., None]:
-    @wraps(init)
-    def made(self: Any, *args: Any, **kwargs: Any) -> None:
-        check(*args, **kwargs)
-        init(self, *args, **kwargs)
+def _check_before(check: Callable[..., None]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Has an ``__init__`` called after ``check`` of its arguments."""
 
-    return made
+    def wrap(init: Callable[..., None]) -> Callable[..., None]:
+        def checked(self: Any, *args: Any, **kwargs: Any) -> None:
+            check(*args, **kwargs)
+            init(self, *args, **kwargs)
+
+        return checked
+
+    return wrap
 
 
 def _check_module(module: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -49,15 +52,6 @@ def _check_parameters(params: Any, *args: Any, **kwargs: Any) -> None:
     _refuse(params, "FullyShardedDataParallel")
 
 
-def _guard(kind: str, check: Callable[..., None]) -> Callable[[Any], None]:
-    def install(module: Any) -> None:
-        made = getattr(module, kind, None)  # of another torch: its own errors remain
-        if made is not None:
-            made.__init__ = _check_on_init(made.__init__, check)
-
-    return install
-
-
 def _refuse_masked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """What a pipeline stage sends: the next one has made a plain tensor to receive it, or the process would die."""
 
@@ -74,10 +68,7 @@ def _refuse_masked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     return checked
 
 
-meshes.when_imported(
-    "torch.distributed.pipelining.stage",
-    meshes.replacer("_PipelineStageBase", "get_fwd_send_ops get_bwd_send_ops", _refuse_masked),
-)
-meshes.when_imported("torch.nn.parallel.distributed", _guard("DistributedDataParallel", _check_module))
-meshes.when_imported("torch.distributed.fsdp._fully_shard._fsdp_param", _guard("FSDPParam", _check_parameter))
-meshes.when_imported("torch.distributed.fsdp._flat_param", _guard("FlatParamHandle", _check_parameters))
+wrap_when_imported(PIPELINE_SENDS, _refuse_masked)
+wrap_when_imported(DATA_PARALLEL, _check_before(_check_module))
+wrap_when_imported(FSDP_PARAMETER, _check_before(_check_parameter))
+wrap_when_imported(FSDP_PARAMETERS, _check_before(_check_parameters))

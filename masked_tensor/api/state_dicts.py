@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..engine.tensor import MaskedTensor, pair_of
 from ..layouts import meshes
+from ..patches.places import GATHER_STATE_DICT, PLACE_STATE_DICT, wrap_when_imported
 from .mesh import distribute
 
 
@@ -52,11 +53,5 @@ def _wrap_place(place: Callable[..., Any]) -> Callable[..., Any]:
     return placed
 
 
-def _install(module: Any) -> None:
-    meshes.replace(module, "_iterate_state_dict", _wrap_iterate)
-    for name in ("_broadcast_state_dict", "_distribute_state_dict"):
-        meshes.replace(module, name, _wrap_place)
-
-
-meshes.when_imported("torch.distributed._state_dict_utils", _install)
-meshes.when_imported("torch.distributed.checkpoint.state_dict", _install)  # which has them by name
+wrap_when_imported(GATHER_STATE_DICT, _wrap_iterate)
+wrap_when_imported(PLACE_STATE_DICT, _wrap_place)

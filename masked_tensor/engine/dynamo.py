@@ -5,21 +5,15 @@ Importing Dynamo takes longer than importing torch, so that it is told when some
 
 import sys
 from collections.abc import Callable, Iterator
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType
 from typing import Any
 
-import torch
-
 from .. import compat
+from ..patches.imports import when_imported
+from ..patches.places import DYNAMO
 from ..settings import outside
 
 COMPILED = "functional", "engine.contexts.decorators"  #: what Dynamo may compile: functional forms, our decorators
-
-_DYNAMO = "torch._dynamo"
-_TOLD: list[tuple[str, Callable[..., Any]]] = []  # what Dynamo is going to be told, and by which function of its own
 
 
 def mark_opaque(*functions: Callable[..., Any]) -> None:
@@ -34,37 +28,13 @@ def trace_as_constant(function: Callable[..., Any]) -> None:
 
 
 def _tell(how: str, function: Callable[..., Any]) -> None:
-    if _DYNAMO in sys.modules:
-        getattr(torch.compiler, how)(function)
-    elif not _TOLD:
-        sys.meta_path.insert(0, _DynamoFinder())
-    _TOLD.append((how, function))
+    when_imported(DYNAMO, lambda module: getattr(module, how)(function))
 
 
 def told_settings() -> None:
     """What is being compiled depends on the settings: under others it is compiled anew."""
     if compat.current_trace() is not None:
         compat.guarded_by(outside)
-
-
-class _DynamoFinder(MetaPathFinder):
-    """Finds Dynamo as Python would, and once it is loaded tells it what it has to know."""
-
-    def find_spec(self, name: str, path: object, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name != _DYNAMO:
-            return None
-        sys.meta_path.remove(self)
-        spec = find_spec(name)
-        if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
-
-            def load_and_tell(module: ModuleType) -> None:
-                load(module)
-                for how, function in _TOLD:
-                    getattr(module, how)(function)
-
-            spec.loader.exec_module = load_and_tell  # type: ignore[method-assign]  # of this one loader
-        return spec
 
 
 def run_eagerly(package: str) -> None:

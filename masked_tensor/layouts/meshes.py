@@ -4,10 +4,8 @@ Importing ``torch.distributed.tensor`` takes as long as importing this package, 
 can be a DTensor only if something else did.
 """
 
-import importlib.util
 import sys
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -122,53 +120,3 @@ def local_parts(data: Any, mask: Any) -> tuple[Tensor, Tensor] | None:
     if list(mask.placements) != wanted and not all(p.is_replicate() for p in mask.placements):
         return None
     return data.to_local(), mask.redistribute(mask.device_mesh, wanted).to_local()
-
-
-def when_imported(name: str, act: Callable[[Any], None]) -> None:
-    """Calls ``act`` with a module: now if it is there, else as soon as somebody imports it."""
-    if name in sys.modules:
-        act(sys.modules[name])
-    elif torch.distributed.is_available():
-        sys.meta_path.insert(0, _ImportHook(name, act))
-
-
-def replace(owner: Any, name: str, make: Callable[[Any], Any]) -> None:
-    """Has a function of torch be what ``make`` makes of it; of a torch that lacks it the own errors remain."""
-    function = getattr(owner, name, None)
-    if function is not None and not hasattr(function, "masks"):  # not twice, where a module has it from another
-        made: Any = wraps(function)(make(function))
-        made.masks = True
-        setattr(owner, name, made)
-
-
-def replacer(kind: str, names: str, make: Callable[[Any], Any]) -> Callable[[Any], None]:
-    """What :func:`when_imported` is to do: methods of a class of the module be what ``make`` makes of them."""
-
-    def act(module: Any) -> None:
-        for name in names.split():
-            replace(getattr(module, kind, None), name, make)
-
-    return act
-
-
-class _ImportHook:
-    """Finds no module by itself: it has what others find run on to ``act``."""
-
-    def __init__(self, name: str, act: Callable[[Any], None]) -> None:
-        self.name, self.act = name, act
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """How to import ``name``, if that is the one waited for."""
-        if name != self.name:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
-            run = spec.loader.exec_module
-
-            def exec_module(module: Any) -> None:
-                run(module)
-                self.act(module)
-
-            setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 (a loader's own, which may be any object)
-        return spec

@@ -1,1 +1,1 @@
-"""What this package replaces in torch where torch has no hook: nothing of it before a masked tensor needs it."""
+"""What this package replaces in torch where torch has no hook, and the modules whose import it waits for."""

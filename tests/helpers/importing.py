@@ -22,6 +22,8 @@ CACHES = (
     "torch.ops.",
 )
 
+FINDERS: list[Any] = []  # of ``sys.meta_path`` before the package is imported
+
 
 def contents(value: Any) -> Any:
     """What a table holds, by identity."""
@@ -55,8 +57,14 @@ def registrations() -> set[tuple[str, str]]:
     return found
 
 
-def everything() -> tuple[dict[str, Any], set[tuple[str, str]], set[str], list[Any]]:
-    return snapshot(), registrations(), set(torch._C._dispatch_get_all_op_names()), list(sys.meta_path)
+def awaited() -> list[str]:
+    """What new finders in ``sys.meta_path`` wait for; of one that does not tell, its type."""
+    new = [finder for finder in sys.meta_path if finder not in FINDERS]
+    return sorted(name for finder in new for name in getattr(finder, "waiting", [type(finder).__name__]))
+
+
+def everything() -> tuple[dict[str, Any], set[tuple[str, str]], set[str], list[str]]:
+    return snapshot(), registrations(), set(torch._C._dispatch_get_all_op_names()), awaited()
 
 
 def same(a: Any, b: Any) -> bool:
@@ -65,12 +73,11 @@ def same(a: Any, b: Any) -> bool:
 
 def changes(before: Any, after: Any) -> dict[str, list[str]]:
     names = {name for name in before[0] | after[0] if not same(before[0].get(name), after[0].get(name))}
-    finders = [finder for finder in after[3] if finder not in before[3]]
     return {
         "names": sorted(name for name in names if not name.startswith(CACHES)),
         "keys": sorted({key for key, op in after[1] - before[1]}),
         "ops": sorted(after[2] - before[2]),
-        "finders": sorted(getattr(finder, "name", "torch._dynamo") for finder in finders),
+        "finders": [name for name in after[3] if name not in before[3]],
         "gone": sorted(map(str, before[1] - after[1])) + sorted(before[2] - after[2]),
     }
 
@@ -81,6 +88,7 @@ def main(modules: list[str]) -> dict[str, Any]:
             importlib.import_module(name)
         except ModuleNotFoundError:
             assert name == "torch.nn.modules.linear_cross_entropy"
+    FINDERS[:] = sys.meta_path
     states = [everything()]
     package = importlib.import_module("masked_tensor")
     states.append(everything())
