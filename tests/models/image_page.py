@@ -17,7 +17,7 @@ timm {version}, a small model of each of its {count} modules, random weights, fl
 outputs, all parameter gradients, statistics of batch norms. *Beside*: images beside a wholly masked one against
 the batch without it, gradients included. *Pixels*: a third of the pixels is missing, under
 `meaning(convolution="any", renormalize=True)`: nothing depends on what lies under the mask, and gradients are finite.
-*Padded*: an image with holes at its right and bottom against the smaller image alone, which is no law: positions come
+*Padded*: an image padded at its right and bottom against the smaller image alone, which is no law: positions come
 from the size, and strides need not meet.
 
 | | exact | differs | refused | one size only, or maps | not built |

@@ -3,7 +3,7 @@
 *Whole*: images that are valid everywhere give what plain images give, in eval and in train mode, every parameter's
 gradient and every buffer included.  *Beside*: an image that is masked altogether (NaN under the mask) changes nothing
 of those beside it.  *Pixels*: with missing pixels, under ``meaning(convolution="any", renormalize=True)``, nothing
-depends on what lies under the mask, and gradients are finite.  *Padded*: an image with holes at its right and bottom
+depends on what lies under the mask, and gradients are finite.  *Padded*: an image padded at its right and bottom
 against itself alone and smaller, where a model takes images of another size; that is no law: positions come from the
 size, and strides need not meet.
 """
@@ -181,7 +181,7 @@ def pixels(model: nn.Module, images: Tensor) -> Verdict:
 
 
 def padded(model: nn.Module, images: Tensor) -> Verdict:
-    """An image whose last 32 columns and rows are holes, as the smaller image alone."""
+    """An image whose last 32 columns and rows are padding, as the smaller image alone."""
     size = images.shape[-1] - 32
     small = images[:1, :, :size, :size].contiguous()
     try:

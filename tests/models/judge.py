@@ -36,7 +36,7 @@ def rows_of_ids(size: int, seed: int = 0, lengths: tuple[int, ...] = LENGTHS) ->
 
 
 def padded(rows: list[Tensor], garbage: float, dim: int = 1) -> Tensor:
-    """The rows of a batch with holes at their ends, and garbage under the mask."""
+    """The rows of a padded batch, and garbage under the mask."""
     longest = max(row.shape[dim] for row in rows)
     data, masks = [], []
     for row in rows:

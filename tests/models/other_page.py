@@ -13,7 +13,7 @@ HEADS = {
 
 Each class of transformers that takes a series, tiny, random weights, float64 (1e-6; steps in float32 are made in
 float64); `python -m tests.models --series`. *Whole* and *beside* are those of image models, below, with the loss where
-there is one: what is to be predicted has the holes of its series. *Past* is no law: the first third of two series is
+there is one: what is to be predicted is masked like its series. *Past* is no law: the first third of two series is
 missing, against the mask that the model itself takes, all outputs; *helped*: with that mask beside the masked series.
 A map leaves out what is missing, and the model reads a 0, before it is scaled or after.
 

@@ -1,4 +1,4 @@
-"""The time series and images of transformers: each model with a batch that is valid everywhere, and beside holes.
+"""The time series and images of transformers: each model with a batch that is valid everywhere, and beside masked entries.
 
 The checks *whole* and *beside* are those of image models (``images.py``).  *Past* is no law: series whose first third
 is missing, against the mask that the model itself takes for it.
@@ -68,7 +68,7 @@ def _tensors(given: Any) -> Iterator[Tensor]:
 
 
 def inputs(model: nn.Module, x: Tensor) -> dict[str, Any]:
-    """What the model takes; what it is to predict is the end of the series, with the same holes."""
+    """What the model takes; what it is to predict is the end of the series, with the same mask."""
     dtype = next(model.parameters()).dtype
     config, takes = model.config, inspect.signature(model.forward).parameters
     if "pixel_values" in takes:

@@ -9,7 +9,7 @@ from . import image_page, other_page
 
 # Why a padded batch is not what its rows are; and what to do.
 REASONS = {
-    "fnet": "mixes a whole row by a Fourier transform: with padding it is a hole",
+    "fnet": "mixes a whole row by a Fourier transform: with padding it is masked",
     "canine": "cuts time into blocks, and reads the last step of each",
     "fastspeech2_conformer": "makes frames out of tokens by durations, in a plain tensor",
     "vits": "splines write into plain tensors; draws random durations",
@@ -68,7 +68,7 @@ alone here; so do those that need more than one input.
 
 LABELS = """# Encoder-decoders with labels
 
-Tokens and labels of different lengths, both with holes: the scores at every label and the gradients are those of the
+Tokens and labels of different lengths, both padded: the scores at every label and the gradients are those of the
 rows alone, and the loss is the mean over all labels (`python -m tests.models --labels`).
 
 | types | eager | default |

@@ -120,18 +120,18 @@ def _from_the_right(model: nn.Module, given: Inputs) -> Tensor:
 
 
 def _in_blocks(model: nn.Module, given: Inputs) -> Tensor:
-    """The same with holes up to a multiple of 16, as data collators make them, for code that pads to its own blocks."""
+    """The same padded up to a multiple of 16, as data collators make them, for code that pads to its own blocks."""
     ids = given["input_ids"]
     if not isinstance(ids, mt.MaskedTensor) or ids.shape[1] % 16 == 0:
         return call(model, given)
-    holes = mt.as_masked_tensor(torch.zeros_like(ids.get_data()[:, :1]), torch.tensor(False)).expand(
+    padding = mt.as_masked_tensor(torch.zeros_like(ids.get_data()[:, :1]), torch.tensor(False)).expand(
         -1, -ids.shape[1] % 16
     )
-    return call(model, given | {"input_ids": torch.cat([ids, holes], 1)})[:, : ids.shape[1]]
+    return call(model, given | {"input_ids": torch.cat([ids, padding], 1)})[:, : ids.shape[1]]
 
 
 def inputs(model: nn.Module, garbage: float, lengths: tuple[int, ...] = LENGTHS) -> tuple[list[Inputs], Inputs]:
-    """Rows alone, and the batch of them with holes."""
+    """Rows alone, and the padded batch of them."""
     size = _vocabulary(model)
     ids = rows_of_ids(size, lengths=lengths)
     rows: list[dict[str, Any]] = [{"input_ids": row} for row in ids]
