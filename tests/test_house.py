@@ -352,9 +352,10 @@ def test_only_the_rule_writers_kit_lies_flat() -> None:
     assert len(kit) <= 10
 
 
-def test_the_picture_of_the_floors_is_the_contract() -> None:
-    picture = re.search(r"```text\n(.*?)```", (ROOT / "docs/how.md").read_text(), re.DOTALL)
-    assert [set(re.split(r"  +", line)[0].split(", ")) for line in picture[1].splitlines()] == floors()
+def test_the_table_of_layers_is_the_contract() -> None:
+    section = (ROOT / "docs/how.md").read_text().partition("## Layers")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert [set(re.findall(r"`(\w+)`", cell)) for cell in cells] == floors()
 
 
 def test_every_wing_has_its_law() -> None:

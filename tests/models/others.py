@@ -1,4 +1,4 @@
-"""The time series and images of transformers: each model with a batch that is valid everywhere, and beside masked entries.
+"""The time series and images of transformers: each model with a batch that is all valid, and beside masked entries.
 
 The checks *whole* and *beside* are those of image models (``images.py``).  *Past* is no law: series whose first third
 is missing, against the mask that the model itself takes for it.
