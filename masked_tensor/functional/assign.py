@@ -16,28 +16,34 @@ from ..rules.choose import with_value
 
 
 def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
-    """``value`` where ``mask`` is True, ``input`` elsewhere: ``out[i] = value if mask[i] else input[i]``.
+    """A copy of ``input`` with ``value`` where ``mask`` is True: ``out[i] = value if mask[i] else input[i]``.
+
+    ``mask`` says here where to write, not what is valid. Masked entries of a MaskedTensor stay masked, whatever is
+    written; a masked entry of ``mask``, or a masked ``value``, gives a masked result. To make entries valid, assign:
+    ``x[mask] = value``.
 
     Args:
-        input: any shape; floating, integer, bool or complex.
-        mask: bool; broadcast against ``input``.
-        value: a number, or a 0-d tensor, whose gradient is the sum over the filled positions.
+        input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
+        mask (Tensor): True = write here; bool, broadcast against ``input``; plain or a MaskedTensor.
+        value (number or Tensor): One number, or a 0-d tensor that ``input``'s dtype can hold, whose gradient is the sum
+            over the filled entries.
 
-    Of a MaskedTensor padding stays padding, whatever is written; a masked entry of ``mask``, or a masked ``value``,
-    gives a masked result.  To make positions valid, assign: ``x[mask] = value``.
+    Returns:
+        Tensor: The broadcast shape of ``input`` and ``mask``, in ``input``'s dtype. A MaskedTensor if an operand is
+            one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is no bool tensor, ``value`` is neither a number nor a tensor.
-        RuntimeError: the shapes do not broadcast, ``value`` has dimensions, or does not fit ``input``'s dtype.
+        TypeError: ``input`` is no tensor, ``mask`` is no bool tensor, or ``value`` is neither a number nor a tensor.
+        RuntimeError: The shapes do not broadcast, or ``value`` has dimensions or does not fit ``input``'s dtype.
+        UnsupportedOpError: ``input`` is plain and sparse.
 
-    Source: the design of ``paddle.masked_fill``; ``torch.Tensor.masked_fill``.
-
-    Example::
-
-        >>> import torch, masked_tensor as mt
+    Example:
         >>> mt.masked_fill(torch.ones(2, 3), torch.tensor([True, False, True]), 7.0)
         tensor([[7., 1., 7.],
                 [7., 1., 7.]])
+
+    References:
+        ``torch.Tensor.masked_fill``; the design of ``paddle.masked_fill``.
     """
     mask = _check_mask("masked_fill", input, mask)
     _check_value(value)
@@ -47,13 +53,35 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
 
 
 def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
-    """:func:`masked_fill` into ``input`` itself; ``mask`` broadcasts to its shape.  Nothing is written on an error.
+    """The input itself, with ``value`` written where ``mask`` is True.
 
-    Returns ``input``.  Errors as :func:`masked_fill`, and of torch for a leaf that requires grad.
+    ``mask`` says here where to write, not what is valid. Validity follows as for :func:`masked_fill`. An error writes
+    nothing.
 
-    >>> x = torch.ones(3)
-    >>> mt.masked_fill_(x, torch.tensor([True, False, True]), 7.0)
-    tensor([7., 1., 7.])
+    Args:
+        input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
+        mask (Tensor): True = write here; bool, broadcastable to ``input``; plain, or a MaskedTensor if ``input`` is
+            one.
+        value (number or Tensor): One number, or a 0-d tensor that ``input``'s dtype can hold.
+
+    Returns:
+        Tensor: ``input`` itself, of its shape and dtype.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is no bool tensor, or ``value`` is neither a number nor a tensor.
+        RuntimeError: ``mask`` does not broadcast to ``input``, ``value`` has dimensions or does not fit ``input``'s
+            dtype, or ``input`` is a leaf that requires grad.
+        MaskedWriteError: ``input`` is plain and ``mask`` is masked.
+        MaskedValueError: ``input`` is plain and ``value`` is masked.
+        UnsupportedOpError: ``input`` is plain and sparse.
+
+    Example:
+        >>> x = torch.ones(3)
+        >>> mt.masked_fill_(x, torch.tensor([True, False, True]), 7.0)
+        tensor([7., 1., 7.])
+
+    References:
+        ``torch.Tensor.masked_fill_``; the design of ``paddle.masked_fill_``.
     """
     mask = _check_mask("masked_fill_", input, mask)
     _check_value(value)
@@ -61,28 +89,33 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
 
 
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """``source``'s entries, in order, into the positions where ``mask`` is True: ``out[mask] = source.flatten()[:n]``.
+    """A copy of ``input`` with entries of ``source`` where ``mask`` is True: ``out[mask] = source.flatten()[:n]``.
+
+    ``mask`` says here where to write, not what is valid; ``n`` is the number of places where it is True. Gradients flow
+    to ``input`` and ``source``. A masked ``source`` brings its validity, and a masked entry of ``mask`` is not True.
 
     Args:
-        input: any shape and dtype.
-        mask: bool; broadcast against ``input``.
-        source: of ``input``'s dtype, with at least as many elements as ``mask`` (broadcast) has True positions.
+        input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
+        mask (Tensor): True = write here; bool, broadcast against ``input``; plain or a MaskedTensor.
+        source (Tensor): Any shape with at least ``n`` entries, in ``input``'s dtype; plain or a MaskedTensor.
 
-    Gradients go to both ``input`` and ``source``.  A masked ``source`` brings its validity; a masked entry of ``mask``
-    is not True.
+    Returns:
+        Tensor: The broadcast shape of ``input`` and ``mask``, in ``input``'s dtype. A MaskedTensor if an operand is
+            one.
 
     Raises:
-        TypeError: ``input`` or ``source`` is no tensor, ``mask`` is no bool tensor.
-        RuntimeError: ``source`` has too few elements (both numbers are stated), or another dtype.
+        TypeError: ``input`` or ``source`` is no tensor, or ``mask`` is no bool tensor.
+        RuntimeError: ``source`` has too few entries (both numbers are stated) or another dtype, or the shapes do not
+            broadcast.
+        UnsupportedOpError: ``input`` is plain and sparse.
 
-    Source: the design of ``paddle.masked_scatter``; ``torch.Tensor.masked_scatter``.
-
-    Example::
-
-        >>> import torch, masked_tensor as mt
+    Example:
         >>> where = torch.tensor([True, False, True, False])
         >>> mt.masked_scatter(torch.zeros(4), where, torch.tensor([1.0, 2.0]))
         tensor([1., 0., 2., 0.])
+
+    References:
+        ``torch.Tensor.masked_scatter``; the design of ``paddle.masked_scatter``.
     """
     mask = _check_mask("masked_scatter", input, mask)
     _check_source(source)
@@ -92,13 +125,35 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """:func:`masked_scatter` into ``input`` itself; ``mask`` broadcasts to its shape.  An error writes nothing.
+    """The input itself, with entries of ``source`` written where ``mask`` is True.
 
-    Returns ``input``.  Errors as :func:`masked_scatter`, and of torch for a leaf that requires grad.
+    ``mask`` says here where to write, not what is valid. Validity follows as for :func:`masked_scatter`. An error
+    writes nothing.
 
-    >>> x = torch.zeros(3)
-    >>> mt.masked_scatter_(x, torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
-    tensor([1., 0., 2.])
+    Args:
+        input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
+        mask (Tensor): True = write here; bool, broadcastable to ``input``; plain, or a MaskedTensor if ``input`` is
+            one.
+        source (Tensor): Any shape with an entry for each place, in ``input``'s dtype; plain, or a MaskedTensor if
+            ``input`` is one.
+
+    Returns:
+        Tensor: ``input`` itself, of its shape and dtype.
+
+    Raises:
+        TypeError: ``input`` or ``source`` is no tensor, or ``mask`` is no bool tensor.
+        RuntimeError: ``source`` has too few entries or another dtype, ``mask`` does not broadcast to ``input``, or
+            ``input`` is a leaf that requires grad.
+        MaskedWriteError: ``input`` is plain and another operand is masked.
+        UnsupportedOpError: ``input`` is plain and sparse.
+
+    Example:
+        >>> x = torch.zeros(3)
+        >>> mt.masked_scatter_(x, torch.tensor([True, False, True]), torch.tensor([1.0, 2.0]))
+        tensor([1., 0., 2.])
+
+    References:
+        ``torch.Tensor.masked_scatter_``; the design of ``paddle.masked_scatter_``.
     """
     _check_source(source)
     mask = _check_mask("masked_scatter_", input, mask)
@@ -114,20 +169,30 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
 
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The entries of ``input`` where ``mask`` is True, 1-D; the length depends on the data.
+    """The entries of ``input`` where ``mask`` is True, in order.
+
+    ``mask`` says here what to read, not what is valid; a masked entry of it selects nothing. The length depends on the
+    data.
 
     Args:
-        input, mask: broadcast against each other; ``mask`` is bool.  A masked entry of ``mask`` selects nothing; the
-            result of a MaskedTensor keeps the validity of what was selected.
+        input (Tensor): Any shape and dtype, strided; plain or a MaskedTensor.
+        mask (Tensor): True = read here; bool, broadcast against ``input``; plain or a MaskedTensor.
+
+    Returns:
+        Tensor: A 1-D tensor in ``input``'s dtype. A MaskedTensor with the validity of what was read if ``input`` is
+            one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is no bool tensor.
+        TypeError: ``input`` is no tensor, or ``mask`` is no bool tensor.
+        RuntimeError: The shapes do not broadcast.
+        UnsupportedOpError: ``input`` is plain and sparse.
 
-    Example::
-
-        >>> import torch, masked_tensor as mt
+    Example:
         >>> mt.masked_select(torch.arange(4), torch.tensor([True, False, True, False]))
         tensor([0, 2])
+
+    References:
+        ``torch.masked_select``.
     """
     mask = _check_mask("masked_select", input, mask)
     return torch.masked_select(input, mask)

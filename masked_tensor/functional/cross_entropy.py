@@ -20,19 +20,44 @@ def nll_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``-weight[target] * input[target]``, divided by the weights of the targets that count.
+    """The negative log likelihood of the targets that count: ``-weight[target] * input[target]``.
 
-    ``input`` is ``(N, C)`` or ``(N, C, *)`` log-probabilities, ``target`` the int64 classes ``(N,)`` or ``(N, *)``.  A
-    target that is masked or ``ignore_index`` does not count, nor does one whose own entry of ``input`` is masked; what
-    lies under a mask may be out of range.  Other arguments as :func:`mse_loss`.
+    A target counts unless it is masked or ``ignore_index``, or its own entry of ``input`` is masked. A masked target
+    may be out of range. Sparse scores are 0 where they store nothing, and need plain strided ``weight``.
 
-    Sparse scores are 0 where they store nothing, and cost what they store and the targets; with them the target and the
-    weight stay plain strided tensors or masked targets, else UnsupportedOpError.  Raises IndexError for a valid target
-    out of range.
+    Args:
+        input (Tensor): Log-probabilities ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
+        target (Tensor): Classes, int64: ``(N,)`` or ``(N, *)``; plain or a MaskedTensor.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean
+            divides by the weights of the targets that count.
+        ignore_index (int, optional): A target that does not count.
+        reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
+            not, ``"none"`` gives the loss of each target.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
-    >>> x, y = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log(), torch.tensor([0, 10**9])
-    >>> mt.nll_loss(x, y, target_mask=torch.tensor([True, False]))
-    tensor(0.6931)
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
+            for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
+            masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, the batch sizes differ, or a mask does not broadcast to its operand
+            or lies on another device.
+        RuntimeError: ``target`` is not int64, or the shapes do not fit.
+        IndexError: A target that counts is out of range.
+        UnsupportedOpError: ``input`` is sparse, and ``target`` or ``weight`` is not strided, or ``weight`` is masked.
+
+    Example:
+        >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
+        >>> y, m = torch.tensor([0, 10**9]), torch.tensor([True, False])
+        >>> mt.nll_loss(x, y, target_mask=m)
+        tensor(0.6931)
+
+    References:
+        ``torch.nn.functional.nll_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     scores, classes, fill_value = enter_sides(input, target, masking)
@@ -60,19 +85,50 @@ def cross_entropy(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``logsumexp(input) - input[target]``: the cross entropy of logits over the targets that count.
+    """The cross entropy of logits over the targets that count: ``logsumexp(input) - input[target]``.
 
-    ``input`` is ``(C,)``, ``(N, C)`` or ``(N, C, *)``, ``target`` classes (int64) or probabilities.  Masked targets do
-    not count; a masked class leaves the denominator.  Other arguments as :func:`nll_loss` and torch's; with sparse
-    scores neither probabilities nor ``label_smoothing``.
+    A target counts unless it is masked or ``ignore_index``, or its own entry of ``input`` is masked. A masked target
+    may be out of range. A masked class is left out of the sum of exponentials.
 
-    Source: issues 41508 and 70348 of pytorch/pytorch (NaN where everything is ignored).
+    Args:
+        input (Tensor): Logits ``(C,)``, ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
+        target (Tensor): Classes, int64, ``(N,)`` or ``(N, *)``, or probabilities of ``input``'s shape and dtype; plain
+            or a MaskedTensor.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each target class. A mean
+            divides by the weights of the targets that count.
+        ignore_index (int, optional): A target that does not count.
+        label_smoothing (float, optional): The share of the target that is given to all classes alike.
+        reduction (str, optional): ``"mean"`` divides the sum by the weights of the targets that count, ``"sum"`` does
+            not, ``"none"`` gives the loss of each target.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
-    >>> x, y = torch.zeros(2, 4), torch.tensor([1, -1])
-    >>> mt.cross_entropy(x, y, target_mask=torch.tensor([True, False]))
-    tensor(1.3863)
-    >>> mt.cross_entropy(x, y.clamp(0), mask=torch.tensor([True, True, False, False]))
-    tensor(0.6931)
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
+            for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
+            masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, the batch sizes differ, or a mask does not broadcast to its operand
+            or lies on another device.
+        RuntimeError: ``target`` is neither int64 nor of ``input``'s dtype.
+        IndexError: A target that counts is out of range.
+        UnsupportedOpError: ``input`` is sparse, and ``target`` holds probabilities, ``weight`` is not plain and
+            strided, or ``label_smoothing`` is not 0.
+
+    Example:
+        >>> x, y = torch.zeros(2, 4), torch.tensor([1, -1])
+        >>> mt.cross_entropy(x, y, target_mask=torch.tensor([True, False]))
+        tensor(1.3863)
+        >>> m = torch.tensor([True, True, False, False])
+        >>> mt.cross_entropy(x, y.clamp(0), mask=m)
+        tensor(0.6931)
+
+    References:
+        ``torch.nn.functional.cross_entropy``; issues 41508 and 70348 of pytorch/pytorch (NaN where everything is
+            ignored).
     """
     masking = Masking(mask, target_mask, fill_value)
     scores, classes, fill_value = enter_sides(input, target, masking)

@@ -18,12 +18,36 @@ def unique(
     *,
     mask: Tensor | None = None,
 ) -> Any:
-    """The distinct valid elements, as torch.unique gives them; a MaskedTensor's inverse is masked where the input is.
+    """The distinct valid entries.
 
-    A sparse input gives a strided result, with 0 among it if an unspecified element is valid (no inverse for those).
+    A sparse ``input`` gives a strided result, which has 0 if an entry that is not stored is valid.
 
-    >>> mt.unique(torch.tensor([3, 1, 3, 9]), mask=torch.tensor([True, True, True, False]))
-    tensor([1, 3])
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        sorted (bool, optional): Sort the result.
+        return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
+            ``input``.
+        return_counts (bool, optional): Return how often each value occurs, too.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
+            ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
+            one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        UnsupportedOpError: ``input`` is sparse and ``return_inverse`` is given.
+
+    Example:
+        >>> mt.unique(torch.tensor([3, 1, 3, 9]), mask=torch.tensor([True, True, True, False]))
+        tensor([1, 3])
+
+    References:
+        ``torch.unique``.
     """
     given = enter_input(input, mask)
     if layouts.is_sparse(given.data):
@@ -35,14 +59,36 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, *, mask: Tensor | None = None
 ) -> Any:
-    """The valid elements in row-major order without immediate repetitions, as torch.unique_consecutive.
+    """The valid entries in order, without those that repeat the one before.
 
-    A sparse input gives a strided result, in which the unspecified valid elements between two stored ones are a run of
-    zeros (no inverse for those: it would be dense).
+    A sparse ``input`` gives a strided result, in which the valid entries between two stored ones are a run of zeros.
 
-    >>> m = torch.tensor([True, True, False, True, True])
-    >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=m)
-    tensor([1, 2])
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
+            ``input``.
+        return_counts (bool, optional): Return the length of each run, too.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
+            ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
+            one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        UnsupportedOpError: ``input`` is sparse and ``return_inverse`` is given.
+
+    Example:
+        >>> m = torch.tensor([True, True, False, True, True])
+        >>> mt.unique_consecutive(torch.tensor([1, 1, 9, 1, 2]), mask=m)
+        tensor([1, 2])
+
+    References:
+        ``torch.unique_consecutive``.
     """
     given = enter_input(input, mask)
     if layouts.is_sparse(given.data):

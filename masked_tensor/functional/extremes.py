@@ -33,17 +33,39 @@ def argmax(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The position (int64) of the greatest valid element along ``dim``, or in the flattened input for None.
+    """The position of the largest valid entry along ``dim``, or in the flattened input.
 
-    Never the position of a masked-out element; 0 where nothing is valid.  Other arguments as :func:`sum`, without a
-    ``dtype``, as in torch.
+    It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
+    masked.
 
-    Example::
+    Args:
+        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``.
 
-        >>> import torch, masked_tensor as mt
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order, or bool.
+
+    Example:
         >>> x = torch.tensor([5.0, -float("inf")])
         >>> mt.argmax(x, 0, mask=torch.tensor([False, True]))
         tensor(1)
+
+    References:
+        ``torch.argmax``, ``torch.masked.argmax``.
     """
     return _position("argmax", aten.argmax.default, input, dim, keepdim, mask, fill_value, min_count)
 
@@ -58,10 +80,38 @@ def argmin(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The position (int64) of the least valid element.  Arguments as :func:`argmax`.
+    """The position of the smallest valid entry along ``dim``, or in the flattened input.
 
-    >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
-    tensor(2)
+    It is never that of a masked entry. Where no entry is valid, a plain result is 0 and that of a MaskedTensor is
+    masked.
+
+    Args:
+        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, int64. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order, or bool.
+
+    Example:
+        >>> mt.argmin(torch.tensor([1, 5, 3]), 0, mask=torch.tensor([False, True, True]))
+        tensor(2)
+
+    References:
+        ``torch.argmin``, ``torch.masked.argmin``.
     """
     return _position("argmin", aten.argmin.default, input, dim, keepdim, mask, fill_value, min_count)
 
@@ -77,27 +127,38 @@ def max(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor | torch.return_types.max:
-    """The greatest valid element of the whole input, or along ``dim`` with its position.
+    """The largest valid entry, or with ``dim`` the largest along it and its position.
 
-    Where none is valid: -inf (or the least integer), at position 0.  ``max(input, other)`` is ``torch.maximum``: the
-    greater element of each pair.
+    Where no entry is valid, a plain result is -inf (the smallest integer, False) at position 0, and that of a
+    MaskedTensor is masked. ``max(input, other)`` is ``torch.maximum``, the larger of each pair, valid where both are.
 
     Args:
-        input: a real or bool tensor of any shape and layout, or a MaskedTensor.
-        dim: an int, or None for all; a tensor in its place is ``other``.
-        keepdim: keeps the reduced dimension at size 1; needs a ``dim``.
-        other: a tensor that broadcasts against ``input``; strided.
-        mask: True = valid, of ``input``; any layout, broadcastable to it.
-        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
-        min_count: how many elements must be valid, as in :func:`sum`.
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int or Tensor, optional): The dimension to reduce; None is all of them. A tensor of any shape and dtype in
+            its place is ``other``. ``axis`` is the same.
+        keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
+        other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
+            MaskedTensor.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
 
     Returns:
-        A tensor without ``dim``; with it a named tuple ``(values, indices)`` of ``input``'s dtype and int64.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
+            named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if
+            ``input`` is one.
 
     Raises:
-        TypeError: ``dim`` is no int, or ``keepdim`` is given without it.
-        RuntimeError: ``input`` is complex.
-        ValueError: ``min_count`` without ``fill_value``, for a plain input of integers or bool.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is no int, or
+            ``keepdim`` is given without it.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order.
+        UnsupportedOpError: ``other`` is given, and an operand is sparse.
 
     Example:
         >>> x, m = torch.tensor([[9.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
@@ -105,6 +166,9 @@ def max(
         torch.return_types.max(
         values=tensor([3.]),
         indices=tensor([2]))
+
+    References:
+        ``torch.max``.
     """
     return _run_extreme(torch.return_types.max, input, dim, keepdim, other, mask, -float("inf"), fill_value, min_count)
 
@@ -120,24 +184,38 @@ def min(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor | torch.return_types.min:
-    """The least valid element of the whole input, or along ``dim`` with its position.
+    """The smallest valid entry, or with ``dim`` the smallest along it and its position.
 
-    Where none is valid: inf (or the greatest integer), at position 0.  ``min(input, other)`` is ``torch.minimum``.
+    Where no entry is valid, a plain result is inf (the largest integer, True) at position 0, and that of a MaskedTensor
+    is masked. ``min(input, other)`` is ``torch.minimum``, the smaller of each pair, valid where both are.
 
     Args:
-        input: a real or bool tensor of any shape and layout, or a MaskedTensor.
-        dim: an int, or None for all; a tensor in its place is ``other``.
-        keepdim: keeps the reduced dimension at size 1; needs a ``dim``.
-        other: a tensor that broadcasts against ``input``; strided.
-        mask: True = valid, of ``input``; any layout, broadcastable to it.
-        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
-        min_count: how many elements must be valid, as in :func:`sum`.
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int or Tensor, optional): The dimension to reduce; None is all of them. A tensor of any shape and dtype in
+            its place is ``other``. ``axis`` is the same.
+        keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
+        other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
+            MaskedTensor.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
 
     Returns:
-        A tensor without ``dim``; with it a named tuple ``(values, indices)`` of ``input``'s dtype and int64.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
+            named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if
+            ``input`` is one.
 
     Raises:
-        TypeError, RuntimeError, ValueError: as :func:`max`.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is no int, or
+            ``keepdim`` is given without it.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order.
+        UnsupportedOpError: ``other`` is given, and an operand is sparse.
 
     Example:
         >>> x, m = torch.tensor([[0.0, 2.0, 3.0]]), torch.tensor([[False, True, True]])
@@ -145,6 +223,9 @@ def min(
         torch.return_types.min(
         values=tensor([2.]),
         indices=tensor([1]))
+
+    References:
+        ``torch.min``.
     """
     return _run_extreme(torch.return_types.min, input, dim, keepdim, other, mask, float("inf"), fill_value, min_count)
 

@@ -23,13 +23,40 @@ def binary_cross_entropy(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``-(target * log(input) + (1 - target) * log(1 - input))`` of probabilities, over the valid elements.
+    """The binary cross entropy of probabilities, over the valid entries.
 
-    Arguments as :func:`mse_loss`; ``weight`` multiplies, and does not change the divisor, as in torch.
+    It is ``-(target * log(input) + (1 - target) * log(1 - input))``. An entry counts where ``input`` and ``target`` are
+    both valid.
 
-    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
-    >>> mt.binary_cross_entropy(torch.tensor([0.5, 0.5]), y, target_mask=m)
-    tensor(0.6931)
+    Args:
+        input (Tensor): Probabilities, floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. The
+            divisor of a mean stays the number of valid entries, as in torch.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is no probability.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+        >>> mt.binary_cross_entropy(torch.tensor([0.5, 0.5]), y, target_mask=m)
+        tensor(0.6931)
+
+    References:
+        ``torch.nn.functional.binary_cross_entropy``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return loss(aten.binary_cross_entropy.default, input, target, reduction, masking, (weight,))
@@ -46,13 +73,41 @@ def binary_cross_entropy_with_logits(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """Binary cross entropy of ``sigmoid(input)`` over the valid elements.
+    """The binary cross entropy of ``sigmoid(input)``, over the valid entries.
 
-    Arguments as :func:`mse_loss`; ``weight`` multiplies each element, ``pos_weight`` the positive ones.
+    An entry counts where ``input`` and ``target`` are both valid.
 
-    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
-    >>> mt.binary_cross_entropy_with_logits(torch.zeros(2), y, target_mask=m)
-    tensor(0.6931)
+    Args:
+        input (Tensor): Logits, floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. The
+            divisor of a mean stays the number of valid entries, as in torch.
+        pos_weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of positive
+            targets.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+        >>> mt.binary_cross_entropy_with_logits(torch.zeros(2), y, target_mask=m)
+        tensor(0.6931)
+
+    References:
+        ``torch.nn.functional.binary_cross_entropy_with_logits``.
     """
     masking = Masking(mask, target_mask, fill_value)
     op = aten.binary_cross_entropy_with_logits.default
@@ -69,15 +124,41 @@ def kl_div(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``target * (log(target) - input)`` over the valid elements (``input`` is a log-probability, as in torch).
+    """The Kullback-Leibler divergence of the valid entries: ``target * (log(target) - input)``.
 
-    ``log_target``: the target is one too.  ``reduction="batchmean"`` divides by the number of rows that have a valid
-    element.  Other arguments as :func:`mse_loss`.
+    An entry counts where ``input`` and ``target`` are both valid.
 
-    >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
-    >>> y = torch.tensor([[1.0, 0.0], [0.3, 0.7]])
-    >>> mt.kl_div(x, y, reduction="batchmean", target_mask=torch.tensor([[True], [False]]))
-    tensor(0.6931)
+    Args:
+        input (Tensor): Log-probabilities, floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Probabilities, floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        log_target (bool, optional): ``target`` is a log-probability, too.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"batchmean"`` by the
+            number of indices of the first dimension with a valid entry, ``"sum"`` does not, ``"none"`` gives the loss
+            of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
+        >>> y = torch.tensor([[1.0, 0.0], [0.3, 0.7]])
+        >>> m = torch.tensor([[True], [False]])
+        >>> mt.kl_div(x, y, reduction="batchmean", target_mask=m)
+        tensor(0.6931)
+
+    References:
+        ``torch.nn.functional.kl_div``.
     """
     masking = Masking(mask, target_mask, fill_value)
     if reduction != "batchmean":
@@ -105,14 +186,40 @@ def poisson_nll_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``exp(input) - target * input`` over the valid elements.
+    """The negative log likelihood of a Poisson distribution: ``exp(input) - target * input``.
 
-    ``log_input=False``: ``input - target * log(input + eps)``.  ``full`` adds Stirling's approximation of
-    ``log(target!)``.  Arguments as :func:`mse_loss`.
+    An entry counts where ``input`` and ``target`` are both valid.
 
-    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
-    >>> mt.poisson_nll_loss(torch.zeros(2), y, target_mask=m)
-    tensor(1.)
+    Args:
+        input (Tensor): Logarithms of rates, floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        log_input (bool, optional): False for the rate itself: ``input - target * log(input + eps)``.
+        full (bool, optional): Add Stirling's approximation of ``log(target!)``.
+        eps (float, optional): Keeps the logarithm finite.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+        >>> mt.poisson_nll_loss(torch.zeros(2), y, target_mask=m)
+        tensor(1.)
+
+    References:
+        ``torch.nn.functional.poisson_nll_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return loss(aten.poisson_nll_loss.default, input, target, reduction, masking, (log_input, full, eps))
@@ -130,13 +237,41 @@ def gaussian_nll_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``0.5 * (log(max(var, eps)) + (input - target) ** 2 / max(var, eps))`` over the valid elements.
+    """The negative log likelihood of a normal distribution, over the valid entries.
 
-    ``full`` adds ``0.5 * log(2 * pi)``.  Arguments as :func:`mse_loss`.
+    With ``v = max(var, eps)`` it is ``0.5 * (log(v) + (input - target) ** 2 / v)``. An entry counts where ``input`` and
+    ``target`` are both valid.
 
-    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
-    >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
-    tensor(0.5000)
+    Args:
+        input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        var (Tensor): Variances, floating point, broadcastable to ``input`` or one for each index of all dimensions but
+            the last; or a float.
+        full (bool, optional): Add ``0.5 * log(2 * pi)``.
+        eps (float, optional): The smallest variance.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, a valid variance is negative, or a mask does not broadcast to its
+            operand or lies on another device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+
+    Example:
+        >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+        >>> mt.gaussian_nll_loss(torch.zeros(2), y, torch.ones(2), target_mask=m)
+        tensor(0.5000)
+
+    References:
+        ``torch.nn.functional.gaussian_nll_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     first, second, fill_value = enter_sides(input, target, masking)

@@ -43,25 +43,42 @@ def mse_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``(input - target) ** 2`` over the valid elements.
+    """The squared error of the valid entries: ``(input - target) ** 2``.
+
+    An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
+    broadcast. What they do not store is 0.
 
     Args:
-        input, target: floating tensors of one shape, plain or masked.
-        weight: one for each element; it multiplies, and a mean divides by the sum of those of the valid elements.
-        reduction: ``"mean"`` divides by the number of valid elements, ``"sum"`` does not, ``"none"`` keeps the shape.
-        mask, target_mask: of the input and of the target; bool, True = valid, any layout, broadcastable.
-        fill_value: the value of a loss of which nothing is valid (else NaN for ``"mean"`` and 0 for ``"sum"``).
+        input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
+            divides by the sum of the weights of valid entries.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
-    Every loss here takes these but the weight; a MaskedTensor gives a masked loss, which is masked out if nothing is
-    valid.  Sparse operands have one shape, to which strided ones broadcast: what nobody stores counts as zero, and is
-    only counted; a weight needs strided ones.
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
-    Raises TypeError for another keyword, ValueError for another ``reduction``, and UnsupportedOpError for a
-    sparse result that would be dense.
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
 
-    >>> target = torch.tensor([1.0, float("nan")])
-    >>> mt.mse_loss(torch.zeros(2), target, target_mask=~target.isnan())
-    tensor(1.)
+    Example:
+        >>> target = torch.tensor([1.0, float("nan")])
+        >>> mt.mse_loss(torch.zeros(2), target, target_mask=~target.isnan())
+        tensor(1.)
+        >>> mt.mse_loss(torch.zeros(2), mt.masked_tensor([1.0, None]), reduction="none")
+        masked_tensor([1.0000, --], valid=1/2)
+
+    References:
+        ``torch.nn.functional.mse_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return weighted_loss(aten.mse_loss.default, input, target, weight, reduction, masking)
@@ -77,13 +94,40 @@ def l1_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``abs(input - target)`` over the valid elements.
+    """The absolute error of the valid entries: ``abs(input - target)``.
 
-    Arguments as :func:`mse_loss`.
+    An entry counts where ``input`` and ``target`` are both valid. Sparse operands have one shape, to which strided ones
+    broadcast. What they do not store is 0.
 
-    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
-    >>> mt.l1_loss(torch.zeros(2), y, target_mask=m)
-    tensor(1.)
+    Args:
+        input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
+            divides by the sum of the weights of valid entries.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+        >>> mt.l1_loss(torch.zeros(2), y, target_mask=m)
+        tensor(1.)
+
+    References:
+        ``torch.nn.functional.l1_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return weighted_loss(aten.l1_loss.default, input, target, weight, reduction, masking)
@@ -99,13 +143,39 @@ def smooth_l1_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``0.5 * d ** 2 / beta`` where ``d = abs(input - target) < beta``, else ``d - 0.5 * beta``; over valid elements.
+    """The smooth absolute error of the valid entries, squared below ``beta``.
 
-    Arguments as :func:`mse_loss`.
+    With ``d = abs(input - target)`` it is ``0.5 * d ** 2 / beta`` where ``d < beta``, else ``d - 0.5 * beta``. An entry
+    counts where ``input`` and ``target`` are both valid.
 
-    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
-    >>> mt.smooth_l1_loss(torch.zeros(2), y, target_mask=m)
-    tensor(0.5000)
+    Args:
+        input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        beta (float, optional): Where the squared part ends.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+        >>> mt.smooth_l1_loss(torch.zeros(2), y, target_mask=m)
+        tensor(0.5000)
+
+    References:
+        ``torch.nn.functional.smooth_l1_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return loss(aten.smooth_l1_loss.default, input, target, reduction, masking, after=(beta,))
@@ -122,13 +192,41 @@ def huber_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``0.5 * d ** 2`` where ``d = abs(input - target) < delta``, else ``delta * (d - 0.5 * delta)``.
+    """The Huber loss of the valid entries, squared below ``delta``.
 
-    Over the valid elements; arguments as :func:`mse_loss`.
+    With ``d = abs(input - target)`` it is ``0.5 * d ** 2`` where ``d < delta``, else ``delta * (d - 0.5 * delta)``. An
+    entry counts where ``input`` and ``target`` are both valid.
 
-    >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
-    >>> mt.huber_loss(torch.zeros(2), y, delta=0.5, target_mask=m)
-    tensor(0.3750)
+    Args:
+        input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): Floating point, broadcastable to ``input``; plain or a MaskedTensor.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        delta (float, optional): Where the squared part ends.
+        weight (Tensor, optional): Broadcastable to ``input``, in its dtype: multiplies the loss of each entry. A mean
+            divides by the sum of the weights of valid entries.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
+        >>> mt.huber_loss(torch.zeros(2), y, delta=0.5, target_mask=m)
+        tensor(0.3750)
+
+    References:
+        ``torch.nn.functional.huber_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return weighted_loss(aten.huber_loss.default, input, target, weight, reduction, masking, (delta,))
@@ -144,13 +242,39 @@ def hinge_embedding_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``input`` where ``target`` is 1, ``max(0, margin - input)`` where it is -1, over the valid elements.
+    """The hinge embedding loss of the valid entries.
 
-    Arguments as :func:`mse_loss`.
+    It is ``input`` where ``target`` is 1, and ``max(0, margin - input)`` where it is -1. An entry counts where
+    ``input`` and ``target`` are both valid.
 
-    >>> x, y = torch.tensor([0.5, 0.2, 9.0]), torch.tensor([1, -1, 1])
-    >>> mt.hinge_embedding_loss(x, y, mask=torch.tensor([True, True, False]))
-    tensor(0.6500)
+    Args:
+        input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
+        margin (float, optional): The distance that entries of -1 should have.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> x, y = torch.tensor([0.5, 0.2, 9.0]), torch.tensor([1, -1, 1])
+        >>> mt.hinge_embedding_loss(x, y, mask=torch.tensor([True, True, False]))
+        tensor(0.6500)
+
+    References:
+        ``torch.nn.functional.hinge_embedding_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return loss(aten.hinge_embedding_loss.default, input, target, reduction, masking, (margin,))
@@ -165,13 +289,37 @@ def soft_margin_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``log(1 + exp(-target * input))`` over the valid elements.
+    """The logistic loss of the valid entries: ``log(1 + exp(-target * input))``.
 
-    Arguments as :func:`mse_loss`.
+    An entry counts where ``input`` and ``target`` are both valid.
 
-    >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])
-    >>> mt.soft_margin_loss(x, y, mask=torch.tensor([True, False]))
-    tensor(0.6931)
+    Args:
+        input (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        target (Tensor): 1 or -1, of any dtype, broadcastable to ``input``; plain or a MaskedTensor.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
+            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])
+        >>> mt.soft_margin_loss(x, y, mask=torch.tensor([True, False]))
+        tensor(0.6931)
+
+    References:
+        ``torch.nn.functional.soft_margin_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return loss(aten.soft_margin_loss.default, input, target, reduction, masking)

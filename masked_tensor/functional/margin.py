@@ -23,14 +23,41 @@ def margin_ranking_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``max(0, -target * (input1 - input2) + margin)`` over the valid elements; ``mask`` masks ``input1``.
+    """The ranking loss of the valid entries: ``max(0, -target * (input1 - input2) + margin)``.
 
-    Other arguments as :func:`mse_loss`.
+    An entry counts where all three operands are valid.
 
-    >>> a, b = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0])
-    >>> y = torch.tensor([1.0, 1.0])
-    >>> mt.margin_ranking_loss(a, b, y, mask=torch.tensor([True, False]))
-    tensor(2.)
+    Args:
+        input1 (Tensor): Floating point, of any shape; plain or a MaskedTensor.
+        input2 (Tensor): Floating point, broadcastable to ``input1``; plain or a MaskedTensor.
+        target (Tensor): 1 where ``input1`` should be larger, -1 where ``input2`` should, of any dtype, broadcastable to
+            ``input1``; plain or a MaskedTensor.
+        margin (float, optional): The least difference that is not penalized.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid entries, ``"sum"`` does not,
+            ``"none"`` gives the loss of each entry.
+        mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in ``input1``'s dtype, or with ``reduction="none"`` one of ``input1``'s shape, 0 where an
+            entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> a, b = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0])
+        >>> y = torch.tensor([1.0, 1.0])
+        >>> mt.margin_ranking_loss(a, b, y, mask=torch.tensor([True, False]))
+        tensor(2.)
+
+    References:
+        ``torch.nn.functional.margin_ranking_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return _three(aten.margin_ranking_loss.default, (input1, input2, target), reduction, masking, (margin,))
@@ -47,15 +74,42 @@ def cosine_embedding_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``1 - cos(input1, input2)`` where ``target`` is 1, ``max(0, cos - margin)`` where it is -1.
+    """The cosine embedding loss of pairs of vectors, over the features that are valid in both.
 
-    The cosine is over the features (last dimension) valid in both inputs; ``mask`` masks ``input1``.  Other arguments
-    as :func:`mse_loss`.
+    It is ``1 - cos(input1, input2)`` where ``target`` is 1, and ``max(0, cos(input1, input2) - margin)`` where it is
+    -1.
 
-    >>> a, b = torch.tensor([[1.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]])
-    >>> m = torch.tensor([True, True, False])
-    >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=m)
-    tensor(0.)
+    Args:
+        input1 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
+        input2 (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
+        target (Tensor): 1 for like vectors, -1 for unlike ones: ``(N,)`` or 0-d, of any dtype; plain or a MaskedTensor.
+        margin (float, optional): The largest cosine of unlike vectors that is not penalized.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid pairs, ``"sum"`` does not,
+            ``"none"`` gives the loss of each pair.
+        mask (Tensor, optional): True = valid entry of ``input1``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
+            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
+            valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> a, b = torch.tensor([[1.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]])
+        >>> m = torch.tensor([True, True, False])
+        >>> mt.cosine_embedding_loss(a, b, torch.tensor([1.0]), mask=m)
+        tensor(0.)
+
+    References:
+        ``torch.nn.functional.cosine_embedding_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return _three(aten.cosine_embedding_loss.default, (input1, input2, target), reduction, masking, (margin,))
@@ -75,15 +129,46 @@ def triplet_margin_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``max(0, distance(anchor, positive) - distance(anchor, negative) + margin)``.
+    """The triplet loss: ``max(0, d(anchor, positive) - d(anchor, negative) + margin)``.
 
-    The distances, ``p``-norms along the last dimension, run over the features valid in both; ``mask`` masks the anchor
-    and ``target_mask`` the negative.  Other arguments as :func:`mse_loss` and torch's.
+    ``d`` is the ``p``-norm of the difference along the last dimension, over the features that are valid in both.
 
-    >>> a, p = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]])
-    >>> n = torch.tensor([[3.0, 0.0]])
-    >>> mt.triplet_margin_loss(a, p, n, margin=4.0, mask=torch.tensor([True, False]))
-    tensor(2.)
+    Args:
+        anchor (Tensor): ``(N, D)`` or ``(D,)``, floating point; plain or a MaskedTensor.
+        positive (Tensor): The same shape and dtype; should be near.
+        negative (Tensor): The same shape and dtype; should be far.
+        margin (float, optional): By how much the negative should be farther away.
+        p (float, optional): The order of the norm.
+        eps (float, optional): Added to the difference, for a finite gradient.
+        swap (bool, optional): Use the distance of positive and negative where it is smaller.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid triplets, ``"sum"`` does not,
+            ``"none"`` gives the loss of each triplet.
+        mask (Tensor, optional): True = valid entry of ``anchor``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``negative``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
+            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
+            valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``anchor`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> a, p = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]])
+        >>> n = torch.tensor([[3.0, 0.0]])
+        >>> m = torch.tensor([True, False])
+        >>> mt.triplet_margin_loss(a, p, n, margin=4.0, mask=m)
+        tensor(2.)
+
+    References:
+        ``torch.nn.functional.triplet_margin_loss``; Balntas et al., Learning shallow convolutional feature descriptors
+            with triplet losses, 2016 (``swap``).
     """
     masking = Masking(mask, target_mask, fill_value)
     arguments = (margin, p, eps, swap)
@@ -102,14 +187,42 @@ def multi_margin_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``sum over c of max(0, margin - input[target] + input[c]) ** p / C`` over the valid classes and targets.
+    """The multi-class hinge loss over the valid classes and samples.
 
-    ``input`` is ``(N, C)`` or ``(C,)``, ``target`` int64 classes; ``C`` counts the valid classes.  Other arguments as
-    :func:`mse_loss`.
+    Each sample gives ``sum(max(0, margin - input[target] + input[c]) ** p) / C`` over the other classes ``c``, with
+    ``C`` the number of its valid classes.
 
-    >>> x, y = torch.tensor([[0.5, 1.0], [9.0, 9.0]]), torch.tensor([1, 0])
-    >>> mt.multi_margin_loss(x, y, target_mask=torch.tensor([True, False]))
-    tensor(0.2500)
+    Args:
+        input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
+        target (Tensor): Classes, int64: ``(N,)`` or 0-d; plain or a MaskedTensor.
+        p (int, optional): 1 or 2.
+        margin (float, optional): By how much the score of the target should be larger.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the terms of each target class.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
+            ``"none"`` gives the loss of each sample.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
+            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
+            valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: A valid target is out of range, the shapes do not fit, or ``p`` is neither 1 nor 2.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> x, y = torch.tensor([[0.5, 1.0], [9.0, 9.0]]), torch.tensor([1, 0])
+        >>> mt.multi_margin_loss(x, y, target_mask=torch.tensor([True, False]))
+        tensor(0.2500)
+
+    References:
+        ``torch.nn.functional.multi_margin_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return loss(aten.multi_margin_loss.default, input, target, reduction, masking, (p, margin, weight))
@@ -124,13 +237,38 @@ def multilabel_margin_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The multi-label margin loss over the valid classes.
+    """The multi-label hinge loss over the valid classes: ``sum(max(0, 1 - input[t] + input[c])) / C``.
 
-    Arguments as :func:`mse_loss`; ``target`` lists classes (int64), -1 ends the list.
+    The sum is over the target classes ``t`` and the other classes ``c``, and ``C`` is the number of valid classes.
 
-    >>> x, y = torch.tensor([0.5, 1.0, 9.0]), torch.tensor([1, -1, -1])
-    >>> mt.multilabel_margin_loss(x, y, mask=torch.tensor([True, True, False]))
-    tensor(0.2500)
+    Args:
+        input (Tensor): Scores ``(N, C)`` or ``(C,)``, floating point; plain or a MaskedTensor.
+        target (Tensor): Lists of classes, int64, of ``input``'s shape; -1 ends a list. Plain or a MaskedTensor.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
+            ``"none"`` gives the loss of each sample.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
+
+    Returns:
+        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
+            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
+            valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: A valid target is out of range, or the shapes do not fit.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> x, y = torch.tensor([0.5, 1.0, 9.0]), torch.tensor([1, -1, -1])
+        >>> mt.multilabel_margin_loss(x, y, mask=torch.tensor([True, True, False]))
+        tensor(0.2500)
+
+    References:
+        ``torch.nn.functional.multilabel_margin_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
     return loss(aten.multilabel_margin_loss.default, input, target, reduction, masking)
@@ -146,13 +284,38 @@ def multilabel_soft_margin_loss(
     target_mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The multi-label loss of logits over the valid classes, averaged per row.
+    """The multi-label logistic loss: binary cross entropy of logits, averaged over the valid classes.
 
-    ``input`` and ``target`` are ``(N, C)``.  Arguments as :func:`mse_loss`.
+    Args:
+        input (Tensor): Logits ``(N, C)``, floating point; plain or a MaskedTensor.
+        target (Tensor): 0 or 1 for each class: ``(N, C)``, floating point; plain or a MaskedTensor.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype: multiplies the loss of each class.
+        reduction (str, optional): ``"mean"`` divides the sum by the number of valid samples, ``"sum"`` does not,
+            ``"none"`` gives the loss of each sample.
+        mask (Tensor, optional): True = valid entry of ``input``; bool, of any layout, broadcastable to it.
+        target_mask (Tensor, optional): True = valid entry of ``target``; bool, of any layout, broadcastable to it.
+        fill_value (number, optional): The loss if nothing is valid; by default NaN for a mean and 0 for a sum.
 
-    >>> x, y = torch.zeros(1, 2), torch.tensor([[1.0, 9.0]])
-    >>> mt.multilabel_soft_margin_loss(x, y, target_mask=torch.tensor([[True, False]]))
-    tensor(0.6931)
+    Returns:
+        Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
+            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
+            valid is masked.
+
+    Raises:
+        TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
+            device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+
+    Example:
+        >>> x, y = torch.zeros(1, 2), torch.tensor([[1.0, 9.0]])
+        >>> m = torch.tensor([[True, False]])
+        >>> mt.multilabel_soft_margin_loss(x, y, target_mask=m)
+        tensor(0.6931)
+
+    References:
+        ``torch.nn.functional.multilabel_soft_margin_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
 

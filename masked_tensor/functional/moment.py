@@ -29,17 +29,42 @@ def var(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The variance of the valid elements, ``sum((x - mean)^2) / (n - correction)``; NaN where ``n <= correction``.
+    """The variance of the valid entries along ``dim``: ``sum((x - mean) ** 2) / (n - correction)``.
 
-    ``unbiased`` is the older spelling of ``correction``: True is 1 (the default), False is 0; giving both is an error.
-    Other arguments as :func:`sum`.
+    ``n`` is the number of valid entries. Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is
+    masked.
 
-    Example::
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        correction (float, optional): What is taken off ``n``; by default 1.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
 
-        >>> import torch, masked_tensor as mt
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
+            bools. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
+            on another device.
+        IndexError: ``dim`` is out of range.
+
+    Example:
         >>> x = torch.tensor([1.0, float("nan"), 4.0])
         >>> mt.var(x, correction=0, mask=~x.isnan())
         tensor(2.2500)
+
+    References:
+        ``torch.var``, ``torch.masked.var``.
     """
     return _moment(
         "var", aten.var.correction, input, dim, unbiased, correction, keepdim, dtype, mask, fill_value, min_count
@@ -59,13 +84,42 @@ def std(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The square root of :func:`var`; its gradient is 0 where the deviation is 0.
+    """The standard deviation of the valid entries along ``dim``: the square root of :func:`var`.
 
-    Arguments as :func:`var`.
+    Where ``n <= correction`` a plain result is NaN and that of a MaskedTensor is masked. The gradient is 0 where the
+    deviation is 0.
 
-    >>> x = torch.tensor([1.0, float("nan"), 4.0])
-    >>> mt.std(x, correction=0, mask=~x.isnan())
-    tensor(1.5000)
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        correction (float, optional): What is taken off ``n``; by default 1.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
+            bools. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
+            on another device.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> x = torch.tensor([1.0, float("nan"), 4.0])
+        >>> mt.std(x, correction=0, mask=~x.isnan())
+        tensor(1.5000)
+
+    References:
+        ``torch.std``, ``torch.masked.std``.
     """
     return _moment(
         "std", aten.std.correction, input, dim, unbiased, correction, keepdim, dtype, mask, fill_value, min_count
@@ -83,11 +137,40 @@ def var_mean(
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``(var, mean)`` of the valid elements.  Arguments as :func:`var`.
+    """The variance and the mean of the valid entries along ``dim``.
 
-    >>> x = torch.tensor([1.0, float("nan"), 4.0])
-    >>> mt.var_mean(x, correction=0, mask=~x.isnan())
-    (tensor(2.2500), tensor(2.5000))
+    Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
+
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        correction (float, optional): What is taken off ``n``; by default 1.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        tuple of Tensor: ``(var, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the variance of
+            complex numbers is real. MaskedTensors if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
+            on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> x = torch.tensor([1.0, float("nan"), 4.0])
+        >>> mt.var_mean(x, correction=0, mask=~x.isnan())
+        (tensor(2.2500), tensor(2.5000))
+
+    References:
+        ``torch.var_mean``.
     """
     dim, unbiased = _apart(dim, unbiased)
     options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
@@ -105,11 +188,40 @@ def std_mean(
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """``(std, mean)`` of the valid elements.  Arguments as :func:`var`.
+    """The standard deviation and the mean of the valid entries along ``dim``.
 
-    >>> x = torch.tensor([1.0, float("nan"), 4.0])
-    >>> mt.std_mean(x, correction=0, mask=~x.isnan())
-    (tensor(1.5000), tensor(2.5000))
+    Where too few entries are valid, plain results are NaN and those of a MaskedTensor are masked; see :func:`var`.
+
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        unbiased (bool, optional): The older spelling of ``correction``: True is 1, False is 0.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        correction (float, optional): What is taken off ``n``; by default 1.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the deviation of
+            complex numbers is real. MaskedTensors if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: Both ``unbiased`` and ``correction`` are given, or ``mask`` does not broadcast to ``input`` or lies
+            on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> x = torch.tensor([1.0, float("nan"), 4.0])
+        >>> mt.std_mean(x, correction=0, mask=~x.isnan())
+        (tensor(1.5000), tensor(2.5000))
+
+    References:
+        ``torch.std_mean``.
     """
     dim, unbiased = _apart(dim, unbiased)
     options: dict[str, Any] = {"keepdim": keepdim, "dtype": dtype, "mask": mask}
@@ -128,13 +240,40 @@ def norm(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor:
-    """The vector norm ``sum(abs(x) ** ord) ** (1 / ord)`` of the valid elements; 0 (``ord < 0``: inf) if none is.
+    """The vector norm of the valid entries along ``dim``: ``sum(abs(x[valid]) ** ord) ** (1 / ord)``.
 
-    ``ord`` 0 counts the nonzero elements, inf and -inf take the greatest and least ``abs(x)``.  Other arguments as
-    :func:`sum`.
+    Where no entry is valid, a plain result is 0 (inf for a negative ``ord``) and that of a MaskedTensor is masked.
 
-    >>> mt.norm(torch.tensor([3.0, 9.0, 4.0]), mask=torch.tensor([True, False, True]))
-    tensor(5.)
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        ord (float, optional): The order. 0 counts the entries that are not 0; inf and -inf take the largest and the
+            smallest ``abs(x)``.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
+            same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype; real for complex. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``ord`` is no number, or ``mask`` does not broadcast to ``input`` or lies on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> mt.norm(torch.tensor([3.0, 9.0, 4.0]), mask=torch.tensor([True, False, True]))
+        tensor(5.)
+
+    References:
+        ``torch.linalg.vector_norm``, ``torch.masked.norm``.
     """
     ord = 2.0 if ord is None else float(ord)
     form = Reduction(
@@ -150,14 +289,36 @@ def norm(
 def dist(
     input: Tensor, other: Tensor, p: float = 2, *, mask: Tensor | None = None, fill_value: Number | None = None
 ) -> Tensor:
-    """The ``p``-norm of ``input - other`` over the pairs valid in both; 0, or ``fill_value``, where none is.
+    """The ``p``-norm of ``input - other`` over the entries that are valid in both.
 
-    ``input`` and ``other`` broadcast, or have one shape if one of them is sparse (else ValueError); ``mask`` (True =
-    valid) is that of ``input``.
+    Where no entry is, a plain result is 0 and that of a MaskedTensor is masked.
 
-    >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])
-    >>> mt.dist(x, y, mask=torch.tensor([True, False]))
-    tensor(3.)
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        other (Tensor): Floating point or complex, broadcastable to ``input``, or of its shape if one of them is sparse;
+            plain or a MaskedTensor.
+        p (float, optional): The order of the norm.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result without a valid entry.
+
+    Returns:
+        Tensor: A 0-d tensor in the dtype of ``input - other``; real for complex. A MaskedTensor if an operand is one.
+
+    Raises:
+        TypeError: ``input`` or ``other`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: An operand is sparse and the shapes differ, or ``mask`` does not broadcast to ``input`` or lies on
+            another device.
+        RuntimeError: The shapes do not broadcast, or ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> x, y = torch.tensor([1.0, 2.0]), torch.tensor([4.0, 9.0])
+        >>> mt.dist(x, y, mask=torch.tensor([True, False]))
+        tensor(3.)
+
+    References:
+        ``torch.dist``.
     """
     first, second = enter_input(input, mask), enter_input(other, None, "other")
     masked = first.masked or second.masked

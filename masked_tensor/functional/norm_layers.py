@@ -24,17 +24,38 @@ def layer_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's layer_norm with mean and variance of the valid elements; 0 at masked-out ones.
+    """Layer normalization with the mean and variance of the valid entries: ``(x - mean) / sqrt(var + eps)``.
 
-    ``(x - mean) / sqrt(var + eps) * weight + bias`` over the last ``len(normalized_shape)`` dimensions.  ``mask`` (True
-    = valid) broadcasts to ``input``; the other arguments are torch's.
+    The statistics are over the last ``len(normalized_shape)`` dimensions. A plain result is 0 where an entry is masked;
+    that of a MaskedTensor is masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what
+    it stores.
 
-    A sparse input keeps its pattern, and its statistics are those of what it stores: unspecified elements never take
-    part.  The parameters stay plain strided tensors: others raise TypeError.
+    Args:
+        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain, or a MaskedTensor, whose own
+            mask counts, too.
+        normalized_shape (tuple of int): The last dimensions of ``input``.
+        weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
+        bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
+        eps (float, optional): Added to the variance.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
 
-    >>> x, m = torch.tensor([1.0, 99.0, 3.0]), torch.tensor([True, False, True])
-    >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
-    tensor([-1.,  0.,  1.])
+    Returns:
+        Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+            parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        RuntimeError: ``input`` does not end in ``normalized_shape``.
+
+    Example:
+        >>> x, m = torch.tensor([1.0, 99.0, 3.0]), torch.tensor([True, False, True])
+        >>> mt.layer_norm(x, (3,), eps=0.0, mask=m)
+        tensor([-1.,  0.,  1.])
+
+    References:
+        ``torch.nn.functional.layer_norm``; Ba et al., Layer normalization, 2016.
     """
     return run_norm(aten.layer_norm.default, layers.layer_norm, input, mask, list(normalized_shape), weight, bias, eps)
 
@@ -47,13 +68,36 @@ def rms_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's rms_norm with the mean square of the valid elements; 0 at masked-out ones.
+    """RMS normalization with the mean square of the valid entries: ``x / sqrt(mean(x ** 2) + eps)``.
 
-    Masking and errors as :func:`layer_norm`.
+    The mean is over the last ``len(normalized_shape)`` dimensions. A plain result is 0 where an entry is masked; that
+    of a MaskedTensor is masked there. A sparse ``input`` keeps its pattern, and its mean is that of what it stores.
 
-    >>> x, m = torch.tensor([3.0, 99.0, 3.0]), torch.tensor([True, False, True])
-    >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
-    tensor([1., 0., 1.])
+    Args:
+        input (Tensor): ``(*, normalized_shape)``, floating point, of any layout; plain, or a MaskedTensor, whose own
+            mask counts, too.
+        normalized_shape (tuple of int): The last dimensions of ``input``.
+        weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
+        eps (float, optional): Added to the mean square; by default the dtype's machine epsilon.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+            parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        RuntimeError: ``input`` does not end in ``normalized_shape``.
+
+    Example:
+        >>> x, m = torch.tensor([3.0, 99.0, 3.0]), torch.tensor([True, False, True])
+        >>> mt.rms_norm(x, (3,), eps=0.0, mask=m)
+        tensor([1., 0., 1.])
+
+    References:
+        ``torch.nn.functional.rms_norm``; Zhang and Sennrich, Root mean square layer normalization, 2019.
     """
     return run_norm(aten.rms_norm.default, layers.rms_norm, input, mask, list(normalized_shape), weight, eps)
 
@@ -67,13 +111,37 @@ def group_norm(
     *,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """torch's group_norm with mean and variance of the valid elements of each group; 0 at masked-out ones.
+    """Group normalization with the mean and variance of the valid entries of each group of channels.
 
-    ``input`` is ``(N, C, *)``.  Masking and errors as :func:`layer_norm`.
+    It is ``(x - mean) / sqrt(var + eps)``. A plain result is 0 where an entry is masked; that of a MaskedTensor is
+    masked there. A sparse ``input`` keeps its pattern, and its statistics are those of what it stores.
 
-    >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
-    >>> mt.group_norm(x, 1, eps=0.0, mask=m)
-    tensor([[[-1.,  0.,  1.]]])
+    Args:
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        num_groups (int): The number of groups, a divisor of ``C``.
+        weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
+        bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
+        eps (float, optional): Added to the variance.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``input`` is sparse and a
+            parameter is not plain and strided.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        RuntimeError: ``num_groups`` does not divide ``C``.
+
+    Example:
+        >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
+        >>> mt.group_norm(x, 1, eps=0.0, mask=m)
+        tensor([[[-1.,  0.,  1.]]])
+
+    References:
+        ``torch.nn.functional.group_norm``; Wu and He, Group normalization, 2018.
     """
     return run_norm(aten.group_norm.default, layers.group_norm, input, mask, num_groups, weight, bias, eps)
 
@@ -81,13 +149,37 @@ def group_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, mask: Tensor | None = None
 ) -> Tensor:
-    """torch's local_response_norm; masked-out neighbours count as 0, and the result is 0 at masked-out elements.
+    """Local response normalization over channels, in which masked entries count as 0.
 
-    ``input`` is ``(N, C, *)``.  Masking and errors as :func:`layer_norm`.
+    With ``m`` the mean of ``x ** 2`` over ``size`` neighbouring channels it is ``x / (k + alpha * m) ** beta``. A plain
+    result is 0 where an entry is masked; that of a MaskedTensor is masked there.
 
-    >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])
-    >>> mt.local_response_norm(x, 2, mask=m).flatten()
-    tensor([1.0000, 0.0000])
+    Args:
+        input (Tensor): ``(N, C, *)``, floating point, of any layout; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        size (int): The number of channels of a neighbourhood.
+        alpha (float, optional): The factor of the mean.
+        beta (float, optional): The exponent.
+        k (float, optional): What is added to the mean.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``input`` has fewer than three dimensions, or ``mask`` does not broadcast to it or lies on another
+            device.
+
+    Example:
+        >>> x, m = torch.ones(1, 2, 1), torch.tensor([[[True], [False]]])
+        >>> mt.local_response_norm(x, 2, mask=m).flatten()
+        tensor([1.0000, 0.0000])
+
+    References:
+        ``torch.nn.functional.local_response_norm``; Krizhevsky et al., ImageNet classification with deep convolutional
+            neural networks, 2012.
     """
     given = enter_input(input, mask)
     if layouts.is_sparse(given.data):

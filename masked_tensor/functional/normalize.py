@@ -19,16 +19,37 @@ def normalize(
     dtype: torch.dtype | None = None,
     mask: Tensor | None = None,
 ) -> Tensor:
-    """``x / max(norm(x, p), eps)`` with the norm of the valid elements along ``dim``; 0 at masked-out elements.
+    """The input divided by the norm of its valid entries along ``dim``: ``x / max(norm(x[valid], p), eps)``.
 
-    A sparse input keeps its pattern: its unspecified elements are 0 and stay 0.
+    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
+    pattern.
 
-    Example::
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        p (float, optional): The order of the norm.
+        dim (int, optional): The dimension to go along.
+        eps (float, optional): The smallest divisor.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
 
-        >>> import torch, masked_tensor as mt
+    Returns:
+        Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0]])
         >>> mt.normalize(x, 2.0, 1, mask=torch.tensor([[True, False, True]]))
         tensor([[-0.9487,  0.0000, -0.3162]])
+
+    References:
+        ``torch.nn.functional.normalize``, ``torch.masked.normalize``.
     """
     given = enter_input(input, mask).to(dtype)
     p = float(p)

@@ -26,28 +26,35 @@ def median(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor | torch.return_types.median:
-    """The lower median of the valid elements, of all of them or along ``dim`` with its position.
+    """The lower median of the valid entries, or with ``dim`` the one along it and its position.
 
-    NaN if one of them is NaN.  Where none is valid: NaN, or 0 for integers, at position 0.
+    It is NaN if a valid entry is NaN. Where no entry is valid, a plain result is NaN (0 for integers) at position 0,
+    and that of a MaskedTensor is masked.
 
     Args:
-        input: a real tensor of any shape and layout, or a MaskedTensor.
-        dim: an int, or None for all.
-        keepdim: keeps reduced dimensions at size 1.
-        dtype: converts the input first.
-        mask: True = valid; any layout, broadcastable to ``input``.
-        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
-        min_count: how many elements must be valid, as in :func:`sum`.
+        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
+            MaskedTensor.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
 
     Returns:
-        A tensor without ``dim``; with it a named tuple ``(values, indices)``, as of ``torch.median``.  Of several
-        positions of the median, any one may be given, as by torch.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
+            ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
+            MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``dim`` is no int.
-        RuntimeError: ``input`` is complex or bool.
-        IndexError: the dimension has size 0.
-        ValueError: ``min_count`` without ``fill_value``, for a plain input of integers.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order, or bool.
 
     Example:
         >>> m = torch.tensor([True, True, False, True])
@@ -55,6 +62,9 @@ def median(
         tensor(3.)
         >>> mt.median(torch.tensor([5.0, 1.0, 9.0, 3.0]), 0, mask=m).indices
         tensor(3)
+
+    References:
+        ``torch.median``, ``torch.masked.median``.
     """
     return _median(torch.return_types.median, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -70,27 +80,43 @@ def nanmedian(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> Tensor | torch.return_types.nanmedian:
-    """The lower median of the valid elements that are not NaN; NaN where all of them are.
+    """The lower median of the valid entries that are not NaN, or with ``dim`` the one along it and its position.
+
+    Where there is none, a plain result is NaN (0 for integers); where no entry is valid, that of a MaskedTensor is
+    masked.
 
     Args:
-        input: a real tensor of any shape and layout, or a MaskedTensor.
-        dim: an int, or None for all.
-        keepdim: keeps reduced dimensions at size 1.
-        dtype: converts the input first.
-        mask: True = valid; any layout, broadcastable to ``input``.
-        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
-        min_count: how many elements must be valid, NaN among them, as in :func:`sum`.
+        input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
+            MaskedTensor.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
 
     Returns:
-        A tensor without ``dim``; with it a named tuple ``(values, indices)``, as of ``torch.nanmedian``.
+        Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
+            ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
+            MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError, RuntimeError, IndexError, ValueError: as :func:`median`.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order, or bool.
 
     Example:
         >>> x = torch.tensor([5.0, float("nan"), 9.0])
         >>> mt.nanmedian(x, mask=torch.tensor([True, True, False]))
         tensor(5.)
+
+    References:
+        ``torch.nanmedian``.
     """
     return _median(torch.return_types.nanmedian, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -105,31 +131,43 @@ def mode(
     fill_value: Number | None = None,
     min_count: int | None = None,
 ) -> torch.return_types.mode:
-    """The most frequent valid element along ``dim``, the least of several, and its last position.
+    """The most frequent valid entry along ``dim``, the smallest of several, and the position of its last occurrence.
 
-    The position may be that of an unspecified element of a sparse input.  Where none is valid: NaN (0 for integers) and
-    index 0.
+    Entries that a sparse ``input`` does not store are zeros, and count. Where no entry is valid, plain results are NaN
+    (0 for integers) and position 0, and those of a MaskedTensor are masked.
 
     Args:
-        input: a tensor of any shape and layout, or a MaskedTensor.
-        dim: an int.
-        keepdim: keeps the reduced dimension at size 1.
-        mask: True = valid; any layout, broadcastable to ``input``.
-        fill_value: the value where too few elements are valid; the index there is 0 (of a MaskedTensor: masked).
-        min_count: how many elements must be valid, as in :func:`sum`.
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int, optional): The dimension to reduce. ``axis`` is the same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
+            MaskedTensor.
+        min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
+            ``fill_value``, else NaN.
 
     Returns:
-        A named tuple ``(values, indices)``.
+        tuple: A named tuple ``(values, indices)`` of ``input``'s shape without ``dim``: values in its dtype and int64
+            indices. MaskedTensors if ``input`` is one.
 
     Raises:
-        RuntimeError: ``input`` is complex.
-        IndexError: the dimension has size 0.
-        ValueError: ``min_count`` without ``fill_value``, for a plain input of integers or bool.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
+            integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
+        IndexError: ``dim`` is out of range or has size 0.
+        RuntimeError: ``input`` is complex, which has no order.
 
     Example:
-        >>> x = torch.tensor([[0.0, 2.0, 2.0, 5.0], [0.0, 0.0, 7.0, 0.0]]).to_sparse_coo()
-        >>> mt.mode(x, 1).values.to_dense()
-        tensor([2., 0.])
+        >>> m = torch.tensor([True, True, True, False, False])
+        >>> mt.mode(torch.tensor([2, 5, 2, 7, 7]), mask=m)
+        torch.return_types.mode(
+        values=tensor(2),
+        indices=tensor(2))
+
+    References:
+        ``torch.mode``.
     """
     if not isinstance(dim, int):
         raise TypeError(f"mode(): dim must be an int, got {dim!r}")
@@ -158,18 +196,45 @@ def quantile(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The ``q``-quantile of the valid elements, NaN if one is NaN or none is valid.  Arguments as torch.quantile.
+    """The ``q``-quantile of the valid entries along ``dim``, or NaN if one of them is NaN.
 
-    The unspecified valid elements of a sparse input are zeros, and only counted.  With a 1-D ``q``, or a list of
-    numbers, the first dimension of the result is that of ``q``.
+    Where no entry is valid, a plain result is NaN and that of a MaskedTensor is masked. Entries that a sparse ``input``
+    does not store are zeros, and are only counted.
 
-    Example::
+    Args:
+        input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
+        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
+            ``"midpoint"`` or ``"nearest"``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
 
-        >>> import torch, masked_tensor as mt
-        >>> x = torch.tensor([[0.0, -2.0, 4.0], [0.0, 0.0, 3.0]]).to_sparse_coo()
-        >>> mt.quantile(x, 0.75, 1, keepdim=True).to_dense()
-        tensor([[2.0000],
-                [1.5000]])
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
+            list. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``fill_value`` does not fit
+            an integer result.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
+            word.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0, 4.0, 99.0])
+        >>> m = torch.tensor([True, True, True, False])
+        >>> mt.quantile(x, 0.75, mask=m)
+        tensor(3.)
+        >>> mt.quantile(x, [0.0, 1.0], mask=m)
+        tensor([1., 4.])
+
+    References:
+        ``torch.quantile``.
     """
     return _quantile("quantile", aten.quantile, input, q, dim, keepdim, interpolation, mask, fill_value)
 
@@ -185,12 +250,42 @@ def nanquantile(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """The ``q``-quantile of the valid elements that are not NaN.  Arguments as :func:`quantile`.
+    """The ``q``-quantile of the valid entries along ``dim`` that are not NaN.
 
-    >>> x = torch.tensor([1.0, float("nan"), 3.0, 99.0])
-    >>> m = torch.tensor([True, True, True, False])
-    >>> mt.nanquantile(x, 0.5, mask=m)
-    tensor(2.)
+    Where there is none, a plain result is NaN; where no entry is valid, that of a MaskedTensor is masked.
+
+    Args:
+        input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
+        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+        interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
+            ``"midpoint"`` or ``"nearest"``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result with too few valid entries.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
+            list. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``fill_value`` does not fit
+            an integer result.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
+            word.
+
+    Example:
+        >>> x = torch.tensor([1.0, float("nan"), 3.0, 99.0])
+        >>> m = torch.tensor([True, True, True, False])
+        >>> mt.nanquantile(x, 0.5, mask=m)
+        tensor(2.)
+
+    References:
+        ``torch.nanquantile``.
     """
     return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, interpolation, mask, fill_value)
 

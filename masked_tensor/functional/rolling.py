@@ -17,49 +17,155 @@ Closed = Literal["right", "left", "both", "neither"]
 
 @dataclass(frozen=True, eq=False)
 class Rolling:
-    """The windows of :func:`rolling`: a masked tensor with one dimension more, the last.
+    """The windows of :func:`rolling`, whose methods are their statistics.
 
-    >>> mt.rolling(mt.masked_tensor([1.0, 2.0, 3.0]), 2).max()
-    masked_tensor([--, 2.0000, 3.0000], valid=2/3)
+    A result is masked where a window has fewer than ``min_periods`` valid entries.
+
+    Args:
+        windows (MaskedTensor): ``(..., T, ..., width)``, any dtype: the windows along the last dimension, a view of the
+            padded input.
+        min_periods (int): How many valid entries a result needs.
+
+    Example:
+        >>> mt.rolling(mt.masked_tensor([1.0, 2.0, 3.0]), 2).max()
+        masked_tensor([--, 2.0000, 3.0000], valid=2/3)
     """
 
     windows: Any  #: a masked tensor ``(..., entries, ..., width)``, a view of the padded input
     min_periods: int
 
     def sum(self) -> Any:
-        """The sum of the valid entries of each window."""
+        """The sum of the valid entries of each window.
+
+        Returns:
+            MaskedTensor: ``input``'s shape, its time divided by ``step``, in its dtype; int64 for integers and bools.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2, min_periods=1).sum()
+            masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
+        """
         return self._enough(reduction.sum(self.windows, -1, min_count=self.min_periods))
 
     def mean(self) -> Any:
-        """Their mean."""
+        """The mean of the valid entries of each window.
+
+        Returns:
+            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+
+        Raises:
+            RuntimeError: The input is neither floating point nor complex.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2, min_periods=1).mean()
+            masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
+        """
         return self._enough(reduction.mean(self.windows, -1, min_count=self.min_periods))
 
     def min(self) -> Any:
-        """The smallest."""
+        """The smallest valid entry of each window.
+
+        Returns:
+            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+
+        Raises:
+            RuntimeError: The input is complex, which has no order.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 3.0]), 2).min()
+            masked_tensor([--, 1.0000, 3.0000], valid=2/3)
+        """
         return self._enough(reduction.amin(self.windows, -1))
 
     def max(self) -> Any:
-        """The largest."""
+        """The largest valid entry of each window.
+
+        Returns:
+            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+
+        Raises:
+            RuntimeError: The input is complex, which has no order.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 3.0]), 2).max()
+            masked_tensor([--, 4.0000, 4.0000], valid=2/3)
+        """
         return self._enough(reduction.amax(self.windows, -1))
 
     def var(self, ddof: int = 1) -> Any:
-        """Their variance; masked for ``ddof`` entries or fewer."""
+        """The variance of the valid entries of each window, masked for ``ddof`` entries or fewer.
+
+        Args:
+            ddof (int, optional): What is taken off the number of valid entries.
+
+        Returns:
+            MaskedTensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
+                and bools.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).var()
+            masked_tensor([--, 4.5000, 2.0000], valid=2/3)
+        """
         return self._enough(moment.var(self.windows, -1, correction=ddof))
 
     def std(self, ddof: int = 1) -> Any:
-        """Their standard deviation; masked for ``ddof`` entries or fewer."""
+        """The standard deviation of the valid entries of each window, masked for ``ddof`` entries or fewer.
+
+        Args:
+            ddof (int, optional): What is taken off the number of valid entries.
+
+        Returns:
+            MaskedTensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
+                and bools.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).std()
+            masked_tensor([--, 2.1213, 1.4142], valid=2/3)
+        """
         return self._enough(moment.std(self.windows, -1, correction=ddof))
 
     def median(self) -> Any:
-        """Their median: of an even number, the mean of the middle two."""
+        """The median of the valid entries of each window: of an even number, the mean of the middle two.
+
+        Returns:
+            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+
+        Raises:
+            RuntimeError: The input is neither float32 nor float64.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).median()
+            masked_tensor([--, 2.5000, 5.0000], valid=2/3)
+        """
         return self.quantile(0.5)
 
     def quantile(self, q: float) -> Any:
-        """Their ``q``-quantile, interpolated."""
+        """The ``q``-quantile of the valid entries of each window, linear between two.
+
+        Args:
+            q (float): A number from 0 to 1.
+
+        Returns:
+            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+
+        Raises:
+            RuntimeError: The input is neither float32 nor float64, or ``q`` is out of range.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).quantile(0.75)
+            masked_tensor([--, 3.2500, 5.5000], valid=2/3)
+        """
         return self._enough(order.quantile(self.windows, q, -1))
 
     def count(self) -> Tensor:
-        """How many entries of each window are valid: a plain int64 tensor."""
+        """The number of valid entries of each window.
+
+        Returns:
+            Tensor: A plain int64 tensor of ``input``'s shape, its time divided by ``step``.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2).count()
+            tensor([1, 1, 1])
+        """
         return masks.count(as_pair(enter_input(self.windows)).mask, -1)
 
     def _enough(self, result: Any) -> Any:
@@ -79,18 +185,42 @@ def rolling(
     dim: int = 0,
     mask: Tensor | None = None,
 ) -> Rolling:
-    """The windows of ``window`` entries that end at each entry along ``dim``, as in ``pandas.DataFrame.rolling``.
+    """The windows that end at each entry along ``dim``, whose statistics are methods of the result.
 
-    ``min_periods`` is the number of valid entries that a result needs, all of the window by default; ``center`` puts
-    the entry into the middle; ``closed`` says which ends belong to the window, ``step`` how many entries it moves on.
-    What lies before the first entry and after the last is a hole.  The statistics are methods of the result, all
-    differentiable; each reads ``window`` times the input.
+    What lies before the first entry and after the last is masked. All statistics are differentiable; each reads
+    ``window`` times the input.
 
-    >>> x = mt.masked_tensor([1.0, None, 3.0, 4.0])
-    >>> mt.rolling(x, 2).mean()
-    masked_tensor([--, --, --, 3.5000], valid=1/4)
-    >>> mt.rolling(x, 2, min_periods=1).mean()
-    masked_tensor([1.0000, 1.0000, 3.0000, 3.5000], valid=4/4)
+    Args:
+        input (Tensor): Any dtype, of one dimension or more, strided; a MaskedTensor, or plain with ``mask``.
+        window (int): The number of entries of a window.
+        min_periods (int, optional): How many valid entries a result needs; by default all of the window.
+        center (bool, optional): Put the entry into the middle of its window.
+        closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
+        step (int, optional): How many entries the window moves on.
+        dim (int, optional): The dimension of time.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Rolling: The windows, with methods ``sum``, ``mean``, ``min``, ``max``, ``var``, ``std``, ``median``,
+            ``quantile`` and ``count``.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``closed`` is
+            another word, ``input`` is 0-d, or ``mask`` does not broadcast to it or lies on another device.
+        IndexError: ``dim`` is out of range.
+        UnsupportedOpError: ``input`` is sparse.
+
+    Example:
+        >>> x = mt.masked_tensor([1.0, None, 3.0, 4.0])
+        >>> mt.rolling(x, 2).mean()
+        masked_tensor([--, --, --, 3.5000], valid=1/4)
+        >>> mt.rolling(x, 2, min_periods=1).mean()
+        masked_tensor([1.0000, 1.0000, 3.0000, 3.5000], valid=4/4)
+
+    References:
+        ``pandas.DataFrame.rolling``.
     """
     given = enter_input(input, mask)
     refuse_sparse("rolling", given)

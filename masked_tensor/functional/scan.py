@@ -16,33 +16,98 @@ from .names import as_torch
 
 @as_torch
 def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """The running sum of the valid elements along ``dim``; a masked-out element adds nothing and gives 0.
+    """The running sum of the valid entries along ``dim``: ``y[t] = sum(x[s] for s <= t if valid[s])``.
 
-    ``mask`` (True = valid) has any layout and broadcasts to ``input``; the result has the shape of ``input``, and
-    integers promote as in torch.  A sparse input keeps its pattern: unspecified elements never take part.
+    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
+    pattern: entries that it does not store never take part.
 
-    >>> mt.cumsum(torch.tensor([1, 2, 3]), 0, mask=torch.tensor([True, False, True]))
-    tensor([1, 0, 4])
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor: ``input``'s shape, layout and dtype; int64 for integers and bools. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> mt.cumsum(torch.tensor([1, 2, 3]), 0, mask=torch.tensor([True, False, True]))
+        tensor([1, 0, 4])
+
+    References:
+        ``torch.cumsum``, ``torch.masked.cumsum``.
     """
     return _scan(aten.cumsum.default, input, dim, dtype, mask)
 
 
 @as_torch
 def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """The running product of the valid elements along ``dim``.  Arguments as :func:`cumsum`.
+    """The running product of the valid entries along ``dim``: ``y[t] = prod(x[s] for s <= t if valid[s])``.
 
-    >>> mt.cumprod(torch.tensor([2, 9, 3]), 0, mask=torch.tensor([True, False, True]))
-    tensor([2, 0, 6])
+    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
+    pattern: entries that it does not store never take part.
+
+    Args:
+        input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor: ``input``'s shape, layout and dtype; int64 for integers and bools. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> mt.cumprod(torch.tensor([2, 9, 3]), 0, mask=torch.tensor([True, False, True]))
+        tensor([2, 0, 6])
+
+    References:
+        ``torch.cumprod``, ``torch.masked.cumprod``.
     """
     return _scan(aten.cumprod.default, input, dim, dtype, mask)
 
 
 @as_torch
 def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """``log(cumsum(exp(x)))`` over the valid elements along ``dim``.  Arguments as :func:`cumsum`.
+    """The logarithm of the running sum of exponentials of the valid entries: ``log(cumsum(exp(x)))``.
 
-    >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
-    tensor([0.0000, 0.0000, 0.6931])
+    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
+    pattern: entries that it does not store never take part.
+
+    Args:
+        input (Tensor): Floating point or complex, of any shape and layout; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor: ``input``'s shape, layout and dtype. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> mt.logcumsumexp(torch.zeros(3), 0, mask=torch.tensor([True, False, True]))
+        tensor([0.0000, 0.0000, 0.6931])
+
+    References:
+        ``torch.logcumsumexp``.
     """
     given = enter_input(input, mask).to(dtype)
     slice_reductions.check_inexact("logcumsumexp", given.data)
@@ -51,29 +116,72 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
 
 @as_torch
 def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
-    """The running maximum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
+    """The running maximum of the valid entries along ``dim``, and its position.
 
-    Arguments as :func:`cumsum`; an index is the position along ``dim`` of the last element that attained the maximum.
-    The results of a sparse input keep its pattern: unspecified elements never take part.
+    Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
+    pattern of ``input``: entries that it does not store never take part.
 
-    >>> mt.cummax(torch.tensor([1, 9, 3]), 0, mask=torch.tensor([True, False, True]))
-    torch.return_types.cummax(
-    values=tensor([1, 0, 3]),
-    indices=tensor([0, 0, 2]))
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
+            along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+        NotImplementedError: ``input`` is complex, which has no order.
+
+    Example:
+        >>> mt.cummax(torch.tensor([1, 9, 3]), 0, mask=torch.tensor([True, False, True]))
+        torch.return_types.cummax(
+        values=tensor([1, 0, 3]),
+        indices=tensor([0, 0, 2]))
+
+    References:
+        ``torch.cummax``.
     """
     return _scan_extreme("cummax", aten.cummax.default, input, dim, mask)
 
 
 @as_torch
 def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
-    """The running minimum of the valid elements along ``dim``, a named tuple ``(values, indices)``.
+    """The running minimum of the valid entries along ``dim``, and its position.
 
-    Arguments as :func:`cummax`.
+    Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
+    pattern of ``input``: entries that it does not store never take part.
 
-    >>> mt.cummin(torch.tensor([3, 0, 1]), 0, mask=torch.tensor([True, False, True]))
-    torch.return_types.cummin(
-    values=tensor([3, 0, 1]),
-    indices=tensor([0, 0, 2]))
+    Args:
+        input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
+            too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
+            along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+        NotImplementedError: ``input`` is complex, which has no order.
+
+    Example:
+        >>> mt.cummin(torch.tensor([3, 0, 1]), 0, mask=torch.tensor([True, False, True]))
+        torch.return_types.cummin(
+        values=tensor([3, 0, 1]),
+        indices=tensor([0, 0, 2]))
+
+    References:
+        ``torch.cummin``.
     """
     return _scan_extreme("cummin", aten.cummin.default, input, dim, mask)
 

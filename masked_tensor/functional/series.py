@@ -23,14 +23,34 @@ Method = Literal["linear", "nearest"]
 def ffill(
     input: Tensor, dim: int = 0, *, limit: int | None = None, limit_area: Area | None = None, mask: Tensor | None = None
 ) -> Any:
-    """Every hole takes the value of the last valid entry before it along ``dim``, as in ``pandas.DataFrame.ffill``.
+    """A time series in which each masked entry has the value of the last valid entry before it.
 
-    ``limit`` is the number of steps that a value is carried at most; ``limit_area="inside"`` fills only between valid
-    entries, ``"outside"`` only beyond the last.  A masked tensor of the same shape and dtype; gradients flow to the
-    entry that was carried.
+    Entries before the first valid one stay masked. Gradients flow to the entry whose value was taken.
 
-    >>> mt.ffill(mt.masked_tensor([None, 1.0, None, None, 5.0]), limit=1)
-    masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
+    Args:
+        input (Tensor): Any dtype, of one dimension or more, strided; a MaskedTensor, or plain with ``mask``.
+        dim (int, optional): The dimension of time.
+        limit (int, optional): The largest number of steps that a value is carried.
+        limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        MaskedTensor: ``input``'s shape and dtype.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or ``mask`` does not
+            broadcast to it or lies on another device.
+        IndexError: ``dim`` is out of range.
+        UnsupportedOpError: ``input`` is sparse.
+
+    Example:
+        >>> mt.ffill(mt.masked_tensor([None, 1.0, None, None, 5.0]), limit=1)
+        masked_tensor([--, 1.0000, 1.0000, --, 5.0000], valid=3/5)
+
+    References:
+        ``pandas.DataFrame.ffill``.
     """
     return _carry("ffill", input, dim, limit, limit_area, mask, gaps.before)
 
@@ -38,10 +58,34 @@ def ffill(
 def bfill(
     input: Tensor, dim: int = 0, *, limit: int | None = None, limit_area: Area | None = None, mask: Tensor | None = None
 ) -> Any:
-    """Every hole takes the value of the next valid entry after it.  Arguments as :func:`ffill`.
+    """A time series in which each masked entry has the value of the next valid entry after it.
 
-    >>> mt.bfill(mt.masked_tensor([None, 1.0, None, None, 5.0]))
-    masked_tensor([1.0000, 1.0000, 5.0000, 5.0000, 5.0000], valid=5/5)
+    Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
+
+    Args:
+        input (Tensor): Any dtype, of one dimension or more, strided; a MaskedTensor, or plain with ``mask``.
+        dim (int, optional): The dimension of time.
+        limit (int, optional): The largest number of steps that a value is carried.
+        limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        MaskedTensor: ``input``'s shape and dtype.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or ``mask`` does not
+            broadcast to it or lies on another device.
+        IndexError: ``dim`` is out of range.
+        UnsupportedOpError: ``input`` is sparse.
+
+    Example:
+        >>> mt.bfill(mt.masked_tensor([None, 1.0, None, None, 5.0]))
+        masked_tensor([1.0000, 1.0000, 5.0000, 5.0000, 5.0000], valid=5/5)
+
+    References:
+        ``pandas.DataFrame.bfill``.
     """
     return _carry("bfill", input, dim, limit, limit_area, mask, gaps.after)
 
@@ -57,16 +101,42 @@ def interpolate(
     limit_area: Area | None = None,
     mask: Tensor | None = None,
 ) -> Any:
-    """Every hole takes a value between those of the valid entries around it, as in ``pandas.DataFrame.interpolate``.
+    """A time series in which each masked entry has a value between those of the valid entries around it.
 
-    ``method="linear"`` weighs the two by their distance and goes on with the last one beyond it, ``"nearest"`` takes
-    the nearer one, between valid entries alone.  ``index`` ``(T,)`` says where the entries lie, such as times, rising;
-    without it they are one step apart.  ``limit`` and ``limit_area`` as in :func:`ffill`, counted in
-    ``limit_direction``, beyond which edge holes are filled, too.  Floating point or complex; gradients flow to both
-    neighbours.
+    Gradients flow to both of them.
 
-    >>> mt.interpolate(mt.masked_tensor([None, 1.0, None, None, 4.0, None]))
-    masked_tensor([--, 1.0000, 2.0000, 3.0000, 4.0000, 4.0000], valid=5/6)
+    Args:
+        input (Tensor): Floating point or complex, of one dimension or more, strided; a MaskedTensor, or plain with
+            ``mask``.
+        dim (int, optional): The dimension of time.
+        method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
+            beyond it. ``"nearest"`` takes the nearer one, between valid entries alone.
+        index (Tensor, optional): ``(T,)``, any real dtype, rising: the time of each entry; by default they are one step
+            apart.
+        limit (int, optional): The largest number of entries that are filled in a row.
+        limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
+            which edge is filled, too.
+        limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        MaskedTensor: ``input``'s shape and dtype.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``limit`` is below 1, a choice is another word, ``index`` has another shape, ``input`` is 0-d, or
+            ``mask`` does not broadcast to it or lies on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+        UnsupportedOpError: ``input`` is sparse.
+
+    Example:
+        >>> mt.interpolate(mt.masked_tensor([None, 1.0, None, None, 4.0, None]))
+        masked_tensor([--, 1.0000, 2.0000, 3.0000, 4.0000, 4.0000], valid=5/6)
+
+    References:
+        ``pandas.DataFrame.interpolate``.
     """
     _check_choice("method", method, Method)
     _check_choice("limit_direction", limit_direction, Direction)

@@ -20,28 +20,39 @@ Mode = Literal["safe", "inf_as_zero", "none"]
 def softmax(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
-    """``exp(x) / sum(exp(x))`` over the valid elements along ``dim``; 0 at masked-out ones.
+    """The softmax of the valid entries along ``dim``: ``exp(x) / sum(exp(x[valid]))``.
+
+    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
+    pattern: entries that it does not store never take part.
 
     Args:
-        input: a tensor of any layout, or a MaskedTensor.
-        dim: the dimension along which the result sums to 1.
-        dtype: converts the input first.
-        mask: True = valid; any layout, broadcastable.  None on a sparse input: the stored elements.
-        mode: ``"safe"``: a slice with nothing valid gives zeros and zero gradients, because of its *mask*; a valid
-            slice of only -inf gives NaN, as torch.softmax does.  ``"inf_as_zero"``: a slice of only -inf gives zeros
-            wherever the -inf came from (oneDNN's attribute of that name, torch's ``_safe_softmax``).  ``"none"``: the
-            plain formula, NaN where nothing is valid.
+        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
+            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
+            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
 
-    A sparse input keeps its pattern: unspecified elements never take part.
+    Returns:
+        Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
 
-    Example::
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is another word.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
 
-        >>> import torch, masked_tensor as mt
+    Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
         >>> m = torch.tensor([[True, False, True], [False, False, False]])
         >>> mt.softmax(x, 1, mask=m)
         tensor([[0.1192, 0.0000, 0.8808],
                 [0.0000, 0.0000, 0.0000]])
+
+    References:
+        ``torch.softmax``, ``torch.masked.softmax``; ``mode`` as oneDNN's ``inf_as_zero``.
     """
     return _normalize(input, dim, dtype, mask, mode, log=False)
 
@@ -50,13 +61,37 @@ def softmax(
 def log_softmax(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
-    """``x - logsumexp(x)`` over the valid elements along ``dim``; -inf at masked-out ones, whose exp is softmax's 0.
+    """The logarithm of the softmax of the valid entries along ``dim``: ``x - logsumexp(x[valid])``.
 
-    Arguments as :func:`softmax`.
+    A plain result is -inf where an entry is masked, whose exponential is softmax's 0; that of a MaskedTensor is masked
+    there. A sparse ``input`` keeps its pattern.
 
-    >>> x, m = torch.zeros(3), torch.tensor([True, False, True])
-    >>> mt.log_softmax(x, 0, mask=m)
-    tensor([-0.6931,    -inf, -0.6931])
+    Args:
+        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
+            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
+            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+
+    Returns:
+        Tensor: ``input``'s shape, layout and dtype, -inf where it is masked. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is another word.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> x, m = torch.zeros(3), torch.tensor([True, False, True])
+        >>> mt.log_softmax(x, 0, mask=m)
+        tensor([-0.6931,    -inf, -0.6931])
+
+    References:
+        ``torch.log_softmax``, ``torch.masked.log_softmax``.
     """
     return _normalize(input, dim, dtype, mask, mode, log=True)
 
@@ -65,11 +100,37 @@ def log_softmax(
 def softmin(
     input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
-    """``softmax(-x)`` over the valid elements along ``dim``.  Arguments as :func:`softmax`.
+    """The softmax of ``-input`` over the valid entries along ``dim``: ``exp(-x) / sum(exp(-x[valid]))``.
 
-    >>> x, m = torch.tensor([1.0, -9.0, 1.0]), torch.tensor([True, False, True])
-    >>> mt.softmin(x, 0, mask=m)
-    tensor([0.5000, 0.0000, 0.5000])
+    A plain result is 0 where an entry is masked; that of a MaskedTensor is masked there. A sparse ``input`` keeps its
+    pattern.
+
+    Args:
+        input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
+        dim (int): The dimension to go along. ``axis`` is the same.
+        dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
+            nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
+            cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
+
+    Returns:
+        Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``mode`` is another word.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+
+    Example:
+        >>> x, m = torch.tensor([1.0, -9.0, 1.0]), torch.tensor([True, False, True])
+        >>> mt.softmin(x, 0, mask=m)
+        tensor([0.5000, 0.0000, 0.5000])
+
+    References:
+        ``torch.nn.functional.softmin``, ``torch.masked.softmin``.
     """
     given = enter_input(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
@@ -89,13 +150,35 @@ def logaddexp(
     input_mask: Tensor | None = None,
     other_mask: Tensor | None = None,
 ) -> Tensor:
-    """``log(exp(input) + exp(other))`` where the masked-out side does not take part; -inf where neither is valid.
+    """The logarithm of the sum of exponentials of two tensors: ``log(exp(input) + exp(other))``.
 
-    Strided inputs only.  A MaskedTensor result is valid where at least one side is.
+    Where one side is masked the other is the result. Where both are, a plain result is -inf and that of a MaskedTensor
+    is masked.
 
-    >>> x, m = torch.zeros(2), torch.tensor([True, False])
-    >>> mt.logaddexp(x, x, input_mask=m)
-    tensor([0.6931, 0.0000])
+    Args:
+        input (Tensor): Floating point or complex, of any shape, strided; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        other (Tensor): Of ``input``'s dtype, broadcastable to it, strided; plain or a MaskedTensor.
+        dtype (torch.dtype, optional): Convert both to this dtype first.
+        input_mask (Tensor, optional): True = valid entry of ``input``; bool, broadcastable to it.
+        other_mask (Tensor, optional): True = valid entry of ``other``; bool, broadcastable to it.
+
+    Returns:
+        Tensor: The broadcast shape, in ``input``'s dtype. A MaskedTensor if a side is one.
+
+    Raises:
+        TypeError: ``input`` or ``other`` is no tensor, or a mask is neither None nor a plain tensor.
+        ValueError: A mask does not broadcast to its side, or lies on another device.
+        RuntimeError: The shapes do not broadcast.
+        UnsupportedOpError: A side is sparse.
+
+    Example:
+        >>> x, m = torch.zeros(2), torch.tensor([True, False])
+        >>> mt.logaddexp(x, x, input_mask=m)
+        tensor([0.6931, 0.0000])
+
+    References:
+        ``torch.logaddexp``, ``torch.masked.logaddexp``.
     """
     sides = [enter_input(input, input_mask).to(dtype), enter_input(other, other_mask, "other").to(dtype)]
     for side in sides:

@@ -22,15 +22,41 @@ def average(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """``sum(weights * x) / sum(weights)`` over the entries that are valid, as ``numpy.ma.average``.
+    """The weighted mean of the valid entries along ``dim``: ``sum(weights * x) / sum(weights)``.
 
-    ``weights`` broadcasts to ``input``, or has one entry per position along ``dim``; plain or masked: an entry without
-    a weight does not take part.  Without weights it is the mean.  Where nothing is valid: a hole, or ``fill_value``
-    (NaN) for a plain ``input``; weights that add up to 0 give what the division gives.  Gradients flow to both.
+    An entry counts where ``input`` and its weight are valid. Where none does, a plain result is NaN and that of a
+    MaskedTensor is masked. Weights that add up to 0 give what the division gives. Gradients flow to both. Without
+    weights it is :func:`mean`.
 
-    >>> x = mt.masked_tensor([1.0, None, 4.0])
-    >>> mt.average(x, weights=torch.tensor([1.0, 5.0, 2.0]))
-    masked_tensor(3.0000, valid=1/1)
+    Args:
+        input (Tensor): Floating point or complex, of any shape, strided; plain, or a MaskedTensor, whose own mask
+            counts, too.
+        dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them.
+        weights (Tensor, optional): Any dtype, broadcastable to ``input``, or 1-D with one entry per position along
+            ``dim``; plain or a MaskedTensor.
+        keepdim (bool, optional): Keep reduced dimensions with size 1.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of a result without a valid entry.
+
+    Returns:
+        Tensor: ``input``'s shape without ``dim``, in the dtype of ``weights * input``. A MaskedTensor if ``input`` or
+            ``weights`` is one and there is no ``fill_value``.
+
+    Raises:
+        TypeError: ``input`` or ``weights`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``weights`` or ``mask`` does not broadcast to ``input``, or ``mask`` lies on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is neither floating point nor complex.
+        UnsupportedOpError: ``input`` is sparse and ``weights`` are given.
+
+    Example:
+        >>> x = mt.masked_tensor([1.0, None, 4.0])
+        >>> mt.average(x, weights=torch.tensor([1.0, 5.0, 2.0]))
+        masked_tensor(3.0000, valid=1/1)
+
+    References:
+        ``numpy.ma.average``.
     """
     if weights is None:
         return reduction.mean(input, dim, keepdim=keepdim, mask=mask, fill_value=fill_value)
