@@ -93,11 +93,6 @@ def distinct() -> dict[str, Any]:
 
 
 LATER = [  # files whose docstrings are still to be written in this style
-    "masked_tensor.functional.extremes",
-    "masked_tensor.functional.moment",
-    "masked_tensor.functional.order",
-    "masked_tensor.functional.rolling",
-    "masked_tensor.functional.series",
     "masked_tensor.engine.dispatch",
     "masked_tensor.layouts.validity",
     "masked_tensor.pair",
@@ -113,10 +108,6 @@ def parameters(thing: Any) -> dict[str, inspect.Parameter]:
         return {}  # which users do not make
     found = dict(inspect.signature(code_of(thing)).parameters)
     found.pop("self", None)
-    masking = found.pop("masking", None)
-    if masking is not None:  # the keywords of a loss
-        names = ("mask", "target_mask", "fill_value")
-        found |= {n: inspect.Parameter(n, inspect.Parameter.KEYWORD_ONLY, default=None) for n in names}
     return found
 
 
@@ -274,6 +265,7 @@ def raised(function: Any, seen: set[Any]) -> Iterator[type[BaseException]]:
 
 ANYWHERE = (None, errors.exporting, errors.inside_transform)  # (a variable), inside torch.export and torch.func
 UNREACHED: dict[str, tuple[type[BaseException], ...]] = {  # the code has such a line, and these never come to it
+    **{name: (TypeError, ValueError) for name in NAMES if name.startswith("Rolling.")},  # which were given tensors
 }
 
 

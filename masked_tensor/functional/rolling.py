@@ -191,7 +191,7 @@ def rolling(
     ``window`` times the input.
 
     Args:
-        input (Tensor): Any dtype, of one dimension or more, strided; a MaskedTensor, or plain with ``mask``.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
         window (int): The number of entries of a window.
         min_periods (int, optional): How many valid entries a result needs; by default all of the window.
         center (bool, optional): Put the entry into the middle of its window.

@@ -28,7 +28,7 @@ def ffill(
     Entries before the first valid one stay masked. Gradients flow to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype, of one dimension or more, strided; a MaskedTensor, or plain with ``mask``.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
         dim (int, optional): The dimension of time.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
@@ -63,7 +63,7 @@ def bfill(
     Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype, of one dimension or more, strided; a MaskedTensor, or plain with ``mask``.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
         dim (int, optional): The dimension of time.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
@@ -106,8 +106,7 @@ def interpolate(
     Gradients flow to both of them.
 
     Args:
-        input (Tensor): Floating point or complex, of one dimension or more, strided; a MaskedTensor, or plain with
-            ``mask``.
+        input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
         dim (int, optional): The dimension of time.
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, between valid entries alone.
