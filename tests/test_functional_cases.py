@@ -96,6 +96,35 @@ def test_integers_promote_as_in_torch() -> None:
     assert mt.amax(torch.tensor([[True, False]]), 1, mask=torch.tensor([[False, True]])).tolist() == [False]
 
 
+@pytest.mark.parametrize("layout", ["strided", "coo", "csr"])
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.int32])
+def test_a_dtype_of_integers_is_that_of_the_result(dtype: torch.dtype, layout: str) -> None:
+    """torch's sum of int32 is int64, unless int32 is asked for."""
+    x, mask = torch.tensor([[1, 0, 3], [4, 5, 6]]), torch.tensor([[True, True, False], [False, True, True]])
+    given = {"strided": x.clone, "coo": x.to_sparse_coo, "csr": x.to_sparse_csr}[layout]()
+    for name in ("sum", "prod", "cumsum", "cumprod", *(("nansum",) if dtype is not torch.bool else ())):
+        for tensor, m in ((given, None), (given, mask), (mt.masked_tensor(x, mask), None)):
+            out = getattr(mt, name)(tensor, 1, dtype=dtype, mask=m)
+            assert out.dtype is dtype, name
+        if layout == "strided":
+            assert torch.equal(getattr(mt, name)(x, 1, dtype=dtype), getattr(torch, name)(x, 1, dtype=dtype))
+
+
+def test_unique_slices() -> None:
+    x = torch.tensor([[1.0, NAN], [1.0, 7.0], [2.0, 3.0], [1.0, INF], [5.0, 5.0]])
+    mask = torch.tensor([[True, False], [True, True], [True, True], [True, False], [False, False]])
+    values, inverse, counts = mt.unique(x, True, True, True, 0, mask=mask)
+    assert sorted(zip(values.tolist(), counts.tolist(), strict=True)) == [([1, 0], 2), ([1, 7], 1), ([2, 3], 1)]
+    assert inverse[0] == inverse[3]
+    masked = mt.unique(mt.as_masked_tensor(x, mask), dim=0)
+    assert type(masked) is MaskedTensor
+    assert sorted(masked.tolist(), key=str) == [[1.0, 7.0], [1.0, None], [2.0, 3.0]]
+    values, counts = mt.unique_consecutive(x[[0, 3, 1]], return_counts=True, dim=0, mask=mask[[0, 3, 1]])
+    assert counts.tolist() == [2, 1]
+    with pytest.raises(mt.UnsupportedOpError, match=r"masked_tensor.unique\(dim=\) has no form"):
+        mt.unique(x.to_sparse_coo(), dim=0)
+
+
 @pytest.mark.parametrize("dirt", [NAN, INF, 1e30])
 def test_moments_have_finite_gradients(dirt: float) -> None:
     x = torch.tensor([[1.0, dirt, 4.0], [dirt, dirt, dirt]], requires_grad=True)

@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from .. import errors, layouts, sparse
-from .entrance import Input, as_result, enter_input, run_op
+from .entrance import Input, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
 
 
@@ -15,10 +15,14 @@ def unique(
     sorted: bool = True,
     return_inverse: bool = False,
     return_counts: bool = False,
+    dim: int | None = None,
     *,
     mask: Tensor | None = None,
-) -> Any:
-    """The distinct valid entries.
+) -> Tensor | tuple[Tensor, ...]:
+    """The distinct valid entries, or with ``dim`` the distinct slices.
+
+    Slices are equal if they are valid at the same places and equal there; those with nothing valid are dropped. A
+    masked entry of a slice is 0 in a plain result.
 
     A sparse ``input`` gives a strided result, which has 0 if an entry that is not stored is valid.
 
@@ -29,6 +33,7 @@ def unique(
         return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
             ``input``.
         return_counts (bool, optional): Return how often each value occurs, too.
+        dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
 
@@ -40,7 +45,7 @@ def unique(
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        UnsupportedOpError: ``input`` is sparse and ``return_inverse`` is given.
+        UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:
         >>> mt.unique(torch.tensor([3, 1, 3, 9]), mask=torch.tensor([True, True, True, False]))
@@ -51,15 +56,25 @@ def unique(
     """
     given = enter_input(input, mask)
     if layouts.is_sparse(given.data):
+        if dim is not None:
+            refuse_sparse("unique(dim=)", given)
         return _sparse_unique("unique", given, sparse.unique, return_inverse, return_counts)
-    results = run_op(aten._unique2.default, given.x, sorted, return_inverse, return_counts)
+    if dim is None:
+        results = run_op(aten._unique2.default, given.x, sorted, return_inverse, return_counts)
+    else:
+        results = run_op(aten.unique_dim.default, given.x, dim, sorted, return_inverse, return_counts)
     return _unique_results(given, results, return_inverse, return_counts)
 
 
 def unique_consecutive(
-    input: Tensor, return_inverse: bool = False, return_counts: bool = False, *, mask: Tensor | None = None
-) -> Any:
-    """The valid entries in order, without those that repeat the one before.
+    input: Tensor,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+    *,
+    mask: Tensor | None = None,
+) -> Tensor | tuple[Tensor, ...]:
+    """The valid entries in order, without those that repeat the one before; with ``dim`` slices, as :func:`unique`.
 
     A sparse ``input`` gives a strided result, in which the valid entries between two stored ones are a run of zeros.
 
@@ -69,6 +84,7 @@ def unique_consecutive(
         return_inverse (bool, optional): Return the position of each entry in the result, too; not for a sparse
             ``input``.
         return_counts (bool, optional): Return the length of each run, too.
+        dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
 
@@ -80,7 +96,7 @@ def unique_consecutive(
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
-        UnsupportedOpError: ``input`` is sparse and ``return_inverse`` is given.
+        UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:
         >>> m = torch.tensor([True, True, False, True, True])
@@ -92,12 +108,16 @@ def unique_consecutive(
     """
     given = enter_input(input, mask)
     if layouts.is_sparse(given.data):
+        if dim is not None:
+            refuse_sparse("unique_consecutive(dim=)", given)
         return _sparse_unique("unique_consecutive", given, sparse.unique_consecutive, return_inverse, return_counts)
-    results = run_op(aten.unique_consecutive.default, given.x, return_inverse, return_counts)
+    results = run_op(aten.unique_consecutive.default, given.x, return_inverse, return_counts, dim)
     return _unique_results(given, results, return_inverse, return_counts)
 
 
-def _sparse_unique(name: str, x: Input, verb: Callable[..., Any], return_inverse: bool, return_counts: bool) -> Any:
+def _sparse_unique(
+    name: str, x: Input, verb: Callable[..., Any], return_inverse: bool, return_counts: bool
+) -> Tensor | tuple[Tensor, ...]:
     if return_inverse:
         raise errors.UnsupportedOpError(
             f"masked_tensor.{name} of a {x.data.layout} input has no inverse; give it input.to_dense()"
@@ -106,7 +126,9 @@ def _sparse_unique(name: str, x: Input, verb: Callable[..., Any], return_inverse
     return (values, counts) if return_counts else values
 
 
-def _unique_results(given: Input, results: Any, return_inverse: bool, return_counts: bool) -> Any:
+def _unique_results(
+    given: Input, results: Any, return_inverse: bool, return_counts: bool
+) -> Tensor | tuple[Tensor, ...]:
     wanted = [as_result(results[0], given.masked, 0)]
     if return_inverse:
         wanted.append(as_result(results[1], given.masked, 0))

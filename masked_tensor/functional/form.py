@@ -55,16 +55,26 @@ def run_reduction(
     min_count: int | None,
     **params: Any,
 ) -> Tensor:
-    """Runs a reduction over ``dim`` (int, tuple; None or () for all); ``input`` may be entered already."""
+    """Runs a reduction over ``dim`` (int, tuple; None or () for all); ``input`` may be entered already.
+
+    A ``dtype`` of integers or bool is also that of the result: torch's sums of what has it would be int64.
+    """
     given = (input if type(input) is Input else enter_input(input, mask)).to(dtype)
     dims = shapes.canonical_dims(dim, given.data.dim())
     kind = torch.bool if form.logical else given.data.dtype
     fill_value = for_too_few(form.name, kind, given.masked, fill_value, min_count)
     if layouts.is_sparse(given.data):
-        return _sparse(form, given, dims, keepdim, fill_value, min_count, **params)
+        return in_dtype(_sparse(form, given, dims, keepdim, fill_value, min_count, **params), dtype)
     result = form.call(given.x, dims, keepdim, **params)
     valid = has_min_count(given, dims, keepdim, min_count, fill_value)
-    return as_result(result, given.masked, form.empty, fill_value, valid)
+    return in_dtype(as_result(result, given.masked, form.empty, fill_value, valid), dtype)
+
+
+def in_dtype(result: Tensor, dtype: torch.dtype | None) -> Tensor:
+    """``result`` in the dtype that was asked for, if that has integers."""
+    if dtype is None or dtype.is_floating_point or dtype.is_complex or result.dtype is dtype:
+        return result
+    return result.to(dtype)
 
 
 def _sparse(

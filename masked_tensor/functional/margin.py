@@ -5,6 +5,7 @@ from typing import Any
 from torch import Tensor
 from torch.nn import functional as F
 
+from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..rules.reduction import mean
 from .entrance import Number, enter_input, refuse_sparse
@@ -325,6 +326,8 @@ def multilabel_soft_margin_loss(
     first, second, fill_value = enter_sides(input, target, masking)
     for side in (first, second):
         refuse_sparse("multilabel_soft_margin_loss", side)
+    if not any(type(x) is Pair for x in (first.x, second.x)) and type(weight) is not MaskedTensor:
+        return F.multilabel_soft_margin_loss(input, target, weight, reduction=reduction)
     weights = [] if weight is None else [enter_input(weight, None, "weight")]
     return python_loss(rows, [first, second, *weights], fill_value, reduction)
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from .. import layouts, shapes, sparse
 from ..sparse import slice_reductions
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
-from .form import aten
+from .form import aten, in_dtype
 from .names import as_torch
 
 
@@ -189,8 +189,8 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
 def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = input if type(input) is Input else enter_input(input, mask).to(dtype)
     if layouts.is_sparse(given.data):
-        return _sparse(sparse.scan, lambda row, _: [run_op(op, row, 1)], given, dim)[0]
-    return as_result(run_op(op, given.x, dim), given.masked, 0)
+        return in_dtype(_sparse(sparse.scan, lambda row, _: [run_op(op, row, 1)], given, dim)[0], dtype)
+    return in_dtype(as_result(run_op(op, given.x, dim), given.masked, 0), dtype)
 
 
 def _scan_extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:

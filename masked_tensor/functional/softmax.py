@@ -18,7 +18,7 @@ Mode = Literal["safe", "inf_as_zero", "none"]
 
 @as_torch
 def softmax(
-    input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
+    input: Tensor, dim: int, dtype: torch.dtype | None = None, *, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
     """The softmax of the valid entries along ``dim``: ``exp(x) / sum(exp(x[valid]))``.
 
@@ -59,7 +59,7 @@ def softmax(
 
 @as_torch
 def log_softmax(
-    input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None, mode: Mode = "safe"
+    input: Tensor, dim: int, dtype: torch.dtype | None = None, *, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
     """The logarithm of the softmax of the valid entries along ``dim``: ``x - logsumexp(x[valid])``.
 
