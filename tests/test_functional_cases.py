@@ -106,7 +106,7 @@ def test_a_dtype_of_integers_is_that_of_the_result(dtype: torch.dtype, layout: s
         for tensor, m in ((given, None), (given, mask), (mt.masked_tensor(x, mask), None)):
             out = getattr(mt, name)(tensor, 1, dtype=dtype, mask=m)
             assert out.dtype is dtype, name
-        if layout == "strided":
+        if layout == "strided" and dtype is not torch.bool:  # of which torch has no scans
             assert torch.equal(getattr(mt, name)(x, 1, dtype=dtype), getattr(torch, name)(x, 1, dtype=dtype))
 
 
