@@ -236,6 +236,36 @@ def no_mean() -> RuntimeError:
     )
 
 
+def nothing_to_finish() -> RuntimeError:
+    """``mean_over.finish`` was called before any part."""
+    return RuntimeError("mean_over: finish() has nothing to finish; take a mean inside `with mean:` first")
+
+
+def failed_after_backward() -> RuntimeError:
+    """An exception left a part of ``mean_over`` whose gradients were added, nobody knows how many."""
+    return RuntimeError(
+        "mean_over: an exception came after backward() began, so that the gradients hold a part that failed; zero them "
+        "and call reset() on all ranks to begin the step again"
+    )
+
+
+def ranks_differ() -> RuntimeError:
+    """``mean_over`` met ranks that do different things."""
+    return RuntimeError(
+        "mean_over: the ranks do not take the same losses: one skipped a micro-batch, failed, called finish() or has "
+        "another number of micro-batches; skip on all ranks or on none (decide with an all_reduce), and give a rank "
+        "without data x[:0]; to begin the step again, zero the gradients and call reset() on all ranks"
+    )
+
+
+def other_ranks_missing(timeout: object) -> RuntimeError:
+    """A collective of ``mean_over`` failed: another rank has ended, or did not come in time."""
+    return RuntimeError(
+        f"mean_over could not add up over the ranks (timeout {timeout}): another rank ended, or waits somewhere else, "
+        "as it does after a micro-batch that it alone skipped; all ranks take the same losses in the same order"
+    )
+
+
 def wrapped_by_another(op: str) -> UnsupportedOpError:
     """Another tensor subclass holds a masked tensor, and autograd differentiates the outer one."""
     return UnsupportedOpError(

@@ -105,7 +105,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "compat.py": "_is_zerotensor",
     "engine/graph_inputs.py": "_assert_async",
     "engine/boundary/packed.py": "_version",
-    "api/mean_over.py": "_foreach_mul_",
+    "api/mean_parts.py": "_foreach_mul_",
     "engine/boundary/enter_leave.py": "_version",
     "engine/packed_parts.py": "_version",
     "functional/distinct.py": "_unique2",

@@ -156,7 +156,7 @@ def test_what_would_be_wrong_in_silence_raises() -> None:
         with pytest.raises(ValueError, match="needs a positive count for each loss"):
             mt.mean_over(count=count)
     with pytest.raises(RuntimeError, match="nothing to finish"):
-        mt.mean_over(parameters=()).finish()
+        mt.mean_over(parameters=[y]).finish()
     with once_more() as over, pytest.raises(RuntimeError, match="in use already"), over:
         pass
 

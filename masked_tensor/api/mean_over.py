@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
-from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from .. import compat, errors, masks
 from ..engine.boundary.enter_leave import enter, leave
@@ -14,7 +13,18 @@ from ..engine.contexts.setting import Setting
 from ..pair import Pair, Payload, as_pair
 from ..select import zero_masked
 from ..settings import Settings
-from ..shared.group_mean import all_reduce_sums, group_mean, group_size, own_group, resolve_group
+from ..shared.group_mean import (
+    FAILED,
+    FINISH,
+    METRIC,
+    all_reduce_sums,
+    group_mean,
+    group_size,
+    own_group,
+    resolve_group,
+)
+from .mean_parts import Part, check_eager, note_backward, positive_counts, scale_gradients, watch_steps
+from .parallel_guards import gradient_divisors
 
 
 class mean_over(Setting):
@@ -28,6 +38,8 @@ class mean_over(Setting):
     The gradient is scaled so that the average over ranks, which DistributedDataParallel and FSDP take, is the gradient
     of the whole: ``d mean / d total = ranks / count``.
 
+    A part that raises inside the context is taken back; :meth:`skip` takes back the last one, for ``continue``.
+
     Args:
         parameters (list of Tensor, optional): Parameters of any shape and dtype whose gradients :meth:`finish` scales,
             for accumulation over micro-batches. Each ``with mean:`` is one part, with one mean; the number of parts
@@ -38,13 +50,18 @@ class mean_over(Setting):
             and averaged over ranks it is the mean.
         group (ProcessGroup, optional): The ranks, or a one-dimensional DeviceMesh; by default the default group.
             Without torch.distributed there is one rank.
+        gradients (str, optional): What the wrapper makes of the gradients of the ranks, their ``"mean"`` or their
+            ``"sum"`` (torchtitan, Megatron, FSDP2 with ``set_gradient_divide_factor(1)``). By default the mean, and an
+            error where an FSDP2 module of this process divides by something else than the number of ranks.
 
     Raises:
-        ValueError: Both ``parameters`` and ``count`` are given, or a count is not positive.
+        ValueError: Both ``parameters`` and ``count`` are given, a count is not positive, or ``gradients`` is another
+            word.
         RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
             or torch divides it in Python, as ``gaussian_nll_loss``; use :meth:`mean`), a loss is in compiled code or in
             a checkpoint that does not reenter, it is used again without ``parameters`` or ``count``, a part has several
-            losses and no ``count``, or an optimizer steps before :meth:`finish`.
+            losses and no ``count``, an optimizer steps before :meth:`finish`, the ranks take different losses, or an
+            exception or :meth:`skip` comes after ``backward`` began.
 
     Example:
         >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -65,19 +82,48 @@ class mean_over(Setting):
         parameters: Iterable[Tensor] | None = None,
         count: float | Sequence[float] | None = None,
         group: Any = None,
+        gradients: Literal["mean", "sum"] | None = None,
     ) -> None:
         super().__init__()
         if parameters is not None and count is not None:
             raise ValueError("mean_over takes parameters (to scale their gradients) or count (known before), not both")
+        if gradients not in (None, "mean", "sum"):
+            raise ValueError(f'mean_over takes gradients="mean" or "sum", got {gradients!r}')
         self._parameters = None if parameters is None else list(parameters)
-        self._counts = None if count is None else _numbers(count)
+        self._counts = None if count is None else positive_counts(count)
         self._group = group
+        self._gradients = gradients
+        self._open = False
+        self._parts = 0
+        self._watch: Any = None
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets all parts, so that the step begins again.
+
+        For after ``zero_grad``, on all ranks.
+
+        Example:
+            >>> weight = torch.tensor(1.0, requires_grad=True)
+            >>> mean = mt.mean_over(parameters=[weight])
+            >>> with mean:
+            ...     loss = mean.mean(weight * mt.masked_tensor([1.0, None]))
+            >>> mean.reset()
+            >>> with mean:
+            ...     loss = mean.mean(weight * mt.masked_tensor([2.0, None]))
+            >>> mean.finish().item()
+            2.0
+        """
         self._sums: Tensor | None = None  # of the parts: [sum, count]
         self._unit: Tensor | None = None  # the group's count of the first part that has any
-        self._means = 0  # taken in the part that runs
-        self._parts = 0
-        self._open = False
-        self._watch: Any = None
+        self._part: Part | None = None  # that runs, or was the last one
+        self._broken = False  # by an exception after backward
+        self._alike: Tensor | None = None  # whether the ranks took the same losses, where nobody has looked
+        if self._parameters is not None:
+            self._parts = 0
+        if self._watch is not None:
+            self._watch.remove()
+            self._watch = None
 
     def change(self, before: Settings) -> Settings:
         """Means are taken by this object."""
@@ -87,29 +133,68 @@ class mean_over(Setting):
         """Begins a part."""
         if self._open:
             raise RuntimeError("this mean_over is in use already; make another for a loss inside of it")
+        self._check_whole()
         if self._parts and self._parameters is None and self._counts is None:
             raise RuntimeError(
                 "mean_over() is used a second time: each use would be a mean of its own; for one mean over several "
                 "micro-batches give it parameters=model.parameters() and call finish(), or count="
             )
-        self._means = 0
+        self._part = Part(self._sums, self._unit)
         self._open = True
         return self
 
     def end(self, failed: bool) -> None:
-        """Ends a part: it has to have had a mean."""
+        """Ends a part: it has to have had a mean.  One that failed, or was skipped, is taken back."""
         self._open = False
-        if failed:
+        part = self._part
+        assert part is not None
+        if failed or part.skipped:
+            self._broken = part.reached
+            if not part.reached:
+                self._take_back(part)
             return
-        self._parts += 1
-        if self._means == 0:
+        if part.means == 0:
             raise errors.no_mean()
-        if self._counts is not None and self._means != len(self._counts):
-            raise RuntimeError(
-                f"mean_over(count=...) was given {len(self._counts)} counts, and saw {self._means} means"
-            )
+        if self._counts is not None and part.means != len(self._counts):
+            self._take_back(part)
+            raise RuntimeError(f"mean_over(count=...) was given {len(self._counts)} counts, and saw {part.means} means")
+        self._parts += 1
+        part.counted = True
         if self._parameters and self._watch is None:
-            self._watch = register_optimizer_step_pre_hook(self._unfinished)
+            self._watch = watch_steps(self._parameters, lambda: self._sums is None)
+
+    def skip(self) -> None:
+        """Takes the last part back, as if it had not been.
+
+        For ``continue`` instead of ``backward``, on all ranks; inside the context, too.
+
+        Raises:
+            RuntimeError: There is no part to skip, or its gradients were added already.
+
+        Example:
+            >>> weight = torch.tensor(1.0, requires_grad=True)
+            >>> mean = mt.mean_over(parameters=[weight])
+            >>> for target in ([3.0, None], [float("inf"), 1.0], [5.0, None]):
+            ...     with mean:
+            ...         loss = torch.nn.functional.mse_loss(weight.expand(2), mt.masked_tensor(target))
+            ...     if not loss.isfinite():
+            ...         mean.skip()
+            ...         continue
+            ...     loss.backward()
+            >>> mean.finish().item(), weight.grad.item()  # (4 + 16) / 2, -2 * (2 + 4) / 2
+            (10.0, -6.0)
+        """
+        part = self._part
+        if part is None or part.skipped:
+            raise RuntimeError("mean_over: skip() has nothing to skip: it takes back the last `with mean:`, once")
+        if part.reached:
+            raise RuntimeError(
+                "mean_over: skip() came after backward(), which added the gradients of this part; decide before it, or "
+                "zero the gradients and call reset() to begin the step again"
+            )
+        part.skipped = True
+        if not self._open:
+            self._take_back(part)
 
     def mean(self, x: Tensor) -> Tensor:
         """The mean of the valid entries of ``x``, over all ranks inside the context.
@@ -153,13 +238,14 @@ class mean_over(Setting):
     def finish(self) -> Tensor:
         """The mean of all parts; the gradients of ``parameters`` become those of this mean.
 
-        It waits for the other ranks only if :meth:`mean` was called outside the context.
+        All ranks call it. Of losses it asks whether all ranks took the same number of parts. Of metrics it adds up the
+        sums; a rank without a batch adds zeros.
 
         Returns:
             MaskedTensor: A 0-d float64 tensor, detached; masked if nothing was valid.
 
         Raises:
-            RuntimeError: No mean was taken.
+            RuntimeError: No mean was taken, or the ranks took different ones.
 
         Example:
             >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -171,69 +257,87 @@ class mean_over(Setting):
             >>> mean.finish().item(), weight.grad  # (1 + 2 + 6) / 3
             (3.0, tensor(3.))
         """
-        if self._sums is None:
-            raise RuntimeError("mean_over: finish() has nothing to finish; take a mean inside `with mean:` first")
-        sums = self._sums if self._unit is not None else all_reduce_sums(self._sums.clone(), own_group(self._group))
+        self._check_whole()
+        if self._sums is None and self._counts is not None:
+            raise errors.nothing_to_finish()
+        group = own_group(self._group)
+        if self._unit is not None or self._parameters:
+            self._check_ranks(FINISH, group)
+            if self._sums is None:
+                raise errors.nothing_to_finish()
+            sums = self._sums
+        else:
+            given = self._sums if self._sums is not None else torch.zeros(2, dtype=torch.float64)
+            sums = given if group is None else given.to(compat.group_device(group))
+            sums, self._alike = all_reduce_sums(sums, group, METRIC)
+            sums = sums.to(given.device)
         total = torch.where(sums[1] != 0, sums[1], 1)
         if self._unit is not None:
-            self._scale(torch.where(self._unit != 0, self._unit, 1) / total)
-        if self._watch is not None:
-            self._watch.remove()
+            scale_gradients(self._parameters or (), torch.where(self._unit != 0, self._unit, 1) / total)
         result: Tensor = leave(Pair(sums[0] / total, sums[1] > 0, Payload.ZERO))
-        self._sums = self._unit = self._watch = None
+        self.reset()
         return result
 
-    def _scale(self, factor: Tensor) -> None:
-        grads = [p.grad for p in self._parameters or () if p.grad is not None]
-        local = [g.to_local() if hasattr(g, "to_local") else g for g in grads]
-        if local:
-            torch._foreach_mul_(local, factor)
+    def _take_back(self, part: Part) -> None:
+        self._sums, self._unit = part.sums, part.unit
+        self._parts -= part.counted
+        part.skipped = True
+
+    def _check_whole(self) -> None:
+        """Raises after an exception that came after backward; the other ranks, which do not know of it, are told."""
+        if self._broken:
+            if self._counts is None:
+                self._check_ranks(FAILED, own_group(self._group))
+            raise errors.failed_after_backward()
+
+    def _check_ranks(self, kind: int, group: Any) -> None:
+        """Raises if a rank does not do ``kind`` now, after as many parts."""
+        if group is None or group_size(group) == 1:
+            return
+        first = self._unit if self._unit is not None else (self._parameters or [torch.zeros(())])[0]
+        _, alike = all_reduce_sums(torch.zeros(3, dtype=torch.float64, device=first.device), group, kind, self._parts)
+        for seen in (alike, self._alike):
+            if seen is not None and not seen:
+                raise errors.ranks_differ()
+
+    def _ranks(self, group: Any) -> int:
+        """By how much a gradient is greater than that of this rank's part, so that the wrapper makes it the whole."""
+        size = group_size(group)
+        if self._gradients is None and size > 1:
+            other = sorted(n for n in gradient_divisors() if n != size)
+            if other:
+                raise RuntimeError(
+                    f"mean_over cannot tell what the gradients of {size} ranks become: an FSDP2 module divides them by "
+                    f'{other[0]:g} (set_gradient_divide_factor); write mean_over(gradients="sum") if that is your '
+                    'model, gradients="mean" if it is another'
+                )
+        return 1 if self._gradients == "sum" else size
 
     def _divide(self, total: Tensor, number: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
         """What stands for ``total / number`` while the context is open."""
-        if not compat.has_real_memory(total):
-            raise RuntimeError(
-                "mean_over cannot add up over ranks inside compiled code, or a loss of DTensors (whose mean is that of "
-                "the whole mesh already); compute the loss from the compiled model's outputs, outside of it"
-            )
-        if compat.checkpoint_will_recompute():
-            raise RuntimeError(
-                "mean_over saw a loss inside a checkpoint, whose second run would add it up again; take it outside"
-            )
-        self._means += 1
+        part = self._part
+        assert part is not None
+        check_eager(total)
+        part.means += 1
         if self._counts is not None:  # asks nobody, so that ranks may take part in turns
-            if self._means > len(self._counts):
+            if part.means > len(self._counts):
                 raise RuntimeError(f"mean_over(count=...) was given {len(self._counts)} counts, and sees another mean")
-            scale = group_size(resolve_group(self._group)) / self._counts[self._means - 1]
-            return total * scale, torch.ones_like(valid)
+            mean = total * (self._ranks(resolve_group(self._group)) / self._counts[part.means - 1])
+            return note_backward(mean, part), torch.ones_like(valid)
         group = own_group(self._group)
-        if self._parameters is None:
-            mean, some, _, _ = group_mean(total, number, valid, None, group)
-            return mean, some
-        if self._means > 1:
+        if self._parameters is not None and part.means > 1:
             raise RuntimeError(
                 "mean_over(parameters=...) saw a second mean in one part: each has a count of its own, and one factor "
                 "cannot serve both; give the counts: mean_over(count=[n_first, n_second])"
             )
-        unit = torch.zeros((), dtype=torch.float64, device=total.device) if self._unit is None else self._unit
-        mean, some, whole, count = group_mean(total, number, valid, unit, group)
-        self._unit = torch.where(unit != 0, unit, count)
-        sums = torch.stack([whole, count])
-        self._sums = sums if self._sums is None else self._sums + sums
-        return mean, some
-
-    def _unfinished(self, optimizer: Any, *_: Any) -> None:
-        stepped = {id(p) for group in optimizer.param_groups for p in group["params"]}
-        if any(id(p) in stepped for p in self._parameters or ()):
-            raise RuntimeError("an optimizer steps on gradients of an unfinished mean_over: call finish() first")
-
-
-def _numbers(count: float | Sequence[float]) -> list[float]:
-    """What each loss is divided by; 0 would be a division by nothing."""
-    counts: list[float] = torch.as_tensor(count, dtype=torch.float64).flatten().tolist()
-    if not counts or not all(0 < n < float("inf") for n in counts):
-        raise ValueError(
-            f"mean_over(count=...) needs a positive count for each loss, got {count!r}; a loss that has no valid "
-            "target on any rank has no mean: leave it out"
-        )
-    return counts
+        unit = self._unit
+        if self._parameters is not None and unit is None:
+            unit = torch.zeros((), dtype=torch.float64, device=total.device)
+        ranks = self._ranks(group)
+        mean, some, sums, alike = group_mean(total, number, valid, unit, group, ranks, self._parts)
+        if unit is not None:
+            self._unit = torch.where(unit != 0, unit, sums[1])
+            self._sums = sums if self._sums is None else self._sums + sums
+            if alike is not None:
+                self._alike = alike if self._alike is None else self._alike & alike
+        return note_backward(mean, part), some

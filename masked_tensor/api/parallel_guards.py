@@ -2,11 +2,19 @@
 
 from collections.abc import Callable, Iterable
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from torch import nn
 
 from ..engine.tensor import MaskedTensor
-from ..patches.places import DATA_PARALLEL, FSDP_PARAMETER, FSDP_PARAMETERS, PIPELINE_SENDS, wrap_when_imported
+from ..patches.places import (
+    DATA_PARALLEL,
+    FSDP_DIVISOR,
+    FSDP_PARAMETER,
+    FSDP_PARAMETERS,
+    PIPELINE_SENDS,
+    wrap_when_imported,
+)
 
 
 def _refuse(tensors: Iterable[Any], wrapper: str) -> None:
@@ -52,6 +60,22 @@ def _check_parameters(params: Any, *args: Any, **kwargs: Any) -> None:
     _refuse(params, "FullyShardedDataParallel")
 
 
+_DIVISORS: WeakKeyDictionary[nn.Module, float] = WeakKeyDictionary()
+
+
+def gradient_divisors() -> set[float]:
+    """What FSDP2 modules of this process were told to divide the sums of their gradients by."""
+    return set(_DIVISORS.values())
+
+
+def _note_divisor(change: Callable[..., None]) -> Callable[..., None]:
+    def noted(self: nn.Module, factor: float, *args: Any, **kwargs: Any) -> None:
+        change(self, factor, *args, **kwargs)
+        _DIVISORS[self] = factor
+
+    return noted
+
+
 def _refuse_masked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     """What a pipeline stage sends: the next one has made a plain tensor to receive it, or the process would die."""
 
@@ -72,3 +96,4 @@ wrap_when_imported(PIPELINE_SENDS, _refuse_masked)
 wrap_when_imported(DATA_PARALLEL, _check_before(_check_module))
 wrap_when_imported(FSDP_PARAMETER, _check_before(_check_parameter))
 wrap_when_imported(FSDP_PARAMETERS, _check_before(_check_parameters))
+wrap_when_imported(FSDP_DIVISOR, _note_divisor)

@@ -36,6 +36,8 @@ PIPELINE_SENDS = (
 DATA_PARALLEL = (Place("torch.nn.parallel.distributed", "DistributedDataParallel", ("__init__",)),)
 FSDP_PARAMETER = (Place(f"{_DISTRIBUTED}.fsdp._fully_shard._fsdp_param", "FSDPParam", ("__init__",)),)
 FSDP_PARAMETERS = (Place(f"{_DISTRIBUTED}.fsdp._flat_param", "FlatParamHandle", ("__init__",)),)
+#: Says what the summed gradients are divided by.
+FSDP_DIVISOR = (Place(f"{_DISTRIBUTED}.fsdp._fully_shard._fully_shard", "FSDPModule", ("set_gradient_divide_factor",)),)
 #: Gathers a state dict, and hands one out.
 GATHER_STATE_DICT = (Place(f"{_DISTRIBUTED}._state_dict_utils", "", ("_iterate_state_dict",)),)
 PLACE_STATE_DICT = tuple(
@@ -47,7 +49,7 @@ READ_EMPTY = (Place(f"{_DISTRIBUTED}.checkpoint.default_planner", "_EmptyStateDi
 STAGE = (Place(f"{_DISTRIBUTED}.checkpoint._state_dict_stager", "StateDictStager", ("_offload_tensor",)),)
 
 PLACES = (
-    *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *GATHER_STATE_DICT,
+    *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *FSDP_DIVISOR, *GATHER_STATE_DICT,
     *PLACE_STATE_DICT, *READ_EMPTY, *STAGE,
 )  # fmt: skip
 

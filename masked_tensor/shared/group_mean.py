@@ -5,12 +5,14 @@ The gradient is scaled so that the average over ranks, which data-parallel wrapp
 """
 
 from typing import Any
+from weakref import ReferenceType, WeakKeyDictionary, ref
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ..compat import count_groups
+from .. import errors
+from ..compat import count_groups, group_timeout
 
 Group = Any  # a ProcessGroup, of which torch may have been built without
 
@@ -19,7 +21,11 @@ Group = Any  # a ProcessGroup, of which torch may have been built without
 # of a wrapper (DistributedDataParallel's buckets, FSDP's shards) are issued in backward, on a device by autograd's
 # thread, when gradients happen to be ready: in between ours at times of its own.  So ours go through groups of their
 # own: within each group the order is the program's, and between groups none is needed.
-_OWN: dict[Group, Group] = {}
+# Torch keeps a group until ``destroy_process_group``, and nothing here keeps it longer.
+_OWN: WeakKeyDictionary[Group, ReferenceType[Group]] = WeakKeyDictionary()
+
+#: What a rank sends its sums for.  Ranks that send them for different things would add up unlike numbers.
+LOSS, FINISH, METRIC, FAILED = range(4)
 
 
 def resolve_group(group: Any) -> Group:
@@ -32,23 +38,30 @@ def resolve_group(group: Any) -> Group:
 
 
 def own_group(group: Any) -> Group:
-    """A group of the same ranks that nobody else uses.
+    """A group of the same ranks, with the same timeout, that nobody else uses.
 
     All processes make that of all ranks, whose name they count alike.  That of some is made by those alone, and its
     name depends on how many groups a process has; where those differ they would wait for each other, and the group
     itself is used.
     """
     group = resolve_group(group)
-    if group is not None and group not in _OWN:
-        members = dist.get_process_group_ranks(group)
-        if len(members) == dist.get_world_size():
-            _OWN[group] = dist.new_group()
-        else:
-            known: list[Any] = [None] * len(members)
-            dist.all_gather_object(known, count_groups(), group=group)
-            alike = len(set(known)) == 1
-            _OWN[group] = dist.new_group(members, use_local_synchronization=True) if alike else group
-    return _OWN.get(group)
+    if group is None:
+        return None
+    own = _OWN[group]() if group in _OWN else None
+    if own is None:
+        own = _make_group(group)
+        _OWN[group] = ref(own)
+    return own
+
+
+def _make_group(group: Group) -> Group:
+    members, timeout = dist.get_process_group_ranks(group), group_timeout(group)
+    if len(members) == dist.get_world_size():
+        return dist.new_group(timeout=timeout)
+    known: list[Any] = [None] * len(members)
+    dist.all_gather_object(known, count_groups(), group=group)
+    alike = len(set(known)) == 1
+    return dist.new_group(members, timeout=timeout, use_local_synchronization=True) if alike else group
 
 
 def group_size(group: Group) -> int:
@@ -56,27 +69,47 @@ def group_size(group: Group) -> int:
     return 1 if group is None else dist.get_world_size(group)
 
 
-def all_reduce_sums(sums: Tensor, group: Group) -> Tensor:
-    """The sums of all ranks, added in float64."""
-    if group is not None:
-        group.allreduce([sums]).wait()
-    return sums
+def all_reduce_sums(sums: Tensor, group: Group, kind: int, parts: int = 0) -> tuple[Tensor, Tensor | None]:
+    """The sums (at most three, float64) of all ranks, and whether these sent them for the same: None if that was seen.
+
+    Each rank sends a number made of ``kind`` and of how many ``parts`` it has kept, and its square: all ranks sent the
+    same number iff (sum of numbers)^2 == ranks * (sum of squares).  Where reading is free it is read, and ranks that
+    differ raise; on an accelerator it is left to the caller, who may wait.
+    """
+    if group is None:
+        return sums, None
+    sign = kind + 4 * (parts % 1024)  # small: its square, times ranks^2, is exact in float64
+    sent = torch.tensor([0, 0, 0, sign, sign * sign], dtype=torch.float64, device=sums.device)  # one size: gloo aborts
+    sent[: len(sums)] = sums
+    try:
+        group.allreduce([sent]).wait()
+    except RuntimeError as error:
+        raise errors.other_ranks_missing(group_timeout(group)) from error
+    total, squares = sent[3:]
+    alike = total * total == group_size(group) * squares
+    if not sums.is_cpu:
+        return sent[: len(sums)], alike
+    if not alike:
+        raise errors.ranks_differ()
+    return sent[: len(sums)], None
 
 
 def group_mean(
-    total: Tensor, number: Tensor, valid: Tensor, unit: Tensor | None, group: Group
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    total: Tensor, number: Tensor, valid: Tensor, unit: Tensor | None, group: Group, ranks: int, parts: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """``(total, number, valid)`` of this rank to the sum over the group, divided by ``unit`` or by the summed number.
 
-    Gives the quotient, whether an entry is valid on any rank, the group's sum and the group's number.  The number
+    Gives the quotient, whether an entry is valid on any rank, the group's sum and number, and what
+    :func:`all_reduce_sums` says of the ranks.  The gradient is ``ranks`` times that of this rank's part.  The number
     has no gradient: torch gives the weights of a loss none.
     """
     with torch.no_grad():
-        parts = torch.stack([total.double(), number.double(), valid.double()])
-        whole, count, some = all_reduce_sums(parts, group).unbind()
+        sent = torch.stack([total.double(), number.double(), valid.double()])
+        sums, alike = all_reduce_sums(sent, group, LOSS, parts)
+        whole, count, some = sums.unbind()
         divisor = count if unit is None else torch.where(unit != 0, unit, count)
         divisor = torch.where(divisor != 0, divisor, 1)
-        factor = group_size(group) / divisor
+        factor = ranks / divisor
     mean = total * factor.to(total.dtype)  # its derivative is that of the mean; its value is this rank's part of it
     mean.detach().copy_(whole / divisor)
-    return mean, some > 0, whole, count
+    return mean, some > 0, sums[:2], alike
