@@ -1,8 +1,9 @@
 """``python -m tests.mean_over_events [ranks ...]``: what happens to real training loops between a loss and its step.
 
 Every loss x event x wrapper: a micro-batch raises, is skipped, is empty or wholly masked, is tried again; steps have
-different numbers of micro-batches, run in an optimizer's closure, or end in a metric of which a rank has no batch.  Loss
-and gradients are those of one process that has what was kept.  What only some ranks do ends in an error on every rank.
+different numbers of micro-batches, run in an optimizer's closure, or end in a metric of which a rank has no batch.
+Loss and gradients are those of one process that has what was kept.  What only some ranks do ends in an error on every
+rank.
 """
 
 import argparse
@@ -140,7 +141,7 @@ def train(m: nn.Module, mean: Any, loss: str, parts: Plan, event: str, group: An
             found.append(accumulate(m, mean, loss, parts[AT:]) * 0 + mean.finish())
             return found[-1]
 
-        accumulate(m, mean, loss, parts[:AT] + [(parts[AT][0][:0], "keeps")])
+        accumulate(m, mean, loss, [*parts[:AT], (parts[AT][0][:0], "keeps")])
         optimizer.step(closure)
         return float(found[-1])
     total = accumulate(m, mean, loss, parts)
@@ -204,6 +205,18 @@ def metric_error(rank: int, ranks: int, group: Any) -> float:
     return abs(metric.finish().item() - float(torch.stack(everything).mean()))
 
 
+def notices(ranks: int) -> bool:
+    """Whether gradients that FSDP2 adds are told from those that it averages."""
+    m, rows = summed(model(), "fsdp2 sum"), torch.arange(4)
+    out = m(data()[0][rows])
+    try:
+        with mt.mean_over():
+            LOSSES["squares"](out, rows)
+    except RuntimeError as error:
+        return ranks > 1 and "set_gradient_divide_factor" in str(error)
+    return ranks == 1
+
+
 def configurations(wrappers: tuple[str, ...], losses: tuple[str, ...], events: tuple[str, ...]) -> list[Case]:
     possible = [loss for loss in losses if loss != "bent"]  # not a sum of means
     return [c for c in product(wrappers, possible, events) if c[1:] not in NOT_POSSIBLE]
@@ -214,6 +227,7 @@ def work(rank: int, ranks: int, folder: str, cases: list[Case]) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=ranks)
     mesh = init_device_mesh("cpu", (max(1, ranks // 2), min(2, ranks)), mesh_dim_names=("data", "other"))
+    assert notices(ranks)
     torch.save({case: error(case, mesh) for case in cases}, Path(folder) / f"{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()

@@ -24,7 +24,7 @@ import masked_tensor as mt
 from masked_tensor import compat, settings
 from masked_tensor.api import convert
 from masked_tensor.packing.rules import packed_rule
-from masked_tensor.shared import kernels
+from masked_tensor.shared import group_mean, kernels
 
 from .helpers.messages import literals, templates
 from .helpers.wrapping import Wrapper
@@ -1203,7 +1203,75 @@ def test_means_over_parts() -> None:
         torch.optim.SGD([weight]).step,
         """an optimizer steps on gradients of an unfinished mean_over: call finish() first""",
     )
+    refused(
+        RuntimeError,
+        mean.skip,
+        """mean_over: skip() came after backward(), which added the gradients of this part; decide before it, or zero the gradients and call reset() to begin the step again""",
+    )
     mean.finish()
+    refused(
+        RuntimeError,
+        mean.skip,
+        """mean_over: skip() has nothing to skip: it takes back the last `with mean:`, once""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.mean_over(gradients="average"),
+        """mean_over takes gradients="mean" or "sum", got 'average'""",
+    )
+
+    def fails(x: Any, y: Any) -> None:
+        F.mse_loss(weight, x).backward()
+        raise MemoryError("none left")
+
+    message(MemoryError, within(mean, fails))
+    refused(
+        RuntimeError,
+        mean.finish,
+        """mean_over: an exception came after backward() began, so that the gradients hold a part that failed; zero them and call reset() on all ranks to begin the step again""",
+    )
+
+
+def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = sys.modules["masked_tensor.api.mean_over"]
+    x, y = mt.masked_tensor([1.0, None]), ones(2)
+
+    def loss() -> None:
+        with mt.mean_over():
+            F.mse_loss(x, y)
+
+    class Group:  # in which another rank sends other numbers, or none
+        fails = False
+
+        def allreduce(self, tensors: list[torch.Tensor]) -> Any:
+            tensors[0].add_(1)
+            return self
+
+        def wait(self) -> None:
+            if self.fails:
+                raise RuntimeError("Timed out")
+
+    for reader in (group_mean, module):
+        monkeypatch.setattr(reader, "group_size", lambda group: 2)
+    monkeypatch.setattr(group_mean, "group_timeout", lambda group: "0:00:10")
+    monkeypatch.setattr(module, "own_group", lambda group: Group())
+    refused(
+        RuntimeError,
+        loss,
+        """mean_over: the ranks do not take the same losses: one skipped a micro-batch, failed, called finish() or has another number of micro-batches; skip on all ranks or on none (decide with an all_reduce), and give a rank without data x[:0]; to begin the step again, zero the gradients and call reset() on all ranks""",
+    )
+    monkeypatch.setattr(Group, "fails", True)
+    refused(
+        RuntimeError,
+        loss,
+        """mean_over could not add up over the ranks (timeout 0:00:10): another rank ended, or waits somewhere else, as it does after a micro-batch that it alone skipped; all ranks take the same losses in the same order""",
+    )
+    monkeypatch.setattr(module, "gradient_divisors", lambda: {2.0, 1.0})
+    refused(
+        RuntimeError,
+        loss,
+        """mean_over cannot tell what the gradients of 2 ranks become: an FSDP2 module divides them by 1 (set_gradient_divide_factor); write mean_over(gradients="sum") if that is your model, gradients="mean" if it is another""",
+    )
 
 
 def test_meanings() -> None:

@@ -81,7 +81,8 @@ PRIVATE = {
         torch.utils._pytree.tree_flatten torch.utils._pytree.tree_leaves torch.utils._pytree.tree_map
         torch.utils._pytree.tree_unflatten torch.utils.data._utils.collate.default_collate_fn_map
         ._schema
-        torch.distributed.distributed_c10d._world.pg_names
+        torch.distributed.distributed_c10d._world.pg_names torch.distributed.distributed_c10d._get_object_coll_device
+        ._get_backend ._device_types
         """,
     "patches/functions.py": """
         torch._functorch.utils torch.autograd._engine_run_backward

@@ -1,6 +1,11 @@
 """One mean over micro-batches and ranks: equal to that of the whole, value and gradient (ranks: test_distributed)."""
 
+import contextlib
+import gc
 import itertools
+import os
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import torch
@@ -8,6 +13,8 @@ import torch.nn.functional as F
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
+from masked_tensor import compat
+from masked_tensor.shared import group_mean
 
 torch.manual_seed(0)
 DATA, TARGET = torch.randn(12, 3, dtype=torch.float64), torch.randn(12, 2, dtype=torch.float64)
@@ -152,7 +159,7 @@ def test_what_would_be_wrong_in_silence_raises() -> None:
         F.mse_loss(x, y) + F.l1_loss(x, y)
     with pytest.raises(ValueError, match="not both"):
         mt.mean_over(parameters=(), count=1)
-    for count in (0, [2, 0], [], -1.0, float("nan"), torch.zeros(2)):
+    for count in (0, [2, 0], [], -1.0, float("nan"), torch.zeros(2), LABELS[:1].count() * LABELS[0]):
         with pytest.raises(ValueError, match="needs a positive count for each loss"):
             mt.mean_over(count=count)
     with pytest.raises(RuntimeError, match="nothing to finish"):
@@ -197,3 +204,146 @@ def test_a_loss_in_compiled_code() -> None:
 
     with pytest.raises(Exception, match="inside compiled code"), mt.mean_over():
         loss(mt.masked_tensor([1.0, None]), torch.zeros(2))
+
+
+# ------------------------------------------------------------------------------------ parts that do not go to the end
+
+
+def weights_after(*targets: object) -> tuple[float, float]:
+    """The mean and gradient of some parts of a scalar weight, by one use."""
+    weight = torch.tensor(1.0, requires_grad=True)
+    loss = F.mse_loss(weight.expand(2 * len(targets)), mt.masked_tensor([t for target in targets for t in target]))
+    loss.backward()
+    return loss.item(), weight.grad.item()
+
+
+@pytest.mark.parametrize("first", [[3.0, None], [None, None]])
+def test_a_part_that_raises_or_is_skipped_is_taken_back(first: list[object]) -> None:
+    weight = torch.tensor(1.0, requires_grad=True)
+    mean = mt.mean_over(parameters=[weight])
+    ways = ["inside", "after", "keeps", "raises", "keeps", "skips twice"]
+    parts = [[7.0, 8.0], [float("inf"), 1.0], first, [100.0, 100.0], [5.0, None], [9.0, None]]
+    for way, target in zip(ways, parts, strict=True):
+        with contextlib.suppress(MemoryError):
+            with mean:
+                loss = F.mse_loss(weight.expand(2), mt.masked_tensor(target))
+                if way == "inside":
+                    mean.skip()
+                if way == "raises":
+                    raise MemoryError
+            if way in ("after", "skips twice"):
+                mean.skip()
+            if way == "skips twice":
+                with pytest.raises(RuntimeError, match="nothing to skip"):
+                    mean.skip()
+            if way == "keeps":
+                loss.backward()
+    assert (mean.finish().item(), weight.grad.item()) == pytest.approx(weights_after(first, [5.0, None]))
+    with mean:  # the next step
+        F.mse_loss(weight.expand(2), mt.masked_tensor([3.0, None])).backward()
+    assert mean.finish().item() == 4
+
+
+def test_a_single_use_that_was_skipped_may_be_taken_again() -> None:
+    mean = mt.mean_over()
+    with mean:
+        F.mse_loss(torch.zeros(2), mt.masked_tensor([float("inf"), None]))
+    mean.skip()
+    with mean:
+        loss = F.mse_loss(torch.zeros(2), mt.masked_tensor([2.0, None]))
+    assert loss.item() == 4
+    with pytest.raises(RuntimeError, match="used a second time"), mean:
+        pass
+
+
+def test_after_backward_nothing_can_be_taken_back() -> None:
+    weight = torch.tensor(1.0, requires_grad=True)
+    mean = mt.mean_over(parameters=[weight])
+    with mean:
+        F.mse_loss(weight.expand(2), mt.masked_tensor([3.0, None])).backward()
+    with pytest.raises(RuntimeError, match=r"came after backward\(\)"):
+        mean.skip()
+    assert mean.finish().item() == 4
+
+    def fails() -> None:
+        with mean:
+            F.mse_loss(weight.expand(2), mt.masked_tensor([3.0, None])).backward()
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        fails()
+    for act in (mean.__enter__, mean.finish):
+        with pytest.raises(RuntimeError, match="came after backward"):
+            act()
+    weight.grad = None
+    mean.reset()
+    with mean:
+        F.mse_loss(weight.expand(2), mt.masked_tensor([3.0, None])).backward()
+    assert (mean.finish().item(), weight.grad.item()) == (4, -4)
+
+
+@pytest.mark.parametrize("positional", [True, False])
+def test_a_closure_may_finish(positional: bool) -> None:
+    weight = torch.tensor(1.0, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.25)
+    mean = mt.mean_over(parameters=[weight])
+
+    def part(target: list[object]) -> None:
+        with mean:
+            loss = F.mse_loss(weight.expand(2), mt.masked_tensor(target))
+        loss.backward()
+
+    def closure(finishes: bool = True) -> torch.Tensor:
+        part([5.0, 6.0])
+        return mean.finish() if finishes else torch.zeros(())
+
+    def step(closure: object) -> torch.Tensor:
+        return optimizer.step(closure) if positional else optimizer.step(closure=closure)  # type: ignore[arg-type]
+
+    part([3.0, None])
+    assert step(closure).item() == 15  # (4 + 16 + 25) / 3
+    assert weight.item() == pytest.approx(1 + 0.25 * 22 / 3)
+    part([3.0, None])
+    with pytest.raises(RuntimeError, match=r"call finish\(\) first"):
+        step(lambda: closure(False))
+    mean.reset()
+    lbfgs = torch.optim.LBFGS([weight], max_iter=4)
+
+    def again() -> torch.Tensor:
+        lbfgs.zero_grad()
+        part([3.0, None])
+        part([5.0, 7.0])
+        return mean.finish().filled(0)
+
+    lbfgs.step(again)
+    assert weight.item() == pytest.approx(5)
+
+
+def test_a_metric_without_a_batch_is_masked() -> None:
+    assert mt.mean_over(parameters=()).finish().tolist() is None
+
+
+# ----------------------------------------------------------------------------------------------------- process groups
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="counts what Linux shows of a process")
+def test_groups_end_with_those_they_are_made_of_and_wait_as_long() -> None:
+    def cycle() -> None:
+        given = {"rank": 0, "world_size": 1, "timeout": timedelta(seconds=7)}
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), **given)
+        with mt.mean_over():
+            F.mse_loss(torch.zeros(2), mt.masked_tensor([2.0, None]))
+        own = group_mean.own_group(None)
+        assert own is group_mean.own_group(None)
+        assert own is not torch.distributed.group.WORLD
+        assert compat.group_timeout(own) == timedelta(seconds=7)
+        torch.distributed.destroy_process_group()
+
+    cycle()
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))
+    for _ in range(5):
+        cycle()
+    gc.collect()
+    assert (len(os.listdir("/proc/self/fd")), len(os.listdir("/proc/self/task"))) == before
+    assert len(group_mean._OWN) == 0

@@ -84,7 +84,7 @@ def watch_steps(parameters: Sequence[Tensor], finished: Callable[[], bool]) -> A
 def positive_counts(count: float | Sequence[float]) -> list[float]:
     """What each loss is divided by; 0 would be a division by nothing."""
     counts: list[float] = torch.as_tensor(count, dtype=torch.float64).flatten().tolist()
-    if not counts or not all(0 < n < float("inf") for n in counts):
+    if not counts or not all(n is not None and 0 < n < float("inf") for n in counts):  # None: masked
         raise ValueError(
             f"mean_over(count=...) needs a positive count for each loss, got {count!r}; a loss that has no valid "
             "target on any rank has no mean: leave it out"
