@@ -43,20 +43,15 @@ def native_layer_norm(
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the mean and the reciprocal standard deviation of every group."""
     x, dims = pair.as_pair(x), _last(x, normalized_shape)
-    if masks.is_constant(x.mask, dims) and _torch_kernel_serves(weight, bias):
-        dtype = _precision(x.data.dtype, eps)
-        if dtype is not None:
-            kernel: Any = torch.native_layer_norm
-            data, mean, rstd = _in_dtype(
-                dtype, x, kernel, _kernel_input(x, weight), normalized_shape, weight, bias, eps
-            )
-            groups = masks.any(x.mask, dims, True)
-            return zeroed_result(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
-    _check(x, normalized_shape, weight, bias)
-    result, s = standardize(make_dense(x), dims, eps, _expand_parameter(weight, x), _expand_parameter(bias, x))
-    groups = s.number != 0
-    mean, rstd = (t.detach().to(x.data.dtype) for t in (s.mean, s.rstd))  # as torch's own
-    return result, _statistic(mean, groups), _statistic(rstd, groups)
+    found = _run_torch(torch.native_layer_norm, x, dims, normalized_shape, weight, bias, eps)
+    if found is not None:
+        data, mean, rstd = found
+        groups = masks.any(x.mask, dims, True)
+        return zeroed_result(data, x.mask), _statistic(mean, groups), _statistic(rstd, groups)
+    scale, shift = _align_parameters(x, normalized_shape, weight, bias)
+    result, s = standardize(make_dense(x), dims, eps, scale, shift)
+    groups, dtype = s.number != 0, x.data.dtype
+    return result, Pair(s.mean.detach().to(dtype), groups), Pair(s.rstd.detach().to(dtype), groups)  # as torch's own
 
 
 def rms_norm(x: Operand, normalized_shape: Sequence[int], weight: Parameter = None, eps: float | None = None) -> Pair:
@@ -69,17 +64,14 @@ def fused_rms_norm(
 ) -> tuple[Pair, Pair]:
     """The form with the reciprocal root mean square of every group."""
     x, dims = pair.as_pair(x), _last(x, normalized_shape)
-    if masks.is_constant(x.mask, dims) and _torch_kernel_serves(weight):
-        dtype = _precision(x.data.dtype, eps)
-        if dtype is not None:
-            kernel: Any = torch.ops.aten._fused_rms_norm.default
-            data, rstd = _in_dtype(dtype, x, kernel, _kernel_input(x, weight), normalized_shape, weight, eps)
-            groups = masks.any(x.mask, dims, True)
-            return zeroed_result(data, x.mask), _statistic(rstd, groups)
-    _check(x, normalized_shape, weight, None)
+    found = _run_torch(torch.ops.aten._fused_rms_norm.default, x, dims, normalized_shape, weight, eps)
+    if found is not None:
+        data, rstd = found
+        return zeroed_result(data, x.mask), _statistic(rstd, masks.any(x.mask, dims, True))
     eps = smallest_eps(x.data.dtype) if eps is None else eps
-    result, s = standardize(make_dense(x), dims, eps, _expand_parameter(weight, x), centred=False)
-    return result, _statistic(s.rstd, s.number != 0)
+    (wide,) = _align_parameters(x, normalized_shape, weight)
+    result, s = standardize(make_dense(x), dims, eps, wide, centred=False)
+    return result, Pair(s.rstd, s.number != 0)
 
 
 def group_norm(
@@ -97,12 +89,8 @@ def group_norm(
             f"Expected number of channels in input to be divisible by num_groups, but got input of shape "
             f"{list(x.data.shape)} and num_groups={num_groups}"
         )
-    if masks.is_constant(x.mask, range(1, x.data.dim())) and _torch_kernel_serves(weight, bias):
-        dtype = _precision(x.data.dtype, eps)
-        if dtype is not None:
-            kernel: Any = torch.group_norm
-            return Pair(_in_dtype(dtype, x, kernel, _kernel_input(x, weight), num_groups, weight, bias, eps), x.mask)
-    return _normalize_groups(x, num_groups, weight, bias, eps)[0]
+    data = _run_torch(torch.group_norm, x, range(1, x.data.dim()), num_groups, weight, bias, eps)
+    return Pair(data, x.mask) if data is not None else _normalize_groups(x, num_groups, weight, bias, eps)[0]
 
 
 def native_group_norm(
@@ -155,24 +143,28 @@ def _last(x: Operand, normalized_shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(range(max(0, ndim - len(normalized_shape)), ndim))
 
 
-def _expand_parameter(parameter: Parameter, x: Pair) -> Parameter:
-    """A parameter of the last dimensions with as many dimensions as the data."""
-    if parameter is None:
+def _run_torch(kernel: Any, x: Pair, dims: Sequence[int], *arguments: Any) -> Any:
+    """What torch's kernel gives of the data and ``arguments``, in the dtype of ``x``; None where it does not serve.
+
+    It serves where the mask is constant over the groups and no parameter is masked.  ``arguments`` are the size of the
+    groups, the parameters and ``eps``: groups of zeros need a dtype in which ``eps ** -0.5`` is finite.
+    """
+    _, *parameters, eps = arguments
+    if not masks.is_constant(x.mask, dims) or any(type(p) is Pair for p in parameters):
         return None
-    shape = pair.data_of(parameter).shape
-    return reshape_parameter(parameter, (*(1 for _ in range(x.data.dim() - len(shape))), *shape))
-
-
-def _torch_kernel_serves(*parameters: Parameter) -> bool:
-    """Whether torch's kernel knows all that scales."""
-    return all(type(parameter) is not Pair for parameter in parameters)
-
-
-def _precision(dtype: torch.dtype, eps: float | None) -> torch.dtype | None:
-    """The dtype in which torch's kernel may run on rows of zeros: where ``eps ** -0.5`` is finite; None: in none."""
-    if eps is None or eps > _LEAST.get(dtype, 0.0):
-        return dtype
-    return torch.float32 if rounds_noticeably(dtype) and eps > _LEAST[torch.float32] else None
+    dtype = x.data.dtype
+    if eps is not None and eps <= _LEAST.get(dtype, 0.0):
+        if not rounds_noticeably(dtype) or eps <= _LEAST[torch.float32]:
+            return None
+        dtype = torch.float32
+    if in_transform() or (parameters[0] is not None and is_tracked(parameters[0])):
+        data = zero_masked(x, owned=True)  # masked-out data could reach the weight's gradient
+    else:
+        data = guard(x.data, x.mask, owned=True)
+    if dtype is x.data.dtype:
+        return kernel(data, *arguments)
+    results = kernel(*(a.to(dtype) if isinstance(a, Tensor) else a for a in (data, *arguments)))
+    return results.to(x.data.dtype) if isinstance(results, Tensor) else [r.to(x.data.dtype) for r in results]
 
 
 # Half precision keeps 1 / sqrt(eps) in itself, and computes in float32.
@@ -180,38 +172,29 @@ _LEAST = {dtype: torch.finfo(dtype).tiny for dtype in (torch.bfloat16, torch.flo
 _LEAST[torch.float16] = 2 * torch.finfo(torch.float16).max ** -2
 
 
-def _in_dtype(dtype: torch.dtype, x: Pair, kernel: Any, *arguments: Any) -> Any:
-    """The kernel run in ``dtype``, its results in the dtype of ``x``."""
-    if dtype is x.data.dtype:
-        return kernel(*arguments)
-    results = kernel(*(a.to(dtype) if isinstance(a, Tensor) else a for a in arguments))
-    return results.to(x.data.dtype) if isinstance(results, Tensor) else [r.to(x.data.dtype) for r in results]
-
-
-def _kernel_input(x: Pair, weight: Any) -> Tensor:
-    """The kernel's input: zeroed only where a payload could reach the weight's gradient."""
-    if in_transform() or (weight is not None and is_tracked(weight)):
-        return zero_masked(x, owned=True)
-    return guard(x.data, x.mask, owned=True)
-
-
-def _statistic(data: Tensor, mask: Tensor) -> Pair:
-    return Pair(data, masks.expand_to(mask, data.shape))
-
-
-def _check(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> None:
+def _align_parameters(x: Pair, normalized_shape: Sequence[int], *parameters: Parameter) -> list[Parameter]:
+    """Parameters of the last dimensions with as many dimensions as the data; other sizes raise torch's errors."""
     shape = tuple(normalized_shape)
     if not shape or tuple(x.data.shape[-len(shape) :]) != shape:
         raise RuntimeError(
             f"Given normalized_shape={list(shape)}, expected input with shape [*, {', '.join(map(str, shape))}], "
             f"but got input of size {list(x.data.shape)}"
         )
+    aligned: list[Parameter] = []
     for parameter in parameters:
-        if parameter is not None and tuple(pair.data_of(parameter).shape) != shape:
-            raise RuntimeError(
-                f"Expected weight and bias to be of the shape of normalized_shape {list(shape)}, but got "
-                f"{list(pair.data_of(parameter).shape)}"
-            )
+        if parameter is not None:
+            if tuple(pair.data_of(parameter).shape) != shape:
+                raise RuntimeError(
+                    f"Expected weight and bias to be of the shape of normalized_shape {list(shape)}, but got "
+                    f"{list(pair.data_of(parameter).shape)}"
+                )
+            parameter = reshape_parameter(parameter, (*(1,) * (x.data.dim() - len(shape)), *shape))
+        aligned.append(parameter)
+    return aligned
+
+
+def _statistic(data: Tensor, mask: Tensor) -> Pair:
+    return Pair(data, masks.expand_to(mask, data.shape))
 
 
 OPS = [
