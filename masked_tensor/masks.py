@@ -180,7 +180,7 @@ def reduce_validity(mask: Tensor, dim: int | Sequence[int] | None = None, keepdi
 
 def is_small(mask: Tensor) -> bool:
     """Whether ``mask`` is so small that only the number of calls matters; never 0-d, constant or traced."""
-    return type(mask) is Tensor and 0 < mask.numel() < settings.FEW and mask.dim() > 0 and 0 not in mask.stride()
+    return type(mask) is Tensor and 0 < mask.numel() < settings.FEW and mask.ndim > 0 and 0 not in mask.stride()
 
 
 def _dims(dim: int | Sequence[int] | None, mask: Tensor) -> tuple[int, ...]:

@@ -169,7 +169,8 @@ class History:
     __slots__ = ("__weakref__", "_held", "base", "writes")
 
     def __init__(self, base: Any) -> None:
-        _first()
+        if WHEN_SHARED:
+            _first()
         self._held = base
         self.base = weakref.ref(base)  # torch swaps no tensor that is referred to weakly: one with views may not be
         self.writes = 0  #: counts writes that autograd recorded

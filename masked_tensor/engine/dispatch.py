@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import is_grad_enabled
 
 from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
@@ -91,20 +92,37 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
 def _make_kernel(entry: Entry) -> Callable[..., Any]:
     if entry.kind == "functional" and not (entry.view or entry.op.copies):
         return _make_fast_kernel(entry)
+    if entry.kind == "functional" and entry.view and entry.single and not entry.op.copies:
+        return _make_view_kernel(entry)
+
+    run = inplace.run_inplace if entry.kind == "inplace" else run_op
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        return run_op(entry, args, kwargs, torch.is_grad_enabled())
+        return run(entry, args, kwargs, is_grad_enabled())
 
     return kernel
 
 
+def _make_view_kernel(entry: Entry) -> Callable[..., Any]:
+    """The kernel of a view whose only tensor is what it is a view of: as in ``run_op``, without its calls."""
+
+    def view(*args: Any, **kwargs: Any) -> Any:
+        recording = is_grad_enabled()
+        if type(args[0]) is MaskedTensor and args[0]._packed is None:
+            return views.run_view(entry, args, kwargs, recording)
+        return run_op(entry, args, kwargs, recording)
+
+    return view
+
+
 def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
-    """The kernel of most ops: as in ``call``, without its calls."""
+    """The kernel of most ops: as in ``run_op``, without its calls."""
     rule = entry.rule
 
     def functional(*args: Any, **kwargs: Any) -> Any:
-        recording = torch.is_grad_enabled()
-        pairs, sparse = [], False
+        recording = is_grad_enabled()
+        pairs: list[Any] = []
+        sparse = False
         for a in args:
             kind = type(a)
             if kind is MaskedTensor:
@@ -171,7 +189,7 @@ def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
     x = next((a for a in args if type(a) is MaskedTensor), None)
     if x is None or x.is_meta or x.is_inference() or (x._packed is None and type(x._pair.data) is not torch.Tensor):
         return
-    if x.requires_grad:
+    if x._tracks if x._history is None else x.requires_grad:
         watch_grad_fn(x)  # such as the root of a backward pass, of which autograd makes ones
     elif below_autograd() and not is_factory(entry.overload):
         raise errors.wrapped_by_another(entry.overload.name())

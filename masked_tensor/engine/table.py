@@ -29,6 +29,7 @@ class Entry:
     kind: Kind
     rule: Callable[..., Any]  #: called with pairs, without ``out=`` arguments
     view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
+    single: bool  #: no argument but the first can be a tensor
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
     sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
     packed: tuple[Callable[..., Any], ...]  #: the rules for packed tensors, each for what those before it do not serve
@@ -89,7 +90,8 @@ def _spell_out(op: Op) -> Iterator[Entry]:
             sparse = restrict(op.sparse.make(rule), op.sparse.takes, overload)
         rules = op.packed_rules if kind != "out" and target is not None else ()
         packed = tuple(restrict(r.make(rule, target), r.takes, overload) for r in rules)
-        yield Entry(overload, op, kind, rule, view, _outs(overload), sparse, packed)
+        single = not any("Tensor" in str(a.type) for a in schema(overload).arguments[1:])
+        yield Entry(overload, op, kind, rule, view, single, _outs(overload), sparse, packed)
 
 
 def _binding(overload: OpOverload | None) -> Any:

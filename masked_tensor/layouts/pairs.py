@@ -14,13 +14,15 @@ from ..pair import Pair, Payload
 from . import strided, validity
 from .elements import canonical, is_sparse, keys, same_pattern, values, values_at, verbs_of, with_values
 
+STRIDED = torch.strided  # read on every op's way
+
 
 def any_sparse(args: Sequence[Any]) -> bool:
     """Whether an argument, or an entry of a list argument, is a pair with sparse data."""
     for a in args:  # on every op's way: a generator costs three times as much
         kind = type(a)
         if kind is Pair:
-            if a.data.layout is not torch.strided:
+            if a.data.layout is not STRIDED:
                 return True
         elif (kind is list or kind is tuple) and any_sparse(a):
             return True

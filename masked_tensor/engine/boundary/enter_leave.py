@@ -48,7 +48,7 @@ def enter_masked(value: MaskedTensor, recording: bool) -> Pair:
     return pair
 
 
-def tracked_data(value: MaskedTensor, pair: Pair) -> Tensor:
+def tracked_data(value: MaskedTensor, pair: Pair) -> Any:
     """The plain data of a tracked tensor.
 
     Where it is used several times, all uses share it: their gradients are then added as plain tensors, in place.  A
@@ -58,13 +58,14 @@ def tracked_data(value: MaskedTensor, pair: Pair) -> Tensor:
     if in_transform():
         shared = pair, 0, _Enter.apply(value, True)
     elif shared is None or shared[0] is not pair or shared[1] != value._version:
-        node = watch_grad_fn(value)
-        again = shared is not None and shared[1] == value._version  # validity was written past autograd
-        shared = pair, value._version, record_enter(value, not again)
+        node = value._node
+        if node is not None:
+            watch_grad_fn(value)
+        # With a version that was entered before, validity was written past autograd.
+        shared = pair, value._version, record_enter(value, shared is None or shared[1] != value._version)
         if node is not None and type(pair.data) is Tensor:
             value._graph_entry = shared
-    data: Tensor = shared[2]
-    return data
+    return shared[2]
 
 
 def watch_grad_fn(value: MaskedTensor) -> Any:

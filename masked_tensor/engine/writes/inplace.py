@@ -21,7 +21,7 @@ from ..boundary import packing_report as report
 from ..boundary.enter_leave import enter
 from ..boundary.sparse import run_sparse_rule, sparse_error
 from ..table import Entry
-from ..tensor import MaskedTensor
+from ..tensor import STRIDED, MaskedTensor
 from . import packed_views
 from .recorded import change_geometry, check_writable, write_recorded
 
@@ -42,7 +42,7 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
                 report.report_unpack(entry, args, kwargs)
         packed_views.unpack_family(target)
     old = enter(target, recording)
-    if layouts.any_sparse((old,)):
+    if old.data.layout is not STRIDED:
         return _write_sparse(target, entry, args, kwargs, recording)
     if entry.op.same and any(s == 0 and n > 1 for s, n in zip(target.stride(), target.shape, strict=True)):
         return _fill_expanded(entry, args, kwargs, recording)
@@ -53,24 +53,36 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     rest = [enter(a, recording) for a in args[1:]]
     if layouts.any_sparse(rest):
         raise sparse_error(entry.overload, rest, {}, "what is written into is strided") or AssertionError
-    if recording and any(isinstance(a, Tensor) and a.requires_grad for a in args):
+    if recording and (old.data.requires_grad or _any_tracked(rest)):
         old = Pair(old.data.clone(), old.mask, old.payload)  # the rule may save it for backward, and it is overwritten
     if kwargs:
         kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
     new = entry.rule(old, *rest, **kwargs)
-    was, now = old.data, new.data
-    if now.dtype is not was.dtype and now.shape == was.shape and torch.can_cast(now.dtype, was.dtype):
-        _refuse_as_torch(entry, args, kwargs)
+    if new.data.dtype is not old.data.dtype and new.data.shape == old.data.shape:
+        _refuse_as_torch(entry, args, kwargs, new.data.dtype)
     return target if new is old else write_recorded(target, new)  # dropout in evaluation writes nothing
 
 
+def _any_tracked(entered: list[Any]) -> bool:
+    """Whether autograd records one of these arguments, which were entered."""
+    for a in entered:  # on every op's way: a generator costs three times as much
+        data = a.data if type(a) is Pair else a
+        if isinstance(data, Tensor) and data.requires_grad:
+            return True
+    return False
+
+
 @torch.no_grad()
-def _refuse_as_torch(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def _refuse_as_torch(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> None:
     """Raises what torch raises where its op gives a dtype that the target cannot hold: run on nothing, as the dtypes.
 
     A rule computes the op that is not in place, of which torch's own asks less.
     """
-    if not kwargs and all(isinstance(a, Tensor | int | float | complex) for a in args):
+    if (
+        not kwargs
+        and torch.can_cast(dtype, args[0].dtype)
+        and all(isinstance(a, Tensor | int | float | complex) for a in args)
+    ):
         entry.overload(*(torch.empty((0,) * a.dim(), dtype=a.dtype) if isinstance(a, Tensor) else a for a in args))
 
 

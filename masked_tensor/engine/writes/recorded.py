@@ -29,8 +29,8 @@ def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
     history = alias_family.history_of(target)
     base = history.base() if history is not None else None
     check_writable(target, new.data.shape, new.data.dtype, base)
-    tracked = target.requires_grad or new.data.requires_grad or (base is not None and base.requires_grad)
-    if not (tracked and torch.is_grad_enabled()):
+    recorded = target._tracks if history is None else target.requires_grad or (base is not None and base.requires_grad)
+    if not (torch.is_grad_enabled() and (recorded or new.data.requires_grad)):
         if history is not None:
             is_marked_dirty_by_function(history, base)
         write(target, new)
@@ -90,7 +90,7 @@ def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtyp
     if dtype is not target.dtype and not torch.can_cast(dtype, target.dtype):
         raise RuntimeError(f"result type {dtype} can't be cast to the desired output type {target.dtype}")
     if torch.is_grad_enabled():
-        if target.requires_grad and target.is_leaf:
+        if (target._tracks if target._history is None else target.requires_grad) and target.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if base is not None and base is not target and base.requires_grad and base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")

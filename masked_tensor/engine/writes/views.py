@@ -9,7 +9,7 @@ from ..alias_members import copy_hardness, join_family
 from ..boundary.enter_leave import enter, enter_to_view, leave
 from ..boundary.sparse import run_sparse_rule
 from ..table import Entry
-from ..tensor import MaskedTensor, set_pair
+from ..tensor import STRIDED, MaskedTensor, set_pair
 from ..torch_keys import asked_for_leaf_gradient
 from . import packed_views
 
@@ -20,8 +20,8 @@ def run_view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     if entry.op.detaches and asked_for_leaf_gradient(base):
         return base
     pair, live = enter_to_view(base, recording)
-    rest = [enter(a, recording) for a in args[1:]]
-    if layouts.any_sparse((pair, *rest)):
+    rest = args[1:] if entry.single else [enter(a, recording) for a in args[1:]]
+    if pair.data.layout is not STRIDED or (not entry.single and layouts.any_sparse(rest)):
         return leave(run_sparse_rule(entry, [pair, *rest], kwargs))
     result = entry.rule(pair, *rest, **kwargs)
     if result is pair:  # nothing to do: the tensor itself, as in torch
