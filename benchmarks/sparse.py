@@ -62,6 +62,6 @@ def run(small: bool) -> None:
             call = partial(getattr(mt, name), x, dim, **keywords)
             candidates: dict[str, Callable[[], object]] = {"plain": floor(x, name, dim), "masked": call}
             if size < 10_000 and (layout == "csr" or name == "sum") and name != "softmax":  # minutes at the second size
-                peer, mask = getattr(torch.masked, name), mt.specified_mask(x)
+                peer, mask = getattr(torch.masked, name), mt.extend.specified_mask(x)
                 candidates["torch.masked"] = partial(peer, x, dim, keepdim=True, mask=mask)
             row(f"{name}({dim}), {layout}, {size}", candidates, "2", rounds=3)

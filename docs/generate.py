@@ -2,6 +2,7 @@
 
 import inspect
 import sys
+from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,7 @@ import numpy_ma
 from sphinx_gallery.scrapers import figure_rst
 
 import masked_tensor
-from masked_tensor import testing
+from masked_tensor import extend, testing
 from masked_tensor.engine import table
 from masked_tensor.op import Op
 from masked_tensor.rules import FAMILIES
@@ -155,7 +156,7 @@ SECTIONS = {  # of the reference: the modules whose public names stand there; th
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Choosing who computes": ["kernels"],
-    "Asking and extending": ["inspect", "dispatch", "pair", "validity"],
+    "Asking": ["inspect"],
     "Errors": ["errors"],
 }
 
@@ -176,7 +177,13 @@ def api() -> str:
     tools = [f"testing.{name}" for name in testing.__all__ if inspect.isfunction(getattr(testing, name))]
     parts += ["## Pictures", "Needs matplotlib.", _described(["plot.missing"])]
     parts += ["## Testing", (inspect.getdoc(testing) or "").split("\n\n")[0] + " From `masked_tensor.testing`."]
-    return "\n\n".join([*parts, _described(tools)]) + "\n"
+    parts += [
+        _described(tools),
+        "## Writing rules",
+        "From `masked_tensor.extend`; see [Writing rules](../extending.md).",
+    ]
+    kit = [name for name in extend.__all__ if name != "masks"] + [f"masks.{name}" for name in extend.masks.__all__]
+    return "\n\n".join([*parts, _described([f"extend.{name}" for name in kit])]) + "\n"
 
 
 def _described(names: list[str]) -> str:
@@ -191,7 +198,7 @@ def _described(names: list[str]) -> str:
         "",
     ]
     for name in names:
-        if inspect.isclass(getattr(masked_tensor, name, None)):
+        if name != "plot.missing" and inspect.isclass(attrgetter(name)(masked_tensor)):
             lines += [f".. autoclass:: masked_tensor.{name}", "   :members:", ""]
         else:
             lines += [f".. autofunction:: masked_tensor.{name}", ""]

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+from . import extend as extend
 from . import functional
 from .api import (  # noqa: F401 (they register methods)
     checkpoint,
@@ -14,6 +15,7 @@ from .api import (  # noqa: F401 (they register methods)
     numel_warning,
     parallel_guards,
     protocol,
+    retired,
     state_dicts,
 )
 from .api.align import to_left, to_right
@@ -42,7 +44,7 @@ from .api.inspect import explain
 from .api.kernels import kernels
 from .api.mean_over import mean_over
 from .api.modes import meaning, strict
-from .api.packing import packed, packing_report, unpacked
+from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine.boundary import (
@@ -50,7 +52,6 @@ from .engine.boundary import (
     vmap,  # noqa: F401 (it registers kernels)
 )
 from .engine.compiled import flatten  # noqa: F401 (it gives the class its members)
-from .engine.dispatch import register_rule
 from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor
 from .errors import (
@@ -62,8 +63,6 @@ from .errors import (
     UnsupportedOpError,
 )
 from .functional import *  # noqa: F403 (its names are listed there)
-from .layouts import specified_mask
-from .pair import Pair, Payload
 
 __version__ = "0.1.0"  #: the one place where it stands
 
@@ -74,8 +73,6 @@ __all__ = [
     "MaskedTensor",
     "MaskedValueError",
     "MaskedWriteError",
-    "Pair",
-    "Payload",
     "UnsupportedOpError",
     "as_masked_tensor",
     "collate",
@@ -102,12 +99,9 @@ __all__ = [
     "mean_over",
     "meaning",
     "packed",
-    "packing_report",
     "pad_sequence",
-    "register_rule",
     "save_file",
     "select_valid",
-    "specified_mask",
     "strict",
     "to_left",
     "to_nested",
@@ -122,17 +116,20 @@ __all__ += functional.__all__
 if TYPE_CHECKING:
     from .api import plot as plot
 else:
+    _LATER = {"plot": ".api.plot", "testing": ".testing"}  # imported when they are asked for: plot needs matplotlib
 
     def __getattr__(name: str) -> _Any:
-        """``masked_tensor.plot`` needs matplotlib, so it is imported when it is asked for."""
-        if name == "plot":
-            return import_module(".api.plot", __name__)
+        """A public submodule that is not imported yet, or what a retired name stands for."""
+        if name in _LATER:
+            return import_module(_LATER[name], __name__)
+        if name in retired.NAMES:
+            return retired.find(name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
     """The public names and the public submodules; what else is imported here is the package's own."""
-    return sorted([*__all__, "__version__", "functional", "plot", "testing"])
+    return sorted([*__all__, "__version__", "extend", "functional", "plot", "testing"])
 
 
 run_eagerly(__name__)

@@ -118,8 +118,13 @@ def unsupported(op: str, masked: Sequence[str]) -> UnsupportedOpError:
     where = ", ".join(masked) or "an argument"
     return UnsupportedOpError(
         f"{op} has no masked meaning here (masked: {where}). Ways out: give it plain data with x.filled(value) or "
-        f"x.compressed(), or define its meaning with @masked_tensor.register_rule({op!r})"
+        f"x.compressed(), or define its meaning with @masked_tensor.extend.register_rule({op!r})"
     )
+
+
+def must_be_plain(op: str, argument: str) -> UnsupportedOpError:
+    """An argument was masked that the operator's rule takes plain only."""
+    return UnsupportedOpError(f"{op} takes no masked {argument}; give it plain data with {argument}.filled(value)")
 
 
 def not_inexact(name: str, dtype: torch.dtype) -> RuntimeError:

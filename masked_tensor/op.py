@@ -45,7 +45,14 @@ class StorageRule:
 
 
 class NoRule(Exception):
-    """A rule was given arguments that it has no form for: the reason, if there is more to say than that."""
+    """Raised by a sparse or packed rule for a call that it does not serve; the text is the reason.
+
+    Example:
+        >>> from masked_tensor.extend import NoRule, packed_rule
+        >>> @packed_rule
+        ... def second_of_batch_first(x):
+        ...     raise NoRule("only tensors that are batch first")
+    """
 
 
 @dataclass(frozen=True, slots=True, eq=False)

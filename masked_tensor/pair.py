@@ -1,8 +1,8 @@
-"""The record every rule works on: data, validity, and what is known of the payload.
+"""The record every rule works on: data, mask, and what is known of the masked-out data.
 
 A *pair* is the inside of a masked tensor.  Rules take pairs and plain values and return pairs; they never see
-``MaskedTensor``.  The *payload* is what lies in ``data`` where ``mask`` is False: anything at all, NaN, inf and
-out-of-range indices included.
+``MaskedTensor``.  The masked-out data (``payload``) is what lies in ``data`` where ``mask`` is False: anything at all,
+NaN, inf and out-of-range indices included.
 """
 
 import enum
@@ -14,10 +14,12 @@ from torch import Tensor
 
 
 class Payload(enum.Enum):
-    """What is known, without looking, of the data under a False mask.
+    """What is known of the masked-out data of a pair, without reading a value.
 
-    >>> Pair(torch.ones(2), torch.tensor([True, False])).payload
-    <Payload.ANY: 'any'>
+    Example:
+        >>> from masked_tensor.extend import Pair
+        >>> Pair(torch.ones(2), torch.tensor([True, False])).payload
+        <Payload.ANY: 'any'>
     """
 
     ZERO = "zero"  #: exactly 0
@@ -25,20 +27,25 @@ class Payload(enum.Enum):
 
 
 @final
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False)  # frozen would cost 0.2 us per op
 class Pair:
-    """Plain data with its validity; a value, never written to once made (``frozen`` would cost 0.2 us per op).
+    """Plain data and its mask, as rules get and return them.
 
-    ``mask`` is a bool tensor of the data's shape, True = valid.  Dimensions along which it is constant may have
-    stride 0, and stay so: mask algebra works on the compact form.
+    A rule writes into neither. Gradients follow one contract: the gradient that arrives at a returned ``data`` is 0
+    where the returned ``mask`` is False; the gradient that the rule gives to the ``data`` of an argument has to be 0
+    where the argument's ``mask`` is False.
 
-    The gradient contract of a rule: the gradient that arrives at a returned ``data`` is exactly 0 wherever the
-    returned ``mask`` is False, and the rule must deliver gradients to the ``data`` of the pairs it was given that
-    are exactly 0 wherever *their* ``mask`` is False.
+    Args:
+        data (Tensor): Plain, of any shape, dtype and layout. Where ``mask`` is False it may be anything, NaN too.
+        mask (Tensor): True = valid; bool, of ``data``'s shape. A dimension along which it is constant may have stride
+            0.
+        payload (Payload, optional): ``Payload.ZERO`` promises that ``data`` is 0 where ``mask`` is False.
 
-    >>> x = Pair(torch.tensor([1.0, float("nan")]), torch.tensor([True, False]))
-    >>> Pair(2 * x.data, x.mask)
-    Pair(data=tensor([2., nan]), mask=tensor([ True, False]), payload=<Payload.ANY: 'any'>)
+    Example:
+        >>> from masked_tensor.extend import Pair
+        >>> x = Pair(torch.tensor([1.0, float("nan")]), torch.tensor([True, False]))
+        >>> Pair(2 * x.data, x.mask)
+        Pair(data=tensor([2., nan]), mask=tensor([ True, False]), payload=<Payload.ANY: 'any'>)
     """
 
     data: Tensor

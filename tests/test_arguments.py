@@ -72,9 +72,9 @@ def test_a_tensor_given_by_keyword_is_no_operand() -> None:
     lib = torch.library.Library("test_arguments", "DEF")
     lib.define("plus(Tensor x, *, Tensor y) -> Tensor")
 
-    @mt.register_rule("test_arguments::plus", packed=elementwise)
-    def plus(x: mt.Pair, *, y: torch.Tensor) -> mt.Pair:
-        return mt.Pair(x.data + y, x.mask)
+    @mt.extend.register_rule("test_arguments::plus", packed=elementwise)
+    def plus(x: mt.extend.Pair, *, y: torch.Tensor) -> mt.extend.Pair:
+        return mt.extend.Pair(x.data + y, x.mask)
 
     x, y = mt.from_lengths(torch.ones(2, 3), [1, 3]), torch.arange(6.0).view(2, 3)
     assert torch.ops.test_arguments.plus(x.packed(), y=y).tolist() == [[1.0, None, None], [4.0, 5.0, 6.0]]

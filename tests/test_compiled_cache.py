@@ -14,9 +14,9 @@ import pytest
 RULE = """
 import masked_tensor as mt
 
-@mt.register_rule("cache_test::shift")
+@mt.extend.register_rule("cache_test::shift")
 def shift(x):
-    return mt.Pair(x.data + {number}, x.mask)
+    return mt.extend.Pair(x.data + {number}, x.mask)
 """
 
 PROGRAM = """

@@ -236,15 +236,15 @@ def test_the_meanings_in_force_are_part_of_what_caches_are_keyed_by() -> None:
 def test_the_code_of_registered_rules_is_part_of_what_caches_are_keyed_by() -> None:
     lib = torch.library.Library("cache_keys", "DEF")
     rules = {
-        "one": lambda x: mt.Pair(x.data * 2, x.mask),
-        "two": lambda x: mt.Pair(x.data * 3, x.mask),
+        "one": lambda x: mt.extend.Pair(x.data * 2, x.mask),
+        "two": lambda x: mt.extend.Pair(x.data * 3, x.mask),
     }
     digests = []
     for name, rule in rules.items():
         before = batch()._stable_hash_for_caching()
         lib.define(f"{name}(Tensor x) -> Tensor")
         lib.impl(name, lambda x: x.clone(), "CompositeExplicitAutograd")
-        mt.register_rule(f"cache_keys::{name}")(rule)
+        mt.extend.register_rule(f"cache_keys::{name}")(rule)
         assert batch()._stable_hash_for_caching() != before
         digests.append(list(cache_key._parts(rule)))
     assert digests[0] != digests[1]

@@ -6,8 +6,8 @@ import torch
 from torch import tensor
 
 import masked_tensor as mt
-from masked_tensor import Payload
 from masked_tensor.engine.tensor import pair_of
+from masked_tensor.extend import Payload
 
 NAN = float("nan")
 DTYPES = [

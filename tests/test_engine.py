@@ -72,9 +72,9 @@ def test_users_add_rows_for_their_own_ops() -> None:
     with pytest.raises(UnsupportedOpError, match="test_engine::double_plus"):
         torch.ops.test_engine.double_plus(x)
 
-    @mt.register_rule("test_engine::double_plus")
+    @mt.extend.register_rule("test_engine::double_plus")
     def double_plus(x, y=1.0):
-        return mt.Pair(x.data * 2 + y, x.mask)
+        return mt.extend.Pair(x.data * 2 + y, x.mask)
 
     assert torch.ops.test_engine.double_plus(x, 3.0).tolist() == [[5.0, None], [9.0, 11.0]]
     with torch.inference_mode():
@@ -83,7 +83,7 @@ def test_users_add_rows_for_their_own_ops() -> None:
     torch.ops.test_engine.double_plus(x).sum().backward()
     assert x.grad.tolist() == [[2.0, None], [2.0, 2.0]]
     with pytest.raises(ValueError, match="has two rules"):
-        mt.register_rule("test_engine::double_plus")(double_plus)
+        mt.extend.register_rule("test_engine::double_plus")(double_plus)
 
 
 def test_both_doors_give_the_same_result() -> None:

@@ -483,7 +483,7 @@ def test_ops_without_a_masked_meaning() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: torch.hash_tensor(x),
-        """aten::hash_tensor has no masked meaning here (masked: self). Ways out: give it plain data with x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.register_rule('aten::hash_tensor')""",
+        """aten::hash_tensor has no masked meaning here (masked: self). Ways out: give it plain data with x.filled(value) or x.compressed(), or define its meaning with @masked_tensor.extend.register_rule('aten::hash_tensor')""",
     )
     refused(
         ValueError,
@@ -1001,7 +1001,7 @@ def test_modes_and_rows() -> None:
     )
     refused(
         ValueError,
-        lambda: mt.register_rule("aten::no_such_op")(lambda x: x),
+        lambda: mt.extend.register_rule("aten::no_such_op")(lambda x: x),
         """no operator 'aten::no_such_op' is registered with the dispatcher""",
     )
     lib = torch.library.Library("bad_forms", "DEF")
@@ -1009,12 +1009,14 @@ def test_modes_and_rows() -> None:
     lib.impl("scale", lambda x, w: x * w, "CompositeExplicitAutograd")
     refused(
         ValueError,
-        lambda: mt.register_rule("bad_forms::scale", packed=packed_rule(lambda x, w: x, whole=("y",)))(lambda x, w: x),
+        lambda: mt.extend.register_rule("bad_forms::scale", packed=packed_rule(lambda x, w: x, whole=("y",)))(
+            lambda x, w: x
+        ),
         """bad_forms::scale takes no tensor 'y', which its rule declares to be whole""",
     )
     refused(
         ValueError,
-        lambda: mt.register_rule("aten::relu")(lambda x: x),
+        lambda: mt.extend.register_rule("aten::relu")(lambda x: x),
         """aten::relu has two rules: 'relu' and 'aten::relu'""",
     )
     refused(
@@ -1347,13 +1349,13 @@ def test_rules_of_users() -> None:
     lib = torch.library.Library("bad_rules", "DEF")
     rules = {
         "tensor": lambda x: x.data,
-        "shape": lambda x: mt.Pair(x.data, x.mask[0]),
-        "dtype": lambda x: mt.Pair(x.data, x.data),
+        "shape": lambda x: mt.extend.Pair(x.data, x.mask[0]),
+        "dtype": lambda x: mt.extend.Pair(x.data, x.data),
     }
     for name, rule in rules.items():
         lib.define(f"{name}(Tensor x) -> Tensor")
         lib.impl(name, lambda x: x.clone(), "CompositeExplicitAutograd")
-        mt.register_rule(f"bad_rules::{name}")(rule)
+        mt.extend.register_rule(f"bad_rules::{name}")(rule)
     x = mt.masked_tensor([[1.0, None]])
     refused(
         TypeError,
@@ -1370,6 +1372,37 @@ def test_rules_of_users() -> None:
         lambda: torch.ops.bad_rules.dtype(x),
         """the rule of bad_rules::dtype must return a Pair (or a tuple of them) whose mask is bool and has the data's shape, it returned data (1, 2) with the mask float32 (1, 2)""",
     )
+
+
+def test_what_a_rule_takes() -> None:
+    lib = torch.library.Library("taking_rules", "DEF")
+    lib.define("scale(Tensor x, Tensor w) -> Tensor")
+    lib.impl("scale", lambda x, w: x * w, "CompositeExplicitAutograd")
+    refused(
+        ValueError,
+        lambda: mt.extend.register_rule("taking_rules::scale", masked=["y"])(lambda x, w: x),
+        """the rule of taking_rules::scale has no parameter 'y', which masked= names; it has ['x', 'w']""",
+    )
+    mt.extend.register_rule("taking_rules::scale", masked=["x"])(lambda x, w: x)
+    refused(
+        mt.UnsupportedOpError,
+        lambda: torch.ops.taking_rules.scale(ones(2), masked(2)),
+        """taking_rules::scale takes no masked w; give it plain data with w.filled(value)""",
+    )
+
+
+def test_a_rule_with_a_wrong_gradient() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 1
+
+        @staticmethod
+        def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            return 2 * grad
+
+    text = message(AssertionError, lambda: mt.testing.check_rule(Twice.apply, masked(2)))
+    assert text.startswith("a gradient is not that of finite differences: Jacobian mismatch")
 
 
 def test_pickles_of_later_versions() -> None:

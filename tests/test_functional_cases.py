@@ -190,7 +190,7 @@ def test_nothing_stored_and_no_size(convert: Any) -> None:
         for x in (empty, nothing):
             if x is nothing and name in ("argmax", "median", "amin", "std"):
                 continue  # torch refuses, or warns
-            for mask in (None, mt.specified_mask(x)):
+            for mask in (None, mt.extend.specified_mask(x)):
                 out = tree_leaves(getattr(mt, name)(x, mask=mask, **arguments))[0]
                 assert out.shape == (4,)
                 if mask is None:

@@ -71,7 +71,7 @@ def test_keys_and_values_are_the_pattern(layout: str) -> None:
 @pytest.mark.parametrize("layout", SPARSE)
 def test_specified_mask(layout: str) -> None:
     x = INPUTS[layout]()
-    mask = mt.specified_mask(x)
+    mask = mt.extend.specified_mask(x)
     check_pattern(mask)
     assert mask.dtype is torch.bool
     assert same_pattern(mask, canonical(x))
@@ -83,7 +83,7 @@ def test_specified_mask(layout: str) -> None:
 
 
 def test_specified_mask_of_a_strided_tensor() -> None:
-    assert mt.specified_mask(torch.zeros(2, 3)).tolist() == [[True] * 3] * 2
+    assert mt.extend.specified_mask(torch.zeros(2, 3)).tolist() == [[True] * 3] * 2
 
 
 # Patterns that break the rules of their layout, by torch's words for it: (layout, its index tensors).
@@ -149,7 +149,7 @@ def test_a_million_by_a_million_stays_small() -> None:
         column.indices()[:1, ::10], column.values()[::10], (1_000_000,), check_invariants=True
     )
     broadcast = rows.coalesce()
-    for given in (None, mask, mt.specified_mask(x), broadcast):
+    for given in (None, mask, mt.extend.specified_mask(x), broadcast):
         for dim in (0, 1, None):
             for name in ("sum", "mean", "amax", "prod", "var"):
                 getattr(mt, name)(x, dim, mask=given)
@@ -173,4 +173,4 @@ def test_no_dense_output_where_few_outputs_speak() -> None:
     assert out.shape == (10**6, 10**6)
     assert out.coalesce().values().tolist() == [3.0, 3.0]
     assert mt.amax(x, (1, 2)).coalesce().values().tolist() == [2.0, 3.0]
-    assert mt.logsumexp(x, 2, mask=mt.specified_mask(x)).coalesce().values().numel() == 2
+    assert mt.logsumexp(x, 2, mask=mt.extend.specified_mask(x)).coalesce().values().numel() == 2

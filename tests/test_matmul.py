@@ -5,8 +5,8 @@ import torch
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor import Payload
 from masked_tensor.engine.tensor import pair_of
+from masked_tensor.extend import Payload
 
 from .helpers.database import Sample
 from .helpers.harness import PAYLOADS, Masked, assert_same, masked_case, run

@@ -20,9 +20,10 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor import MaskedTensor, Payload
+from masked_tensor import MaskedTensor
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.errors import UnsupportedOpError
+from masked_tensor.extend import Payload
 
 VALUES = torch.arange(12.0, dtype=torch.float64).view(3, 4) + 1
 MASK = torch.tensor([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]], dtype=torch.bool)

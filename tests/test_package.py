@@ -25,10 +25,17 @@ def test_one_version() -> None:
 
 
 def test_dir_shows_what_is_public() -> None:
-    submodules = {"functional", "plot", "testing"}
+    submodules = {"extend", "functional", "plot", "testing"}
     assert set(dir(mt)) == {*mt.__all__, "__version__", *submodules}
     for name in submodules - {"plot"}:  # which needs matplotlib
         assert importlib.import_module(f"masked_tensor.{name}").__all__
+        assert getattr(mt, name) is importlib.import_module(f"masked_tensor.{name}")
+
+
+def test_submodules_need_no_import_of_their_own() -> None:
+    code = "import masked_tensor as mt; print(mt.testing.__name__, mt.extend.__name__, mt.functional.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["masked_tensor.testing", "masked_tensor.extend", "masked_tensor.functional"]
 
 
 def test_metadata() -> None:

@@ -205,10 +205,10 @@ def test_modes() -> None:
 def test_what_has_no_form_is_reported() -> None:
     x, _ = batch(5)
     p = x.packed()
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         p.exp().transpose(0, 1)
     assert report == {}
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         p.flip(1)
         torch.roll(p, 1, 1)
     assert set(report) == {"aten::flip", "aten::roll"}

@@ -39,7 +39,7 @@ def attend(rows: Tensor, mask: Tensor | None, packed: bool, causal: bool = False
         inputs.append((x.packed() if packed else x).requires_grad_())
     bias = mask.clone().requires_grad_(mask.dtype is not torch.bool) if mask is not None else None
     heads_first = [x.transpose(1, 2) for x in inputs]
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         out = F.scaled_dot_product_attention(*heads_first, attn_mask=bias, is_causal=causal, enable_gqa=gqa)
     assert out.is_packed == packed
     assert not report
@@ -105,7 +105,7 @@ def test_the_fused_encoder_layer_stays_packed(norm_first: bool) -> None:
     torch.manual_seed(0)
     layer = nn.TransformerEncoderLayer(8, 2, 16, norm_first=norm_first, batch_first=True).eval()
     x = mt.from_lengths(torch.randn(3, 5, 8), [5, 2, 3])
-    with torch.no_grad(), mt.packing_report() as report:
+    with torch.no_grad(), mt.extend.packing_report() as report:
         out = layer(x.packed())
     assert out.is_packed
     assert not report

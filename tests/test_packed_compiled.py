@@ -67,7 +67,7 @@ def test_new_lengths_in_every_step(name: str) -> None:
     more = [] if name == "encoder" else [[2, 2, 7, 3], [1, 8]]  # another number of sequences: one graph more
     counter = CompileCounterWithBackend("aot_eager")
     step = torch.compile(lambda x: net(x).square().mean(), fullgraph=True, backend=counter)
-    with mt.packing_report() as spread:
+    with mt.extend.packing_report() as spread:
         for lengths in ([3, 1, 2], [5, 2, 4], [6, 1, 1], [4, 4, 4], *more):
             x = batch(*lengths, width=6)
             loss, expected = step(x), twin(x.unpacked()).square().mean()

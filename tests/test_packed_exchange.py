@@ -26,7 +26,7 @@ def test_nested_tensors_come_and_go_as_rows(features: tuple[int, ...]) -> None:
     x, p = mt.from_nested(nested), mt.from_nested(nested, packed=True)
     assert p.is_packed
     assert_same(p, x, "from nested")
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         back = (p * 2).to_nested()
     assert not report
     assert back.layout is torch.jagged
@@ -137,9 +137,9 @@ def test_moves_keep_it_packed() -> None:
 
 def test_every_spread_is_counted() -> None:
     p = mt.from_sequences([r.detach() for r in sequences(3)], packed=True)
-    with mt.packing_report() as outer:
+    with mt.extend.packing_report() as outer:
         p.flip(1)
-        with mt.packing_report() as inner:
+        with mt.extend.packing_report() as inner:
             p.flip(1), p.exp()
         torch.atleast_3d([p, p])
     assert {k: v.calls for k, v in inner.items()} == {"aten::flip": 1}
@@ -155,7 +155,7 @@ def test_a_packed_sequence_enters_without_being_padded(features: tuple[int, ...]
     lengths = [4, 3, 3, 1] if enforce_sorted else [3, 1, 4, 3]
     sequences = [torch.randn(n, *features, requires_grad=True) for n in lengths]
     given = nn.utils.rnn.pack_sequence(sequences, enforce_sorted)
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         p = mt.from_nested(given, packed=True)
         assert p.is_packed
         (p * 2).sum().backward()

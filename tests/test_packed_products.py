@@ -97,7 +97,7 @@ def given(rows: Tensor, packed: bool, seed: int = 1, dtype: torch.dtype = torch.
 def attended(way: Callable[..., Any], rows: Tensor, packed: bool) -> tuple[list[Any], dict[str, Any]]:
     q, k, v = (given(rows, packed, seed).requires_grad_() for seed in range(3))
     bias = LEARNED.clone().requires_grad_()
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         out = way(q, k, v, bias)
     out.filled(0).sin().sum().backward()
     return [out, q.grad, k.grad, v.grad, bias.grad], report
@@ -121,7 +121,7 @@ def test_keys_of_other_sequences() -> None:
     out = []
     for packed in (True, False):
         q, k, v = given(ROWS["prefix"], packed), given(keys, packed, 2), given(keys, packed, 3)
-        with mt.packing_report() as report:
+        with mt.extend.packing_report() as report:
             out.append(plainly(q, k, v, LEARNED))
         assert not report
     assert_same(*out, "cross attention")

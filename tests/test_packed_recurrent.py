@@ -41,7 +41,7 @@ def given(rows: Tensor, net: nn.RNNBase, packed: bool, dtype: torch.dtype = torc
 def outcome(net: nn.RNNBase, rows: Tensor, packed: bool, states: Any = None) -> list[Any]:
     net = copy.deepcopy(net)
     x, seen = given(rows, net, packed)
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         out, last = net(seen) if states is None else net(seen, states)
     assert out.is_packed == packed
     assert not report

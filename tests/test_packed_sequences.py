@@ -70,7 +70,7 @@ def given(rows: Tensor, packed: bool, holes: bool = False) -> MaskedTensor:
 
 def outcome(op: Callable[[Any], Any], rows: Tensor, packed: bool, holes: bool = False) -> tuple[list[Any], Any]:
     x = given(rows, packed, holes)
-    with mt.packing_report() as report:
+    with mt.extend.packing_report() as report:
         out = op(x)
     parts = list(out) if isinstance(out, tuple) else [out]
     shown = parts[0].filled(0)

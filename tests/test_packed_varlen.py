@@ -58,7 +58,7 @@ def both(run: Callable[..., Tensor], *inputs: Tensor, rows: list[Tensor]) -> lis
     for packed in (True, False):
         leaves = [mt.as_masked_tensor(x, m[..., None]) for x, m in zip(inputs, rows, strict=True)]
         leaves = [(x.packed() if packed else x).requires_grad_() for x in leaves]
-        with mt.packing_report() as report:
+        with mt.extend.packing_report() as report:
             out = run(*leaves)
         assert out.is_packed == packed
         assert not report
@@ -141,7 +141,7 @@ def test_on_a_gpu(rows: str, causal: bool, dtype: torch.dtype) -> None:
 
     def total(x: Tensor) -> list[Tensor]:
         x = x.detach().requires_grad_()
-        with mt.packing_report() as report:
+        with mt.extend.packing_report() as report:
             out = run(x)
         assert not report
         out.filled(0).square().sum().backward()

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from masked_tensor import MaskedTensor, Payload
+from masked_tensor import MaskedTensor
 from masked_tensor.engine import table
 from masked_tensor.engine.tensor import pair_of
+from masked_tensor.extend import Payload
 
 from .helpers import database, harness
 from .laws import laws

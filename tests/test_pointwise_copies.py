@@ -7,8 +7,9 @@ import torch
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor import MaskedTensor, MaskedValueError, Payload
+from masked_tensor import MaskedTensor, MaskedValueError
 from masked_tensor.engine.tensor import pair_of
+from masked_tensor.extend import Payload
 
 NAN = math.nan
 MASK = torch.tensor([True, False, True])

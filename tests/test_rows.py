@@ -21,7 +21,7 @@ def library() -> torch.library.Library:
 
 
 def test_a_rule_is_not_replaced_because_of_its_name(library: torch.library.Library) -> None:
-    mt.register_rule("test_rows::mean")(lambda x: mt.Pair(x.data * 100, x.mask))
+    mt.extend.register_rule("test_rows::mean")(lambda x: mt.extend.Pair(x.data * 100, x.mask))
     x = mt.masked_tensor([1.0, 3.0])
     assert torch.ops.test_rows.mean(x).tolist() == [100, 300]
     with pytest.raises(mt.UnsupportedOpError, match="to_dense"):
@@ -31,8 +31,8 @@ def test_a_rule_is_not_replaced_because_of_its_name(library: torch.library.Libra
 def test_a_rule_is_not_elementwise_because_of_its_file(library: torch.library.Library) -> None:
     loss = types.ModuleType("loss")
     exec("def centre(x):\n    return Pair(x.data - x.data.mean(-1, keepdim=True), x.mask)", loss.__dict__)
-    loss.Pair = mt.Pair
-    mt.register_rule("test_rows::centre")(loss.centre)
+    loss.Pair = mt.extend.Pair
+    mt.extend.register_rule("test_rows::centre")(loss.centre)
     x = mt.masked_tensor([[1.0, 3.0], [0.0, 20.0]])
     assert torch.ops.test_rows.centre(x).tolist() == [[-1, 1], [-10, 10]]
     with pytest.raises(mt.UnsupportedOpError, match="to_dense"):
@@ -40,7 +40,7 @@ def test_a_rule_is_not_elementwise_because_of_its_file(library: torch.library.Li
 
 
 def test_a_user_names_the_lift(library: torch.library.Library) -> None:
-    mt.register_rule("test_rows::twice", sparse=on_values)(lambda x: mt.Pair(x.data * 2, x.mask))
+    mt.extend.register_rule("test_rows::twice", sparse=on_values)(lambda x: mt.extend.Pair(x.data * 2, x.mask))
     x = mt.masked_tensor([1.0, None, 3.0]).to_sparse()
     assert torch.ops.test_rows.twice(x).to_dense().tolist() == [2, None, 6]
     assert "sparse  on values" in mt.explain("test_rows::twice")

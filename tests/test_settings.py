@@ -51,7 +51,7 @@ SETTINGS: dict[str, Callable[[], Any]] = {
     "kernels": mt.kernels,
     "masked_factories": mt.masked_factories,
     "mean_over": Mean,
-    "packing_report": mt.packing_report,
+    "packing_report": mt.extend.packing_report,
 }
 NOT_CARRIED = ("mean_over", "packing_report")  #: of a forward pass to its second run: it would count twice
 
@@ -126,9 +126,9 @@ def test_what_is_in_force_is_what_ops_do(name: str) -> None:
 
 
 def test_a_report_counts_what_runs_inside() -> None:
-    with mt.packing_report() as outer:
+    with mt.extend.packing_report() as outer:
         SHORT.flip(1)
-        with mt.packing_report() as inner:
+        with mt.extend.packing_report() as inner:
             SHORT.flip(1)
         SHORT.flip(1)
     SHORT.flip(1)

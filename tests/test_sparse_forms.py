@@ -634,7 +634,9 @@ def test_losses_of_classes_have_gradients(name: str) -> None:
         results = [form(t.requires_grad_(), target, weight=weight, mask=mask) for t in (x, dense)]
         sparse, strided = (torch.autograd.grad(out, t)[0] for out, t in zip(results, (x, dense), strict=True))
         assert same_pattern(sparse, x.detach())
-        torch.testing.assert_close(sparse.to_dense(), torch.where(mt.specified_mask(x.detach()).to_dense(), strided, 0))
+        torch.testing.assert_close(
+            sparse.to_dense(), torch.where(mt.extend.specified_mask(x.detach()).to_dense(), strided, 0)
+        )
 
 
 def test_what_losses_of_classes_refuse() -> None:

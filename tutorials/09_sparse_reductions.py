@@ -24,7 +24,7 @@ warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
 dense = torch.tensor([[5.0, 0.0, 0.0, 3.0], [0.0, 0.0, 1.0, 0.0], [4.0, 2.0, 0.0, 0.0]])
 for ratings in (dense.to_sparse(), dense.to_sparse_csr()):
-    rated = mt.specified_mask(ratings)
+    rated = mt.extend.specified_mask(ratings)
     # Without a mask, what is not stored is a zero: the result is that of the dense
     # matrix.
     assert mt.amin(ratings, 1).to_dense().tolist() == [0.0, 0.0, 0.0]
@@ -52,7 +52,7 @@ stored_zero = torch.sparse_coo_tensor(
     [[0, 0], [0, 1]], [0.0, -2.0], (1, 3), check_invariants=True
 )
 assert mt.amax(
-    stored_zero, 1, mask=mt.specified_mask(stored_zero)
+    stored_zero, 1, mask=mt.extend.specified_mask(stored_zero)
 ).to_dense().tolist() == [0.0]
 assert mt.as_masked_tensor(stored_zero).tolist() == [[0.0, -2.0, None]]
 
@@ -60,7 +60,9 @@ assert mt.as_masked_tensor(stored_zero).tolist() == [[0.0, -2.0, None]]
 # Gradients come back in the pattern of the input.
 
 leaf = dense.to_sparse().requires_grad_()
-mt.amax(leaf, 1, mask=mt.specified_mask(dense.to_sparse())).to_dense().sum().backward()
+mt.amax(
+    leaf, 1, mask=mt.extend.specified_mask(dense.to_sparse())
+).to_dense().sum().backward()
 assert leaf.grad.layout is torch.sparse_coo
 assert leaf.grad.to_dense().tolist() == [
     [1.0, 0.0, 0.0, 0.0],
@@ -75,7 +77,7 @@ assert leaf.grad.to_dense().tolist() == [
 
 def milliseconds(reduction: Callable[..., torch.Tensor], matrix: torch.Tensor) -> float:
     """The fastest of five."""
-    stored, times = mt.specified_mask(matrix), []
+    stored, times = mt.extend.specified_mask(matrix), []
     for _ in range(5):
         start = time.perf_counter()
         reduction(matrix, 1, mask=stored)

@@ -128,10 +128,10 @@ assert memory["packed"][-1] < 0.4 * memory["padded, mask by hand"][-1]
 # Ops without a packed rule use the padded layout and give the same result.  The report
 # names them; here it is empty.
 
-with mt.packing_report() as report:
+with mt.extend.packing_report() as report:
     packed(valid)
 assert report == {}
-with mt.packing_report() as report:
+with mt.extend.packing_report() as report:
     mt.as_masked_tensor(data, valid[..., None]).packed().flip(1)
 print(f"unpacked ops: {report}")
 

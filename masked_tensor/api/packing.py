@@ -1,7 +1,6 @@
 """Packed and back: a representation, never a value.  ``x.packed()`` stores of a padded batch only what is valid."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,22 +10,19 @@ from .. import errors, packing
 from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import enter_packed
-from ..engine.boundary.packing_report import Unpacked
-from ..engine.contexts.setting import Setting
 from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..packing import dim_order as orders
 from ..packing.grid import grid_of_lengths
 from ..packing.packed import pack_values
 from ..pair import Pair
-from ..settings import Settings
 
 
 def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor | None = None) -> MaskedTensor:
     """The same masked tensor, stored without its padding: the same values, validity, dtype and gradients.
 
     It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,
-    and give the same result; :func:`packing_report` names them. The number of valid steps is read for it, which waits
-    for the device.
+    and give the same result; ``masked_tensor.extend.packing_report()`` names them. The number of valid steps is read
+    for it, which waits for the device.
 
     Args:
         x (MaskedTensor): A strided tensor of two dimensions or more, such as ``(B, T, ...)``, of any dtype.
@@ -142,47 +138,6 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
         padded = Pair(padded.data.clone(), padded.mask, padded.payload)
     result: MaskedTensor = leave(padded)
     return result
-
-
-class Report(Setting):
-    """A setting under which ops are counted that pad packed tensors; entered again it counts on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: dict[str, Unpacked] = {}
-
-    def begin(self) -> dict[str, Unpacked]:
-        """The counts, by op."""
-        return self.lines
-
-    def change(self, before: Settings) -> Settings:
-        """Counts here, too, and once."""
-        others = (lines for lines in before.reports if lines is not self.lines)
-        return replace(before, reports=(*others, self.lines))
-
-
-def packing_report() -> Report:
-    """A context that counts the ops that convert packed tensors to the padded layout.
-
-    The counts are a dict from the op's name to its number of calls and the bytes they made. It is empty if every op had
-    a packed rule. Ops of the thread or asyncio task that enters the context are counted. As a decorator it has the
-    counts as its ``lines``.
-
-    Returns:
-        Report: A context manager, which gives the dict, and a decorator.
-
-    Example:
-        >>> x = mt.from_lengths(torch.ones(2, 3), [3, 1]).packed()
-        >>> with mt.packing_report() as report:
-        ...     _ = x.exp().flip(1)
-        >>> report
-        {'aten::flip': Unpacked(calls=1, bytes=24)}
-        >>> report = mt.packing_report()
-        >>> _ = report(lambda x: x.flip(1))(x)
-        >>> list(report.lines)
-        ['aten::flip']
-    """
-    return Report()
 
 
 def is_packed(x: MaskedTensor) -> bool:

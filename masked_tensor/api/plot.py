@@ -10,6 +10,8 @@ from torch import Tensor
 from .. import errors, layouts
 from ..engine.tensor import MaskedTensor, pair_of
 
+__all__ = ["missing"]
+
 
 def missing(
     x: MaskedTensor,

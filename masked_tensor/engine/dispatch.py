@@ -6,7 +6,7 @@
 Both look up the same entry and do the same three things: enter, rule, leave.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,8 +16,10 @@ from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
 from ..op import NoRule, Op, StorageRule
 from ..packing import Packed
+from ..packing.rules import elementwise as packed_elementwise
 from ..pair import Pair
 from ..rules.foreach import LOOPS
+from ..sparse.rules import on_values
 from . import table
 from .alias_members import copy_hardness
 from .boundary import packed as packed_boundary
@@ -26,7 +28,7 @@ from .boundary import vmap
 from .boundary.enter_leave import enter, enter_masked, leave, watch_grad_fn
 from .boundary.sparse import run_sparse_rule, sparse_error
 from .compiled import cache_key
-from .rule_checks import check_results
+from .rule_checks import check_results, refuse_masked
 from .table import Entry
 from .tensor import STRIDED, MaskedTensor, add_members, wrap
 from .torch_keys import (
@@ -200,54 +202,73 @@ def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str,
     return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in tree_leaves(value))]
 
 
-def register_kernel(entry: Entry) -> None:
-    """Registers the entry's kernel at the autograd door."""
-    namespace = entry.overload.namespace
-    if namespace not in _LIBRARIES:
-        _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
-    _LIBRARIES[namespace].impl(entry.overload.name().partition("::")[2], _make_kernel(entry), DISPATCH_KEY)
+def register_kernel(entry: Entry, owner: str = "") -> None:
+    """Registers the entry's kernel above autograd; those of an ``owner`` stand in a library of their own."""
+    namespace, _, name = entry.overload.name().partition("::")
+    library = owner or namespace
+    if library not in _LIBRARIES:
+        _LIBRARIES[library] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
+    _LIBRARIES[library].impl(name, _make_kernel(entry), DISPATCH_KEY)
 
 
 def register_rule(
     name: str,
     *,
+    elementwise: bool = False,
     sparse: StorageRule | None = None,
     packed: StorageRule | tuple[StorageRule, ...] = (),
+    masked: Sequence[str] | None = None,
     batched: bool = False,
     **params: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the function is the masked meaning of operator ``name``.
+    """Decorator that makes a function the rule of an operator: what it does with masked tensors.
 
-    ``name`` is ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.  The function receives the
-    operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair (or a tuple of them).  Ops on the
-    pair's plain data are recorded by autograd; see :class:`Pair` for the gradient contract.
+    The function gets the operator's arguments, each masked tensor as a :class:`Pair`, and returns a Pair, or a tuple of
+    them. Autograd records what it does with plain tensors; see :class:`Pair` for what it owes the gradients. The
+    in-place operator (``scale_``) and the ``out=`` overloads follow from the operator's schema.
 
-    ``sparse`` says how the rule serves masked tensors with sparse data: a lift of ``masked_tensor.sparse.rules``, such
-    as ``on_values`` for an elementwise op.  Without one they raise UnsupportedOpError.  ``packed`` says the same for
-    packed tensors, by a form of ``masked_tensor.packing.rules``; without one they are spread.  ``batched``: the op is
-    composed of others, but means more than they do, so ``vmap`` has to call it once per entry.  Other keywords are
-    handed to the function.
+    Args:
+        name (str): ``"namespace::op"`` for all overloads, or ``"namespace::op.overload"``.
+        elementwise (bool, optional): Each entry of the result depends on the entries at its place alone. Then the rule
+            serves sparse and packed tensors, too.
+        sparse (StorageRule, optional): The rule for sparse masked tensors, such as
+            :func:`~masked_tensor.extend.sparse_rule` makes. Without one they raise UnsupportedOpError.
+        packed (StorageRule or tuple of StorageRule, optional): The rule for packed masked tensors, such as
+            :func:`~masked_tensor.extend.packed_rule` makes; of several, each serves what those before it do not.
+            Without one they are unpacked.
+        masked (sequence of str, optional): The parameters of the function that may be masked; the others raise
+            UnsupportedOpError if they are. None: all may be.
+        batched (bool, optional): The operator is composed of others, but means more than they do, so that ``vmap`` has
+            to call it once for each entry.
+        **params: Handed to the function as keywords.
 
-    Raises ValueError if the operator does not exist or already has a row.
+    Returns:
+        callable: The decorator, which gives the function back.
 
-    Example::
+    Raises:
+        ValueError: The operator does not exist, or has a rule; or the function has no parameter that ``masked`` names.
 
-        >>> import torch, masked_tensor as mt
-        >>> lib = torch.library.Library("doc_example", "DEF")
-        >>> lib.define("scale(Tensor x, float factor) -> Tensor")
-        'scale'
-        >>> lib.impl("scale", lambda x, factor: x * factor, "CompositeExplicitAutograd")
-        >>> @mt.register_rule("doc_example::scale")
-        ... def scale(x, factor):
-        ...     return mt.Pair(torch.ops.doc_example.scale(x.data, factor), x.mask)
-        >>> torch.ops.doc_example.scale(mt.masked_tensor([1.0, None]), 3.0).tolist()
+    Example:
+        >>> from masked_tensor.extend import Pair, register_rule
+        >>> scale = torch.library.custom_op(
+        ...     "doc_example::scale", lambda x, by: x * by,
+        ...     mutates_args=(), schema="(Tensor x, float by) -> Tensor")
+        >>> @register_rule("doc_example::scale", elementwise=True)
+        ... def scale_masked(x, by):
+        ...     return Pair(scale(x.data, by), x.mask)
+        >>> scale(mt.masked_tensor([1.0, None]), 3.0).tolist()
         [3.0, None]
     """
+    if elementwise:
+        sparse, packed = sparse or on_values, packed or packed_elementwise
 
     def register(rule: Callable[..., Any]) -> Callable[..., Any]:
-        op = Op(name, check_results(name, rule), params, sparse=sparse, packed=packed, batched=batched)
-        for entry in table.add(op):
-            register_kernel(entry)
+        checked = check_results(name, rule if masked is None else refuse_masked(name, rule, masked))
+        op = Op(name, checked, params, sparse=sparse, packed=packed, batched=batched)
+        entries = table.add(op)
+        _LIBRARIES.pop(name, None)  # the kernels of an operator that was defined anew, as in a notebook
+        for entry in entries:
+            register_kernel(entry, name)
             vmap.follow(entry)
         cache_key.add_rule(op)
         return rule

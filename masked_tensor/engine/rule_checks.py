@@ -1,6 +1,7 @@
 """What rules are given and what they return: the arguments that an op declares, and the results of users' rules."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
 
@@ -53,6 +54,23 @@ def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
         return rule(*args, **kwargs)
 
     return restricted if wanted else rule
+
+
+def refuse_masked(op: str, rule: Callable[..., Any], masked: Sequence[str]) -> Callable[..., Any]:
+    """The rule of the operator ``op``, which raises UnsupportedOpError if another argument than ``masked`` is."""
+    names = list(inspect.signature(rule).parameters)
+    if unknown := [name for name in masked if name not in names]:
+        raise ValueError(f"the rule of {op} has no parameter {unknown[0]!r}, which masked= names; it has {names}")
+
+    @wraps(rule)
+    def asked(*args: Any, **kwargs: Any) -> Any:
+        for name, value in (*zip(names, args, strict=False), *kwargs.items()):
+            for v in value if type(value) in (list, tuple) else (value,):
+                if type(v) is Pair and name not in masked:
+                    raise errors.must_be_plain(op, name)
+        return rule(*args, **kwargs)
+
+    return asked
 
 
 def check_results(name: str, rule: Callable[..., Any]) -> Callable[..., Any]:

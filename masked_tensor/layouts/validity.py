@@ -18,13 +18,20 @@ from .positions import Coordinate, find, pays_table, ravel, sort_distinct, unrav
 
 
 def specified_mask(x: Tensor) -> Tensor:
-    """The mask of what ``x`` specifies: True at every stored entry, in ``x``'s layout and with its indices.
+    """The mask of the entries that a sparse tensor stores.
 
-    As ``mask=`` it makes a function see the stored entries alone, at the least cost.  A strided ``x`` specifies
-    everything.
+    As ``mask=`` of a functional form it makes the form read the stored entries alone, at the least cost.
 
-    >>> specified_mask(torch.tensor([[0.0, 2.0]]).to_sparse()).to_dense()
-    tensor([[False,  True]])
+    Args:
+        x (Tensor): Plain, of any shape, dtype and layout. A strided tensor stores all entries.
+
+    Returns:
+        Tensor: True at every stored entry; bool, of ``x``'s shape and layout, with its indices.
+
+    Example:
+        >>> from masked_tensor.extend import specified_mask
+        >>> specified_mask(torch.tensor([[0.0, 2.0]]).to_sparse()).to_dense()
+        tensor([[False,  True]])
     """
     x = canonical(x.detach())
     return with_values(x, torch.ones_like(values(x), dtype=torch.bool))

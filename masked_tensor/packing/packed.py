@@ -45,11 +45,14 @@ class Frame:
 
 @dataclass(slots=True, eq=False)
 class Packed:
-    """The inside of a packed masked tensor; a value, as a ``Pair`` is: what it holds is never written to.
+    """What a packed rule gets for a packed masked tensor; it writes into nothing that it holds.
 
-    ``values`` (N, F1 .. Fk), one row per stored place, ``grid`` which places those are, ``inner`` the validity within
-    the rows (None: all valid), ``order`` how the dimensions that the world sees are made of grid and features.
-    ``payload`` is what is known of the values under ``inner``.
+    ``values`` (N, F1 .. Fk) holds one row for each stored token.  ``inner`` is their mask; None: all are valid.
+    ``shape`` is the shape of the tensor as users see it.  ``pair()`` is values and mask as a pair.  Rules outside of
+    this package read these four alone.
+
+    ``grid`` says which tokens of the padded batch are stored, ``order`` how the dimensions of ``shape`` are made of
+    grid and features, ``payload`` what is known of the values where ``inner`` is False.
     """
 
     values: Tensor

@@ -53,7 +53,7 @@ def with_feature_axis(result: Any, y: Packed, dim: int, at: int) -> Any:
     return pack_values(result, y, (*order[:dim], *order[dim + 1 :]))
 
 
-def _over_last_dims(dims: Any, at: int = 0) -> StorageRule:
+def over_last_dims(dims: Any, at: int = 0) -> StorageRule:
     """An op of one packed tensor, argument ``at``, that works on its last dimensions (``dims`` of the arguments)."""
 
     def make(rule: Rule, op: Rule) -> Rule:
@@ -89,10 +89,10 @@ def _normalize(x: Packed, shape: Sequence[int], *rest: Any) -> int:
     return len(shape) if tuple(x.shape[-len(shape) :]) == tuple(shape) else 0
 
 
-linear = _over_last_dims(_linear)  #: ``x @ weight.T + bias``
-product = _over_last_dims(_product)  #: ``x @ matrix``
-affine = _over_last_dims(_affine, 1)  #: ``bias + x @ matrix``
-normalize = _over_last_dims(_normalize)  #: layer and rms norm
+linear = over_last_dims(_linear)  #: ``x @ weight.T + bias``
+product = over_last_dims(_product)  #: ``x @ matrix``
+affine = over_last_dims(_affine, 1)  #: ``bias + x @ matrix``
+normalize = over_last_dims(_normalize)  #: layer and rms norm
 
 
 def append_feature(at: int) -> StorageRule:

@@ -45,7 +45,7 @@ def reduce_packed(
                 return (
                     chosen(operand, *lead, d, keepdim=True, **rest)
                     if keeps
-                    else _keep_dims(chosen(operand, d), len(at))
+                    else _keep_dims(chosen(operand, *lead, d, **rest), len(at))
                 )
 
             if all(orders.is_feature(x.order[d], x.first) for d in dims):

@@ -77,7 +77,7 @@ def _sweep(names: list[str], path: Path, seconds: float, again: bool) -> None:
             return
         for variant in text.VARIANTS:
             if again or variant not in found.setdefault(name, {}):
-                with mt.packing_report() as spread:
+                with mt.extend.packing_report() as spread:
                     verdict = _in_time(partial(_verdict, name, variant, path), Verdict("not built", LATE))
                 said = [verdict.outcome, verdict.detail, *([sorted(spread)] if path == PACKED else [])]
                 found.setdefault(name, {})[variant] = said

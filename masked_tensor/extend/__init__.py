@@ -1,0 +1,37 @@
+"""What a rule for an operator of your own is written with: pairs, fills, masks, and rules for other storages.
+
+A *rule* says what an operator does with masked tensors.  It is a function on :class:`Pair` records of plain tensors,
+registered by :func:`register_rule`.  "Writing rules" in the documentation teaches it in three examples.
+"""
+
+from ..engine.dispatch import register_rule
+from ..layouts import specified_mask
+from ..op import NoRule
+from ..packing import Packed
+from ..pair import Pair, Payload
+from . import masks
+from .fills import guard, select, zero_masked
+from .report import packing_report
+from .segments import Segments
+from .storage import pack_like, packed_features, packed_reduction, packed_rule, sparse_reduction, sparse_rule
+
+__all__ = [
+    "NoRule",
+    "Packed",
+    "Pair",
+    "Payload",
+    "Segments",
+    "guard",
+    "masks",
+    "pack_like",
+    "packed_features",
+    "packed_reduction",
+    "packed_rule",
+    "packing_report",
+    "register_rule",
+    "select",
+    "sparse_reduction",
+    "sparse_rule",
+    "specified_mask",
+    "zero_masked",
+]

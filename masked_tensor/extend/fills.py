@@ -1,0 +1,70 @@
+"""The fills that rules are made of, forward and backward."""
+
+from torch import Tensor
+
+from .. import select as fills
+from ..pair import Pair
+
+
+def select(data: Tensor, mask: Tensor, fill: complex = 0) -> Tensor:
+    """``data`` where ``mask`` is True, a constant elsewhere; the gradient is 0 elsewhere.
+
+    It is ``torch.where(mask, data, fill)`` in the dtype of ``data``, and faster on the CPU.
+
+    Args:
+        data (Tensor): Plain, of any shape and dtype.
+        mask (Tensor): True = keep; bool, broadcastable to ``data``.
+        fill (number, optional): The constant, which ``data``'s dtype must hold.
+
+    Returns:
+        Tensor: ``data``'s shape and dtype.
+
+    Example:
+        >>> from masked_tensor.extend import select
+        >>> select(torch.tensor([1.0, float("nan")]), torch.tensor([True, False]), 9.0)
+        tensor([1., 9.])
+    """
+    return fills.select(data, mask, fill)
+
+
+def guard(data: Tensor, mask: Tensor) -> Tensor:
+    """``data`` itself, whose gradient is set to 0 where ``mask`` is False.
+
+    An operation whose derivative depends on its input needs it, because 0 times NaN is NaN. ``data`` is expanded to
+    the shape of ``mask`` first, so that the zeros are written before autograd sums over a broadcast dimension.
+
+    Args:
+        data (Tensor): Plain, of any dtype, broadcastable to ``mask``.
+        mask (Tensor): True = the gradient passes; bool, any shape.
+
+    Returns:
+        Tensor: ``mask``'s shape, ``data``'s dtype.
+
+    Example:
+        >>> from masked_tensor.extend import guard
+        >>> x = torch.tensor([4.0, float("nan")], requires_grad=True)
+        >>> guard(x, torch.tensor([True, False])).sqrt().backward(torch.tensor([1.0, 0.0]))
+        >>> x.grad
+        tensor([0.2500, 0.0000])
+    """
+    return fills.guard(data, mask)
+
+
+def zero_masked(x: Pair) -> Tensor:
+    """The data of a pair with 0 where it is masked, forward and backward.
+
+    An operation that mixes entries, such as a sum or a product of matrices, takes it.
+
+    Args:
+        x (Pair): Data and mask.
+
+    Returns:
+        Tensor: The shape and dtype of ``x.data``.
+
+    Example:
+        >>> from masked_tensor.extend import Pair, zero_masked
+        >>> x = Pair(torch.tensor([1.0, float("nan")]), torch.tensor([True, False]))
+        >>> zero_masked(x).sum()
+        tensor(1.)
+    """
+    return fills.zero_masked(x)

@@ -1,0 +1,57 @@
+"""The values of a reduction, each with the number of the result that it belongs to."""
+
+from collections.abc import Callable
+
+from torch import Tensor
+
+
+class Segments:
+    """The segments of a reduction: which of the given values each result is made of.
+
+    A function of a sparse or packed reduction gets the valid values ``(N, ...)`` and their segments. Value ``i``
+    belongs to result ``ids[i]``. The function returns ``(number, ...)``, one row for each result.
+
+    Attributes:
+        number (int): How many results there are.
+        ids (Tensor): The result of each value; int64, shape ``(N,)``.
+        count (Tensor): How many values each result has; int64, shape ``(number, 1, ..., 1)``, which broadcasts.
+
+    Example:
+        >>> from masked_tensor.extend import Segments
+        >>> segments = Segments(2, torch.tensor([0, 0, 1]), torch.tensor([2, 1]))
+        >>> values = torch.tensor([1.0, 2.0, 5.0])
+        >>> segments.sum(values) / segments.count
+        tensor([1.5000, 5.0000])
+        >>> values - segments.expand(segments.max(values))
+        tensor([-1.,  0.,  0.])
+    """
+
+    _add: Callable[[Tensor], Tensor] | None = None  #: adds as accurately as the storage's own sum
+
+    def __init__(self, number: int, ids: Tensor, count: Tensor) -> None:
+        self.number = number
+        self.ids = ids
+        self.count = count
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum of each segment, shape ``(number, ...)``; 0 for one without values."""
+        if self._add is not None:
+            return self._add(values)
+        return values.new_zeros((self.number, *values.shape[1:])).index_add(0, self.ids, values)
+
+    def max(self, values: Tensor) -> Tensor:
+        """The greatest value of each segment, shape ``(number, ...)``; 0 for one without values."""
+        return self._extreme(values, "amax")
+
+    def min(self, values: Tensor) -> Tensor:
+        """The least value of each segment, shape ``(number, ...)``; 0 for one without values."""
+        return self._extreme(values, "amin")
+
+    def expand(self, results: Tensor) -> Tensor:
+        """The result of its segment for each value, shape ``(N, ...)``."""
+        return results.index_select(0, self.ids)
+
+    def _extreme(self, values: Tensor, name: str) -> Tensor:
+        start = values.new_zeros((self.number, *values.shape[1:]))
+        ids = self.ids.reshape(-1, *(1,) * (values.dim() - 1)).expand(values.shape)
+        return start.scatter_reduce(0, ids, values, name, include_self=False)

@@ -1,0 +1,221 @@
+"""What docs/extending.md defines keeps the laws that the operators of this package keep.
+
+The blocks of the page import nothing but torch, ``masked_tensor.extend`` and ``masked_tensor.testing``.  This file runs
+in an empty folder against the wheel, too: ``.ci/package``.
+"""
+
+import ast
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import masked_tensor as mt
+from masked_tensor import extend
+from masked_tensor.testing import check_rule
+
+from .helpers import harness, packed_cases, sparse_cases, transforms
+from .helpers.database import Sample
+from .helpers.harness import Masked
+from .oracles.slices import reduced
+from .test_documentation import BLOCK, _run
+
+PAGE = Path(__file__).parent.parent / "docs/extending.md"
+
+
+@cache
+def page() -> dict[str, Any]:
+    """The names that the blocks of the page define, one after the other, from nothing."""
+    namespace: dict[str, Any] = {"__name__": "extension"}
+    for number, code in enumerate(BLOCK.findall(PAGE.read_text())):
+        namespace = _run(code, namespace, f"extending.md, block {number}")
+    return namespace
+
+
+def test_the_page_imports_the_kit_alone() -> None:
+    found = set()
+    for code in BLOCK.findall(PAGE.read_text()):
+        if ">>>" not in code:
+            for node in ast.walk(ast.parse(code)):
+                found |= {node.module} if isinstance(node, ast.ImportFrom) else set()
+                found |= {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
+    assert found == {"torch", "masked_tensor", "masked_tensor.extend", "masked_tensor.testing"}
+
+
+def test_the_page_names_what_the_kit_has() -> None:
+    text = PAGE.read_text()
+    unnamed = [n for n in extend.__all__ if not re.search(rf"\b{n}\b", text)]
+    assert unnamed == ["NoRule", "Packed", "Payload", "specified_mask"], "what the reference alone describes"
+
+
+def soft_clip(op: Any, x: Masked, limit: float) -> Masked:
+    return Masked(limit * torch.tanh(x.data / limit), x.mask)
+
+
+def mean_square(op: Any, x: Masked, dim: int, keepdim: bool = False) -> Masked:
+    return reduced(x, dim, keepdim, lambda v: v.square().mean())
+
+
+def low_rank(op: Any, x: Masked, a: torch.Tensor, b: torch.Tensor) -> Masked:
+    data = torch.where(x.mask, x.data, 0) @ a @ b
+    return Masked(data, x.mask.any(-1, keepdim=True).expand(data.shape))
+
+
+ORACLES = {"soft_clip": soft_clip, "mean_square": mean_square, "power": mean_square, "low_rank": low_rank}
+
+
+def samples(name: str) -> list[Sample]:
+    generator = torch.Generator().manual_seed(0)
+
+    def random(*shape: int) -> torch.Tensor:
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    op = page()[name]
+    if name == "soft_clip":
+        return [Sample(op, (random(*shape), 2.0), {}) for shape in ((), (3,), (3, 4), (2, 3, 4), (0, 2))]
+    if name == "low_rank":
+        weights = random(4, 2), random(2, 3)
+        return [Sample(op, (random(*shape), *weights), {}) for shape in ((2, 4), (2, 3, 4), (2, 3, 2, 4))]
+    calls: list[tuple[tuple[int, ...], int, dict[str, bool]]]
+    calls = [((3,), 0, {}), ((3, 4), 1, {}), ((3, 4), 0, {"keepdim": True}), ((2, 3, 4), 1, {}), ((2, 3, 4), -1, {})]
+    return [Sample(op, (random(*shape), dim), named) for shape, dim, named in calls]
+
+
+LAWS = ("value", "garbage", "gradient", "identity", "compiled", "inference", "autocast", "packed", "sparse")
+PATTERNS = ("random", "rows", "none", "full")
+
+
+def check(law: str, name: str, sample: Sample, case: Sample) -> None:
+    if law == "value":
+        harness.check_value(case, ORACLES[name])
+    elif law == "identity":
+        (output,), _ = harness.run(harness.masked_case(sample, "full", "first"))
+        harness.assert_same(output, sample.op(*sample.args, **sample.kwargs), "where all is valid")
+    elif law in ("garbage", "gradient", "compiled"):
+        getattr(harness, f"check_{law}")(case)
+    elif law == "inference":
+        transforms.check_inference(case)
+    elif law == "autocast":
+        transforms.check_autocast(case, None)
+    else:
+        counts: Counter[str] = Counter()
+        sparse_cases.check(case, counts)
+        assert counts["equal"] or not sample.args[0].dim() or name in ("mean_square", "low_rank")
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("name", ORACLES)
+def test_what_the_page_defines_keeps_the_laws(name: str, law: str) -> None:
+    checked = 0
+    for sample in samples(name):
+        for seed, pattern in enumerate(PATTERNS[:1] if law in ("compiled", "identity") else PATTERNS):
+            if law != "packed":
+                check(law, name, sample, harness.masked_case(sample, pattern, "first", seed))
+                checked += 1
+        for kind, _, dims in packed_cases.KINDS if law == "packed" else ():
+            case = packed_cases.packed_case(sample, kind, "first", dims)
+            if case is not None:
+                packed_cases.check(case, counts := Counter())
+                checked += counts["equal"]
+    assert checked >= 3
+
+
+def test_packed_rules_of_the_page_are_taken() -> None:
+    x = mt.from_lengths(torch.ones(2, 3, 4), [3, 1]).packed()
+    with extend.packing_report() as report:
+        page()["soft_clip"](x, 1.0)
+        page()["power"](x, 1)
+        page()["power"](x, 2)
+        page()["low_rank"](x, torch.ones(4, 2), torch.ones(2, 3))
+    assert not report
+
+
+# ------------------------------------------------------------------------------------------- check_rule finds mistakes
+
+
+def wrong(x: extend.Pair) -> extend.Pair:
+    return extend.Pair(2 * extend.guard(x.data, x.mask).square(), x.mask)
+
+
+def right(x: extend.Pair) -> extend.Pair:
+    return extend.Pair(extend.guard(x.data, x.mask).square(), x.mask)
+
+
+MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
+    "reads masked-out data": (lambda x: extend.Pair(x.data.square() + 0 * x.data.sum(), x.mask), {}, "payload nan"),
+    "no guard": (lambda x: extend.Pair(x.data.square(), x.mask), {}, "gradient"),
+    "other values": (wrong, {}, "where all is valid: the outputs differ"),
+    "no gradient": (lambda x: extend.Pair(x.data.detach().square(), x.mask), {}, "where all is valid: the gradients"),
+    "packed": (right, {"packed": extend.packed_rule(lambda x: extend.pack_like(x.values, x))}, "packed: the outputs"),
+    "sparse": (right, {"sparse": extend.sparse_rule(lambda x: x)}, "sparse_coo: the outputs differ"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_check_rule_finds_a_mistake(name: str) -> None:
+    rule, options, said = MISTAKES[name]
+    op = torch.library.custom_op(
+        f"test_extending::{name.replace(' ', '_').replace('-', '_')}",
+        lambda x: x.square(),
+        mutates_args=(),
+        schema="(Tensor x) -> Tensor",
+    )
+    op.register_autograd(lambda ctx, g: 2 * g * ctx.saved_tensors[0], setup_context=save)
+    extend.register_rule(op._qualname, **options)(rule)
+    with pytest.raises(AssertionError, match=said):
+        check_rule(op, mt.masked_tensor([[1.0, None, 3.0], [None, None, 6.0]]))
+
+
+def save(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.save_for_backward(*inputs)
+
+
+# ------------------------------------------------------------------------------------------------ what a rule declares
+
+
+def test_a_rule_refuses_what_it_does_not_take() -> None:
+    a = mt.masked_tensor(torch.ones(4, 2), torch.eye(4, 2).bool())
+    with pytest.raises(mt.UnsupportedOpError, match=r"low_rank takes no masked a; give it plain data with a.filled"):
+        page()["low_rank"](torch.ones(2, 4), a, torch.ones(2, 3))
+
+
+def test_elementwise_serves_every_storage() -> None:
+    op = page()["soft_clip"]
+    x = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
+    for same in (x.packed(), x.to_sparse(), x.to_sparse_csr()):
+        result = op(same, 2.0)
+        assert (result.layout, result.is_packed) == (same.layout, same.is_packed)
+
+
+def test_reductions_over_time_and_features_are_unpacked() -> None:
+    """Where a function of segments would not give the same."""
+    x = mt.from_lengths(torch.randn(2, 3, 4), [3, 1])
+    op = torch.library.custom_op(
+        "test_extending::spread_of", lambda x, dim: x.amax(dim) - x.amin(dim), mutates_args=(),
+        schema="(Tensor x, int[] dim) -> Tensor",
+    )  # fmt: skip
+
+    @extend.register_rule("test_extending::spread_of", packed=extend.packed_reduction(lambda v, s: s.max(v) - s.min(v)))
+    def masked(x: extend.Pair, dim: Any) -> extend.Pair:
+        big, small = (extend.select(x.data, x.mask, fill) for fill in (-float("inf"), float("inf")))
+        return extend.Pair(big.amax(dim) - small.amin(dim), extend.masks.any(x.mask, dim))
+
+    for dim in ([1], [2], [1, 2], [0, 1, 2], [0]):
+        torch.testing.assert_close(op(x.packed(), dim).unpacked(), op(x, dim))
+
+
+def test_an_operator_and_its_rule_may_be_defined_anew() -> None:
+    """As by a cell of a notebook that runs twice."""
+    for factor in (2, 3):
+        op = torch.library.custom_op("test_extending::times", lambda x, k=factor: x * k, mutates_args=(),
+                                     schema="(Tensor x) -> Tensor")  # fmt: skip
+        extend.register_rule("test_extending::times", elementwise=True)(
+            lambda x, op=op: extend.Pair(op(x.data), x.mask)
+        )
+        assert op(mt.masked_tensor([1.0, None])).tolist() == [factor, None]
+        with torch.inference_mode():
+            assert op(mt.masked_tensor([1.0, None])).tolist() == [factor, None]
