@@ -1,6 +1,7 @@
 """``python -m masked_tensor``: versions and the op table; ``python -m masked_tensor softmax``: what an op means."""
 
 import argparse
+import os
 import platform
 import sys
 import textwrap
@@ -31,7 +32,7 @@ def main(arguments: list[str]) -> None:
     print(f"{platform.platform()}, CUDA {torch.version.cuda or 'not built in'}, {torch.get_num_threads()} threads")
     groups = families()
     count = sum(len(names) for names in groups.values())
-    print(f"{count} operators, {len(table.ENTRIES)} overloads with in-place and out= twins\n")
+    print(f"{count} operators, {len(table.ENTRIES)} overloads with in-place and out= variants\n")
     for family, names in groups.items():
         print(f"{family} ({len(names)})")
         print(textwrap.fill(" ".join(names), 110, initial_indent="    ", subsequent_indent="    "))
@@ -40,5 +41,8 @@ def main(arguments: list[str]) -> None:
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # "| head" has read enough; the interpreter must not try to flush the rest
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except KeyError as unknown:
         sys.exit(str(unknown.args[0]))

@@ -24,6 +24,13 @@ def test_one_version() -> None:
     assert said.stdout == f"masked_tensor {mt.__version__}\n"
 
 
+def test_the_command_may_be_read_in_part() -> None:
+    command = f"{sys.executable} -m masked_tensor | head -n 1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"masked_tensor {mt.__version__}")
+    assert not done.stderr
+
+
 def test_dir_shows_what_is_public() -> None:
     submodules = {"extend", "functional", "plot", "testing"}
     assert set(dir(mt)) == {*mt.__all__, "__version__", *submodules}
