@@ -183,6 +183,9 @@ STRETCH = 128
 #: Per step of a loop over moving windows, which has few buffers.  On rolling sums of 1 million: half of it costs 1.15
 #: times as much, a quarter 1.6 times.
 WINDOWS = 1 << 17
+#: For medians, wider moving windows are sorted one by one, others merged of narrower ones.  On 60 thousand: merging
+#: costs a quarter of sorting for windows of 64, 0.7 of it for 160.
+MERGED = 200
 #: How many numbers a scatter adds one after the other: each rounds, and the errors of more would show.
 CHAIN = 64
 #: Norms of fewer follow the formula step by step: fewer calls.  On ``layer_norm`` of rows of 64: crosses above 32

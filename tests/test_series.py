@@ -191,6 +191,7 @@ WINDOWS: list[tuple[int, int, dict[str, Any]]] = [
 def test_no_window_sees_what_lies_outside_of_it(content: str, fit: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The windows share their sums: each is still that of its own valid entries, also in small pieces."""
     monkeypatch.setattr(settings, "WINDOWS", fit)
+    monkeypatch.setattr(settings, "MERGED", 20)
     generator = torch.Generator().manual_seed(0)
     for dtype, tolerance, garbage in ((torch.float32, 1e-5, NAN), (torch.float64, 1e-7, 1e30)):
         whole = CONTENTS[content](60, generator).to(dtype)

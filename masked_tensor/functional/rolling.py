@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .. import masks, shapes
+from .. import masks, settings, shapes
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..rules import quantile as rules
@@ -176,7 +176,7 @@ class Rolling:
         known = type(q) is float and 0 <= q <= 1 and entries.data.dtype in (torch.float32, torch.float64)
         if not known or not self._moves():
             return self._enough(order.quantile(self.windows, q, -1))
-        if reach.width <= moving.MERGED:
+        if reach.width <= settings.MERGED:
             return self._result(moving.quantile(entries, reach, q), 1)
 
         def sort(data: Tensor, valid: Tensor, width: int) -> Tensor:

@@ -52,7 +52,7 @@ def ffill(
     References:
         ``pandas.DataFrame.ffill``.
     """
-    return _carry("ffill", input, dim, limit, limit_area, mask, gaps.before)
+    return _carry("ffill", input, dim, limit, limit_area, mask, forward=True)
 
 
 def bfill(
@@ -87,7 +87,7 @@ def bfill(
     References:
         ``pandas.DataFrame.bfill``.
     """
-    return _carry("bfill", input, dim, limit, limit_area, mask, gaps.after)
+    return _carry("bfill", input, dim, limit, limit_area, mask, forward=False)
 
 
 def interpolate(
@@ -147,22 +147,26 @@ def interpolate(
         raise ValueError(f"index must have one place per entry along dim, {(size,)}, got {tuple(index.shape)}")
     places = torch.arange(size, device=x.data.device) if index is None else index
     places = places.to(x.data.real.dtype if x.data.is_complex() else x.data.dtype)
-    if method == "linear":
-        data = gaps.interpolate_line(x, dim, places)
-    else:
-        data = gaps.gather_clamped(x, dim, gaps.nearest(gaps.narrow_constant(x.mask, dim), dim, places))
-        limit_area = "inside" if limit_area is None else limit_area
-    forward, backward = limit_direction != "backward", limit_direction != "forward"
-    valid = gaps.fillable(gaps.narrow_constant(x.mask, dim), dim, limit, limit_area, forward=forward, backward=backward)
-    return _fill_gaps(x, data, valid)
-
-
-def _carry(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any, source: Any) -> Any:
-    x, dim = _enter_series(name, input, dim, limit, area, mask)
-    forward = source is gaps.before
     mask = gaps.narrow_constant(x.mask, dim)
-    valid = gaps.fillable(mask, dim, limit, area, forward=forward, backward=not forward)
-    return _fill_gaps(x, gaps.gather_clamped(x, dim, source(mask, dim)), valid)
+    around = gaps.before(mask, dim), gaps.after(mask, dim)
+    if method == "linear":
+        data = gaps.interpolate_line(x, dim, places, *around)
+    else:
+        data = gaps.gather_clamped(x, dim, gaps.nearest(dim, places, *around))
+        limit_area = "inside" if limit_area is None else limit_area
+    return _fill_gaps(x, data, gaps.fillable(mask, dim, *around, limit, limit_area, limit_direction))
+
+
+def _carry(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any, forward: bool) -> Any:
+    """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
+    x, dim = _enter_series(name, input, dim, limit, area, mask)
+    mask = gaps.narrow_constant(x.mask, dim)
+    valid, place = gaps.carried(mask, dim, forward)
+    if limit is not None or area is not None:
+        around = gaps.before(mask, dim), gaps.after(mask, dim)
+        valid = gaps.fillable(mask, dim, *around, limit, area, "forward" if forward else "backward")
+    data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
+    return leave(Pair(data, masks.expand_to(valid, x.data.shape)))
 
 
 def _fill_gaps(x: Pair, data: Tensor, valid: Tensor) -> Any:

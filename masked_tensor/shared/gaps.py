@@ -13,32 +13,50 @@ def narrow_constant(mask: Tensor, dim: int) -> Tensor:
     return compact.expand(*compact.shape[:dim], mask.shape[dim], *compact.shape[dim + 1 :])
 
 
+def carried(mask: Tensor, dim: int, forward: bool) -> tuple[Tensor, Tensor]:
+    """Whether there is a valid entry up to here, or from here on, and the position along ``dim`` of the nearest.
+
+    The greatest byte so far is 1 from the first valid entry on, and the last place where it was seen that of the last
+    valid one.
+    """
+    found, place = masks.to_bytes(mask if forward else mask.flip(dim)).cummax(dim)
+    if not forward:
+        found, place = found.flip(dim), mask.shape[dim] - 1 - place.flip(dim)
+    return masks.from_bytes(found), place
+
+
 def before(mask: Tensor, dim: int) -> Tensor:
     """The position along ``dim`` of the last valid entry up to here, -1 where there is none."""
-    position = _positions(mask, dim)
-    return torch.where(mask, position, -1).cummax(dim).values
+    found, place = carried(mask, dim, True)
+    return torch.where(found, place, -1)
 
 
 def after(mask: Tensor, dim: int) -> Tensor:
     """The position along ``dim`` of the next valid entry from here on, the size of ``dim`` where there is none."""
-    position = _positions(mask, dim)
-    return torch.where(mask, position, mask.shape[dim]).flip(dim).cummin(dim).values.flip(dim)
+    found, place = carried(mask, dim, False)
+    return torch.where(found, place, mask.shape[dim])
 
 
 def fillable(
-    mask: Tensor, dim: int, limit: int | None, area: str | None, *, forward: bool = True, backward: bool = False
+    mask: Tensor, dim: int, last: Tensor, following: Tensor, limit: int | None, area: str | None, direction: str
 ) -> Tensor:
-    """Which entries are filled: those ``limit`` steps at most from what they are filled from, in the ``area`` asked."""
-    last, following, position = before(mask, dim), after(mask, dim), _positions(mask, dim)
-    size = mask.shape[dim]
-    reach = size if limit is None else limit
-    ahead = (last >= 0) & (position - last <= reach)
-    behind = (following < size) & (following - position <= reach)
-    filled = (ahead & forward) | (behind & backward)
-    inside = (last >= 0) & (following < size)
+    """Which entries are filled: those ``limit`` steps at most from what they are filled from, in the ``area`` asked.
+
+    ``last`` and ``following`` are the positions of :func:`before` and :func:`after`.
+    """
+    ahead, behind = last >= 0, following < mask.shape[dim]
+    filled = {"forward": ahead, "backward": behind}.get(direction)
+    if limit is not None:
+        position = _positions(mask, dim)
+        near = {"forward": ahead & (position - last <= limit), "backward": behind & (following - position <= limit)}
+        filled = near.get(direction, near["forward"] | near["backward"])
+    elif filled is None:
+        filled = ahead | behind
     if area is not None:
+        inside = ahead & behind
         filled = filled & (inside if area == "inside" else ~inside)
-    return filled | mask
+        filled = filled | mask
+    return filled
 
 
 def gather_clamped(x: Pair, dim: int, index: Tensor) -> Tensor:
@@ -47,30 +65,30 @@ def gather_clamped(x: Pair, dim: int, index: Tensor) -> Tensor:
     return x.data.gather(dim, index.expand(x.data.shape))
 
 
-def interpolate_line(x: Pair, dim: int, places: Tensor) -> Tensor:
+def interpolate_line(x: Pair, dim: int, places: Tensor, last: Tensor, following: Tensor) -> Tensor:
     """The data on the straight line between the valid entries around each, constant beyond the first and the last.
 
     ``places`` are the positions along ``dim``, in its shape ``(T,)``: rising, of the dtype of the data's real part.
     """
-    mask = narrow_constant(x.mask, dim)
-    last, following = before(mask, dim), after(mask, dim)
+    size = x.data.shape[dim]
     first = torch.where(last < 0, following, last)
-    second = torch.where(following >= mask.shape[dim], last, following)
-    at = places.view(-1, *(1,) * (mask.dim() - dim - 1)).expand(mask.shape)
-    start, end = (at.gather(dim, i.clamp(0, max(mask.shape[dim] - 1, 0))) for i in (first, second))
-    share = torch.where(end > start, (at - start) / torch.where(end > start, end - start, 1), 0)
+    second = torch.where(following >= size, last, following)
+    at = places.view(-1, *(1,) * (last.dim() - dim - 1)).expand(last.shape)
+    start, end = (at.gather(dim, i.clamp(0, max(size - 1, 0))) for i in (first, second))
+    apart = end - start
+    share = torch.where(apart > 0, (at - start) / torch.where(apart > 0, apart, 1), 0)
     low, high = gather_clamped(x, dim, first), gather_clamped(x, dim, second)
     return torch.lerp(low, high, share.expand(low.shape).to(low.dtype))
 
 
-def nearest(mask: Tensor, dim: int, places: Tensor) -> Tensor:
+def nearest(dim: int, places: Tensor, last: Tensor, following: Tensor) -> Tensor:
     """The position of the valid entry that is nearest, the earlier of two."""
-    last, following = before(mask, dim), after(mask, dim)
-    at = places.view(-1, *(1,) * (mask.dim() - dim - 1)).expand(mask.shape)
-    edge = max(mask.shape[dim] - 1, 0)
+    size = last.shape[dim]
+    at = places.view(-1, *(1,) * (last.dim() - dim - 1)).expand(last.shape)
+    edge = max(size - 1, 0)
     back = at - at.gather(dim, last.clamp(0, edge))
     ahead = at.gather(dim, following.clamp(0, edge)) - at
-    return torch.where((following >= mask.shape[dim]) | ((last >= 0) & (back <= ahead)), last, following)
+    return torch.where((following >= size) | ((last >= 0) & (back <= ahead)), last, following)
 
 
 def _positions(mask: Tensor, dim: int) -> Tensor:

@@ -36,10 +36,6 @@ _DTYPES = frozenset((
 ))  # fmt: skip
 
 
-#: Wider windows are sorted one by one: that takes fewer steps than to merge them of narrower ones.
-MERGED = 64
-
-
 @dataclass(frozen=True, slots=True)
 class Windows:
     """From each entry along ``dim``, or each ``step``-th, the entries ``start`` up to ``end``, relative to it."""
@@ -81,7 +77,7 @@ def _unfold(x: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
 
 def count(mask: Tensor, windows: Windows) -> Tensor:
     """How many entries of each window are valid: small integers."""
-    dtype = torch.uint8 if windows.width < 256 else torch.int32
+    dtype = torch.uint8 if windows.width <= torch.iinfo(torch.uint8).max else torch.int32
     small = masks.compact(mask)
     small = small.expand(*small.shape[: windows.dim], mask.shape[windows.dim], *small.shape[windows.dim + 1 :])
 
