@@ -199,7 +199,8 @@ def _described(names: list[str]) -> str:
     ]
     for name in names:
         if name != "plot.missing" and inspect.isclass(attrgetter(name)(masked_tensor)):
-            lines += [f".. autoclass:: masked_tensor.{name}", "   :members:", ""]
+            members = " pair" if name == "extend.Packed" else ""  # what rules outside of the package read
+            lines += [f".. autoclass:: masked_tensor.{name}", f"   :members:{members}", ""]
         else:
             lines += [f".. autofunction:: masked_tensor.{name}", ""]
     return "```{eval-rst}\n" + "\n".join(lines) + "```"

@@ -17,7 +17,7 @@ from . import containers, lists
 
 
 def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
-    """What ``data`` says of its own values and holes."""
+    """The values of ``data``, and which of them it marks as missing."""
     tensor, take = partial(_tensor, dtype=dtype, device=device), partial(pair_of_input, dtype=dtype, device=device)
     if isinstance(data, Tensor):
         found: Pair | None = _of_tensor(data)
@@ -27,7 +27,7 @@ def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = Non
         moved = found.data.to(device=device, dtype=dtype)
         return Pair(moved, found.mask.to(moved.device), found.payload)
     if type(data).__module__ == "numpy" and str(getattr(data, "dtype", "")) == "object":
-        data = data.tolist()  # None and pandas' NA are holes
+        data = data.tolist()  # None and pandas' NA are missing
     if isinstance(data, list | tuple):
         return lists.pair_of_list(data, take, tensor)
     return plain_pair(tensor(data))

@@ -315,7 +315,7 @@ def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1
 
 
 def _as_bool(attention_mask: Any) -> Tensor:
-    numbers = accepted_inputs.pair_of_input(attention_mask)  # of lists, rows of different length end in holes
+    numbers = accepted_inputs.pair_of_input(attention_mask)  # of lists, rows of different length are padded
     return accepted_inputs.mask_of_input(attention_mask, numbers.data, "attention_mask")
 
 

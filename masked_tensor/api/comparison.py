@@ -1,6 +1,6 @@
 """``torch.testing.assert_close`` on masked tensors: the same masks, and close values where they are valid.
 
-It offers subclasses no hook, and its own question, ``isclose(...).all()``, passes over every hole: tensors with
+It offers subclasses no hook, and its own question, ``isclose(...).all()``, passes over every masked entry: tensors with
 different masks would be found equal.  So its comparison of values is wrapped.
 """
 

@@ -60,9 +60,9 @@ def torch_masked(data: TorchMasked) -> Pair:
     return layouts.pair_on_pattern(values, mask) if layouts.is_sparse(values) else Pair(values, mask)
 
 
-def _invert_mask(values: Pair, holes: Any) -> Pair:
+def _invert_mask(values: Pair, missing: Any) -> Pair:
     """numpy's masks are True where something is hidden."""
-    shown = ~torch.tensor(holes, device=values.data.device)
+    shown = ~torch.tensor(missing, device=values.data.device)
     return Pair(values.data, masks.logical_and(masks.expand_to(shown, values.data.shape), values.mask))
 
 

@@ -286,7 +286,7 @@ def to_numpy_ma(x: MaskedTensor) -> Any:
 
 
 def dense(x: MaskedTensor) -> MaskedTensor:
-    """``x`` itself, or its strided form if it is sparse: what is not stored is a hole."""
+    """``x`` itself, or its strided form if it is sparse: what is not stored is masked."""
     if type(x) is MaskedTensor and layouts.is_sparse(x):
         return x.to_dense()
     return x

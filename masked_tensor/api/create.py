@@ -207,9 +207,9 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
         ``numpy.ma.masked_where``.
     """
     pair = accepted_inputs.pair_of_input(data)
-    holes = accepted_inputs.pair_of_input(condition)
-    fits = accepted_inputs.mask_of_input(holes.data, pair.data, "condition")
-    return mask_more(pair, masks.logical_and(~fits, masks.expand_to(holes.mask, fits.shape)))
+    given = accepted_inputs.pair_of_input(condition)
+    fits = accepted_inputs.mask_of_input(given.data, pair.data, "condition")
+    return mask_more(pair, masks.logical_and(~fits, masks.expand_to(given.mask, fits.shape)))
 
 
 def as_result(pair: Pair) -> MaskedTensor:
@@ -238,16 +238,16 @@ def _zeroed_copy(pair: Pair) -> Pair:
     return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
 
 
-def _mask_where(pair: Pair, hole: Callable[[Tensor], Tensor]) -> MaskedTensor:
-    """``pair`` with more holes where its values are such."""
+def _mask_where(pair: Pair, missing: Callable[[Tensor], Tensor]) -> MaskedTensor:
+    """``pair``, also masked where ``missing`` of its values is True."""
     if layouts.is_sparse(pair.data):
-        valid = layouts.values(pair.mask) & ~hole(layouts.values(pair.data.detach()))
+        valid = layouts.values(pair.mask) & ~missing(layouts.values(pair.data.detach()))
         return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, valid))))
-    return mask_more(pair, ~hole(pair.data))
+    return mask_more(pair, ~missing(pair.data))
 
 
 def mask_more(pair: Pair, mask: Tensor) -> MaskedTensor:
-    """``pair`` with more holes; fresh memory, the same graph."""
+    """``pair`` with more entries masked; fresh memory, the same graph."""
     return as_result(
         _zeroed_copy(Pair(pair.data, masks.logical_and(pair.mask, masks.expand_to(mask, pair.data.shape))))
     )

@@ -1,4 +1,4 @@
-"""safetensors files with holes: a masked tensor is two plain entries, data and mask, that any reader understands."""
+"""safetensors files of masked tensors: each is two plain entries, data and mask, that any reader understands."""
 
 import json
 from collections.abc import Mapping

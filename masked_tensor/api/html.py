@@ -1,4 +1,4 @@
-"""How a masked tensor looks in a notebook: tables of its last two dimensions, holes shaded, a caption with the facts.
+"""How a masked tensor looks in a notebook: tables of its last two dimensions, masked entries shaded, and a caption.
 
 Only inherited colours and greys that let them through, so that it reads on white and on black.
 """
@@ -20,7 +20,7 @@ MOST = 12  #: rows, columns or tables along a dimension, before it is cut to its
 EDGE = 3
 TABLE = "font-family:monospace;border-collapse:collapse;margin:0.3em 0"
 CELL = "padding:0.1em 0.5em;text-align:right;white-space:pre"
-HOLE = f"{CELL};background:rgba(128,128,128,0.35);opacity:0.7"
+MASKED = f"{CELL};background:rgba(128,128,128,0.35);opacity:0.7"
 
 
 def as_html(x: MaskedTensor) -> str:
@@ -68,7 +68,7 @@ def _table(
                 continue
             valid = bool(mask[row, column])
             text = html.escape(write(show.numbers(data[row, column]), valid).strip())
-            cells.append(f'<td style="{CELL if valid else HOLE}">{text}</td>')
+            cells.append(f'<td style="{CELL if valid else MASKED}">{text}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return f'<table style="{TABLE}">{"".join(lines)}</table>'
 

@@ -1,4 +1,4 @@
-"""Lists, nested as deep as one likes: None and its like are holes, and what is too short is padded with holes.
+"""Lists, nested as deep as one likes: None and its like are masked, and what is too short is padded.
 
 A list may hold numbers, or arrays and tensors of any kind that :func:`given.pair` takes.
 """
@@ -27,7 +27,7 @@ def pair_of_list(data: Any, take: Taker, tensor: Callable[[Any], Tensor]) -> Pai
     if not any(is_missing(v) for v in _leaves(data)):
         values = tensor(data)
         return Pair(values, torch.ones((), dtype=torch.bool, device=values.device).expand(values.shape))
-    some = next((v for v in _leaves(data) if not is_missing(v)), 0.0)  # in the holes: of a type the values have anyway
+    some = next((v for v in _leaves(data) if not is_missing(v)), 0.0)  # where masked: of a type the values have anyway
     values = tensor(_replace_missing(data, lambda v: some if is_missing(v) else v))
     return Pair(values, torch.tensor(_replace_missing(data, lambda v: not is_missing(v)), device=values.device))
 
@@ -42,7 +42,7 @@ def is_missing(value: Any) -> bool:
 
 
 def of_numbers(data: Any) -> bool:
-    """Whether a list holds numbers, holes, and lists of these alone: no texts, arrays or dicts."""
+    """Whether a list holds numbers, None, and lists of these alone: no texts, arrays or dicts."""
     if isinstance(data, list | tuple):
         return all(of_numbers(v) for v in data)
     return isinstance(data, bool | int | float | complex) or is_missing(data)

@@ -38,6 +38,8 @@ class mean_over(Setting):
     The gradient is scaled so that the average over ranks, which DistributedDataParallel and FSDP take, is the gradient
     of the whole: ``d mean / d total = ranks / count``.
 
+    As a decorator, each call of the function is one part.
+
     A part that raises inside the context is taken back; :meth:`skip` takes back the last one, for ``continue``.
 
     Args:

@@ -183,7 +183,7 @@ def _convert_both(
 
 
 def _terms(pair: Pair, reductions: set[str]) -> Pair:
-    """What ranks still have to add up (or multiply, or compare): a hole is no term, so it is what changes nothing."""
+    """What ranks still have to add up (or multiply, or compare): masked entries get a value that changes nothing."""
     names = {"sum": "sum", "product": "prod", "max": "max", "min": "min"}
     name = names.get(next(iter(reductions))) if len(reductions) == 1 else None
     if name is None:

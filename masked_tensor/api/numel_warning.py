@@ -1,4 +1,4 @@
-"""``numel()``: sizes count the holes, which an average written by hand should not.
+"""``numel()``: sizes count the masked entries, which an average written by hand should not.
 
 ``x.sum() / x.numel()`` divides by the padding, in silence.  So ``numel()`` warns, once for each place in a program that
 asks.  torch asks for good reasons of its own, and so does this package: their calls do not warn.
@@ -28,7 +28,7 @@ def _warn_or_raise(name: str) -> Callable[[MaskedTensor], int]:
         return torch.Tensor.numel(x)  # may be symbolic, of which a Size would make an int
 
     size.__name__ = name
-    size.__doc__ = "The number of places, holes included: it warns.  ``count()`` is the number of valid entries."
+    size.__doc__ = "The number of entries, masked ones included: it warns.  ``count()`` is the number of valid entries."
     return size
 
 

@@ -1,8 +1,8 @@
-"""What Python and its libraries ask of an object: numbers, lists, arrays, and doors that must stay shut.
+"""What Python and its libraries ask of an object: numbers, lists, arrays, and what has to be refused.
 
-Methods of ``MaskedTensor`` that need the ports or the exits live here, and are hung onto the class when the package is
-imported.  A conversion that cannot carry a mask gives its result if nothing is masked out, and raises otherwise: no
-mask is dropped silently.
+Methods of ``MaskedTensor`` that stand above the engine are added to the class when the package is imported.  A
+conversion that cannot carry a mask gives its result if nothing is masked out, and raises otherwise: no mask is dropped
+silently.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from ..engine.writes.setitem import place
 from ..errors import UnsupportedOpError
 from ..pair import Pair, plain_pair
 from . import convert, copies, pickling
-from .show import HOLE
+from .show import MASKED
 from .ufuncs import array_ufunc
 
 POSITIONS = (int, slice, type(None), type(...))  # keys that are no condition
@@ -59,15 +59,15 @@ def index(x: MaskedTensor) -> int:
 
 
 def tolist(x: MaskedTensor) -> Any:
-    """Nested lists, with None at the holes."""
+    """Nested lists, with None where an entry is masked."""
     pair = pair_of(convert.dense(x))
 
-    def holes(values: Any, valid: Any) -> Any:
+    def with_none(values: Any, valid: Any) -> Any:
         if isinstance(valid, list):
-            return [holes(v, m) for v, m in zip(values, valid, strict=True)]
+            return [with_none(v, m) for v, m in zip(values, valid, strict=True)]
         return values if valid else None
 
-    return holes(pair.data.detach().tolist(), pair.mask.tolist())
+    return with_none(pair.data.detach().tolist(), pair.mask.tolist())
 
 
 def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
@@ -91,7 +91,7 @@ def contains(x: MaskedTensor, element: Any) -> bool:
 
 
 def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
-    """``x[key] = value``: what is written becomes valid; ``x[key] = None`` makes holes."""
+    """``x[key] = value``: what is written becomes valid; ``x[key] = None`` masks entries."""
     if value is None:
         value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
     positions = type(key) in POSITIONS or (type(key) is tuple and all(type(k) in POSITIONS for k in key))
@@ -115,7 +115,7 @@ def data(x: MaskedTensor) -> MaskedTensor:
 def format_scalar(x: MaskedTensor, spec: str) -> str:
     """``f"{x:.2f}"``: of a scalar its number, or ``--``."""
     if x.dim() == 0 and not x.is_meta and type(pair_of(x).data) is Tensor:
-        return format(item(x), spec) if pair_of(x).mask.item() else HOLE
+        return format(item(x), spec) if pair_of(x).mask.item() else MASKED
     return object.__format__(x, spec)
 
 

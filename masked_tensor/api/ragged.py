@@ -1,4 +1,4 @@
-"""Sequences of different length become one batch, padded with holes: the one place where that is done.
+"""Sequences of different length become one padded batch: the one place where that is done.
 
 Sequences are stacked along a new first dimension, and every other dimension is as long as the longest.
 """
@@ -23,7 +23,7 @@ def check_side(side: str) -> None:
 
 
 def pad_and_stack(pairs: Sequence[Pair], side: str = "right", fill: float = 0.0, *, whole: bool = False) -> Pair:
-    """The pairs ``(T_i, U_i, ...)`` as ``(B, T, U, ...)``; ``whole`` says that none has holes of its own.
+    """The pairs ``(T_i, U_i, ...)`` as ``(B, T, U, ...)``; ``whole`` says that none has masked entries of its own.
 
     ``fill`` lies under the padding.  Data of different dtypes are promoted, as in ``torch.stack``.
     """

@@ -1,4 +1,4 @@
-"""How a masked tensor looks: torch's own number format, ``--`` at the holes, and how many entries are valid.
+"""How a masked tensor looks: torch's own number format, ``--`` for masked entries, and how many entries are valid.
 
 Widths, precision and scientific notation are decided by the valid values alone, so nothing under the mask shows.
 """
@@ -15,7 +15,7 @@ from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..layouts import meshes
 from ..pair import Pair
 
-HOLE = "--"
+MASKED = "--"
 Cell = Callable[[Any, bool], str]  # (value, valid) -> text
 
 
@@ -67,7 +67,7 @@ def facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
 
 
 def _body(pair: Pair, indent: int) -> str:
-    if layouts.is_sparse(pair.data):  # the stored values; what is not stored is a hole
+    if layouts.is_sparse(pair.data):  # the stored values; what is not stored is masked
         return _body(Pair(layouts.values(pair.data.detach()), layouts.values(pair.mask)), indent)
     pair = Pair(pair.data.detach().cpu(), pair.mask.cpu())
     if pair.data.numel() == 0:
@@ -82,7 +82,7 @@ def cell(pair: Pair, edge: int) -> Cell:
     write = _format_complex(valid) if valid.is_complex() else _format(valid)
     stacked = pair.data.dim() > 1
     width = max((len(write(v)) for v in valid.tolist()), default=0) if stacked else 0
-    return lambda value, ok: (write(value) if ok else HOLE).rjust(max(width, len(HOLE) if stacked else 0))
+    return lambda value, ok: (write(value) if ok else MASKED).rjust(max(width, len(MASKED) if stacked else 0))
 
 
 def _format(valid: Tensor) -> Callable[[Any], str]:

@@ -153,7 +153,7 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
 
 
 def _stored_values(x: MaskedTensor, dim: int) -> Packed | None:
-    """The rows of a packed batch of sequences that begin at their first step: they leave without being spread."""
+    """The rows of a packed batch of sequences that begin at their first step: they leave without being padded."""
     if type(x) is not MaskedTensor or x._packed is None or dim % x.dim() != 1:
         return None
     p = x._packed

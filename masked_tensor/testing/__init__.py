@@ -1,4 +1,4 @@
-"""Checks a user can run on his own functions and models: invisible payload, padding invariance, equality."""
+"""Checks for your own functions, models and rules: masked-out data, padding, equality, and the laws of rules."""
 
 from .padding import check_padding_invariance
 from .payload import PAYLOADS, assert_close, check_invisible_payload, poison

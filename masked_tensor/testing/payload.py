@@ -89,7 +89,7 @@ def check_invisible_payload(
         function (callable): A function or module of tensors.
         *inputs (Any): What it is called with: tensors of any shape and dtype, or structures of them.
         payloads (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
-        **tolerance (float): ``rtol`` and ``atol`` of :func:`testing.assert_close`.
+        **tolerance (float): ``rtol`` and ``atol`` of :func:`assert_close`.
 
     Raises:
         AssertionError: An output or gradient depends on masked-out data, or a gradient under the mask is not 0.
@@ -108,7 +108,7 @@ def check_invisible_payload(
 
 
 def _trial(function: Callable[..., Any], inputs: Any, payload: float) -> tuple[list[Any], list[Any]]:
-    """Outputs and gradients with ``payload`` under the masks."""
+    """Outputs and gradients with ``payload`` as the masked-out data."""
 
     def fresh(x: Any) -> Any:
         if not isinstance(x, Tensor):

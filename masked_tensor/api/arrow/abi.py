@@ -51,7 +51,7 @@ Stream._fields_ = [
     ("release", ctypes.CFUNCTYPE(None, POINTER(Stream))),
     ("private_data", c_void_p),
 ]
-NULLABLE = 2  # a schema's flag: there may be holes
+NULLABLE = 2  # a schema's flag: there may be nulls
 NAMES: dict[type, bytes] = {Schema: b"arrow_schema", Array: b"arrow_array", Stream: b"arrow_array_stream"}
 
 _get = PYFUNCTYPE(c_void_p, py_object, c_char_p)(("PyCapsule_GetPointer", ctypes.pythonapi))

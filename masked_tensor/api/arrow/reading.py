@@ -1,4 +1,4 @@
-"""Arrow columns become pairs: values in their own dtype, nulls as holes.
+"""Arrow columns become pairs: values in their own dtype, nulls as masked entries.
 
 The values are copied once; a column that counts no nulls gets a mask of one byte.
 """
@@ -23,7 +23,7 @@ def speaks_arrow(data: object) -> bool:
 
 
 def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
-    """A column as a pair ``(N,)``, lists as ``(N, T)`` with holes at the end, a table as ``(N, columns)``."""
+    """A column as a pair ``(N,)``, lists as ``(N, T)``, padded, a table as ``(N, columns)``."""
     if hasattr(data, "__arrow_c_array__"):
         capsules = data.__arrow_c_array__()
         with take_capsule(capsules[0], Schema) as schema, take_capsule(capsules[1], Array) as array:

@@ -1,4 +1,4 @@
-"""A masked tensor becomes an arrow column: values copied, holes as nulls.
+"""A masked tensor becomes an arrow column: values copied, masked entries as nulls.
 
 One dimension is a column of numbers, more are lists of fixed length: ``pa.array(x)``, ``pl.from_arrow(x)``.
 """
@@ -25,7 +25,7 @@ def arrow_c_schema(x: MaskedTensor) -> Any:
 
 
 def arrow_c_array(x: MaskedTensor, requested_schema: object = None) -> tuple[Any, Any]:
-    """``x`` for whoever speaks the Arrow C data interface, as two capsules: type, and values with nulls at the holes.
+    """``x`` for whoever speaks the Arrow C data interface, as two capsules: type, and values with nulls where masked.
 
     Values are copied, in their own dtype.  A requested schema is not followed, as the interface allows.  Raises
     TypeError for a 0-d tensor and for a dtype that arrow does not have.
@@ -62,9 +62,9 @@ def _array(data: Tensor, mask: Tensor, sizes: list[int]) -> Any:
         addresses: list[int | None] = [None]
     else:
         values = _pack_bits(data.flatten()) if data.dtype is torch.bool else data
-        holes = mask.numel() - int(masks.count(mask))
-        bitmap = _pack_bits(mask.flatten()) if holes else None
-        array.null_count = holes
+        nulls = mask.numel() - int(masks.count(mask))
+        bitmap = _pack_bits(mask.flatten()) if nulls else None
+        array.null_count = nulls
         kept = [values, bitmap]
         addresses = [None if bitmap is None else bitmap.data_ptr(), values.data_ptr()]
     buffers = (c_void_p * len(addresses))(*addresses)
