@@ -4,6 +4,7 @@ Entries of torch's operator database run on samples of which a size became 0.  `
 them.  Segments and bags without entries have tests of their own, and so have packed batches and sparse tensors.
 """
 
+import itertools
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +46,6 @@ OTHERWISE = {
     "nn.functional.embedding": "torch refuses with an assertion",
     "nn.functional.multi_head_attention_forward": "torch refuses with an assertion",
     "nn.functional.nll_loss": "without classes only an ignored target is left, which is masked",
-    "nn.functional.scaled_dot_product_attention": "torch's result has its query's shape, not the broadcast one",
     "nn.functional.batch_norm": "torch takes weights of another size, which raise here",
     "nn.functional.conv1d": "a convolution without channels",
     "nn.functional.conv2d": "a convolution without channels",
@@ -143,6 +143,63 @@ def test_bags_without_entries(what: str, padding: int | None, last: bool, mode: 
 def test_a_bag_of_padding_and_masked_ids_is_masked() -> None:
     ids = mt.masked_tensor([3, 0], [True, False])
     assert not F.embedding_bag(ids, torch.ones(5, 2), torch.tensor([0]), padding_idx=3).get_mask().any()
+
+
+ATTENTION = list(itertools.product((0, 2), (0, 4), (0, 2), (0, 3), (0, 5), (0, 8), (0, 6)))
+MASKED = {"query": (0,), "key": (1,), "value": (2,), "all": (0, 1, 2), "packed": ()}
+
+
+def _result(function: Any) -> Any:
+    """What a call gives, or the words of its error."""
+    try:
+        return function()
+    except RuntimeError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("which", MASKED)
+def test_attention_without_entries_in_any_dimension(which: str) -> None:
+    """No sequences, heads, grouped heads, queries, keys, or features of any of them, and each of two of those."""
+    checked = 0
+    for batch, heads, groups, queries, keys, width, out in ATTENTION:
+        shapes = ((batch, heads, queries, width), (batch, groups, keys, width), (batch, groups, keys, out))
+        plain = [torch.rand(shape) for shape in shapes]
+        valid = [mt.masked_tensor(x, torch.ones(x.shape, dtype=torch.bool)) for x in plain]
+        given = [valid[i] if i in MASKED[which] else x for i, x in enumerate(plain)]
+        if which == "packed":
+            given = [x.transpose(1, 2).packed().transpose(1, 2) for x in valid]
+        sight = [{}, {"is_causal": True}, {"attn_mask": torch.ones(queries, keys, dtype=torch.bool)}]
+        for options, grouped in itertools.product(sight, (False, True)):
+            expected, actual = (
+                _result(lambda x=x: F.scaled_dot_product_attention(*x, enable_gqa=grouped, **options))  # noqa: B023
+                for x in (plain, given)
+            )
+            name = f"{shapes} {options} {grouped}"
+            if isinstance(expected, str):
+                assert actual == expected, name
+                continue
+            assert actual.get_mask().all(), name
+            torch.testing.assert_close(actual.get_data(), expected, equal_nan=True, msg=name)
+            checked += 1
+    assert checked > 600
+
+
+def test_a_masked_query_without_key_heads_is_masked() -> None:
+    query = mt.as_masked_tensor(torch.full((1, 4, 2, 8), torch.nan), torch.tensor([[True], [False]]).expand(4, 2, 8))
+    out = F.scaled_dot_product_attention(query, *torch.ones(2, 1, 0, 3, 8), enable_gqa=True)
+    assert out.get_mask()[..., 0].tolist() == [[[True, False]] * 4]
+
+
+@pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 2.0, 3.0, float("inf")])
+@pytest.mark.parametrize("sizes", list(itertools.product((0, 3), (0, 2), (0, 4))), ids=str)
+def test_distances_without_points_or_coordinates(sizes: tuple[int, int, int], p: float) -> None:
+    rows, others, width = sizes
+    x, y = torch.rand(rows, width), torch.rand(others, width)
+    a, b = (mt.masked_tensor(t, torch.ones(t.shape, dtype=torch.bool)) for t in (x, y))
+    found = [(torch.cdist(x, y, p), z) for z in (torch.cdist(a, y, p), torch.cdist(x, b, p), torch.cdist(a, b, p))]
+    for expected, actual in (*found, (torch.pdist(x, p), torch.pdist(a, p))):
+        assert actual.get_mask().all()
+        torch.testing.assert_close(actual.get_data(), expected)
 
 
 FORMS = ("sum", "prod", "mean", "any", "all", "count_nonzero", "logsumexp", "median")

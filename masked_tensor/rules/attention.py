@@ -110,7 +110,7 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     first = zero_masked(q, owned=True) if needs_zero else guard(q.data, q.mask, owned=True)
     operands = (first, zero_masked(k, owned=True), zero_masked(v, owned=True))
     if type(key) is not Pair and type(value) is not Pair and type(attn_mask) is not Pair and attn_mask is None:
-        seen = masks.full(shape, q.data.device, shape[1] > 0)
+        seen = masks.full(shape, q.data.device, True)
         return Visibility(*operands, None, is_causal, seen, queries)
     seen = _visible_keys(q, k, v)
     if is_causal:
@@ -152,7 +152,9 @@ def _visible_keys(q: Pair, k: Pair, v: Pair) -> Tensor:
 
 
 def _repeat_heads(mask: Tensor, heads: int) -> Tensor:
-    """A mask over key heads as one over query heads (grouped queries)."""
+    """A mask over key heads as one over query heads (grouped queries); of no key heads, nothing is masked."""
+    if mask.dim() > 2 and not mask.shape[-3]:
+        return masks.full((*mask.shape[:-3], heads, *mask.shape[-2:]), mask.device, True)
     if mask.dim() < 3 or mask.shape[-3] in (1, heads) or heads == 1:
         return mask
     return mask.repeat_interleave(heads // mask.shape[-3], -3)
@@ -178,7 +180,9 @@ def _additive(sight: Visibility) -> Tensor | None:
 
 
 def _valid(sight: Visibility, value: Operand, data: Tensor) -> Tensor:
-    """The mask of the output: valid queries that see a valid value."""
+    """The mask of the output: valid queries that see a valid value; without entries, all that is valid of the query."""
+    if any(0 in x.shape for x in sight[:3]):
+        return masks.expand_to(masks.full((), data.device) if 0 in data.shape else sight.queries, data.shape)
     if type(value) is not Pair or masks.is_constant(value.mask, -1):
         some = masks.any(sight.seen, -1, True)
     else:

@@ -23,7 +23,7 @@ def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = Non
         return Pair(data, any_valid_pair(a.mask, b.mask.mT))
     both = masks.logical_and(a.mask.unsqueeze(-2), b.mask.unsqueeze(-3))
     difference = select(a.data.unsqueeze(-2) - b.data.unsqueeze(-3), both, 0)
-    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduce_validity(both, -1))
+    return Pair(_length(difference, p), masks.reduce_validity(both, -1))
 
 
 def euclidean(x: Operand, y: Operand) -> Pair:
@@ -39,7 +39,12 @@ def pdist(x: Pair, p: float = 2.0) -> Pair:
     first, second = torch.triu_indices(size, size, 1, device=x.data.device)
     both = masks.logical_and(x.mask[first], x.mask[second])
     difference = select(zero_masked(x)[first] - zero_masked(x)[second], both, 0)
-    return Pair(torch.linalg.vector_norm(difference, p, -1), masks.reduce_validity(both, -1))
+    return Pair(_length(difference, p), masks.reduce_validity(both, -1))
+
+
+def _length(difference: Tensor, p: float) -> Tensor:
+    """The p-norm over coordinates; of none it is 0, of the largest one, too."""
+    return torch.linalg.vector_norm(difference, p if difference.shape[-1] else 1.0, -1)
 
 
 OPS = [
