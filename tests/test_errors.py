@@ -286,6 +286,11 @@ def test_series() -> None:
         """interpolate(): input dtype must be floating point or complex, got torch.int64""",
     )
     refused(
+        TypeError,
+        lambda: mt.mode(x, None),
+        """mode(): argument 'dim' must be int, not NoneType""",
+    )
+    refused(
         ValueError,
         lambda: mt.rolling(x, 2, 3),
         """rolling needs a window of at least 1 along a dimension, a step of at least 1, and min_periods from 0 to the window; got window=2, step=1, min_periods=3, shape (2,)""",

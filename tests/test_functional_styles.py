@@ -52,6 +52,31 @@ def test_what_torch_accepts_is_accepted(name: str, record_property: Any) -> None
     assert checked >= 2
 
 
+DIMS = [n for n in functional.__all__ if "dim" in inspect.signature(getattr(mt, n)).parameters]
+SCAN_LIKE = [n for n in DIMS if inspect.signature(getattr(mt, n)).parameters["dim"].annotation in (int, "int")]
+
+
+@pytest.mark.parametrize("name", DIMS)
+def test_a_dim_is_none_where_the_signature_says_so(name: str) -> None:
+    """Of every layout: a result for all dims, or torch's words; never another error, and no number but an int."""
+    masked = mt.masked_tensor(X, torch.ones(X.shape, dtype=torch.bool))
+    lead = LEAD.get(name, (X.to(torch.bool),) if name.startswith("masked_") else ())
+    others = {"rolling": {"window": 2}}.get(name, {})
+    for x in (
+        X,
+        masked,
+        masked.packed(),
+        *(() if name in ("interpolate", "ffill", "bfill", "rolling") else (X.to_sparse(),)),
+    ):
+        for dim in (None, 1.5, "1", True):
+            if name in SCAN_LIKE:
+                message = rf"{name}\(\): argument 'dim' must be int, not {type(dim).__name__}"
+                with pytest.raises(TypeError, match=message):
+                    getattr(mt, name)(x, *lead, dim=dim, **others)
+            elif dim is None:
+                getattr(mt, name)(x, *lead, dim=dim, **others)
+
+
 def test_quantiles_by_lists() -> None:
     for q in ([0.1, 0.9], (0.1, 0.9), [0.5]):
         for x in (X, X.to_sparse_coo(), mt.as_masked_tensor(X, X > -1)):

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
@@ -136,6 +137,32 @@ def test_quantile(op, interpolation) -> None:
     assert op(x, 0.5, 1, keepdim=True).shape == (40, 1)
     with pytest.raises(RuntimeError, match=r"q values must be in the range \[0, 1\]|q must be in the range"):
         op(x, 1.5, 1)
+
+
+TIED = ("sort", "topk", "kthvalue", "median", "nanmedian", "mode", "max", "min", "cummax", "cummin", "argmax", "argmin")
+FIRST = ("max", "min", "cummax", "cummin", "argmax", "argmin")  # torch says which of equal values it is
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64, torch.uint8])
+@pytest.mark.parametrize("name", [*TIED, "stable sort", "argsort", "unique", "unique_consecutive"])
+def test_ties_with_nothing_masked(name, dtype) -> None:
+    """Values are torch's; so is the index where torch says which one it is, and else it is of an equal value."""
+    for shape, levels, dim in itertools.product([(5,), (40,), (3, 17)], (1, 2, 4), (0, -1)):
+        x = torch.randint(levels, shape, generator=torch.Generator().manual_seed(levels)).to(dtype)
+        m = mt.masked_tensor(x, torch.ones(shape, dtype=torch.bool))
+        lead = (min(3, shape[dim]),) if name in ("topk", "kthvalue") else ()
+        options = {"dim": dim} | ({"stable": True} if name in ("stable sort", "argsort") else {})
+        options |= {"return_inverse": True, "return_counts": True} if "unique" in name else {}
+        op = getattr(torch, name.rpartition(" ")[2])
+        expected, actual = (tree_leaves(op(t, *lead, **options)) for t in (x, m))
+        for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
+            a = a.get_data() if mt.is_masked_tensor(a) else a
+            if i == 1 and name in TIED and name not in FIRST:
+                few = e if e.dim() == x.dim() else e.unsqueeze(dim)
+                wide = a if a.dim() == x.dim() else a.unsqueeze(dim)
+                torch.testing.assert_close(x.gather(dim, wide), x.gather(dim, few))
+            else:
+                torch.testing.assert_close(a, e)
 
 
 def test_upstream_failures() -> None:

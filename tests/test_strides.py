@@ -254,6 +254,14 @@ PLACED: dict[str, Callable[[Any], Any]] = {
     "group_norm": lambda x: torch.nn.functional.group_norm(x, 2),
     "instance_norm": torch.nn.functional.instance_norm,
     "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (4, 5)),
+    "rms_norm": lambda x: torch.nn.functional.rms_norm(x, (4, 5)),
+    **{
+        f"interpolate {m}{a * ' antialiased'}": lambda x, m=m, a=a: torch.nn.functional.interpolate(
+            x, (3, 7), mode=m, antialias=a
+        )
+        for m, a in (("nearest", False), *itertools.product(("bilinear", "bicubic"), (False, True)))
+    },
+    "interpolate bytes": lambda x: torch.nn.functional.interpolate((x * 50).to(torch.uint8), (3, 7), mode="bilinear"),
 }
 
 
@@ -265,6 +273,27 @@ def test_results_lie_as_torchs(name: str, layout: Callable[[Tensor], Tensor]) ->
         x = layout(torch.randn(shape, generator=torch.Generator().manual_seed(0)))
         results = tree_leaves(PLACED[name](mt.as_masked_tensor(x, torch.ones(shape, dtype=torch.bool))))
         for actual, expected in zip(results, tree_leaves(PLACED[name](x)), strict=True):
-            wide = [d for d, size in enumerate(shape) if size > 1]  # the stride of a size of 1 means nothing
-            assert [actual.stride(d) for d in wide] == [expected.stride(d) for d in wide]
-            torch.testing.assert_close(actual.filled(0), expected)
+            assert_lies_as(actual, expected)
+
+
+def assert_lies_as(actual: mt.MaskedTensor, expected: Tensor) -> None:
+    """The values, and the strides where a size is not 1, whose stride means nothing."""
+    wide = [d for d, size in enumerate(expected.shape) if size > 1]
+    assert [actual.stride(d) for d in wide] == [expected.stride(d) for d in wide]
+    torch.testing.assert_close(actual.filled(0), expected)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("of_weight", [torch.clone, channels_last, turned])
+@pytest.mark.parametrize("layout", [torch.clone, channels_last, turned])
+def test_convolutions_lie_as_torchs(
+    layout: Callable[[Tensor], Tensor], of_weight: Callable[[Tensor], Tensor], transposed: bool
+) -> None:
+    """Whichever of image and weight is masked, and however many channels a group has: one has no order in memory."""
+    op: Any = torch.conv_transpose2d if transposed else torch.conv2d
+    for channels, groups, padding in itertools.product((4, 8), (1, 2, 4), (0, 1)):
+        x = layout(torch.rand(2, channels, 6, 5))
+        weight = of_weight(torch.rand((channels, 8 // groups, 3, 3) if transposed else (8, channels // groups, 3, 3)))
+        masked = [mt.as_masked_tensor(t, torch.ones(t.shape, dtype=torch.bool)) for t in (x, weight)]
+        for given in ((masked[0], weight), (x, masked[1]), masked):
+            assert_lies_as(op(*given, None, 1, padding, groups=groups), op(x, weight, None, 1, padding, groups=groups))

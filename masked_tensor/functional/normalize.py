@@ -8,8 +8,10 @@ from ..pair import Pair
 from ..select import select
 from .entrance import as_result, enter_input, result_in_pattern, run_op
 from .form import aten
+from .names import as_torch
 
 
+@as_torch
 def normalize(
     input: Tensor,
     p: float = 2.0,

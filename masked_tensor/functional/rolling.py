@@ -15,6 +15,7 @@ from ..shared import moving, strict_counts
 from ..shared.identity import identity
 from . import moment, order, reduction
 from .entrance import as_pair, enter_input, refuse_sparse
+from .names import as_torch
 
 Closed = Literal["right", "left", "both", "neither"]
 
@@ -233,6 +234,7 @@ class Rolling:
         return leave(Pair(x.data, masks.logical_and(x.mask, self.count() >= self.min_periods)))
 
 
+@as_torch
 def rolling(
     input: Tensor,
     window: int,

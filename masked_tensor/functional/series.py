@@ -14,12 +14,14 @@ from ..pair import Pair
 from ..select import guard
 from ..shared import gaps
 from .entrance import as_pair, enter_input, refuse_sparse
+from .names import as_torch
 
 Area = Literal["inside", "outside"]
 Direction = Literal["forward", "backward", "both"]
 Method = Literal["linear", "nearest"]
 
 
+@as_torch
 def ffill(
     input: Tensor, dim: int = 0, *, limit: int | None = None, limit_area: Area | None = None, mask: Tensor | None = None
 ) -> Any:
@@ -55,6 +57,7 @@ def ffill(
     return _carry("ffill", input, dim, limit, limit_area, mask, forward=True)
 
 
+@as_torch
 def bfill(
     input: Tensor, dim: int = 0, *, limit: int | None = None, limit_area: Area | None = None, mask: Tensor | None = None
 ) -> Any:
@@ -90,6 +93,7 @@ def bfill(
     return _carry("bfill", input, dim, limit, limit_area, mask, forward=False)
 
 
+@as_torch
 def interpolate(
     input: Tensor,
     dim: int = 0,

@@ -24,6 +24,7 @@ from ..pair import Pair
 from ..select import zero_masked, zeroed_result
 from ..settings import current
 from ..shared import product_validity, windows
+from ..shared.memory_format import stored_as
 from ..shared.windows import Window, per_dim
 
 Operand = Pair | Tensor
@@ -152,7 +153,7 @@ def _convolve(
     x = pair.as_pair(x)
     ratio = _ratio(apply, x, weight, groups, transposed) if current().renormalize else None
     addend = bias.data if isinstance(bias, Pair) else bias
-    kernel = zero_masked(weight) if isinstance(weight, Pair) else weight
+    kernel = stored_as(zero_masked(weight), weight.data) if isinstance(weight, Pair) else weight
     data = apply(zero_masked(x, inside=True), kernel, *(() if ratio is not None else (addend,)))
     if ratio is not None:
         data = data * ratio.to(data.dtype)

@@ -44,7 +44,8 @@ def pdist(x: Pair, p: float = 2.0) -> Pair:
 
 def _length(difference: Tensor, p: float) -> Tensor:
     """The p-norm over coordinates; of none it is 0, of the largest one, too."""
-    return torch.linalg.vector_norm(difference, p if difference.shape[-1] else 1.0, -1)
+    size: Tensor = torch.linalg.vector_norm(difference, p if difference.shape[-1] else 1.0, -1)
+    return size
 
 
 OPS = [

@@ -70,7 +70,7 @@ def fused_rms_norm(
         return zeroed_result(data, x.mask), _statistic(rstd, masks.any(x.mask, dims, True))
     eps = smallest_eps(x.data.dtype) if eps is None else eps
     (wide,) = _align_parameters(x, normalized_shape, weight)
-    result, s = standardize(make_dense(x), dims, eps, wide, centred=False)
+    result, s = standardize(make_dense(x, channels_last=True), dims, eps, wide, centred=False)
     return result, Pair(s.rstd, s.number != 0)
 
 

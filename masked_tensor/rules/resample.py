@@ -20,6 +20,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zero_masked
 from ..shared import extents, windows
+from ..shared.memory_format import suggest_format
 
 aten = torch.ops.aten
 Operand = Pair | Tensor
@@ -92,7 +93,12 @@ def interpolate(
     data = op(values, output_size, align_corners, *scales) / torch.where(safe, weight, 1).to(x.data.dtype)
     if cubic:
         data = torch.where(safe, data, centre)
-    return Pair(data, masks.expand_to(valid, data.shape))
+    return Pair(_as_input(data, x), masks.expand_to(valid, data.shape))
+
+
+def _as_input(data: Tensor, x: Pair) -> Tensor:
+    """Channels last where the image is."""
+    return data.contiguous(memory_format=suggest_format(x.data))
 
 
 def _of_bytes(
@@ -102,7 +108,8 @@ def _of_bytes(
     wide = interpolate(op, Pair(x.data.float(), x.mask), output_size, align_corners, *scales, **said)
     touched = op((~x.mask).float(), output_size, align_corners, *scales) != 0
     data = op(x.data, output_size, align_corners, *scales)
-    return Pair(torch.where(touched, wide.data.round().clamp(0, 255).to(data.dtype), data), wide.mask)
+    data = torch.where(touched, wide.data.round().clamp(0, 255).to(data.dtype), data)
+    return Pair(_as_input(data, x), wide.mask)
 
 
 def _extend_edges(x: Tensor, mask: Tensor, dim: int) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 def suggest_format(data: Tensor) -> torch.memory_format:
     """Channels last where the strides of ``data`` are in that order, as torch's kernels ask; contiguous otherwise."""
     wide = _CHANNELS_LAST.get(data.dim())
-    if wide is None or data.is_contiguous() or in_transform() or not _has_channels_last(data):
+    if wide is None or in_transform() or not _has_channels_last(data):
         return torch.contiguous_format
     return wide
 
@@ -35,3 +35,15 @@ def make_dense(x: Pair, *, channels_last: bool = False) -> Pair:
         return x
     data = x.data.contiguous(memory_format=suggest_format(x.data) if channels_last else torch.contiguous_format)
     return x if data is x.data else Pair(data, x.mask, x.payload)
+
+
+def stored_as(data: Tensor, other: Tensor) -> Tensor:
+    """``data`` in the format of ``other``, sizes of 1, whose strides torch's kernels ask for, too."""
+    wanted = suggest_format(other)
+    if wanted == suggest_format(data):
+        return data
+    if wanted is torch.contiguous_format:
+        return data.contiguous()
+    last = data.movedim(1, -1).contiguous()
+    result: Tensor = last.flatten(-2).unflatten(-1, last.shape[-2:]).movedim(-1, 1)
+    return result
