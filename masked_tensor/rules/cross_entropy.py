@@ -54,8 +54,8 @@ def cross_entropy(
     entries = _pick_scores(scores.data, chosen, classes, ignore_index)
     if label_smoothing:
         spread = _weight_terms(select(scores.data, masks.logical_and(scores.mask, usable), 0), classes, dim).sum(dim)
-        some = masks.count(usable, dim).clamp_min(1)
-        entries = entries * (1 - label_smoothing) - select(spread, chosen.mask, 0) * (label_smoothing / some)
+        share = _share(label_smoothing, masks.count(usable, dim), entries.dtype)
+        entries = entries * (1 - label_smoothing) - select(spread, chosen.mask, 0) * share
     return reduce_loss(entries, chosen.mask, reduction, chosen.weight)
 
 
@@ -142,9 +142,15 @@ def _probability_loss(
     scores = _scores(x, some, dim)
     likely = select(target.data, valid, 0)
     if smoothing:
-        likely = likely * (1 - smoothing) + smoothing / masks.count(valid, dim, True).clamp_min(1)
+        likely = likely * (1 - smoothing) + _share(smoothing, masks.count(valid, dim, True), likely.dtype)
     terms = _weight_terms(select(scores.data, valid, 0) * likely, classes, dim)
     return reduce_loss(-terms.sum(dim), some, reduction)
+
+
+def _share(smoothing: float, number: Tensor, dtype: torch.dtype) -> Tensor:
+    """What label smoothing gives each of ``number`` classes, in ``dtype``; a count may be too large for half of it."""
+    exact = torch.promote_types(dtype, torch.float32)
+    return (smoothing / number.clamp_min(1).to(exact)).to(dtype)
 
 
 def _scores(x: Pair, samples: Tensor, dim: int) -> Pair:

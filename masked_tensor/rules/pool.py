@@ -68,7 +68,7 @@ def fractional_max_pool(op: OpOverload, x: Pair | Tensor, *region: Any, dims: in
         return region_max_pool(op, pair.as_pair(x), *region, dims=dims)
     known = masks.all(samples.mask, -1).reshape(*samples.mask.shape[:2], *(1,) * dims)  # (N, C, dims) for (N, C, *size)
     value, index = region_max_pool(op, pair.as_pair(x), *sizes, zero_masked(samples), dims=dims)
-    known = masks.expand_to(known if value.data.dim() == dims + 2 else known.squeeze(0), value.data.shape)
+    known = masks.expand_to(known if value.data.dim() == dims + 2 else known[0], value.data.shape)
     return Pair(value.data, masks.logical_and(value.mask, known)), Pair(
         index.data, masks.logical_and(index.mask, known)
     )
@@ -124,7 +124,8 @@ def max_unpool(x: Pair | Tensor, indices: Pair | Tensor, output_size: list[int],
     spread = torch.cat([spread, torch.zeros_like(spread[..., :1])], -1)
     # What is masked was written nowhere that can be trusted, so only valid entries have a say.
     mask = spread.scatter(-1, place, valid.flatten(-dims))[..., :-1].reshape(*shape[:-1], *output_size)
-    return Pair(value[..., :-1].reshape(mask.shape).contiguous(), mask.contiguous(), Payload.ANY)
+    form = suggest_format(x.data) if dims == 2 else torch.contiguous_format  # as torch's kernels do
+    return Pair(value[..., :-1].reshape(mask.shape).contiguous(memory_format=form), mask.contiguous(), Payload.ANY)
 
 
 def _repeat_mask(mask: Tensor, sizes: Sequence[int]) -> Tensor:

@@ -30,7 +30,7 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
     else:
         if not 0 <= k <= x.data.shape[dim]:
             raise RuntimeError("selected index k out of range")
-        indices = order(x, dim, descending=largest).narrow(dim, 0, k)
+        indices = order(x, dim, descending=largest).narrow(dim, 0, k).contiguous()
     mask = x.mask.gather(dim, indices)
     return Pair(x.data.gather(dim, indices), mask, x.payload), Pair(indices, mask)
 

@@ -13,7 +13,7 @@ from masked_tensor.engine.tensor import pair_of
 
 from .copies import Arguments, Built, Masking
 
-UNINITIALISED = ("empty_like", "new_empty", "new_empty_strided", "resize_as_", "resize_", "empty")
+UNINITIALISED = ("empty_like", "new", "new_empty", "new_empty_strided", "resize_as_", "resize_", "empty")
 
 
 @dataclass

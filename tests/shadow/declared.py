@@ -113,13 +113,34 @@ def integer_key(case: Case) -> bool:
     return 0 not in case.chosen and all(x.dim() == 0 and not x.is_floating_point() for x in tensors)
 
 
+def has_ties(case: Case) -> bool:
+    """Whether the values that are put in order are not all different, so that any of several may be named."""
+    x = case.arguments.tensors[0]
+    return x.unique().numel() < x.numel()
+
+
+def spreads_nothing(case: Case) -> bool:
+    """Whether a standard deviation is rounding of the mean: all values are the same."""
+    first, x = case.theirs.leaves[0], case.arguments.tensors[0]
+    return bool(first.abs().max() <= 16 * torch.finfo(x.dtype).eps * x.abs().max())
+
+
+def lies_in_two_orders(case: Case) -> bool:
+    """Whether torch's result takes the order of memory of one of several operands, and is not contiguous."""
+    result = case.result()
+    return result is not None and len(case.arguments.tensors) > 1 and not result.is_contiguous()
+
+
 PLAIN = r"result \d+: class: a plain tensor"
 IN_PLACE = r"(?:[a-z]\w*[a-z\d]_|__i[a-z]+__)"
 VIEWS_IN_PLACE = r"(?:as_strided|squeeze|unsqueeze|transpose|t|swapaxes|swapdims)_"
 EXCEPTIONS = [
     Meant("a question about all entries has a plain answer", r"_is_all_true", PLAIN),
     Meant(
-        "ignore_index is a masked target", r"nll_loss|cross_entropy", r"result 0: mask: \d+ valid.*", has_ignored_target
+        "ignore_index is a masked target",
+        r"nll_loss|(linear_)?cross_entropy",
+        r"result 0: mask: \d+ valid.*",
+        has_ignored_target,
     ),
     Meant(
         "var, std and covariance of too few values are masked",
@@ -180,10 +201,60 @@ EXCEPTIONS = [
         two_observations,
     ),
     Meant(
-        "torch adds up layer_norm's gradients in half precision",
-        r"(native_)?layer_norm",
-        r"gradient [12]: value: .*",
+        "torch adds up in half precision",
+        r"\w*(layer|batch|group)_norm\w*|pad",
+        r"(gradient|argument|result) \d+: value: .*",
         half,
+    ),
+    Meant(
+        "which of equal values is named is free",
+        r"sort|argsort|topk|kthvalue|median|nanmedian|mode",
+        r"result [01]: value: .*|gradient 0: value: .*",
+        has_ties,
+    ),
+    Meant("differences of order 0 use nothing but the input", r"diff", PLAIN, lambda case: 0 not in case.chosen),
+    Meant("each gradient has the mask of its own coordinates", r"gradient", PLAIN, lambda case: 0 not in case.chosen),
+    Meant(
+        "a masked condition selects what is valid in it",
+        r"index_put_",
+        PLAIN,
+        lambda case: case.arguments.tensors[1].dtype is torch.bool and case.only(1),
+    ),
+    Meant("where to begin is a number", r"narrow", PLAIN, lambda case: case.only(1)),
+    Meant("how often to repeat is a number", r"repeat_interleave", PLAIN, lambda case: case.only(1)),
+    Meant(
+        "the norm of an empty matrix is a constant",
+        r"norm",
+        PLAIN,
+        lambda case: not case.arguments.tensors[0].numel(),
+    ),
+    Meant(
+        "torch keeps the gradient of what a logical op overwrote",
+        r"logical_(and|or|xor|not)_",
+        r"gradient 0: value: .*",
+    ),
+    Meant(
+        "an in-place view of what requires a gradient is refused",
+        r"dropout3d",
+        r"raises RuntimeError: unsqueeze_ on a masked tensor that requires grad: use .*",
+    ),
+    Meant(
+        "torch itself refuses this derivative out of place",
+        r"silu|uniform_",
+        r"raises RuntimeError: \w+ does not support automatic differentiation for outputs with complex dtype.",
+        of(torch.complex64, torch.complex128),
+    ),
+    Meant("the spread of equal values has the gradient 0", r"std", r"gradient 0: value: .*", spreads_nothing),
+    Meant(
+        "as_masked_tensor of a tracked tensor is a view of it",
+        r"detach_",
+        r"raises RuntimeError: a view of a masked tensor cannot be detached in place.*",
+    ),
+    Meant(
+        "of operands in two orders of memory the result has that of another one",
+        r"add|sub|mul|div",
+        r"result 0: strides: .*",
+        lies_in_two_orders,
     ),
 ]
 

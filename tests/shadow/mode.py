@@ -52,6 +52,14 @@ def name_of(function: Callable[..., Any]) -> str | None:
     return None if name in PASSED_OVER else resolve_name(function) or name
 
 
+def as_called(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method as users call it, so that the class of its first argument may have its own."""
+    name = getattr(function, "__name__", "")
+    if getattr(Tensor, name, None) is not function:
+        return function
+    return lambda first, *args, **kwargs: getattr(first, name)(*args, **kwargs)
+
+
 def computes(outcome: Outcome) -> bool:
     """Whether a call made numbers: a result in a memory of its own, or a write."""
     results = [x for x in outcome.leaves if isinstance(x, Tensor) and x.shape.numel()]
@@ -181,7 +189,7 @@ class Shadow(TorchFunctionMode):
     @staticmethod
     def run(function: Any, arguments: Arguments, masking: Masking, seed: Tensor, tracked: bool) -> Outcome:
         """One repetition and its gradients."""
-        outcome = repeat(function, arguments, masking, seed, tracked)
+        outcome = repeat(as_called(function), arguments, masking, seed, tracked)
         writes = function.__name__.endswith("_")
         if outcome.error is None and torch.is_grad_enabled():
             try:
