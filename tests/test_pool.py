@@ -266,6 +266,17 @@ def test_fractional_pooling_takes_valid_taps_only():
     assert torch.isfinite(pair_of(leaf.grad).data).all()
 
 
+@pytest.mark.parametrize("dims", [2, 3])
+def test_fractional_pooling_of_one_image_reads_the_first_samples(dims):
+    op = getattr(F, f"fractional_max_pool{dims}d")
+    x, samples = torch.rand(4, *[5] * dims), torch.rand(2, 4, dims)
+    masked = [mt.as_masked_tensor(t, torch.ones(t.shape, dtype=torch.bool)) for t in (x, samples)]
+    for given in ((masked[0], samples), (x, masked[1]), masked):
+        value = op(given[0], 2, output_size=2, _random_samples=given[1])
+        assert value.get_mask().all()
+        torch.testing.assert_close(value.get_data(), op(x, 2, output_size=2, _random_samples=samples))
+
+
 @pytest.mark.parametrize("dims", [1, 2, 3])
 def test_unpool_padded_batch(dims):
     sizes, lengths = [6] * dims, [[6] * dims, [4] * dims, [2] * dims]

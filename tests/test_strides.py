@@ -254,6 +254,9 @@ PLACED: dict[str, Callable[[Any], Any]] = {
     "group_norm": lambda x: torch.nn.functional.group_norm(x, 2),
     "instance_norm": torch.nn.functional.instance_norm,
     "layer_norm": lambda x: torch.nn.functional.layer_norm(x, (4, 5)),
+    **{f"topk {d}": lambda x, d=d: torch.topk((x * 9).long(), 2, dim=d).values for d in range(1, 4)},
+    **{f"topk {d} indices": lambda x, d=d: torch.topk((x * 1e6).long(), 2, dim=d).indices for d in range(1, 4)},
+    "max_unpool2d": lambda x: torch.nn.functional.max_unpool2d(x, (x * 0).long() + torch.arange(20).view(4, 5), 2),
     "rms_norm": lambda x: torch.nn.functional.rms_norm(x, (4, 5)),
     **{
         f"interpolate {m}{a * ' antialiased'}": lambda x, m=m, a=a: torch.nn.functional.interpolate(
