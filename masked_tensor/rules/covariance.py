@@ -4,6 +4,7 @@ As many observations as the correction, or fewer, leave nothing to divide by: ma
 masked, and the result is NaN, as that of the plain op is.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -22,7 +23,7 @@ class Moments(NamedTuple):
 
     weight: Tensor  #: sum of w
     products: Tensor  #: sum of w * (x_i - mean_i) * conj(x_j - mean_j), the means over the same observations
-    squares: Tensor  #: sum of w * abs(x_i - mean_i) ** 2
+    squares: Callable[[], Tensor]  #: sum of w * abs(x_i - mean_i) ** 2
 
 
 def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, aweights: Operand | None = None) -> Pair:
@@ -60,7 +61,8 @@ def corrcoef(x: Pair) -> Pair:
         return pair.plain_pair(torch.corrcoef(data))
     moments = _moments(data, mask, None)
     valid = moments.weight > 1
-    scale = torch.where(valid, moments.squares * moments.squares.mT, 1).sqrt()
+    squares = moments.squares()
+    scale = torch.where(valid, squares * squares.mT, 1).sqrt()
     result = torch.where(valid, moments.products, 0) / scale
     if result.is_complex():
         result = torch.complex(result.real.clip(-1, 1), result.imag.clip(-1, 1))
@@ -83,19 +85,27 @@ def _table(x: Pair) -> tuple[Tensor, Tensor]:
 
 
 def _moments(data: Tensor, mask: Tensor, w: Tensor | None) -> Moments:
+    """``data`` is 0 where it is masked; an observation whose weight is masked is not in ``mask``."""
     valid = mask.to(data.real.dtype)
     # Shifted by each variable's own mean, which changes nothing but the rounding.
-    count = valid.sum(1, keepdim=True).clamp_min(1)
-    mean = (select(data.detach(), mask, 0)).sum(1, keepdim=True) / count
+    known = data.detach() if w is None else select(data.detach(), mask, 0)
+    mean = known.sum(1, keepdim=True) / valid.sum(1, keepdim=True).clamp_min(1)
     centred = select(data - mean, mask, 0)
     weighted = centred if w is None else centred * w
-    weight = _common(mask, valid if w is None else w)
+    weight = _common(mask, w) if w is not None else _count_common(valid)
     total = _nonzero(weight)
-    present = valid.to(data.dtype)
-    sums = weighted @ present.mT
+    sums = weighted @ valid.to(data.dtype).mT
     products = weighted @ centred.mH - sums * sums.mH / total
-    squares = (weighted * centred.conj()).real @ valid.mT - (sums * sums.conj()).real / total
+
+    def squares() -> Tensor:
+        return (weighted * centred.conj()).real @ valid.mT - (sums * sums.conj()).real / total
+
     return Moments(weight, products, squares)
+
+
+def _count_common(valid: Tensor) -> Tensor:
+    with masks.no_autocast(valid.device):
+        return valid @ valid.mT
 
 
 def _common(mask: Tensor, w: Tensor) -> Tensor:

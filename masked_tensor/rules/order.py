@@ -174,10 +174,12 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
         return found if type(found) is Pair else found[0]
     if is_constant_along(x, dim):
         return _reduce_whole(x, dim, keepdim, *plain(x.data, dim, keepdim))
+    if x.data.dtype in _INFINITY:
+        return take_chosen(x, dim, _central_number(x, dim, skip_nan), masks.any(x.mask, dim, True), keepdim)
     n = masks.count(x.mask, dim, keepdim=True)
     if not has_integers(x.data.dtype):
         return take_chosen(x, dim, order(x, dim).gather(dim, middle(n)), n > 0, keepdim)
-    indices = by_pieces(lambda part: _central(part, integers(part, True), dim, skip_nan), x, dim)
+    indices = by_pieces(lambda part: _central(part, integers(part, True), dim), x, dim)
     return take_chosen(x, dim, indices, n > 0, keepdim)
 
 
@@ -186,30 +188,28 @@ def middle(n: Tensor) -> Tensor:
     return (n - 1).clamp(min=0) // 2
 
 
-def _central(x: Pair, key: Tensor, dim: int, skip_nan: bool) -> Tensor:
-    """The index of the median, by one selection of the middle entry for all slices.
+def _central_number(x: Pair, dim: int, skip_nan: bool) -> Tensor:
+    """The index of the median of floating-point data: that of its numbers, unless one of them is NaN and counts."""
+    data = x.data.detach()
+    values, indices = torch.nanmedian(select(data, x.mask, float("nan")), dim, True)
+    if skip_nan:
+        return torch.where(values.isnan(), masks.to_bytes(x.mask).argmax(dim, True), indices)
+    spoiled, nan = masks.to_bytes(data.isnan() & x.mask).max(dim, True)
+    return torch.where(spoiled != 0, nan, indices)
+
+
+def _central(x: Pair, key: Tensor, dim: int) -> Tensor:
+    """The index of the median of integers, by one selection of the middle entry for all slices.
 
     So many masked entries count as lowest, the others as highest, that the middle of the whole slice is the middle of
     its valid entries.
     """
-    floating, valid = x.data.is_floating_point(), x.mask
-    if floating and skip_nan:
-        number = key != nan_integer(x.data.dtype)
-        valid = valid & number
     size = key.shape[dim]
-    gone = masks.to_bytes(~valid).cumsum(dim, dtype=torch.int16 if size < 1 << 15 else torch.int32)
+    gone = masks.to_bytes(~x.mask).cumsum(dim, dtype=torch.int16 if size < 1 << 15 else torch.int32)
     total = gone.narrow(dim, size - 1, 1)
     high = gone > (size - 1) // 2 - middle(size - total)
-    info = torch.iinfo(key.dtype)
-    spread = key if valid is x.mask else select(key, valid, info.max)
-    spread = select(spread, valid | high, info.min)
-    indices = torch.kthvalue(spread, (size - 1) // 2 + 1, dim, True)[1]
-    if not floating:
-        return indices
-    if skip_nan:
-        return torch.where(total == size, masks.to_bytes(x.mask).argmax(dim, True), indices)
-    spoiled, nan = masks.to_bytes(key == nan_integer(x.data.dtype)).max(dim, True)
-    return torch.where(spoiled != 0, nan, indices)
+    key = select(key, x.mask | high, torch.iinfo(key.dtype).min)
+    return torch.kthvalue(key, (size - 1) // 2 + 1, dim, True)[1]
 
 
 OPS = [

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, pair
+from .. import errors, pair, settings
 from ..op import Op
 from ..pair import Pair
-from ..select import select
+from ..select import fill_masked
 from ..shared import strict_counts
 from ..shared.identity import identity
 
@@ -35,9 +35,10 @@ def segment_reduce(
     where: dict[str, Any] = {"axis": axis, "unsafe": unsafe}
     for name, extent in (("lengths", lengths), ("indices", indices), ("offsets", offsets)):
         where[name] = _host_lengths(extent, name)
-    n = torch.segment_reduce(x.mask.to(torch.float64), "sum", **where)
+    exact = x.data.dim() and x.data.shape[axis] <= settings.EXACT
+    n = torch.segment_reduce(x.mask.to(torch.float32 if exact else torch.float64), "sum", **where)
     data = torch.segment_reduce(
-        select(x.data, x.mask, identity(reduce, x.data.dtype)),
+        fill_masked(x, identity(reduce, x.data.dtype)),
         "sum" if reduce == "mean" else reduce,
         initial=initial,
         **where,
