@@ -194,7 +194,7 @@ def test_private_names_of_torch_stand_in_one_room(path: Path) -> None:
 HIDDEN = {  # private words in strings that are no name of torch's, or that are an op's
     "api/collate.py": "_fields",  # of Python's named tuples
     "api/pickling.py": "_pickle",  # a module of ours
-    "api/containers.py": "_mask",  # of pandas
+    "api/intake/containers.py": "_mask",  # of pandas
     "engine/contexts/decorators.py": "_Run",
     "engine/compiled/flatten.py": "_data _stored _places",  # what a graph is given of a masked tensor
 }

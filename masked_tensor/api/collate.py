@@ -8,8 +8,8 @@ from torch.utils.data import default_collate
 
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
-from . import accepted_inputs, lists, ragged
 from .create import as_result
+from .intake import accepted_inputs, lists, ragged
 from .packing import pack_list
 from .packing import packed as pack
 

@@ -18,7 +18,7 @@ from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
 from ..select import select
-from . import accepted_inputs
+from .intake import accepted_inputs
 from .mask_copies import own_copy
 
 

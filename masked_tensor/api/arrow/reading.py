@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ... import masks
 from ...pair import Pair
-from .. import ragged, tables
+from ..intake import ragged, tables
 from . import formats
 from .abi import Array, Schema, Stream, readable, take_capsule
 from .checks import check_array, check_schema, expect

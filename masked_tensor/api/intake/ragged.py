@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.utils import rnn
 
-from .. import masks
-from ..pair import Pair, plain_pair
+from ... import masks
+from ...pair import Pair, plain_pair
 
 SIDES = ("right", "left")
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}  # torch indexes these alone

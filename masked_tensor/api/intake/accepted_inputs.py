@@ -7,12 +7,12 @@ import torch
 from torch import Tensor
 from torch.masked import MaskedTensor as TorchMasked
 
-from .. import errors, layouts, masks, shapes
-from ..engine.boundary.enter_leave import enter
-from ..engine.tensor import MaskedTensor
-from ..layouts import meshes
-from ..pair import Pair, plain_pair
-from ..select import zero_masked
+from ... import errors, layouts, masks, shapes
+from ...engine.boundary.enter_leave import enter
+from ...engine.tensor import MaskedTensor
+from ...layouts import meshes
+from ...pair import Pair, plain_pair
+from ...select import zero_masked
 from . import containers, lists
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.tensor import MaskedTensor, pair_of
-from ..pair import Pair
+from ...engine.tensor import MaskedTensor, pair_of
+from ...pair import Pair
 from . import ragged
 
 Taker = Callable[[Any], Pair]

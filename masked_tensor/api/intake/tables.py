@@ -5,8 +5,8 @@ from functools import reduce
 
 import torch
 
-from .. import errors
-from ..pair import Pair
+from ... import errors
+from ...pair import Pair
 from . import ragged
 
 _KINDS = ("bool", "integer", "floating point", "complex")

@@ -12,10 +12,10 @@ from torch import Tensor
 from torch.masked import MaskedTensor as TorchMasked
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from .. import layouts, masks
-from ..pair import Pair, plain_pair
+from ... import layouts, masks
+from ...pair import Pair, plain_pair
+from ..arrow import reading
 from . import ragged, tables
-from .arrow import reading
 
 Taker = Callable[[Any], Pair]
 
