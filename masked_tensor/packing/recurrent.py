@@ -7,8 +7,7 @@ from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
 from ..select import zero_masked
 from ..shared import sequences
-from ..shared.recurrence import states_of
-from ..shared.sequences import Net
+from ..shared.sequences import Net, states_of
 from .packed import Packed, pack_values
 from .views import features_last
 

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..op import NoRule
-from ..shared.heads import attention_mask
+from ..pair import Pair
 from .attention import scaled_dot_product_attention
 from .dim_order import identity_order
 from .packed import Packed, pack_values
@@ -65,3 +65,14 @@ def encoder_layer(
         return pack_values(v + feed(second(v)), src)
     v = first(v + attend(v))
     return pack_values(second(v + feed(v)), src)
+
+
+def attention_mask(mask: Pair | Tensor | None, mask_type: int | None) -> Tensor | None:
+    """The fused ops' mask (not 0 = hidden; 0: (L, S), 1: (B, S), 2: (B, H, L, S)) as attention's bool mask.
+
+    What is masked hides.
+    """
+    if mask is None:
+        return None
+    hidden = (mask.data != 0) | ~mask.mask if type(mask) is Pair else mask != 0
+    return ~(hidden[:, None, None, :] if mask_type == 1 else hidden)

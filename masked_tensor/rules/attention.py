@@ -19,7 +19,7 @@ from ..packing.rules import packed_rule
 from ..pair import Pair
 from ..select import guard, select, zero_masked, zeroed_result
 from ..shared import product_validity
-from ..shared.pairing import any_valid_pair
+from ..shared.product_validity import any_valid_pair
 
 Operand = Pair | Tensor
 

@@ -7,7 +7,7 @@ from .. import masks, pair
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
-from ..shared.pairing import any_valid_pair
+from ..shared.product_validity import any_valid_pair
 
 Operand = Pair | Tensor
 

@@ -23,8 +23,7 @@ from ..pair import Pair, Payload
 from ..select import zero_masked
 from ..settings import current
 from ..shared import product_validity, sequences
-from ..shared.recurrence import states_of
-from ..shared.sequences import Net, Packing
+from ..shared.sequences import Net, Packing, states_of
 
 Operand = Pair | Tensor
 

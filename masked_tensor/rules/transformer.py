@@ -11,7 +11,6 @@ from ..packing import transformer as packed
 from ..packing.rules import packed_rule
 from ..pair import Pair
 from ..select import select
-from ..shared.heads import attention_mask
 from .attention import attention_math, scaled_dot_product_attention
 from .matmul import linear
 from .normalize import layer_norm
@@ -27,7 +26,7 @@ def multi_head_attention(
     """_native_multi_head_attention: the output and the weights, which are None unless asked for."""
     parts = zip((query, key, value), _thirds(qkv_weight), _thirds(qkv_bias), strict=True)
     q, k, v = (_split(linear(x, weight, bias), num_head) for x, weight, bias in parts)
-    seen = attention_mask(mask, mask_type)
+    seen = packed.attention_mask(mask, mask_type)
     weights = None
     if need_weights:
         mixed, weights = attention_math(q, k, v, seen)

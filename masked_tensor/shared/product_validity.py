@@ -6,10 +6,10 @@ partner, too.  A pair of holes is no term: a key that padding hides, and its val
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from .. import masks, settings
-from . import pairing
 
 
 def needs_all_terms() -> bool:
@@ -22,14 +22,25 @@ def is_present(mask: Tensor, dim: int | Sequence[int], keepdim: bool = False) ->
     return masks.all(mask, dim, keepdim) if needs_all_terms() else masks.reduce_validity(mask, dim, keepdim)
 
 
+def any_valid_pair(a: Tensor, b: Tensor) -> Tensor:
+    """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` adds up at least one valid pair, or has none."""
+    shape = (*torch.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    if a.shape[-1] == 0:
+        return masks.full(shape, a.device)
+    if masks.is_constant(a, -1):
+        return masks.expand_to(masks.logical_and(a.narrow(-1, 0, 1), masks.any(b, -2, True)), shape)
+    if masks.is_constant(b, -2):
+        return masks.expand_to(masks.logical_and(masks.any(a, -1, True), b.narrow(-2, 0, 1)), shape)
+    with masks.no_autocast(a.device):
+        return masks.expand_to(masks.compact(a).float() @ masks.compact(b).float() > 0, shape)
+
+
 def product_mask(a: Tensor, b: Tensor) -> Tensor:
     """Where a matrix product of masks ``(..., n, k) @ (..., k, m)`` has the valid pairs that it needs."""
-    found = pairing.any_valid_pair(a, b)
+    found = any_valid_pair(a, b)
     if not needs_all_terms() or a.shape[-1] == 0:
         return found
-    alone = masks.compact(pairing.any_valid_pair(a, _masked_terms(b))) | masks.compact(
-        pairing.any_valid_pair(_masked_terms(a), b)
-    )
+    alone = masks.compact(any_valid_pair(a, _masked_terms(b))) | masks.compact(any_valid_pair(_masked_terms(a), b))
     return masks.expand_to(masks.compact(found) & ~alone, found.shape)
 
 

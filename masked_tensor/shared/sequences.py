@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, pair
 from ..compat import OpOverloadPacket
+from ..pair import Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +130,8 @@ def _sequence(
         outs.append(out.flatten(0, 1))
     last = [torch.cat(h, 1) for h in zip(state, *reversed(ended), strict=True)]
     return torch.cat(outs), last
+
+
+def states_of(hx: Any) -> list[Pair]:
+    """The states of a recurrent net: a list for lstm, one for the others."""
+    return [pair.as_pair(h) for h in (hx if isinstance(hx, list | tuple) else [hx])]
