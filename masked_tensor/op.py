@@ -35,7 +35,7 @@ class StorageRule:
     """Takes the rule for strided pairs (for packed tensors also the plain op), and returns the one that serves others.
 
     ``name`` is what it is called, ``says`` what it does, for the documentation.  ``takes`` declares its arguments
-    (None: any tensor may be anything); it raises :class:`NoForm` for what else it has no form for.
+    (None: any tensor may be anything); it raises :class:`NoRule` for what else it does not serve.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Op:
     """An op of the table: ``Op("amax", reduce, {"identity": ...})``.
 
     ``name`` is an operator name without its namespace (``"add"``: every overload; ``"div.Tensor_mode"``: that one
-    only), or with one (``"mylib::scale"``).  The in-place twin (``add_``) and the ``out=`` twins are derived.
+    only), or with one (``"mylib::scale"``).  The in-place variant (``add_``) and the ``out=`` variants are derived.
 
     With ``binding`` a generic rule gets torch's own Python function of that name, if there is one, in place of the
     overload: it takes the same arguments and parses them faster.
@@ -97,7 +97,7 @@ class Op:
 
     @property
     def summary(self) -> str:
-        """The sentence that states what the row's family means: the first paragraph of the rule's module."""
+        """The sentence that states what the op's family means: the first paragraph of the rule's module."""
         module = sys.modules[self.rule.__module__]
         return " ".join((module.__doc__ or "").strip().split("\n\n")[0].split())
 

@@ -1,16 +1,16 @@
 """Select and guard: the two differentiable fills every rule is made of.
 
-``select(data, mask, fill)`` is ``where(mask, data, fill)``: data that a payload cannot leave.  ``guard(data, mask)`` is
-``data`` itself: a gradient that a payload cannot enter.
+``select(data, mask, fill)`` is ``where(mask, data, fill)``: data that masked-out values cannot leave.  ``guard(data,
+mask)`` is ``data`` itself: a gradient that masked-out values cannot enter.
 
-======================  ===================================================  ==========================================
-``select(d, m, fill)``  ``fill`` outside the mask                            0 outside, backward
-``guard(d, m)``         the data as it is                                    0 outside, backward
-``zeroed(x)``           0 outside; nothing to do if that is promised         0 outside, backward
-``filled(x, fill)``     ``fill`` outside                                     0 outside, backward
-``cleared(d, m)``       0 outside, written into a result of one's own        nothing: by contract nothing arrives there
-``finished(d, m)``      the pair of a result, cleared if a gradient is due   as ``cleared``
-======================  ===================================================  ==========================================
+===============================  =========================================  ==========================================
+``select(d, m, fill)``           ``fill`` outside the mask                  0 outside, backward
+``guard(d, m)``                  the data as it is                          0 outside, backward
+``zero_masked(x)``               0 outside, if that is not promised         0 outside, backward
+``fill_masked(x, fill)``         ``fill`` outside                           0 outside, backward
+``zero_masked_inplace(d, m)``    0 outside, written into one's own result   nothing: by contract nothing arrives there
+``zeroed_result(d, m)``          a result's pair, zeroed if tracked         as ``zero_masked_inplace``
+===============================  =========================================  ==========================================
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ PORTS: set[type] = set()
 def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = False, once: bool = False) -> Tensor:
     """``data`` itself, expanded to ``mask``'s shape; its gradient is set to 0 where ``mask`` is False, whatever it was.
 
-    Needed wherever a local derivative depends on the payload, because 0 times NaN is NaN.  A broadcast operand is
+    Needed wherever a local derivative depends on masked-out data, because 0 times NaN is NaN.  A broadcast operand is
     expanded first, so that the zero lands before autograd sums the broadcast entries.  ``inside``, as ``owned``: the
     result goes into ops only, so that it may be ``data`` itself, whose gradient is cleared where it leaves.  ``once``:
     into one op, and so does nothing else that is made of ``data`` in this rule.

@@ -47,7 +47,7 @@ def _outside() -> Iterator[None]:
 
 
 class Family:
-    """What the members of an alias family share: validity and what is known of the payload."""
+    """What the members of an alias family share: validity, and what is known of the masked-out data."""
 
     __slots__ = (
         "__weakref__",
@@ -71,7 +71,7 @@ class Family:
         self.offset = meshes.local_part(root.data).storage_offset() * self.unit  #: in bytes
         self.payload = root.payload
         self.buffer: Tensor | None = None
-        self.version = 0  #: counts writes to validity or payload
+        self.version = 0  #: counts writes to validity, and to what is known of the masked-out data
         self.tracked = 0  #: counts writes that autograd recorded, for members that no history connects
         self.hard = False  #: padding can never become data
         self.members: list[weakref.ref[Any]] = []  #: while compiling: what a write refreshes at once
@@ -105,7 +105,7 @@ class Family:
         return Family.of_record(other, data)
 
     def forget(self) -> None:
-        """Nothing is promised of the payload any more, and never will be: what is ANY stays ANY."""
+        """Nothing is promised of the masked-out data any more, and never will be: what is ANY stays ANY."""
         if self.payload is Payload.ZERO:
             self.payload = Payload.ANY
             self.version += 1
@@ -222,9 +222,9 @@ Shared = History | WrappedHistory | ReturnedHistory
 
 
 def refresh_pair(pair: Pair, family: Family) -> Pair:
-    """A member's pair after the family's validity or payload has changed."""
+    """A member's pair after the family's validity, or what is known of its masked-out data, has changed."""
     mask = pair.mask if family.buffer is None else family.mask_of(pair.data)
-    payload = Payload.ANY if family.joins(pair.data) else family.payload  # a hole may have a valid part
+    payload = Payload.ANY if family.joins(pair.data) else family.payload  # a masked entry may have a valid part
     return Pair(pair.data, mask, payload)
 
 
@@ -244,7 +244,7 @@ def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Pay
         return Pair(pair.data, mask, payload)
     changed = not masks.same_memory(mask, pair.mask) or family.joins(
         pair.data
-    )  # the valid part of a hole was overwritten
+    )  # the valid part of a masked entry was overwritten
     if not changed and payload is family.payload:
         return Pair(pair.data, mask, payload)
     if changed:

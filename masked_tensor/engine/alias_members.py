@@ -65,7 +65,7 @@ def _attend(x: MaskedTensor) -> None:
 
 
 def write(x: MaskedTensor, new: Pair) -> None:
-    """Writes ``new`` into ``x``: data, validity and payload, seen by every member of the alias family."""
+    """Writes ``new`` into ``x``: data, validity and what is known, seen by every member of the alias family."""
     if not torch.is_inference_mode_enabled():
         _write(x, new)
         return
@@ -86,7 +86,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     if into:
         new = graph_inputs.write_input(pair, new, into)
     if new.data is not pair.data:
-        if type(x._history) is alias_family.WrappedHistory:  # its holder reads what lies under holes: it stays
+        if type(x._history) is alias_family.WrappedHistory:  # its holder reads the masked-out data: it stays
             _write_valid(pair.data, new)
         else:
             pair.data.copy_(new.data)

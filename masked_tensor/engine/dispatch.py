@@ -1,6 +1,6 @@
-"""The two doors through which ops reach the table.
+"""The two ways by which ops reach the table.
 
-1. The autograd door (normal case): one kernel per overload at ``AutogradPrivateUse3``, above autograd.
+1. The autograd key (normal case): one kernel per overload at ``AutogradPrivateUse3``, above autograd.
 2. The safety net, ``__torch_dispatch__``: inference mode, autograd's own gradient adds, functorch and tracing.
 
 Both look up the same entry and do the same three things: enter, rule, leave.
@@ -76,7 +76,7 @@ def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordin
 
 
 def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
-    """As below, by the form of the row: a packed tensor and its views share no memory until one is written."""
+    """As below, by the op's packed rule: a packed tensor and its views share no memory until one is written."""
     for a in args:
         if recording and type(a) is MaskedTensor and (a._tracks or (a._history is not None and a.requires_grad)):
             watch_grad_fn(a)
@@ -283,5 +283,5 @@ for _name in LOOPS:
     _loop = foreach_loop(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
     _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DISPATCH_KEY)
 _FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
-_FALLBACK.fallback(torch.library.fallthrough_kernel, DISPATCH_KEY)  # no row, no autograd kernel: to the net
+_FALLBACK.fallback(torch.library.fallthrough_kernel, DISPATCH_KEY)  # else to ``__torch_dispatch__``
 add_members(__torch_dispatch__=classmethod(torch_dispatch))

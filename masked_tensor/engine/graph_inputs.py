@@ -1,9 +1,9 @@
 """Writes into the inputs of a graph that is being compiled.
 
-A graph may change the data of its input, but not its mask, which others share, nor what is promised of its payload.
-Whether a write leaves the mask as it is cannot be told while compiling, where two masks are two inputs: an optimizer
-writes gradients into parameters that have the same holes.  So the graph asks when it runs, in an op of its own, on
-whose result the write depends: nothing that depends on a result is left out of a graph.
+A graph may change the data of its input, but not its mask, which others share, nor what is promised of its masked-out
+data. Whether a write leaves the mask as it is cannot be told while compiling, where two masks are two inputs: an
+optimizer writes gradients into parameters that are masked in the same places.  So the graph asks when it runs, in an op
+of its own, on whose result the write depends: nothing that depends on a result is left out of a graph.
 """
 
 from typing import Any

@@ -13,7 +13,8 @@ from ..select import select
 
 
 class UnpackedCopy(enum.Enum):
-    """What a graph is told of a packed input, in place of the payload (which is 0): what is written there is lost."""
+    """What a graph is told of a packed input in place of a ``Payload``: it is 0 where masked, and writes there are
+    lost."""
 
     COPY = "copy"
 

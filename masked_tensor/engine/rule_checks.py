@@ -20,7 +20,7 @@ _SAID = {(PLAIN,): "plain and strided", (PLAIN, MASKED): "strided", (STORED, WHO
 
 
 def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
-    """``rule``, which is asked for calls that ``takes`` allows and raises NoForm for the others.
+    """``rule``, which is asked for calls that ``takes`` allows and raises NoRule for the others.
 
     Raises ValueError for a declared argument that the operator does not have.
     """

@@ -2,8 +2,8 @@
 
 A compiled function is given the parts of its inputs, and its results are put together from the parts it returns; what
 it returns may be a view of an input, or of another result.  So a tensor that is taken apart leaves a note of its family
-on its memory, and one that is put together looks for it there.  Memory that is lent has no note: others may wrap it,
-under other masks.
+on its memory, and one that is put together looks for it there.  Memory that somebody outside may hold has no note:
+others may wrap it, under other masks.
 """
 
 import sys

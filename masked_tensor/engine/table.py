@@ -1,7 +1,7 @@
-"""The table: every family's ops merged, duplicates refused, overloads and twins spelled out.
+"""The table: every family's ops merged, duplicates refused, overloads and variants spelled out.
 
-A row names an operator; from its schema follow the functional overloads, the in-place twin (``add_`` for ``add``), the
-``out=`` twins, and whether the result is a view of an argument.
+An op names an operator; from its schema follow the functional overloads, the in-place variant (``add_`` for ``add``),
+the ``out=`` variants, and whether the result is a view of an argument.
 """
 
 from collections.abc import Callable, Iterator
@@ -28,7 +28,7 @@ class Entry:
     op: Op
     kind: Kind
     rule: Callable[..., Any]  #: called with pairs, without ``out=`` arguments
-    view: bool  #: results alias the first argument; of an in-place twin: it changes the geometry alone
+    view: bool  #: results alias the first argument; of an in-place variant: it changes the geometry alone
     single: bool  #: no argument but the first can be a tensor
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
     sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
@@ -39,7 +39,7 @@ ENTRIES: dict[OpOverload, Entry] = {}
 
 
 def add(op: Op) -> list[Entry]:
-    """Spells out one row into ``ENTRIES`` and returns what is new.  A row for one overload outranks a general one."""
+    """Spells out one op into ``ENTRIES`` and returns what is new.  An op for one overload outranks a general one."""
     fresh = []
     found = False
     for entry in _spell_out(op):
@@ -67,7 +67,7 @@ def view_named(name: str) -> OpOverload:
 def _spell_out(op: Op) -> Iterator[Entry]:
     namespace, _, name = op.name.rpartition("::")
     name, _, only = name.partition(".")
-    writes = name.endswith("_") and not name.endswith("__")  # a row for ``name_`` does its own writing
+    writes = name.endswith("_") and not name.endswith("__")  # an op for ``name_`` does its own writing
     library = getattr(torch.ops, namespace or "aten")
     packets = [getattr(library, twin) for twin in (name, _inplace_name(name)) if hasattr(library, twin)]
     kinds = {overload: _kind(overload) for packet in packets for overload in _overloads(packet)}
@@ -113,7 +113,7 @@ def _overloads(packet: OpOverloadPacket) -> Iterator[OpOverload]:
 def _kind(overload: OpOverload) -> Kind:
     if _outs(overload):
         return "out"
-    first = schema(overload).arguments[0].alias_info  # batch_norm's forms write their buffers, not their input
+    first = schema(overload).arguments[0].alias_info  # batch_norm's overloads write their buffers, not their input
     return "inplace" if first is not None and first.is_write else "functional"
 
 

@@ -1,4 +1,4 @@
-"""``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see doors.py and rules/."""
+"""``MaskedTensor``: the wrapper subclass and its Python protocol.  It knows no op by name: see dispatch.py."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, final
@@ -78,7 +78,7 @@ class MaskedTensor(Methods):
         raise TypeError("MaskedTensor is final: give it new behaviour with register_rule, not by subclassing")
 
     def _connect(self) -> None:
-        """Takes a new history from the base of a view, if that was written: ports.py gives it."""
+        """Takes a new history from the base of a view, if that was written: enter_leave.py gives it."""
 
 
 def add_members(**members: Any) -> None:

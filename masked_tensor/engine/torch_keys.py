@@ -1,6 +1,6 @@
 """What the engine needs of torch's dispatcher that has no public name: keys, kernels, and vmap's own wrappers.
 
-These names are the ground the two doors stand on; without any one of them there is no door.  All other private names
+Without any one of these names no op reaches its rule.  All other private names
 of torch stand in ``compat.py``.
 """
 
@@ -20,11 +20,11 @@ from torch.autograd.function import BackwardCFunction
 
 from ..compat import OpOverload, current_node, is_tracked, is_wrapped, schema
 
-#: The key of the autograd door: it outranks the backends' autograd keys, so that rules run above autograd.
+#: The key of the kernels: it outranks the backends' autograd keys, so that rules run above autograd.
 DISPATCH_KEY = "AutogradPrivateUse3"
 #: vmap's key, at which a composite op can be met before it is taken apart.
 VMAP = "FuncTorchBatched"
-#: The keys of a masked tensor beside its backend's.  Autocast comes before the door, as for plain tensors.
+#: The keys of a masked tensor beside its backend's.  Autocast comes before the kernels, as for plain tensors.
 KEYS = reduce(
     or_,
     map(
@@ -60,7 +60,7 @@ def is_composite(op: OpOverload) -> bool:
 
 
 def foreach_loop(op: OpOverload) -> Any:
-    """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rows."""
+    """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rules."""
     return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
 
 

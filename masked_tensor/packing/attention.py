@@ -93,7 +93,7 @@ def _attend_traced(
 
 
 def split_heads(x: Packed) -> Tensor:
-    """The values as ``(N, H, D)``; raises NoForm unless ``x`` is seen as ``(B, .., T, D)``, heads in between."""
+    """The values as ``(N, H, D)``; raises NoRule unless ``x`` is seen as ``(B, .., T, D)``, heads in between."""
     order = x.order
     lead = [atom for dim in order[:-2] for atom in dim]
     if (

@@ -30,7 +30,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; and which queries see a key, if some may see none.
 
-    Fewer heads of keys than of queries are repeated.  Raises NoForm for dtypes that the kernels do not take.
+    Fewer heads of keys than of queries are repeated.  Raises NoRule for dtypes that the kernels do not take.
     """
     if not q.dtype == k.dtype == v.dtype or q.dtype not in (*HALVES, torch.float32):
         raise NoRule

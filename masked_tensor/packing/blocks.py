@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 def runs_of(queries: Grid, keys: Grid) -> list[Run]:
-    """The calls to make, in the order of the rows.  Raises NoForm for queries of a sequence that has no key."""
+    """The calls to make, in the order of the rows.  Raises NoRule for queries of a sequence that has no key."""
     runs = []
     at = 0
     for (q, k), several in groupby(zip(queries.sizes, keys.sizes, strict=True)):

@@ -1,7 +1,7 @@
 """The algebra of orders: how the dimensions of a tensor are made of its grid and its features.
 
-An *atom* is a dimension of the spread tensor ``(B, T, F1 .. Fk)``: 0 and 1 are the grid, the others the features, each
-of a size other than 1.  An *order* names, for each dimension that the world sees, the atoms whose product it is:
+An *atom* is a dimension of the unpacked tensor ``(B, T, F1 .. Fk)``: 0 and 1 are the grid, the others the features,
+each of a size other than 1.  An *order* names, for each dimension that the world sees, the atoms whose product it is:
 ``((0,), (1,), (2,))`` is ``(B, T, F)``, ``((1,), (0, 2), (3,))`` is ``(T, B * H, D)``, and ``()`` is a dimension of
 size 1.  Every atom stands in an order exactly once.  Nothing here touches a tensor.
 
@@ -67,7 +67,7 @@ def join_features(order: Order, grid: int) -> tuple[Order, list[list[int]]]:
 def view_order(order: Order, sizes: Sequence[int], shape: Sequence[int], grid: int) -> tuple[Order, tuple[int, ...]]:
     """The order of a view of another shape, and the sizes into which it cuts the features, in the order of storage.
 
-    Raises NoForm if a dimension of the grid would be cut.
+    Raises NoRule if a dimension of the grid would be cut.
     """
     left = [(a, sizes[a]) for a in read_order(order)]
     parts: dict[int, list[int]] = {}

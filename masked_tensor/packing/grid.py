@@ -55,7 +55,7 @@ class Grid:
         return self.host and self.index.shape[0] == self.places
 
     def look(self) -> None:
-        """Before a fact that is read on the host: raises NoForm in a graph that is being compiled, which has none."""
+        """Before a fact that is read on the host: raises NoRule in a graph that is being compiled, which has none."""
         if not self.host:
             raise NoRule
 

@@ -1,6 +1,6 @@
 """Joins: along features, of tensors on the same rows, and over time, which gives rows of a longer grid.
 
-Along features a plain part would be valid beyond the rows: no form.
+Along features a plain part would be valid beyond the rows: no rule.
 """
 
 from collections.abc import Sequence

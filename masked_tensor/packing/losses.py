@@ -39,7 +39,7 @@ elementwise = StorageRule("loss", _elementwise, None)
 
 
 def _as_samples(x: Packed, target: Any) -> tuple[Packed, Frame, Pair, Pair]:
-    """Rows of classes in dimension 1 and one target for each: arranged, what a sample is, and both as ``(N, ..)``."""
+    """Rows of classes in dimension 1 and one target for each: features last, a sample, and both as ``(N, ..)``."""
     if len(x.order) < 2 or not x.values.numel():
         raise NoRule
     rest = [d for d in range(len(x.order)) if d != 1]

@@ -17,7 +17,7 @@ def align_operands(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
     """The leading packed operand, wide enough for all, and every operand's values at its rows.
 
     Numbers and 0-d tensors stay as they are, so that they promote as torch does.  A valid stored value is a plain one:
-    a pair comes back only for what has holes within the rows.
+    a pair comes back only where entries within the rows are masked.
     """
     lead = next(a for a in args if type(a) is Packed)
     others = [a for a in args if a is not lead and type(a) is Packed]

@@ -1,4 +1,4 @@
-"""``Packed``: the stored values of a padded batch, and its two moves: spread and gather."""
+"""``Packed``: the stored values of a padded batch, and its two moves: unpack and gather."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -16,7 +16,7 @@ from .views import feature_axis, feature_dim, features_last
 
 
 def run_on_values(x: Packed, rule: Rule, op: Rule) -> Rule:
-    """The plain op, or the family's own rule where a stored row has holes."""
+    """The plain op, or the family's own rule where entries of a stored row are masked."""
     return op if x.inner is None else rule
 
 

@@ -1,7 +1,7 @@
 """Reductions: within the rows, over everything, or over time by segments.
 
 Within the rows the result is packed; over everything it is that of the stored values, of which there is at least one;
-over time each sequence is a segment, and one that stores nothing gives a hole.
+over time each sequence is a segment, and one that stores nothing gives a masked entry.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,8 @@ def reduce_packed(
 ) -> StorageRule:
     """A reduction whose dimensions are argument ``at`` and whose ``keepdim`` follows, if it has one (``keeps``).
 
-    ``segments`` reduces over time.  ``counted``: too few entries give a hole, of which the plain op knows nothing.
+    ``segments`` reduces over time.  ``counted``: too few entries give a masked entry, of which the plain op knows
+    nothing.
     """
 
     def make(rule: Rule, op: Rule) -> Rule:

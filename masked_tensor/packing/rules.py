@@ -1,8 +1,8 @@
-"""Forms by kind of op: how a row's rule serves packed tensors.
+"""Packed rules by kind of op: how an op's rule serves packed tensors.
 
-A form gets each packed argument as a ``Packed``, other masked ones as a ``Pair``, and returns packed tensors on rows of
-its packed arguments (or pairs, or plain tensors).  What each argument may be it declares (``Takes``).  It raises
-``NoForm`` for what else it cannot do: then the ordinary rule runs on the padded tensors.
+A packed rule gets each packed argument as a ``Packed``, other masked ones as a ``Pair``, and returns packed tensors on
+rows of its packed arguments (or pairs, or plain tensors).  What each argument may be it declares (``Takes``).  It
+raises ``NoRule`` for what else it cannot do: then the ordinary rule runs on the padded tensors.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ def packed_rule(form: Rule, **takes: Arguments) -> StorageRule:
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:
-    """The plain op on the stored values; the family's own rule, if some of them have holes within the rows."""
+    """The plain op on the stored values; the family's own rule, if some entries within the rows are masked."""
 
     def elementwise(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("memory_format", None)  # of what is stored by rows there is one

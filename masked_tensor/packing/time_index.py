@@ -36,7 +36,7 @@ def select(x: Packed, dim: int, index: int) -> Packed | Pair:
 
 
 def index(x: Packed, indices: Sequence[Any]) -> Pair:
-    """``x[mask]`` and ``x[sequences, times]``: rows picked out of the grid; a place that stores none gives a hole."""
+    """``x[mask]`` and ``x[sequences, times]``: rows picked out of the grid; a place that stores none is masked."""
     if x.order[:2] != ((0,), (1,)) or x.first != GRID or not x.values.shape[0]:
         raise NoRule
     if (

@@ -1,4 +1,4 @@
-"""Views: a new order over the same stored values.  Only a cut through a dimension of the grid has no form."""
+"""Views: a new order over the same stored values.  Only a cut through a dimension of the grid has no rule."""
 
 from collections.abc import Sequence
 from math import prod
@@ -216,7 +216,7 @@ def _with_order(x: Packed, order: orders.Order) -> Packed:
 
 
 def feature_dim(dim: int, x: Packed) -> int:
-    """A dimension counted from the front; NoForm if there is none, for torch to say so."""
+    """A dimension counted from the front; NoRule if there is none, for torch to say so."""
     n = len(x.order)
     if not -n <= dim < n:
         raise NoRule

@@ -1,8 +1,8 @@
-"""Enter and leave: the two ports between masked tensors and the plain tensors rules work on.
+"""Enter and leave: the two Functions between masked tensors and the plain tensors rules work on.
 
-Autograd records the rule's plain ops; the ports connect that record with the masked tensors outside.  The gradient of a
-MaskedTensor is a MaskedTensor with the tensor's own mask and a ZERO payload; the gradient of a plain tensor is plain.
-They are used only where a gradient is tracked.
+Autograd records the rule's plain ops; the two connect that record with the masked tensors outside.  The gradient of a
+MaskedTensor is a MaskedTensor with the tensor's own mask, 0 where it is masked; the gradient of a plain tensor is
+plain. They are used only where a gradient is tracked.
 """
 
 from typing import Any, overload
@@ -163,7 +163,7 @@ def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
 
 
 class _Enter(torch.autograd.Function):
-    """With ``settled`` the mask is known, and is the gradient's; else the gradient is valid everywhere, 0 at holes."""
+    """With ``settled`` the mask is known, and is the gradient's; else the gradient is valid everywhere, with zeros."""
 
     @staticmethod
     def forward(ctx: Any, x: MaskedTensor, settled: bool) -> Tensor:

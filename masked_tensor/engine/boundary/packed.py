@@ -1,9 +1,9 @@
-"""Packed tensors at the doors: the row's form, or the ordinary rule on the spread pair.
+"""Packed tensors at the boundary: the op's packed rule, or the ordinary rule on the unpacked pair.
 
-The inside of a packed masked tensor is a ``Packed`` record.  Whatever asks for its pair gets the spread one, so that
-what knows nothing of packing is right by default.  Here is what does know: calls whose row has a form, the two ports
-that carry stored values through autograd (the gradient of a packed tensor is packed, on its own rows), and writes that
-take a new record instead of touching the old one.
+The inside of a packed masked tensor is a ``Packed`` record.  Whatever asks for its pair gets the unpacked one, so that
+what knows nothing of packing is right by default.  Here is what does know: calls of ops with a packed rule, the two
+Functions that carry stored values through autograd (the gradient of a packed tensor is packed, on its own rows), and
+writes that take a new record instead of touching the old one.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from ..table import Entry
 from ..tensor import MaskedTensor, pair_of, set_pair
 from ..torch_keys import KEYS
 
-Enter = Callable[[Any, bool], Any]  #: the port of strided tensors, handed down: the two know of each other
+Enter = Callable[[Any, bool], Any]  #: ``enter`` of strided tensors, handed down: the two know of each other
 
 
 def without_history(p: Packed, dtype: torch.dtype) -> Packed:
@@ -81,8 +81,8 @@ def any_packed(values: Sequence[Any]) -> bool:
 
 
 def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
-    """What the first of the entry's forms makes of the call that serves it.  Raises NoForm where none does."""
-    if not entry.packed or in_transform() or current() is not DEFAULT:  # forms know the default meanings only
+    """The result of the first of the entry's packed rules that serves the call.  Raises NoRule where none does."""
+    if not entry.packed or in_transform() or current() is not DEFAULT:  # packed rules know the default meanings only
         raise NoRule
     if any(0 in v.shape for v in args if is_packed(v)):
         raise NoRule
@@ -134,7 +134,7 @@ def leave_packed(p: Packed, enter: Enter) -> MaskedTensor:
 
 
 def packed_gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
-    """A gradient arriving from outside, in whatever form, as values on the rows of ``frame``, 0 at its holes."""
+    """A gradient arriving from outside, of whatever kind, as values on the rows of ``frame``, 0 where it is masked."""
     recording = torch.is_grad_enabled()
     if type(grad) is MaskedTensor and grad._packed is not None:
         new = match_grid(enter_packed(grad, recording, enter), frame)

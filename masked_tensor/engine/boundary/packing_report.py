@@ -1,4 +1,4 @@
-"""Which calls spread packed tensors, because their rows have no form: counted, for ``packing_report``."""
+"""Which calls unpack packed tensors, because their ops have no packed rule: counted, for ``packing_report``."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +11,14 @@ from ..tensor import MaskedTensor
 
 @dataclass(slots=True)
 class Unpacked:
-    """How often an op spread packed tensors, and how many bytes it made of them."""
+    """How often an op unpacked packed tensors, and how many bytes it made of them."""
 
     calls: int = 0
     bytes: int = 0
 
 
 def report_unpack(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
-    """A call of ``entry`` is about to spread its packed arguments."""
+    """A call of ``entry`` is about to unpack its packed arguments."""
     for report in in_force().reports:
         line = report.setdefault(entry.overload.name(), Unpacked())
         line.calls += 1

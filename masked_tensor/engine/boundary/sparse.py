@@ -1,4 +1,4 @@
-"""A call with sparse data: the row's lifted rule, or an error that names the way out."""
+"""A call with sparse data: the op's sparse rule, or an error that names the way out."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def run_sparse_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any]) -
 def sparse_error(
     op: OpOverload, args: Sequence[Any], kwargs: dict[str, Any], reason: str = ""
 ) -> errors.UnsupportedOpError | None:
-    """The error for a call without a form, or None if none of its arguments, masked tensors or pairs, is sparse."""
+    """The error for a call without a sparse rule; None if no argument, masked tensor or pair, is sparse."""
     masked = [x for x in tree_leaves((args, kwargs)) if type(x) is Pair or type(x) is MaskedTensor]
     met = [x.data.layout if type(x) is Pair else x.layout for x in masked]
     sparse = next((layout for layout in met if layout is not torch.strided), None)

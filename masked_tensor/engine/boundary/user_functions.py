@@ -3,8 +3,8 @@
 What such a Function is handed, and what it hands back, is put right at its node of the graph:
 
 - A gradient that arrives is data with exact zeros, valid everywhere: a derivative may shift, scan or convolve it, and a
-  0 takes nothing from what it is added to, where a hole would.
-- While its backward runs, a hole of a tensor that it saved is a 0 in a sum and makes a hole of a product, which is the
+  0 takes nothing from what it is added to, where a masked entry would.
+- While its backward runs, a masked entry of a tensor that it saved is a 0 in a sum and masks a product, which is the
   0 that its share of the gradient is (``settings.InGradient``).
 - A gradient that it hands back gets the mask of the tensor that it is for; that of a plain tensor is plain.
 
@@ -79,7 +79,7 @@ def disconnected_error(function: str, what: str) -> RuntimeError:
 
 
 class GradientHooks:
-    """The hooks of foreign nodes, made of the two ports (``masked``: the nodes of ours whose tensors are masked)."""
+    """The hooks of foreign nodes, made of the two Functions (``masked``: our nodes whose tensors are masked)."""
 
     def __init__(
         self, enter: Callable[[Any, bool], Any], leave: Callable[[Any], Any], fitted: Callable[..., Tensor], masked: Any
@@ -87,7 +87,7 @@ class GradientHooks:
         self.enter, self.leave, self.fitted, self.masked = enter, leave, fitted, masked
 
     def meet(self, node: Any) -> None:
-        """Hangs the hooks on ``node`` and on the foreign nodes behind it, if they are not there yet."""
+        """Registers the hooks on ``node`` and on the foreign nodes behind it, if they are not there yet."""
         if is_torchscript_node(node):
             raise RuntimeError(
                 f"a masked tensor was computed by {node.name()}, whose derivative knows nothing of masks; TorchScript "

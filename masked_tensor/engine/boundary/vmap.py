@@ -1,9 +1,9 @@
 """``vmap`` over the composite ops whose masked meaning is more than that of their parts: one call per entry.
 
-Under ``vmap`` torch takes a composite op apart before a row can see it: a weighted mean would be a sum divided by the
-full size, a covariance a product of matrices.  A kernel at torch's own batching key runs the row once for each entry of
-the batch, as torch does with every op that has no batching rule.  Plain tensors still take torch's way, and the kernels
-are registered only when the first masked tensor is made.
+Under ``vmap`` torch takes a composite op apart before a rule can see it: a weighted mean would be a sum divided by the
+full size, a covariance a product of matrices.  A kernel at torch's own batching key runs the rule once for each entry
+of the batch, as torch does with every op that has no batching rule.  Plain tensors still take torch's way, and the
+kernels are registered only when the first masked tensor is made.
 """
 
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def _holds_masked(value: Any) -> bool:
 
 
 def follow(entry: table.Entry) -> None:
-    """Has ``vmap`` call the entry once for each entry of the batch, if its row says so."""
+    """Has ``vmap`` call the entry once for each entry of the batch, if its op says so."""
     if entry.op.batched and entry.kind == "functional":
         when_first_made(partial(_register, entry.overload))
 

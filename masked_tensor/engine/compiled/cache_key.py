@@ -23,7 +23,7 @@ def digest() -> str:
 
 
 def add_rule(op: Op) -> None:
-    """A user's rule: its row, its code, and the file it stands in, where its helpers stand."""
+    """A user's rule: its op, its code, and the file it stands in, where its helpers stand."""
     digest = hashlib.sha256(f"{op.name} {sorted(op.params.items())} {op.sparse and op.sparse.name}".encode())
     for part in _parts(op.rule):
         digest.update(part)

@@ -2,7 +2,7 @@
 
 Of a strided tensor that is data and the bytes of its mask.  Of a packed one it is the values and the places of its
 rows, and how its dimensions are made of grid and features; the grid itself is read off the shape that the world sees,
-so that new lengths ask for no new graph.  A packed tensor that this does not describe is given as a copy, spread.
+so that new lengths ask for no new graph.  A packed tensor that this does not describe is given as a copy, unpacked.
 """
 
 from typing import Any
@@ -98,7 +98,7 @@ def stable_hash(x: MaskedTensor) -> str:
 
 
 def flat_data(x: MaskedTensor) -> Tensor:
-    """The data, which is lent to whoever asks from outside."""
+    """The data, which whoever asks from outside may hold from now on."""
     p = x._packed
     if p is not None and type(p.values) is Tensor:
         return unpacked_parts(x)[0]

@@ -67,7 +67,7 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     def write() -> None:
         with torch.no_grad():
             for x, new in zip(targets, tree_leaves(arrival.pairs()), strict=True):
-                if x._exposed:  # somebody else may see valid values where there are holes here
+                if x._exposed:  # somebody else may see valid values where entries are masked here
                     new = Pair(torch.where(new.mask, new.data, pair_of(x).data), new.mask)
                 write_recorded(x, new)
 

@@ -2,7 +2,7 @@
 
 Packed values are never written, so views of a packed tensor need to share no memory as long as all of them are only
 read.  Each remembers the steps from the root to itself.  Before a write that others would have to see, the root is
-spread, the steps are taken again, of the spread root, and the views join its alias family by the ordinary rules.
+unpacked, the steps are taken again, of the unpacked root, and the views join its alias family by the ordinary rules.
 
 A root may be gone while its views are held.  What they keep of it is its stored values and, where autograd records
 them, its history: another root is made of these, so that a write through one view is seen by the others' gradients.
@@ -154,7 +154,7 @@ def unpack_family(x: MaskedTensor) -> None:
 
 
 def unpack_before_write(entry: Entry, args: tuple[Any, ...]) -> None:
-    """Settles what a rule writes by itself, such as ``embedding_renorm_``: a spread copy would take the write."""
+    """Settles what a rule writes by itself, such as ``embedding_renorm_``: an unpacked copy would take the write."""
     described = schema(entry.overload)
     if described.is_mutable:
         for argument, value in zip(described.arguments, args, strict=False):

@@ -60,7 +60,7 @@ def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
 def _write_into_plain_base(target: MaskedTensor, new: Pair, base: Tensor) -> MaskedTensor:
     """A write into memory that a plain tensor holds: torch records it there, and ``target`` has it from there.
 
-    What lies under a hole stays as it is, and so does its gradient.
+    Masked-out data stays as it is, and so does its gradient.
     """
     part = view_memory(base, view_geometry(target, base, base.storage_offset()))
     part.copy_(torch.where(new.mask, new.data, part))
@@ -142,8 +142,9 @@ class _Write(torch.autograd.Function):
 class _WriteThroughView(torch.autograd.Function):
     """The base of a view into which ``data`` was written: the gradient of the part is that of ``data``.
 
-    What was valid before is not kept: the gradient that goes on is valid everywhere, 0 in the part and at holes, and
-    takes the mask of whatever it is added to or arrives at.  So a loop that fills rows keeps what it writes.
+    What was valid before is not kept: the gradient that goes on is valid everywhere, 0 in the part and where it is
+    masked, and takes the mask of whatever it is added to or arrives at.  So a loop that fills rows keeps what it
+    writes.
     """
 
     @staticmethod

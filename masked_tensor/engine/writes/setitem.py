@@ -31,7 +31,7 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
             if not shapes.can_expand(mask.shape, part.shape):
                 return False
             mask = mask.expand(part.shape)
-        if type(x._history) is WrappedHistory:  # the holder of the memory reads what lies under holes: it stays
+        if type(x._history) is WrappedHistory:  # the holder of the memory reads the masked-out data: it stays
             value = torch.where(mask, value, part)
     family = family_of(x)
     as_before = (
