@@ -335,10 +335,17 @@ def test_numbers_that_decide_how_stand_in_one_file(path: Path) -> None:
 # ------------------------------------------------------------------------------------------------------------ floors
 
 
-def floors() -> list[set[str]]:
-    """The layers of the import contract, the highest first."""
-    contract = re.search(r"layers = \[(.*?)\n\]", (ROOT / "pyproject.toml").read_text(), re.DOTALL)
+def floors(container: str = "masked_tensor") -> list[set[str]]:
+    """The layers of the import contract for a package, the highest first."""
+    text = (ROOT / "pyproject.toml").read_text().partition(f'containers = ["{container}"]')[2]
+    contract = re.search(r"layers = \[(.*?)\n\]", text, re.DOTALL)
     return [set(re.split(r" [|:] ", layer)) for layer in re.findall(r'"(.+)"', contract[1])]
+
+
+def layers_on_page(head: str) -> list[set[str]]:
+    """The layers of a table in docs/how.md, the highest first."""
+    lines = (ROOT / "docs/how.md").read_text().partition(f"| {head} | ")[2].partition("\n\n")[0].splitlines()
+    return [set(re.findall(r"`(\w+)`", line.split("|")[1])) for line in lines[2:]]
 
 
 def test_the_house_has_at_most_twelve_floors() -> None:
@@ -353,10 +360,16 @@ def test_only_the_rule_writers_kit_lies_flat() -> None:
     assert len(kit) <= 10
 
 
-def test_the_table_of_layers_is_the_contract() -> None:
-    section = (ROOT / "docs/how.md").read_text().partition("## Layers")[2].partition("\n## ")[0]
-    cells = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
-    assert [set(re.findall(r"`(\w+)`", cell)) for cell in cells] == floors()
+@pytest.mark.parametrize(("head", "container"), [("layer", "masked_tensor"), ("engine", "masked_tensor.engine")])
+def test_the_table_of_layers_is_the_contract(head: str, container: str) -> None:
+    assert layers_on_page(head) == floors(container)
+
+
+def test_the_engine_has_at_most_sixteen_rooms() -> None:
+    rooms = set().union(*floors("masked_tensor.engine"))
+    files = {path.stem for path in (ROOT / "masked_tensor/engine").iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert rooms == files - {"__init__", "__pycache__"}
+    assert len(rooms) <= 16
 
 
 def test_every_wing_has_its_law() -> None:
