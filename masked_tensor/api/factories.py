@@ -4,7 +4,6 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from .. import masks
 from ..compat import tree_leaves, tree_map
 from ..engine.contexts import stack
-from ..engine.contexts.setting import Setting
+from ..engine.contexts.setting import TraceableSetting
 from ..engine.dynamo import told_settings, trace_as_constant
 from ..engine.tensor import MaskedTensor, pair_of
 from ..errors import MaskedWriteError
@@ -30,7 +29,7 @@ _FACTORIES: frozenset[Any] = frozenset(
 _HOME = str(Path(__file__).parent.parent)
 
 
-class Factories(Setting):
+class Factories(TraceableSetting):
     """A setting under which torch's factories make masked tensors."""
 
     def __init__(self) -> None:
@@ -41,21 +40,10 @@ class Factories(Setting):
         """The mode, on top of ``before``."""
         return replace(before, factories=self.mode)
 
-    def __enter__(self) -> None:
-        if torch.compiler.is_dynamo_compiling():  # which knows torch function modes
-            stack.enter_factories()
-            self.mode.__enter__()
-        else:
-            super().__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if torch.compiler.is_dynamo_compiling():
-            self.mode.__exit__(kind, error, traceback)
-            stack.leave_traced()
-        else:
-            super().__exit__(kind, error, traceback)
+    def enter_traced(self) -> None:
+        """In a graph: Dynamo knows torch function modes."""
+        stack.enter_factories()
+        self.mode.__enter__()
 
 
 def masked_factories() -> Factories:

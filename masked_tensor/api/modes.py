@@ -6,20 +6,17 @@ whose guards compile anew under other choices, and by the second run of ``torch.
 """
 
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, get_args
 
-import torch
-
 from ..engine.contexts import stack
-from ..engine.contexts.setting import Setting
+from ..engine.contexts.setting import TraceableSetting
 from ..settings import DEFAULT, MismatchRule, PaddingRule, ProductRule, Settings, WindowRule
 
 _RULES = {"convolution": WindowRule, "product": ProductRule, "padding": PaddingRule, "mismatch": MismatchRule}
 _CHOICES = {name: get_args(rule) for name, rule in _RULES.items()}
 
 
-class Choice(Setting):
+class Choice(TraceableSetting):
     """A setting of some meanings; the others stay as they are."""
 
     def __init__(self, **choices: Any) -> None:
@@ -31,19 +28,9 @@ class Choice(Setting):
         meaning = replace(before.meaning, **self.choices)
         return replace(before, meaning=meaning if meaning != DEFAULT else DEFAULT)
 
-    def __enter__(self) -> None:
-        if torch.compiler.is_dynamo_compiling():
-            stack.enter_chosen(**self.choices)
-        else:
-            super().__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        if torch.compiler.is_dynamo_compiling():
-            stack.leave_traced()
-        else:
-            super().__exit__(kind, error, traceback)
+    def enter_traced(self) -> None:
+        """In a graph, as a call that stands in it."""
+        stack.enter_chosen(**self.choices)
 
 
 def meaning(

@@ -15,14 +15,9 @@ from .views import features_last
 
 
 def conv1d(
-    x: Packed,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
-    groups: int = 1,
-) -> Packed:
+    x: Packed, weight: Tensor, bias: Tensor | None = None,
+    stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1,
+) -> Packed:  # fmt: skip
     """``conv1d`` of ``(B, C, T)`` that keeps the length, over prefixes."""
     step, wide = _single(stride), _single(dilation)
     reach = wide * (weight.shape[-1] - 1)

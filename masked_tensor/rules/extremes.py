@@ -139,19 +139,15 @@ def aminmax_dim(x: Pair, dim: int | None = None, keepdim: bool = False) -> tuple
 
 
 OPS = [
-    Op(
-        "amax",
-        extreme,
-        {"which": "max"},
-        sparse=sparse_rule(operators.amax),
-        packed=packed.reduce_packed(1, packed.segment_extreme("amax")),
-    ),
-    Op(
-        "amin",
-        extreme,
-        {"which": "min"},
-        sparse=sparse_rule(operators.amin),
-        packed=packed.reduce_packed(1, packed.segment_extreme("amin")),
+    *(
+        Op(
+            name,
+            extreme,
+            {"which": which},
+            sparse=sparse_rule(sparse),
+            packed=packed.reduce_packed(1, packed.segment_extreme(name)),
+        )
+        for name, which, sparse in (("amax", "max", operators.amax), ("amin", "min", operators.amin))
     ),
     Op("argmax", position, {"which": "max"}, sparse=sparse_rule(operators.argmax), packed=along_feature(1, None)),
     Op("argmin", position, {"which": "min"}, sparse=sparse_rule(operators.argmin), packed=along_feature(1, None)),

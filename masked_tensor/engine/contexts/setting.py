@@ -11,9 +11,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from ...settings import STACK, Entered, Settings
 from .decorators import decorate
-from .stack import finish, resume
+from .stack import finish, leave_traced, resume
 
 
 class Setting(ABC):
@@ -59,3 +61,26 @@ class Setting(ABC):
                 f"a setting decorates functions and methods, not the class {function.__name__}: decorate its forward"
             )
         return decorate(self, function)
+
+
+class TraceableSetting(Setting):
+    """A setting that Dynamo can write into a graph: what is traced after ``enter_traced`` has it."""
+
+    @abstractmethod
+    def enter_traced(self) -> None:
+        """Puts it in force in the graph."""
+
+    def __enter__(self) -> Any:
+        if not torch.compiler.is_dynamo_compiling():
+            return super().__enter__()
+        return self.enter_traced()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if not torch.compiler.is_dynamo_compiling():
+            super().__exit__(kind, error, traceback)
+            return
+        if self.mode is not None:
+            self.mode.__exit__(kind, error, traceback)
+        leave_traced()
