@@ -1,0 +1,139 @@
+"""Where the package reads Python frames: each place has a program here that fails when torch or Python changes.
+
+Each program runs as it stands, and again with the place blind, when it must fail.
+"""
+
+import ast
+import types
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import masked_tensor as mt
+from masked_tensor import compat, settings
+from masked_tensor.api import numel_warning, protocol
+from masked_tensor.engine import torch_keys
+from masked_tensor.engine.boundary import user_functions
+from masked_tensor.rules import quotient
+
+PACKAGE = Path(mt.__file__).parent
+
+
+def differentiate_masked() -> None:
+    """torch.func runs an op on a masked tensor that it has wrapped, with its own level off the stack."""
+    with pytest.raises(RuntimeError, match="transform cannot differentiate"):
+        torch.func.grad(lambda x: x.sum().filled(0.0))(mt.masked_tensor([1.0, 2.0, None]))
+
+
+def divide_by_all_weights() -> None:
+    """torch's losses divide by the sum of all weights, in Python."""
+    for loss in (F.mse_loss, F.l1_loss):
+        with pytest.raises(mt.UnsupportedOpError, match="sum of all weights"):
+            loss(mt.masked_tensor([1.0, None]), torch.ones(2), weight=torch.ones(2))
+
+
+class Zeroed(torch.autograd.Function):
+    """Writes its argument."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        ctx.mark_dirty(x)
+        return x.zero_()
+
+
+def write_view_in_function() -> None:
+    """A Function of the user's writes a view: its arguments are found in its frame."""
+    x = mt.masked_tensor([1.0, None], requires_grad=True) * 1
+    with pytest.raises(RuntimeError, match="the gradient of Zeroed"):
+        Zeroed.apply(x[:1])
+
+
+def raise_in_graph() -> None:
+    """A graph that raises leaves what was entered in it: the function that runs it is found by its frame."""
+
+    @torch.compile(backend="eager")
+    def pick(x: Tensor, index: Tensor) -> Tensor:
+        with mt.meaning(padding="tensor"):
+            return x[index] + 1
+
+    torch._dynamo.reset()
+    before = settings.STACK.get()
+    try:
+        pick(torch.ones(2), torch.tensor([1]))
+        with pytest.raises(IndexError):
+            pick(torch.ones(2), torch.tensor([5]))
+        assert settings.in_force() is settings.NOTHING
+    finally:
+        settings.STACK.set(before)
+
+
+def ask_for_memory() -> None:
+    """torch asks which tensors share memory, and is told that there is none; anybody else gets an error."""
+    x = mt.masked_tensor([1.0, None])
+    assert eval("x.data_ptr()", {"__name__": "torch.somewhere", "x": x}) == 0
+    with pytest.raises(mt.UnsupportedOpError):
+        x.data_ptr()
+
+
+def keep_leaf_gradient() -> None:
+    """The gradient that nobody else holds becomes that of a leaf as it is: no alias is made of it."""
+    x = mt.masked_tensor([1.0, None], requires_grad=True)
+    (x * 3).sum().backward()
+    grad: Any = x.grad
+    assert grad._family is None
+
+
+def ask_for_size() -> None:
+    """``numel()`` warns the user, but neither torch nor the package."""
+    x = mt.masked_tensor([1.0, None])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.nn.utils.parameters_to_vector([x])
+        repr(x)
+        with pytest.raises(mt.MaskedSizeWarning):
+            x.numel()
+
+
+Program = Callable[[], None]
+#: The function that reads frames: a program, and a name of a module and what makes the place blind.
+READERS: dict[str, tuple[Program, Any, str, Any]] = {
+    "wrapped_by_transform": (differentiate_masked, compat, "_LEVELS", frozenset()),
+    "refuse_mean_of_all_weights": (divide_by_all_weights, quotient, "WEIGHTED", set()),
+    "running_function": (write_view_in_function, user_functions, "_arguments", lambda frame: ()),
+    "_enter_traced": (raise_in_graph, settings, "_running", lambda frame: True),
+    "_running": (raise_in_graph, settings, "_running", lambda frame: True),
+    "called_from_outside": (ask_for_memory, protocol, "called_from_outside", lambda: True),
+    "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
+    "size": (ask_for_size, numel_warning, "SILENT", ("nowhere",)),
+}
+OTHERS = {"_called_from_package"}  #: of api/factories.py, a precaution: no program is known that needs it
+
+
+def readers(path: Path) -> set[str]:
+    """The functions of a file that ask for a frame: the innermost ones."""
+    functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
+    asking = [f for f in functions if any(getattr(n, "attr", "") in ("_getframe", "currentframe") for n in ast.walk(f))]
+    return {f.name for f in asking if not any(g is not f and g in ast.walk(f) for g in asking)}
+
+
+def test_every_place_that_reads_frames_has_a_program() -> None:
+    assert {name for path in PACKAGE.rglob("*.py") for name in readers(path)} == READERS.keys() | OTHERS
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_frames_are_as_the_reader_takes_them(name: str) -> None:
+    READERS[name][0]()
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_blind_reader_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program, module, attribute, blind = READERS[name]
+    monkeypatch.setattr(module, attribute, blind)
+    with pytest.raises((Exception, pytest.fail.Exception)):
+        program()
