@@ -152,7 +152,7 @@ SECTIONS = {  # of the reference: the modules whose public names stand there; th
     "The class": ["masked_tensor"],
     "Leaving": ["convert", "select_valid", "unbatch"],
     "Packed rows": ["packing"],
-    "Means that add up": ["mean_over"],
+    "Means and statistics that add up": ["mean_over", "statistics"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Choosing who computes": ["kernels"],

@@ -46,6 +46,7 @@ from .api.mean_over import mean_over
 from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
+from .api.statistics import RunningStatistics
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine.boundary import (
     autograd_queries,  # noqa: F401 (it gives the class its members)
@@ -73,6 +74,7 @@ __all__ = [
     "MaskedTensor",
     "MaskedValueError",
     "MaskedWriteError",
+    "RunningStatistics",
     "UnsupportedOpError",
     "as_masked_tensor",
     "collate",

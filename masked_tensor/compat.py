@@ -207,6 +207,12 @@ def group_device(group: Any) -> torch.device:
     return torch.device(distributed.distributed_c10d._get_object_coll_device(group))
 
 
+def ignore_in_ddp(module: torch.nn.Module, names: list[str]) -> None:
+    """Adds buffers to those that DistributedDataParallel leaves alone.  Without it each forward overwrites them."""
+    known = list(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+    module._ddp_params_and_buffers_to_ignore = [*known, *names]  # type: ignore[assignment]  # as torch's own setter
+
+
 def run_eagerly(code: CodeType) -> None:
     """Dynamo may inline this code into a graph, but does not compile its frames by themselves."""
     set_code_exec_strategy(code, _EAGER)
@@ -278,6 +284,7 @@ __all__ = [
     "has_forward_mode",
     "has_real_memory",
     "has_tangent",
+    "ignore_in_ddp",
     "in_transform",
     "is_fake",
     "is_functional_tensor",

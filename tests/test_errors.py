@@ -1281,6 +1281,45 @@ def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_statistics() -> None:
+    stats = mt.RunningStatistics(2)
+    refused(
+        ValueError,
+        lambda: stats.update(ones(2, 3)),
+        """update() takes 2 columns along dim -1, got (2, 3)""",
+    )
+    refused(
+        TypeError,
+        lambda: stats.update(ones(2, 2) * 1j),
+        """statistics are of real numbers, got complex ones; update with torch.view_as_real(x)""",
+    )
+    refused(
+        TypeError,
+        lambda: stats.update(ones(2, 2).to_sparse(), ones(2, 1)),
+        """update() of a sparse tensor takes a matrix, and gives no covariances, histograms or weighted statistics; use x.to_dense()""",
+    )
+    refused(
+        ValueError,
+        lambda: stats.merge(mt.RunningStatistics(3)),
+        """merge() takes statistics of the same columns, with the same cov= and edges=""",
+    )
+    refused(
+        RuntimeError,
+        stats.cov,
+        """these statistics keep no covariances: make them with cov=True""",
+    )
+    refused(
+        RuntimeError,
+        lambda: stats.quantile(0.5),
+        """these statistics keep no histograms: make them with edges=torch.linspace(low, high, n)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(2, edges=torch.tensor([2.0, 1.0])),
+        """edges must rise, and be (n,) or (2, n), got (1, 2)""",
+    )
+
+
 def test_meanings() -> None:
     for choice in ({"convolution": "some"}, {"product": "none"}, {"padding": "batch"}, {"mismatch": "warn"}):
         message(ValueError, lambda choice=choice: mt.meaning(**choice))

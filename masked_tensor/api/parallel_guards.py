@@ -6,6 +6,7 @@ from weakref import WeakKeyDictionary
 
 from torch import nn
 
+from ..compat import ignore_in_ddp
 from ..engine.tensor import MaskedTensor
 from ..patches.places import (
     DATA_PARALLEL,
@@ -15,6 +16,7 @@ from ..patches.places import (
     PIPELINE_SENDS,
     wrap_when_imported,
 )
+from .statistics import RunningStatistics
 
 
 def _refuse(tensors: Iterable[Any], wrapper: str) -> None:
@@ -43,6 +45,7 @@ def _check_module(module: Any = None, *args: Any, **kwargs: Any) -> None:
     if not isinstance(module, nn.Module):
         return  # torch says so
     _refuse(module.parameters(), "DistributedDataParallel")
+    _leave_statistics(module)
     synced = kwargs.get("init_sync", True) or kwargs.get("broadcast_buffers", True)
     if synced and any(type(b) is MaskedTensor for b in module.buffers()):
         raise TypeError(
@@ -50,6 +53,14 @@ def _check_module(module: Any = None, *args: Any, **kwargs: Any) -> None:
             "broadcast_buffers=False and init_sync=False, and send what ranks do not share: torch.distributed.broadcast"
             "(tensor, 0)"
         )
+
+
+def _leave_statistics(module: nn.Module) -> None:
+    """Has DistributedDataParallel not send running statistics, which are each rank's own until it adds them up."""
+    owners = {name: m for name, m in module.named_modules() if isinstance(m, RunningStatistics)}
+    own = [f"{name}.{buffer}".lstrip(".") for name, m in owners.items() for buffer, _ in m.named_buffers()]
+    if own:
+        ignore_in_ddp(module, own)
 
 
 def _check_parameter(param: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,0 +1,267 @@
+"""``RunningStatistics``: any split of the data gives what all of it gives; garbage under the mask takes no part."""
+
+import copy
+import io
+import itertools
+from typing import Any
+
+import hypothesis
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+from torch import Tensor, nn
+
+import masked_tensor as mt
+
+from .helpers.ranks import alone, gathered
+
+ROWS, COLUMNS = 40, 4
+EDGES = torch.linspace(-3, 3, 7)
+
+
+def table(
+    seed: int, scale: float = 1.0, shift: float = 0.0, dtype: torch.dtype = torch.float64
+) -> tuple[Tensor, Tensor]:
+    """Values with what no statistic survives under the mask; nobody has the last column."""
+    generator = torch.Generator().manual_seed(seed)
+    x = (torch.randn(ROWS, COLUMNS, generator=generator, dtype=torch.float64) * scale + shift).to(dtype)
+    valid = torch.rand(ROWS, COLUMNS, generator=generator) < 0.7
+    valid[:, -1] = False
+    garbage = torch.tensor([torch.nan, torch.inf, -torch.inf, 1e30], dtype=torch.float64)
+    pick = torch.randint(0, 4, (ROWS, COLUMNS), generator=generator)
+    return torch.where(valid, x, garbage[pick].to(dtype)), valid
+
+
+def made(**options: Any) -> mt.RunningStatistics:
+    return mt.RunningStatistics(COLUMNS, cov=True, edges=EDGES, **options)
+
+
+def read(stats: mt.RunningStatistics) -> dict[str, Any]:
+    return {
+        "count": stats.count, "mean": stats.mean, "var": stats.var(), "std": stats.std(0), "amin": stats.amin,
+        "amax": stats.amax, "cov": stats.cov(), "corr": stats.corr(), "histogram": stats.histogram,
+        "quantile": stats.quantile(0.3),
+    }  # fmt: skip
+
+
+def check(stats: mt.RunningStatistics, x: Tensor, valid: Tensor, rtol: float = 1e-12) -> None:
+    """Against numpy's nan-functions and pandas' pairwise ones of all rows at once, in float64."""
+    whole = np.where(valid.numpy(), x.double().numpy(), np.nan)[:, :-1]
+    for name, value in {
+        "mean": np.nanmean(whole, 0), "var": np.nanvar(whole, 0, ddof=1), "std": np.nanstd(whole, 0),
+        "amin": np.nanmin(whole, 0), "amax": np.nanmax(whole, 0),
+    }.items():  # fmt: skip
+        found = read(stats)[name]
+        assert not found.get_mask()[-1], name  # nobody has that column
+        np.testing.assert_allclose(found.filled(0)[:-1].numpy(), value, rtol=rtol, err_msg=name)
+
+
+cuts = st.lists(st.integers(0, ROWS), max_size=5).map(lambda at: [0, *sorted(at), ROWS])
+
+
+@hypothesis.settings(deadline=None, max_examples=25)
+@hypothesis.given(cuts, cuts, st.integers(0, 2**31), st.sampled_from([1e-6, 1.0, 1e6]), st.sampled_from([0.0, 1e6]))
+def test_any_split_gives_the_whole(first: list[int], second: list[int], seed: int, scale: float, shift: float) -> None:
+    x, valid = table(seed, scale, shift * scale)
+    parts = [made() for _ in range(2)]
+    for stats, at in zip(parts, (first, second), strict=True):
+        for start, stop in itertools.pairwise(at):
+            stats.update(mt.as_masked_tensor(x[start:stop], valid[start:stop]))
+        check(stats, x, valid)
+    twice = torch.cat([x, x]), torch.cat([valid, valid])
+    check(parts[0].merge(parts[1]), *twice)
+    check(made().merge(parts[0]).merge(made()), *twice)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int64])
+@pytest.mark.parametrize("chunk", [1 << 18, 12])
+def test_far_from_zero(dtype: torch.dtype, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("masked_tensor.settings.CHUNK", chunk)
+    x, valid = table(1, 1.0, 1e4, torch.float32)
+    x = torch.where(valid, x, 0).to(dtype) if dtype is torch.int64 else x.to(dtype)
+    stats = made()
+    for part, mask in zip(x.split(7), valid.split(7), strict=True):
+        stats.update(mt.as_masked_tensor(part, mask))
+    check(stats, x, valid, 1e-6)
+
+
+def test_cov_and_corr_are_pandas_own() -> None:
+    pandas = pytest.importorskip("pandas")
+    x, valid = table(2, 1.0, 1e5)
+    frame = pandas.DataFrame(np.where(valid.numpy(), x.numpy(), np.nan)[:, :-1])
+    stats = made().update(mt.as_masked_tensor(x[:11], valid[:11]))
+    stats.merge(made().update(mt.as_masked_tensor(x[11:], valid[11:])))
+    np.testing.assert_allclose(stats.cov().filled(0)[:-1, :-1].numpy(), frame.cov().to_numpy(), rtol=1e-10)
+    np.testing.assert_allclose(stats.corr().filled(0)[:-1, :-1].numpy(), frame.corr().to_numpy(), rtol=1e-10)
+    assert not stats.cov().get_mask()[-1].any()
+
+
+def test_any_shape_layout_and_mask() -> None:
+    x = torch.randn(3, 5, COLUMNS, dtype=torch.float64)
+    lengths = mt.from_lengths(x, [5, 0, 3])
+    want = read(made().update(torch.cat([x[0], x[2, :3]])))
+    ways = {
+        "padded": made().update(lengths),
+        "packed": made().update(lengths.packed()),
+        "columns first": made(dim=0).update(lengths.movedim(-1, 0)),
+        "column major": made().update(lengths.transpose(0, 2).contiguous().transpose(0, 2)),
+        "one row": made().update(x[0, 0]).merge(made().update(torch.cat([x[0, 1:], x[2, :3]]))),
+    }
+    for name, stats in ways.items():
+        for key, value in read(stats).items():
+            torch.testing.assert_close(value, want[key], rtol=1e-12, atol=1e-12, msg=f"{name}: {key}")
+
+
+def test_sparse_matrices() -> None:
+    x = torch.tensor([[1.0, 0, 3, 0], [0, 0, -2, 0], [4, 0, 0, 0]])
+    dense = read(mt.RunningStatistics(4, cov=True, edges=EDGES).update(x))
+    masked = torch.where(x != 0, x, torch.nan)
+    shown = x != 0
+    shown[0, 0] = False
+    for layout in (torch.sparse_coo, torch.sparse_csr):
+        plain = mt.RunningStatistics(4).update(x.to_sparse(layout=layout))
+        mask = torch.where(x != 0, shown, False)
+        pattern = x.to_sparse(layout=layout)
+        given = mt.as_masked_tensor(pattern, _same_pattern(pattern, mask))
+        holes = mt.RunningStatistics(4).update(given)
+        want = mt.RunningStatistics(4).update(mt.as_masked_tensor(masked, shown))
+        for name in ("count", "mean", "amin", "amax"):
+            torch.testing.assert_close(getattr(plain, name), dense[name])
+            torch.testing.assert_close(getattr(holes, name), getattr(want, name))
+        torch.testing.assert_close(plain.var(), dense["var"])
+        torch.testing.assert_close(holes.var(0), want.var(0))
+
+
+def _same_pattern(x: Tensor, mask: Tensor) -> Tensor:
+    if x.layout is torch.sparse_csr:
+        rows = torch.arange(x.shape[0]).repeat_interleave(x.crow_indices().diff())
+        return torch.sparse_csr_tensor(x.crow_indices(), x.col_indices(), mask[rows, x.col_indices()], x.shape)
+    x = x.coalesce()
+    return torch.sparse_coo_tensor(x.indices(), mask[tuple(x.indices())], x.shape, is_coalesced=True)
+
+
+def test_weights_are_repetitions() -> None:
+    x, valid = table(3)
+    times = torch.arange(ROWS) % 4
+    often = x.repeat_interleave(times, 0), valid.repeat_interleave(times, 0)
+    stats = made().update(mt.as_masked_tensor(x, valid), times[:, None])
+    for name, value in read(made().update(mt.as_masked_tensor(*often))).items():
+        torch.testing.assert_close(read(stats)[name], value, rtol=1e-12, atol=1e-13, msg=name)
+
+
+@pytest.mark.parametrize("q", [0.0, 0.1, 0.5, 0.77, 1.0])
+def test_quantiles_are_as_exact_as_they_say(q: float) -> None:
+    x, valid = table(4)
+    stats = made().update(mt.as_masked_tensor(x, valid))
+    exact = mt.nanquantile(mt.as_masked_tensor(x, valid), q, 0)
+    for _ in range(3):
+        off = (stats.quantile(q) - exact).abs().filled(0)
+        error = stats.quantile_error(q).filled(0)
+        assert (off <= error + 1e-12).all()
+        stats = stats.refined(q).update(mt.as_masked_tensor(x, valid))
+    assert not stats.quantile(q).get_mask()[-1]
+
+
+def test_as_scikit_learns_scaler() -> None:
+    preprocessing = pytest.importorskip("sklearn.preprocessing")
+    x, valid = table(5, 1.0, 10.0)
+    x[:, 1] = 3.0  # no deviation
+    whole = np.where(valid.numpy(), x.numpy(), np.nan)[:, :-1]
+    scaler, stats = preprocessing.StandardScaler(), mt.RunningStatistics(COLUMNS - 1)
+    for part in np.array_split(whole, 5):
+        scaler.partial_fit(part)
+        stats.update(mt.masked_invalid(torch.from_numpy(part.copy())))
+    np.testing.assert_allclose(stats.mean.filled(0).numpy(), scaler.mean_, rtol=1e-12)
+    np.testing.assert_allclose(stats.var(0).filled(0).numpy(), scaler.var_, rtol=1e-12, atol=1e-13)
+    found = stats(mt.masked_invalid(torch.from_numpy(whole.copy())))
+    np.testing.assert_allclose(found.filled(torch.nan).numpy(), scaler.transform(whole), rtol=1e-12, atol=1e-13)
+
+
+def test_standardises_in_the_dtype_of_its_input() -> None:
+    x = torch.randn(1000, 1, dtype=torch.float64) + 1e4
+    stats = mt.RunningStatistics(1).update(x)
+    exact = (x - x.mean(0)) / x.std(0, correction=0)
+    single = stats(x.float())
+    assert single.dtype is torch.float32
+    torch.testing.assert_close(single.double(), exact, rtol=0, atol=2e-3)  # what float32 holds of x
+    torch.testing.assert_close(stats(x), exact, rtol=1e-10, atol=1e-10)
+    assert not mt.is_masked_tensor(stats(x))
+    assert mt.RunningStatistics(1)(torch.tensor([[3]])).tolist() == [[3.0]]  # nothing was seen
+    y = x[:2].clone().requires_grad_()
+    stats(y).sum().backward()
+    assert y.grad.isfinite().all()
+
+
+def test_state_travels() -> None:
+    x, valid = table(6)
+    stats = made().update(mt.as_masked_tensor(x, valid))
+    model = nn.Sequential(nn.Linear(1, 1), stats)
+    model.half().to("cpu", torch.bfloat16)
+    assert {b.dtype for b in stats.buffers()} == {torch.float64}
+    other = made()
+    other.load_state_dict(stats.state_dict())
+    file = io.BytesIO()
+    torch.save(stats.state_dict(), file)
+    file.seek(0)
+    loaded = made()
+    loaded.load_state_dict(torch.load(file))
+    for copied in (other, loaded, copy.deepcopy(stats)):
+        for name, value in read(stats).items():
+            torch.testing.assert_close(read(copied)[name], value, rtol=0, atol=0, equal_nan=True)
+    assert stats.reset().count.sum() == 0
+    assert read(stats)["mean"].tolist() == read(made())["mean"].tolist()
+
+
+def test_empty_batches_and_what_nobody_has() -> None:
+    stats = made().update(torch.ones(0, COLUMNS))
+    stats.update(mt.as_masked_tensor(torch.full((2, COLUMNS), torch.nan), torch.zeros(2, COLUMNS) > 0))
+    assert (
+        stats.mean.tolist() == stats.var().tolist() == stats.amin.tolist() == stats.quantile(0.5).tolist() == [None] * 4
+    )
+    assert stats.merge(made()).cov().count() == 0
+    stats.update(torch.tensor([[1.0, torch.inf, torch.nan, 2.0]]))
+    assert stats.mean.tolist()[:2] == [1.0, torch.inf]
+    assert stats.mean.filled(0)[2].isnan()
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="takes 4 columns along dim -1"):
+        made().update(torch.ones(2, 3))
+    with pytest.raises(TypeError, match="real numbers"):
+        made().update(torch.ones(2, 4) * 1j)
+    with pytest.raises(TypeError, match="sparse tensor takes a matrix"):
+        made().update(torch.ones(2, 4).to_sparse())
+    with pytest.raises(ValueError, match="the same columns"):
+        made().merge(mt.RunningStatistics(4))
+    with pytest.raises(RuntimeError, match="cov=True"):
+        mt.RunningStatistics(4).cov()
+    with pytest.raises(RuntimeError, match="edges="):
+        mt.RunningStatistics(4).quantile(0.5)
+    with pytest.raises(ValueError, match="edges must rise"):
+        mt.RunningStatistics(2, edges=torch.tensor([2.0, 1.0]))
+
+
+def on_ranks(rank: int, ranks: int) -> dict[str, Any]:
+    """What each rank has of all, what DistributedDataParallel made of its own, and an all-reduce of nothing."""
+    x, valid = table(7)
+    rows = slice(0, 0) if rank == 0 else slice((rank - 1) * ROWS // (ranks - 1), rank * ROWS // (ranks - 1))
+    stats = made().update(mt.as_masked_tensor(x[rows], valid[rows]))
+    model = nn.Module()
+    model.layer, model.stats = nn.Linear(COLUMNS, 1), stats
+    model.forward = lambda x: model.layer(x)  # type: ignore[method-assign]
+    wrapped = nn.parallel.DistributedDataParallel(model)
+    wrapped(torch.ones(2, COLUMNS)).sum().backward()
+    return {"own": stats.count.clone(), "all": stats.all_reduce().state_dict(), "valid": valid[rows].sum(0)}
+
+
+def test_ranks_one_of_which_has_nothing() -> None:
+    found = gathered(3, on_ranks)
+    for each in found:
+        assert each["own"].tolist() == each["valid"].tolist()  # DistributedDataParallel left them alone
+        stats = made()
+        stats.load_state_dict(each["all"])
+        check(stats, *table(7))
+        torch.testing.assert_close(each["all"], found[0]["all"], rtol=0, atol=0, equal_nan=True)
+    with alone():
+        check(made().update(mt.as_masked_tensor(*table(7))).all_reduce(), *table(7))
