@@ -82,7 +82,7 @@ PRIVATE = {
         torch.utils._pytree.tree_unflatten torch.utils.data._utils.collate.default_collate_fn_map
         ._schema
         torch.distributed.distributed_c10d._world.pg_names torch.distributed.distributed_c10d._get_object_coll_device
-        ._get_backend ._device_types .options._timeout ._ddp_params_and_buffers_to_ignore
+        ._get_backend ._device_types .options._timeout
         """,
     "patches/functions.py": """
         torch._functorch.utils torch.autograd._engine_run_backward

@@ -490,10 +490,9 @@ class RunningStatistics(nn.Module):
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "RunningStatistics":
         """Moves between devices; float64 stays float64."""
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                device = fn(buffer[:0].float()).device
-                self._buffers[name] = buffer if device.type == "mps" else buffer.to(device)
+        for name, buffer in list(self.named_buffers(recurse=False)):
+            device = fn(buffer[:0].float()).device
+            self.register_buffer(name, buffer if device.type == "mps" else buffer.to(device))
         return self
 
 
