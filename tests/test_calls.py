@@ -6,8 +6,10 @@ and all by keyword.  Nothing is masked: a plain result of torch's own type, dtyp
 
 import inspect
 import os
+import runpy
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,7 +26,7 @@ MOST = int(os.environ.get("MASKED_TENSOR_CALLS", "12"))  # samples of an entry a
 DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.complex128)
 ALONE = {  # forms that are not compared
     "interpolate": "torch's function of this name resamples images; the form fills gaps as pandas does",
-    **dict.fromkeys(("average", "bfill", "ffill", "rolling"), "torch has no such function"),
+    **dict.fromkeys(("average", "bfill", "ffill", "rankdata", "rolling"), "torch has no such function"),
     **dict.fromkeys(("masked_fill_", "masked_scatter_"), "a method of torch's: the database has the other form"),
 }
 FORMS = [n for n in functional.__all__ if n not in ALONE]
@@ -63,10 +65,17 @@ def orders(op: Any) -> Iterator[list[tuple[str, Any, bool]]]:
         yield [("input", None, False), *((n, d, False) for n, d in names)]
 
 
-def styles(sample: database.Sample) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+def function_of(entry: str) -> Any:
+    """torch's function itself, not the database's own one around it."""
+    info = database.ENTRIES[entry]
+    short = info.name.removeprefix("nn.functional.")
+    return getattr(torch.nn.functional, short) if short != info.name else info.op
+
+
+def styles(op: Any, sample: database.Sample) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """The call, and for every overload that fits it with all by keyword, and with all that may be by position."""
     yield sample.args, sample.kwargs
-    for order in orders(sample.op):
+    for order in orders(op):
         places = [n for n, _, keyword in order if not keyword]
         names = {n for n, *_ in order}
         if len(sample.args) > len(places) or not names >= set(sample.kwargs):
@@ -87,10 +96,12 @@ def copied(value: Any) -> Any:
 
 def wrong(name: str, op: Any, args: Any, kwargs: Any) -> str | None:
     """What differs; None where torch refuses the call; an empty text where nothing does."""
+    torch.manual_seed(42)
     try:
         expected = op(*copied(args), **copied(kwargs))
     except Exception:
         return None
+    torch.manual_seed(42)
     try:
         actual = getattr(mt, name)(*copied(args), **copied(kwargs))
     except Exception as error:
@@ -115,8 +126,9 @@ def test_every_call_of_torchs_is_taken(name: str, record_property: Any) -> None:
             for sample in database.samples(entry, dtype, MOST):
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
-                    for args, kwargs in styles(sample):
-                        found = wrong(name, sample.op, args, kwargs)
+                    op = function_of(entry)
+                    for args, kwargs in styles(op, sample):
+                        found = wrong(name, op, args, kwargs)
                         checked += found is not None
                         if found:
                             said.setdefault(found, (dtype, tree_map(shown, args), tree_map(shown, kwargs)))
@@ -132,6 +144,63 @@ def shown(value: Any) -> Any:
 def test_every_form_is_compared_or_listed() -> None:
     assert [n for n in FORMS if not entries(n)] == []
     assert set(functional.__all__) > set(ALONE)
+
+
+X = torch.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 1.0]], dtype=torch.float64)
+OWN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {  # calls of the forms that are alone
+    **dict.fromkeys(("bfill", "ffill", "interpolate", "rankdata"), ((X,), {"dim": 1})),
+    "average": ((X, 1, X), {}),
+    "masked_fill_": ((X, X > 1, 2.0), {}),
+    "masked_scatter_": ((X, X > 1, X), {}),
+    "rolling": ((X, 2), {}),
+}
+OF = {"target_mask": "target", "other_mask": "other", "key_mask": "key"}  # else the first argument
+STUB = runpy.run_path(str(Path(__file__).parent.parent / "tools" / "forms.py"))
+
+
+def given_calls(name: str) -> Iterator[dict[str, Any]]:
+    """Arguments by name, of a few calls."""
+    signature = inspect.signature(getattr(mt, name))
+    found = [OWN[name]] if name in OWN else []
+    for entry in entries(name) if name in FORMS else ():
+        for sample in database.samples(entry, None, 3):
+            found.append((sample.args, sample.kwargs))
+    for args, kwargs in found:
+        yield dict(signature.bind(*copied(args), **copied(kwargs)).arguments)
+
+
+def results_of(name: str, given: dict[str, Any]) -> list[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = getattr(mt, name)(**given)
+    return tree_leaves([result.mean(), result.max(), result.std()] if name == "rolling" else result)
+
+
+@pytest.mark.parametrize("name", functional.__all__)
+def test_plain_in_plain_out_and_masked_in_masked_out(name: str, record_property: Any) -> None:
+    """A masked tensor in any of the places that the stub says gives masked results; a mask of a plain one does not."""
+    node, checked = STUB["_source"](name), 0
+    masks = (
+        [] if name in STUB["CHOOSE"] else sorted(STUB["MASKS"] & inspect.signature(getattr(mt, name)).parameters.keys())
+    )
+    for given in given_calls(name):
+        for mask in masks:
+            of = OF.get(mask, next(iter(given)))
+            of = of if of in given else "negative"
+            valid = torch.ones(given[of].shape, dtype=torch.bool)
+            valid = valid[..., 0] if mask == "key_mask" else valid
+            found = results_of(name, {**copied(given), mask: valid})
+            assert [type(x) for x in found if type(x) is mt.MaskedTensor] == []
+            checked += 1
+        for place in STUB["_inputs"](node):
+            if isinstance(given.get(place), Tensor):
+                value = given[place]
+                masked = mt.as_masked_tensor(value, torch.ones(value.shape, dtype=torch.bool))
+                found = results_of(name, {**copied(given), place: masked})
+                assert {type(x) for x in found} == {mt.MaskedTensor}, place
+                checked += 1
+    record_property("law", ("plain and masked", name, checked))
+    assert checked
 
 
 @pytest.mark.parametrize("name", FORMS)

@@ -760,6 +760,23 @@ def test_functional_forms() -> None:
     refused(TypeError, lambda: mt.mode(ones(2), (0, 1)), """mode(): dim must be an int, got (0, 1)""")
     refused(
         ValueError,
+        lambda: mt.rankdata(ones(2), "first"),
+        """method must be one of ('average', 'min', 'max', 'dense', 'ordinal'), got 'first'""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.scaled_dot_product_attention(
+            ones(2, 3, 4), ones(2, 5, 4), ones(2, 5, 4), key_mask=ones(2, 3).bool()
+        ),
+        """key_mask must be (S,), (N, S), or broadcast to (2, 5), key's shape without the last dimension; got (2, 3)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.ffill(ones(2, dtype=torch.int64), mask=ones(2).bool()),
+        """ffill: what stays masked is NaN in a plain result, which torch.int64 does not have; say what it is by fill_value=, or give a masked tensor""",
+    )
+    refused(
+        ValueError,
         lambda: mt.var(ones(2), unbiased=True, correction=0),
         """var(): give unbiased or correction, not both""",
     )

@@ -15,6 +15,7 @@ pytestmark = [
 
 
 ELSEWHERE = {"average", "bfill", "ffill", "interpolate", "rolling"}  # of strided series alone: test_series.py
+ELSEWHERE |= {"corrcoef", "cov", "rankdata", "scaled_dot_product_attention"}  # test_functional_statistics.py
 
 
 @pytest.mark.parametrize("layout", INPUTS)

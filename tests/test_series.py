@@ -122,7 +122,8 @@ def test_gradients(name: str) -> None:
 
 def test_plain_tensors_other_dtypes_and_small_masks() -> None:
     mask = torch.tensor([False, True, False])
-    assert mt.ffill(torch.tensor([1, 2, 3]), mask=mask).tolist() == [None, 2, 2]
+    assert mt.ffill(mt.masked_tensor(torch.tensor([1, 2, 3]), mask)).tolist() == [None, 2, 2]
+    assert mt.ffill(torch.tensor([1, 2, 3]), mask=mask, fill_value=0).tolist() == [0, 2, 2]
     assert mt.ffill(torch.tensor([1, 2, 3])).tolist() == [1, 2, 3]
     assert mt.bfill(mt.masked_tensor([None, True])).tolist() == [True, True]
     z = mt.masked_tensor([1j, 0, 3j], [True, False, True], dtype=torch.complex128)

@@ -44,6 +44,12 @@ def test_everyday_lines_run(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @with_pinned
+def test_the_stub_of_the_functional_forms_is_what_the_tool_makes() -> None:
+    stub = ROOT / "masked_tensor" / "functional" / "__init__.pyi"
+    assert stub.read_text() == runpy.run_path(str(ROOT / "tools" / "forms.py"))["text"]()
+
+
+@with_pinned
 def test_the_stub_is_what_the_tool_makes() -> None:
     assert STUB.read_text() == runpy.run_path(str(ROOT / "tools" / "stub.py"))["text"]()
 

@@ -4,7 +4,9 @@ The names and signatures are those of ``torch.masked`` (``import masked_tensor a
 """
 
 from .assign import masked_fill, masked_fill_, masked_scatter, masked_scatter_, masked_select
+from .attention import scaled_dot_product_attention
 from .batch_norm import batch_norm, instance_norm
+from .covariance import corrcoef, cov
 from .cross_entropy import cross_entropy, nll_loss
 from .distinct import unique, unique_consecutive
 from .extremes import argmax, argmin, max, min
@@ -36,6 +38,7 @@ from .moment import dist, norm, std, std_mean, var, var_mean
 from .norm_layers import group_norm, layer_norm, local_response_norm, rms_norm
 from .normalize import normalize
 from .order import median, mode, nanmedian, nanquantile, quantile
+from .rank import rankdata
 from .reduction import amax, amin, aminmax, logsumexp, mean, nanmean, nansum, prod, sum
 from .rolling import rolling
 from .scan import cummax, cummin, cumprod, cumsum, logcumsumexp
@@ -56,8 +59,10 @@ __all__ = [
     "bfill",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "corrcoef",
     "cosine_embedding_loss",
     "count_nonzero",
+    "cov",
     "cross_entropy",
     "cummax",
     "cummin",
@@ -104,8 +109,10 @@ __all__ = [
     "poisson_nll_loss",
     "prod",
     "quantile",
+    "rankdata",
     "rms_norm",
     "rolling",
+    "scaled_dot_product_attention",
     "smooth_l1_loss",
     "soft_margin_loss",
     "softmax",

@@ -171,6 +171,17 @@ def _representable(value: Number, dtype: torch.dtype) -> Number:
     return value
 
 
+def with_gaps(name: str, result: Pair, x: Input, fill_value: Number | None) -> Tensor:
+    """What the caller gets of a series in which some entries stay masked: in a plain one they are NaN, or the fill."""
+    dtype = result.data.dtype
+    if not x.masked and fill_value is None and type(x.x) is Pair and not (dtype.is_floating_point or dtype.is_complex):
+        raise ValueError(
+            f"{name}: what stays masked is NaN in a plain result, which {dtype} does not have; say what it is by "
+            "fill_value=, or give a masked tensor"
+        )
+    return as_result(result, x.masked, float("nan"), fill_value)
+
+
 def restore_dims(result: Any, shape: Sequence[int]) -> Any:
     """``result`` in ``shape``: the reduced dimensions put back by ``keepdim``."""
     if type(result) is Pair:

@@ -1,7 +1,5 @@
 """Functional reductions: ``sum(input, dim, mask=...)`` and its sisters, for tensors and masks of any layout."""
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -461,7 +459,7 @@ def aminmax(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
     min_count: int | None = None,
-) -> Any:
+) -> torch.return_types.aminmax:
     """The smallest and the largest valid entry along ``dim``.
 
     Where no entry is valid, plain results are those of :func:`amin` and :func:`amax`; those of a MaskedTensor are

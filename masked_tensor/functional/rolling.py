@@ -2,29 +2,32 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
 import torch
 from torch import Tensor
 
 from .. import masks, settings, shapes
 from ..engine.boundary.enter_leave import leave
+from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..rules import quantile as rules
 from ..shared import moving, strict_counts
 from ..shared.identity import identity
 from . import moment, order, reduction
-from .entrance import as_pair, enter_input, refuse_sparse
+from .entrance import Input, Number, as_pair, enter_input, refuse_sparse, with_gaps
 from .names import as_torch
 
 Closed = Literal["right", "left", "both", "neither"]
+T = TypeVar("T", Tensor, MaskedTensor)
 
 
 @dataclass(frozen=True, eq=False)
-class Rolling:
+class Rolling(Generic[T]):
     """The windows of :func:`rolling`, whose methods are their statistics.
 
-    A result is masked where a window has fewer than ``min_periods`` valid entries.
+    Where a window has fewer than ``min_periods`` valid entries, the result of a MaskedTensor is masked, and a plain one
+    is ``fill_value``, else NaN.
 
     Example:
         >>> mt.rolling(mt.masked_tensor([1.0, 2.0, 3.0]), 2).max()
@@ -34,6 +37,8 @@ class Rolling:
     _entries: Pair
     _reach: moving.Windows
     min_periods: int
+    masked: bool = True
+    fill_value: Number | None = None
 
     @cached_property
     def windows(self) -> Any:
@@ -49,11 +54,11 @@ class Rolling:
         """
         return leave(moving.unfold(self._entries, self._reach))
 
-    def sum(self) -> Any:
+    def sum(self) -> T:
         """The sum of the valid entries of each window.
 
         Returns:
-            MaskedTensor: ``input``'s shape, its time divided by ``step``, in its dtype; int64 for integers and bools.
+            Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; int64 for integers and bools.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2, min_periods=1).sum()
@@ -63,11 +68,11 @@ class Rolling:
             return self._enough(reduction.sum(self.windows, -1, min_count=self.min_periods))
         return self._result(moving.total(self._entries, self._reach))
 
-    def mean(self) -> Any:
+    def mean(self) -> T:
         """The mean of the valid entries of each window.
 
         Returns:
-            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
 
         Raises:
             RuntimeError: The input is neither floating point nor complex.
@@ -80,11 +85,11 @@ class Rolling:
             return self._enough(reduction.mean(self.windows, -1, min_count=self.min_periods))
         return self._result(moving.total(self._entries, self._reach).div_(self._number))
 
-    def min(self) -> Any:
+    def min(self) -> T:
         """The smallest valid entry of each window.
 
         Returns:
-            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
 
         Raises:
             RuntimeError: The input is complex, which has no order.
@@ -95,11 +100,11 @@ class Rolling:
         """
         return self._extreme("amin")
 
-    def max(self) -> Any:
+    def max(self) -> T:
         """The largest valid entry of each window.
 
         Returns:
-            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
 
         Raises:
             RuntimeError: The input is complex, which has no order.
@@ -110,14 +115,14 @@ class Rolling:
         """
         return self._extreme("amax")
 
-    def var(self, ddof: int = 1) -> Any:
+    def var(self, ddof: int = 1) -> T:
         """The variance of the valid entries of each window, masked for ``ddof`` entries or fewer.
 
         Args:
             ddof (int, optional): What is taken off the number of valid entries.
 
         Returns:
-            MaskedTensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
+            Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
                 and bools.
 
         Example:
@@ -126,14 +131,14 @@ class Rolling:
         """
         return self._moment(moment.var, ddof)
 
-    def std(self, ddof: int = 1) -> Any:
+    def std(self, ddof: int = 1) -> T:
         """The standard deviation of the valid entries of each window, masked for ``ddof`` entries or fewer.
 
         Args:
             ddof (int, optional): What is taken off the number of valid entries.
 
         Returns:
-            MaskedTensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
+            Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
                 and bools.
 
         Example:
@@ -142,11 +147,11 @@ class Rolling:
         """
         return self._moment(moment.std, ddof)
 
-    def median(self) -> Any:
+    def median(self) -> T:
         """The median of the valid entries of each window: of an even number, the mean of the middle two.
 
         Returns:
-            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
 
         Raises:
             RuntimeError: The input is neither float32 nor float64.
@@ -157,14 +162,14 @@ class Rolling:
         """
         return self.quantile(0.5)
 
-    def quantile(self, q: float) -> Any:
+    def quantile(self, q: float) -> T:
         """The ``q``-quantile of the valid entries of each window, linear between two.
 
         Args:
             q (float): A number from 0 to 1.
 
         Returns:
-            MaskedTensor: ``input``'s shape and dtype, its time divided by ``step``.
+            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
 
         Raises:
             RuntimeError: The input is neither float32 nor float64, or ``q`` is out of range.
@@ -209,34 +214,39 @@ class Rolling:
     def _number(self) -> Tensor:
         return moving.count(self._entries.mask, self._reach)
 
-    def _extreme(self, name: str) -> Any:
+    def _extreme(self, name: str) -> T:
         x = self._entries
         if not self._moves():
             return self._enough(getattr(reduction, name)(self.windows, -1))
         return self._result(moving.extreme(x, self._reach, name == "amax", identity(name, x.data.dtype)), 1)
 
-    def _moment(self, form: Any, ddof: int) -> Any:
+    def _moment(self, form: Any, ddof: int) -> T:
         if not self._moves(inexact=True) or ddof != int(ddof):
             return self._enough(form(self.windows, -1, correction=ddof))
         squares = moving.squares(self._entries, self._reach)
         squares.div_((self._number.to(squares.dtype) - ddof).clamp_min_(1))
         return self._result(squares.sqrt_() if form is moment.std else squares, int(ddof) + 1)
 
-    def _result(self, data: Tensor, least: int = 0) -> Any:
+    def _result(self, data: Tensor, least: int = 0) -> T:
         """A statistic as a masked tensor: valid where ``min_periods`` entries, and ``least``, are."""
         enough = masks.compact(self._number) >= max(self.min_periods, least)
         kept = self._entries.data.dtype
-        return leave(Pair(data.to(kept) if kept.is_floating_point else data, masks.expand_to(enough, data.shape)))
+        return self._leave(Pair(data.to(kept) if kept.is_floating_point else data, masks.expand_to(enough, data.shape)))
 
-    def _enough(self, result: Any) -> Any:
-        """Holes where fewer than ``min_periods`` entries are valid."""
+    def _enough(self, result: Any) -> T:
+        """``result`` where at least ``min_periods`` entries are valid."""
         x = as_pair(enter_input(result))
-        return leave(Pair(x.data, masks.logical_and(x.mask, self.count() >= self.min_periods)))
+        return self._leave(Pair(x.data, masks.logical_and(x.mask, self.count() >= self.min_periods)))
+
+    def _leave(self, result: Pair) -> T:
+        """What the caller gets."""
+        found: Any = with_gaps("rolling", result, Input(result, self.masked), self.fill_value)
+        return cast("T", found)
 
 
 @as_torch
 def rolling(
-    input: Tensor,
+    input: T,
     window: int,
     min_periods: int | None = None,
     center: bool = False,
@@ -245,14 +255,15 @@ def rolling(
     step: int = 1,
     dim: int = 0,
     mask: Tensor | None = None,
-) -> Rolling:
+    fill_value: Number | None = None,
+) -> Rolling[T]:
     """The windows that end at each entry along ``dim``, whose statistics are methods of the result.
 
     What lies before the first entry and after the last is masked. All statistics are differentiable; they
     are taken of the input as it is when they are called.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         window (int): The number of entries of a window.
         min_periods (int, optional): How many valid entries a result needs; by default all of the window.
         center (bool, optional): Put the entry into the middle of its window.
@@ -261,6 +272,8 @@ def rolling(
         dim (int, optional): The dimension of time.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
+        fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
+            are masked there, plain ones NaN.
 
     Returns:
         Rolling: The windows, with methods ``sum``, ``mean``, ``min``, ``max``, ``var``, ``std``, ``median``,
@@ -298,4 +311,4 @@ def rolling(
     start = 1 + (window - 1) // 2 * center - window - (closed in ("left", "both"))
     x = as_pair(given)
     x = Pair(x.data, masks.expand_to(x.mask, x.data.shape))
-    return Rolling(x, moving.Windows(dim, start, end, step), needed)
+    return Rolling(x, moving.Windows(dim, start, end, step), needed, given.masked, fill_value)

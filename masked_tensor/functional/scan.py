@@ -10,6 +10,7 @@ from torch import Tensor
 from .. import layouts, shapes, sparse
 from ..sparse import slice_reductions
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
+from .extremes import R
 from .form import aten, in_dtype
 from .names import as_torch
 
@@ -115,7 +116,7 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
 
 
 @as_torch
-def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
+def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.return_types.cummax:
     """The running maximum of the valid entries along ``dim``, and its position.
 
     Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
@@ -147,11 +148,11 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     References:
         ``torch.cummax``.
     """
-    return _scan_extreme("cummax", aten.cummax.default, input, dim, mask)
+    return _scan_extreme(torch.return_types.cummax, aten.cummax.default, input, dim, mask)
 
 
 @as_torch
-def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
+def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.return_types.cummin:
     """The running minimum of the valid entries along ``dim``, and its position.
 
     Plain results are 0 where an entry is masked; those of a MaskedTensor are masked there. Sparse results keep the
@@ -183,7 +184,7 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> Any:
     References:
         ``torch.cummin``.
     """
-    return _scan_extreme("cummin", aten.cummin.default, input, dim, mask)
+    return _scan_extreme(torch.return_types.cummin, aten.cummin.default, input, dim, mask)
 
 
 def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
@@ -193,9 +194,8 @@ def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     return in_dtype(as_result(run_op(op, given.x, dim), given.masked, 0), dtype)
 
 
-def _scan_extreme(name: str, op: Any, input: Any, dim: int, mask: Any) -> Any:
+def _scan_extreme(kind: type[R], op: Any, input: Any, dim: int, mask: Any) -> R:
     given = enter_input(input, mask)
-    kind = getattr(torch.return_types, name)
     if layouts.is_sparse(given.data):
         return kind(_sparse(sparse.scan_extreme, partial(run_op, op), given, dim))
     values, indices = run_op(op, given.x, dim)

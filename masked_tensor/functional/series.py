@@ -1,6 +1,6 @@
 """Time series with gaps, under pandas' names: filling forward and backward, interpolating, rolling windows.
 
-The input is a masked tensor, or a plain one with ``mask=``; the result is a masked tensor, as some gaps remain.
+The input is a masked tensor, or a plain one with ``mask=``.  What remains masked is NaN in a plain result.
 """
 
 from typing import Any, Literal, get_args
@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, shapes
-from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..select import guard
 from ..shared import gaps
-from .entrance import as_pair, enter_input, refuse_sparse
+from .entrance import Input, Number, as_pair, enter_input, refuse_sparse, with_gaps
 from .names import as_torch
 
 Area = Literal["inside", "outside"]
@@ -23,27 +22,35 @@ Method = Literal["linear", "nearest"]
 
 @as_torch
 def ffill(
-    input: Tensor, dim: int = 0, *, limit: int | None = None, limit_area: Area | None = None, mask: Tensor | None = None
-) -> Any:
+    input: Tensor,
+    dim: int = 0,
+    *,
+    limit: int | None = None,
+    limit_area: Area | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+) -> Tensor:
     """A time series in which each masked entry has the value of the last valid entry before it.
 
     Entries before the first valid one stay masked. Gradients flow to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
+        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
+            result.
 
     Returns:
-        MaskedTensor: ``input``'s shape and dtype.
+        Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or ``mask`` does not
-            broadcast to it or lies on another device.
+        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, ``mask`` does not
+            broadcast to it or lies on another device, or a plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -54,32 +61,40 @@ def ffill(
     References:
         ``pandas.DataFrame.ffill``.
     """
-    return _carry("ffill", input, dim, limit, limit_area, mask, forward=True)
+    return _carry("ffill", input, dim, limit, limit_area, mask, fill_value, forward=True)
 
 
 @as_torch
 def bfill(
-    input: Tensor, dim: int = 0, *, limit: int | None = None, limit_area: Area | None = None, mask: Tensor | None = None
-) -> Any:
+    input: Tensor,
+    dim: int = 0,
+    *,
+    limit: int | None = None,
+    limit_area: Area | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+) -> Tensor:
     """A time series in which each masked entry has the value of the next valid entry after it.
 
     Entries after the last valid one stay masked. Gradients flow to the entry whose value was taken.
 
     Args:
-        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
+        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
+            result.
 
     Returns:
-        MaskedTensor: ``input``'s shape and dtype.
+        Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or ``mask`` does not
-            broadcast to it or lies on another device.
+        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, ``mask`` does not
+            broadcast to it or lies on another device, or a plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -90,7 +105,7 @@ def bfill(
     References:
         ``pandas.DataFrame.bfill``.
     """
-    return _carry("bfill", input, dim, limit, limit_area, mask, forward=False)
+    return _carry("bfill", input, dim, limit, limit_area, mask, fill_value, forward=False)
 
 
 @as_torch
@@ -104,13 +119,14 @@ def interpolate(
     limit_direction: Direction = "forward",
     limit_area: Area | None = None,
     mask: Tensor | None = None,
-) -> Any:
+    fill_value: Number | None = None,
+) -> Tensor:
     """A time series in which each masked entry has a value between those of the valid entries around it.
 
     Gradients flow to both of them.
 
     Args:
-        input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain with ``mask``.
+        input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time.
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, between valid entries alone.
@@ -122,9 +138,11 @@ def interpolate(
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
+        fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
+            result.
 
     Returns:
-        MaskedTensor: ``input``'s shape and dtype.
+        Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -143,7 +161,7 @@ def interpolate(
     """
     _check_choice("method", method, Method)
     _check_choice("limit_direction", limit_direction, Direction)
-    x, dim = _enter_series("interpolate", input, dim, limit, limit_area, mask)
+    given, x, dim = _enter_series("interpolate", input, dim, limit, limit_area, mask)
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("interpolate", x.data.dtype)
     size = x.data.shape[dim]
@@ -158,28 +176,31 @@ def interpolate(
     else:
         data = gaps.gather_clamped(x, dim, gaps.nearest(dim, places, *around))
         limit_area = "inside" if limit_area is None else limit_area
-    return _fill_gaps(x, data, gaps.fillable(mask, dim, *around, limit, limit_area, limit_direction))
+    valid = gaps.fillable(mask, dim, *around, limit, limit_area, limit_direction)
+    return with_gaps("interpolate", _fill_gaps(x, data, valid), given, fill_value)
 
 
-def _carry(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any, forward: bool) -> Any:
+def _carry(
+    name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any, fill_value: Number | None, forward: bool
+) -> Tensor:
     """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
-    x, dim = _enter_series(name, input, dim, limit, area, mask)
+    given, x, dim = _enter_series(name, input, dim, limit, area, mask)
     mask = gaps.narrow_constant(x.mask, dim)
     valid, place = gaps.carried(mask, dim, forward)
     if limit is not None or area is not None:
         around = gaps.before(mask, dim), gaps.after(mask, dim)
         valid = gaps.fillable(mask, dim, *around, limit, area, "forward" if forward else "backward")
     data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
-    return leave(Pair(data, masks.expand_to(valid, x.data.shape)))
+    return with_gaps(name, Pair(data, masks.expand_to(valid, x.data.shape)), given, fill_value)
 
 
-def _fill_gaps(x: Pair, data: Tensor, valid: Tensor) -> Any:
-    """``x`` where it is valid, else ``data``, of which nothing comes back where the result is a hole."""
+def _fill_gaps(x: Pair, data: Tensor, valid: Tensor) -> Pair:
+    """``x`` where it is valid, else ``data``, of which nothing comes back where the result is masked."""
     valid = masks.expand_to(valid, x.data.shape)
-    return leave(Pair(torch.where(x.mask, guard(x.data, x.mask), guard(data, valid & ~x.mask)), valid))
+    return Pair(torch.where(x.mask, guard(x.data, x.mask), guard(data, valid & ~x.mask)), valid)
 
 
-def _enter_series(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any) -> tuple[Pair, int]:
+def _enter_series(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any) -> tuple[Input, Pair, int]:
     given = enter_input(input, mask)
     refuse_sparse(name, given)
     if limit is not None and limit < 1:
@@ -190,7 +211,7 @@ def _enter_series(name: str, input: Tensor, dim: int, limit: Any, area: Any, mas
         raise ValueError(f"{name} needs a dimension to go along, got a 0-d tensor")
     (dim,) = shapes.canonical_dims(dim, given.data.dim())
     x = as_pair(given)
-    return Pair(x.data, masks.expand_to(x.mask, x.data.shape), x.payload), dim
+    return given, Pair(x.data, masks.expand_to(x.mask, x.data.shape), x.payload), dim
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:

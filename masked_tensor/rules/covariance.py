@@ -114,6 +114,12 @@ def _common(mask: Tensor, w: Tensor) -> Tensor:
         return select(w.expand(mask.shape), mask, 0) @ mask.to(w.dtype).mT
 
 
+def count_common(x: Pair) -> Tensor:
+    """At how many observations every two variables are valid, in the shape of :func:`cov`'s result."""
+    data, mask = _table(x)
+    return _common(mask, torch.ones((), dtype=torch.float64, device=data.device)).squeeze()
+
+
 def _nonzero(total: Tensor) -> Tensor:
     return torch.where(total == 0, 1, total)
 

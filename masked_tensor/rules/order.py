@@ -212,6 +212,40 @@ def _central(x: Pair, key: Tensor, dim: int) -> Tensor:
     return torch.kthvalue(key, (size - 1) // 2 + 1, dim, True)[1]
 
 
+def rank(x: Pair, dim: int | None, method: str) -> Pair:
+    """The ranks from 1 up along ``dim`` (None: of all entries), ties as scipy.stats.rankdata names them."""
+    if dim is None or x.data.dim() == 0:
+        flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
+        return Pair(rank(flat, 0, method).data.reshape(x.data.shape), x.mask, Payload.ZERO)
+    data = x.data.detach()
+    at, n = order(x, dim), masks.count(x.mask, dim, keepdim=True)
+    ranks = _ranks_in_order(gather(data, dim, at), n, dim, method)
+    if method == "average":
+        ranks = ranks.to(torch.float64 if data.dtype is torch.float64 else torch.float32) / 2
+    return Pair(select(torch.empty_like(ranks).scatter_(dim, at, ranks), x.mask, 0), x.mask, Payload.ZERO)
+
+
+def _ranks_in_order(data: Tensor, n: Tensor, dim: int, method: str) -> Tensor:
+    """The ranks of sorted entries, of which ``n`` are valid; twice the rank for ``average``."""
+    size, place = data.shape[dim], _positions(data, dim).expand(data.shape)
+    if method == "ordinal" or size == 0:
+        return place + 1
+    below, above = data.narrow(dim, 0, size - 1), data.narrow(dim, 1, size - 1)
+    changes = below != above
+    if data.is_floating_point():
+        changes &= ~(below.isnan() & above.isnan())
+    edge = torch.ones_like(data.narrow(dim, 0, 1), dtype=torch.bool)
+    first = torch.cat([edge, changes], dim)
+    if method == "dense":
+        return first.cumsum(dim)
+    least = select(place, first, 0).cummax(dim).values + 1
+    if method == "min":
+        return least
+    last = torch.cat([changes, edge], dim) | (place + 1 == n)
+    greatest = select(place, last, size).flip(dim).cummin(dim).values.flip(dim) + 1
+    return greatest if method == "max" else least + greatest
+
+
 OPS = [
     Op("sort", sort, sparse=sparse_rule(sorting.sort), packed=packed.along_any(ranked=True)),
     Op("kthvalue", kthvalue, sparse=sparse_rule(sorting.kthvalue)),

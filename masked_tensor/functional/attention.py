@@ -1,0 +1,90 @@
+"""Functional attention with a mask of keys."""
+
+from typing import Any
+
+from torch import Tensor
+from torch.nn import functional as F
+
+from .. import shapes
+from ..engine.tensor import MaskedTensor
+from .entrance import as_result, enter_input, refuse_sparse, run_op
+from .form import aten
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    key_mask: Tensor | None = None,
+) -> Tensor:
+    """``softmax(query @ key.T * scale + attn_mask) @ value`` over the valid keys.
+
+    A masked key has weight exactly 0, and nothing of what lies in ``key`` and ``value`` there reaches the output or a
+    gradient. A query that sees no key gives zeros, with zero gradients; of MaskedTensors a masked row. Without
+    ``key_mask`` this is torch's own function.
+
+    Args:
+        query (Tensor): ``(N, ..., L, E)``, floating; plain, or a MaskedTensor.
+        key (Tensor): ``(N, ..., S, E)`` in ``query``'s dtype; plain, or a MaskedTensor.
+        value (Tensor): ``(N, ..., S, Ev)`` in ``query``'s dtype; plain, or a MaskedTensor.
+        attn_mask (Tensor, optional): Broadcastable to ``(N, ..., L, S)``; bool, True = may be seen, or floating, added
+            to the scores.
+        dropout_p (float, optional): The probability of dropping a weight.
+        is_causal (bool, optional): A query sees the keys up to its own position; it may be given with ``key_mask``.
+        scale (float, optional): The factor of the scores; None is ``1 / sqrt(E)``.
+        enable_gqa (bool, optional): Let several heads of ``query`` share one of ``key`` and ``value``.
+        key_mask (Tensor, optional): True = valid; bool, ``(S,)``, ``(N, S)``, or broadcastable to ``(N, ..., S)``.
+            Other dtypes are read as ``key_mask != 0``.
+
+    Returns:
+        Tensor: ``(N, ..., L, Ev)`` in ``query``'s dtype. A MaskedTensor if one of the tensors is.
+
+    Raises:
+        TypeError: ``query``, ``key`` or ``value`` is no tensor, or ``key_mask`` is neither None nor a plain tensor.
+        ValueError: ``key_mask`` does not broadcast to the keys, or lies on another device.
+        UnsupportedOpError: ``query``, ``key`` or ``value`` is sparse.
+
+    Example:
+        >>> q, k = torch.zeros(1, 1, 2), torch.zeros(1, 3, 2)
+        >>> v = torch.tensor([[[1.0], [3.0], [float("nan")]]])
+        >>> mt.scaled_dot_product_attention(q, k, v, key_mask=torch.tensor([[True, True, False]]))
+        tensor([[[2.]]])
+
+    References:
+        ``torch.nn.functional.scaled_dot_product_attention``.
+    """
+    if key_mask is None:
+        return F.scaled_dot_product_attention(
+            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+        )
+    mask = _mask_of_keys(key, key_mask)
+    sides = [enter_input(query, name="query"), enter_input(key, mask, "key"), enter_input(value, mask, "value")]
+    for x in sides:
+        refuse_sparse("scaled_dot_product_attention", x)
+    if attn_mask is not None:
+        sides.append(enter_input(attn_mask, name="attn_mask"))
+    given = [*(x.x for x in sides), *([None] if attn_mask is None else [])]
+    op, options = aten.scaled_dot_product_attention.default, {"scale": scale, "enable_gqa": enable_gqa}
+    result = run_op(op, *given, dropout_p, is_causal, **options)
+    return as_result(result, any(x.masked for x in sides), 0)
+
+
+def _mask_of_keys(key: Any, mask: Any) -> Any:
+    """``mask`` with a dimension for the features; what is no tensor is refused further on."""
+    if not isinstance(mask, Tensor) or type(mask) is MaskedTensor or not isinstance(key, Tensor):
+        return mask
+    rows = key.shape[:-1]
+    if mask.dim() == 2 and len(rows) > 2:
+        mask = mask.reshape(mask.shape[0], *[1] * (len(rows) - 2), mask.shape[1])
+    if not shapes.can_expand(mask.shape, rows):
+        raise ValueError(
+            f"key_mask must be (S,), (N, S), or broadcast to {tuple(rows)}, key's shape without the last dimension; "
+            f"got {tuple(mask.shape)}"
+        )
+    return mask.unsqueeze(-1)

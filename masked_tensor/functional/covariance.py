@@ -1,0 +1,122 @@
+"""Functional covariance and correlation: of every two variables over the observations that both have."""
+
+from typing import Any
+
+from torch import Tensor
+
+from .. import masks
+from ..pair import Pair
+from ..rules.covariance import count_common
+from .entrance import Input, Number, as_pair, as_result, enter_input, refuse_sparse, run_op
+from .form import aten
+
+
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: Tensor | None = None,
+    aweights: Tensor | None = None,
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+    min_count: int | None = None,
+) -> Tensor:
+    """The covariance matrix, each entry over the observations at which both variables are valid.
+
+    Where these are ``correction`` or fewer, a plain result is NaN, and that of a MaskedTensor is masked.
+
+    Args:
+        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
+            own mask counts, too.
+        correction (int, optional): What is taken off the number of observations: 1 or 0.
+        fweights (Tensor, optional): ``(N,)``, of integers: how often each observation was made; plain or masked. One
+            whose weight is masked is left out.
+        aweights (Tensor, optional): ``(N,)``, floating: the importance of each observation; plain or masked.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of an entry with too few observations.
+        min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
+
+    Returns:
+        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
+            MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        RuntimeError: ``input`` has more than two dimensions.
+        UnsupportedOpError: ``input`` is sparse.
+
+    Example:
+        >>> x = mt.masked_tensor([[1.0, 2.0, 3.0], [2.0, None, 6.0]])
+        >>> mt.cov(x, min_count=3)
+        masked_tensor([[1.0000,     --],
+                       [    --,     --]], valid=1/4)
+
+    References:
+        ``torch.cov``; ``pandas.DataFrame.cov(min_periods)``, where variables are columns.
+    """
+    weights = {"fweights": fweights, "aweights": aweights}
+    return _run("cov", aten.cov.default, input, mask, weights, fill_value, min_count, correction=correction)
+
+
+def corrcoef(
+    input: Tensor, *, mask: Tensor | None = None, fill_value: Number | None = None, min_count: int | None = None
+) -> Tensor:
+    """The correlation matrix, each entry over the observations at which both variables are valid.
+
+    Where these are fewer than 2, a plain result is NaN, and that of a MaskedTensor is masked.
+
+    Args:
+        input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
+            own mask counts, too.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of an entry with too few observations.
+        min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
+
+    Returns:
+        Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
+            MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        RuntimeError: ``input`` has more than two dimensions.
+        UnsupportedOpError: ``input`` is sparse.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0, 3.0, 9.0], [2.0, 4.0, 6.0, 0.0]])
+        >>> mt.corrcoef(x, mask=torch.tensor([True, True, True, False]))
+        tensor([[1., 1.],
+                [1., 1.]])
+
+    References:
+        ``torch.corrcoef``; ``pandas.DataFrame.corr(min_periods)``, where variables are columns.
+    """
+    return _run("corrcoef", aten.corrcoef.default, input, mask, {}, fill_value, min_count)
+
+
+def _run(
+    name: str,
+    op: Any,
+    input: Any,
+    mask: Any,
+    weights: dict[str, Tensor | None],
+    fill_value: Number | None,
+    min_count: int | None,
+    **options: Any,
+) -> Tensor:
+    given = enter_input(input, mask)
+    refuse_sparse(name, given)
+    heavy = {n: None if w is None else enter_input(w, name=n) for n, w in weights.items()}
+    masked = given.masked or any(w is not None and w.masked for w in heavy.values())
+    if min_count is not None or fill_value is not None:
+        given = Input(as_pair(given), given.masked)
+    result = run_op(op, given.x, **options, **{n: None if w is None else w.x for n, w in heavy.items()})
+    if min_count is not None:
+        seen = as_pair(given)
+        for w in heavy.values():
+            seen = Pair(seen.data, seen.mask if w is None else masks.logical_and(seen.mask, as_pair(w).mask))
+        result = Pair(result.data, masks.logical_and(result.mask, count_common(seen) >= min_count))
+    return as_result(result, masked, float("nan"), fill_value)

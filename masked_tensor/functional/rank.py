@@ -1,0 +1,67 @@
+"""Functional ranks: where each valid entry stands among the others, with every way to treat ties."""
+
+from typing import Literal, get_args
+
+from torch import Tensor
+
+from .. import layouts, shapes, sparse
+from ..rules.order import rank
+from .entrance import as_pair, as_result, check_ordered, enter_input, refuse_sparse, result_in_pattern
+from .extremes import one_dim
+from .names import as_torch
+
+Ties = Literal["average", "min", "max", "dense", "ordinal"]
+
+
+@as_torch
+def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None, mask: Tensor | None = None) -> Tensor:
+    """The rank of each valid entry among the valid entries along ``dim``: 1 is the least.
+
+    Masked entries have no rank: a plain result is 0 there. ``argsort().argsort()`` is no rank where something is
+    masked. NaN is the greatest value, and one NaN ties with another. Ranks have no gradient.
+
+    A sparse ``input`` keeps its pattern: ranks are among the entries that it stores, along one ``dim``.
+
+    Args:
+        input (Tensor): Any shape and layout, real or bool; plain, or a MaskedTensor, whose own mask counts, too.
+        method (str, optional): What equal entries get. ``"average"``: the mean of the ranks they take up; ``"min"``,
+            ``"max"``: the least, the greatest of these; ``"dense"``: as ``"min"``, and the next value gets the next
+            rank; ``"ordinal"``: different ranks, in the order of their positions.
+        dim (int, optional): The dimension to rank along; None ranks all entries together. ``axis`` is the same.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+
+    Returns:
+        Tensor: ``input``'s shape; int64, or for ``"average"`` float64 for float64 and float32 for other dtypes. A
+            MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is neither None nor
+            an int.
+        ValueError: ``method`` is another word; or ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+        RuntimeError: ``input`` is complex.
+        UnsupportedOpError: ``input`` is sparse and has no ``dim`` to go along.
+
+    Example:
+        >>> mt.rankdata(mt.masked_tensor([30.0, None, 10.0, 30.0]))
+        masked_tensor([2.5000, --, 1.0000, 2.5000], valid=3/4)
+        >>> mt.rankdata(torch.tensor([30, 20, 10, 30]), "min")
+        tensor([3, 2, 1, 3])
+
+    References:
+        ``scipy.stats.rankdata``, ``scipy.stats.mstats.rankdata``; the ranks of all entries keep ``input``'s shape.
+    """
+    if method not in get_args(Ties):
+        raise ValueError(f"method must be one of {get_args(Ties)}, got {method!r}")
+    one_dim("rankdata", dim)
+    given = check_ordered("rankdata", enter_input(input, mask), boolean=True)
+    if layouts.is_sparse(given.data):
+        if dim is None:
+            refuse_sparse("rankdata(dim=None)", given)
+        (axis,) = shapes.canonical_dims(dim, max(given.data.dim(), 1))
+        (data,) = sparse.scan(lambda row, _: [rank(row, 1, method)], given.data, given.mask, axis)
+        return result_in_pattern(given, data)
+    x = as_pair(given)
+    shapes.canonical_dims(dim, x.data.dim())
+    return as_result(rank(x, dim, method), given.masked, 0)
