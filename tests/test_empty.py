@@ -145,7 +145,8 @@ def test_a_bag_of_padding_and_masked_ids_is_masked() -> None:
     assert not F.embedding_bag(ids, torch.ones(5, 2), torch.tensor([0]), padding_idx=3).get_mask().any()
 
 
-ATTENTION = list(itertools.product((0, 2), (0, 4), (0, 2), (0, 3), (0, 5), (0, 8), (0, 6)))
+SIZES = itertools.product((0, 2), (0, 4), (0, 2), (0, 3), (0, 5), (0, 8), (0, 6))
+ATTENTION = [sizes for sizes in SIZES if EVERYTHING or sizes.count(0) <= 2]
 MASKED = {"query": (0,), "key": (1,), "value": (2,), "all": (0, 1, 2), "packed": ()}
 
 
@@ -181,7 +182,7 @@ def test_attention_without_entries_in_any_dimension(which: str) -> None:
             assert actual.get_mask().all(), name
             torch.testing.assert_close(actual.get_data(), expected, equal_nan=True, msg=name)
             checked += 1
-    assert checked > 600
+    assert checked > 150
 
 
 def test_a_masked_query_without_key_heads_is_masked() -> None:
