@@ -151,7 +151,7 @@ SECTIONS = {  # of the reference: the modules whose public names stand there; th
     "Making masked tensors": ["create", "batch", "align", "collate", "files"],
     "The class": ["masked_tensor"],
     "Leaving": ["convert", "select_valid", "unbatch"],
-    "Packed rows": ["packing"],
+    "Packed rows": ["packing", "batching"],
     "Means and statistics that add up": ["mean_over", "statistics"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],

@@ -21,6 +21,7 @@ from .api import (  # noqa: F401 (they register methods)
 from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
+from .api.batching import balanced_batches
 from .api.collate import collate
 from .api.convert import (
     compressed,
@@ -77,6 +78,7 @@ __all__ = [
     "RunningStatistics",
     "UnsupportedOpError",
     "as_masked_tensor",
+    "balanced_batches",
     "collate",
     "compressed",
     "count",

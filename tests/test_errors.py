@@ -1337,6 +1337,24 @@ def test_statistics() -> None:
     )
 
 
+def test_samplers() -> None:
+    refused(
+        ValueError,
+        lambda: mt.balanced_batches([1, 2], tokens=2, ranks=2, rank=2),
+        """rank must be from 0 to 1, got 2""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.balanced_batches([1, 2], tokens=2, ranks=3),
+        """3 ranks need as many samples at least, got 2""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.balanced_batches([0, 3], tokens=2),
+        """lengths must be from 1 to tokens=2, got 0 to 3""",
+    )
+
+
 def test_meanings() -> None:
     for choice in ({"convolution": "some"}, {"product": "none"}, {"padding": "batch"}, {"mismatch": "warn"}):
         message(ValueError, lambda choice=choice: mt.meaning(**choice))

@@ -1,0 +1,89 @@
+"""Batches of equal tokens: each sample once, the same steps on every rank, equal sums; resumable, in DataLoaders."""
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+
+import masked_tensor as mt
+
+
+def lengths_of(n: int, seed: int = 0) -> torch.Tensor:
+    """As those of speech and text."""
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(n, generator=generator) * 0.8 + 5).exp().long().clamp(8, 1024)
+
+
+def plans(lengths: torch.Tensor, ranks: int, **options: object) -> list[list[list[int]]]:
+    """The batches of each rank."""
+    return [list(mt.balanced_batches(lengths, ranks=ranks, rank=rank, **options)) for rank in range(ranks)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 8])
+@pytest.mark.parametrize("n", [8, 100, 1000, 8192])
+def test_each_sample_once_and_the_same_steps_on_every_rank(n: int, ranks: int) -> None:
+    lengths = lengths_of(n, n)
+    found = plans(lengths, ranks, tokens=3000)
+    assert len({len(batches) for batches in found}) == 1
+    assert len(mt.balanced_batches(lengths, tokens=3000, ranks=ranks)) == len(found[0])
+    assert sorted(i for batches in found for batch in batches for i in batch) == list(range(n))
+    assert all(batch for batches in found for batch in batches)
+
+
+@pytest.mark.parametrize("ranks", [2, 8, 32])
+def test_sums_of_tokens_are_equal_over_the_ranks_of_each_step(ranks: int) -> None:
+    lengths = lengths_of(16384)
+    found = plans(lengths, ranks, tokens=3200)
+    sums = torch.tensor([[int(lengths[batch].sum()) for batch in batches] for batches in found]).double()
+    assert (sums.amax(0) / sums.mean(0)).max() < 1.02
+    assert sums.max() / sums.mean() < 1.15
+    assert sums.mean() / 3200 == pytest.approx(1, abs=0.1)
+
+
+def test_hostile_lengths() -> None:
+    for lengths in ([7] * 64, [1] * 63 + [1024], [1024] * 8, list(range(1, 65))):
+        for ranks in (1, 3, 8):
+            found = plans(torch.tensor(lengths), ranks, tokens=1024)
+            assert sorted(i for batches in found for batch in batches for i in batch) == list(range(len(lengths)))
+            assert len({len(batches) for batches in found}) == 1
+
+
+def test_epochs_seeds_and_drop_last() -> None:
+    lengths = lengths_of(1000)
+    sampler = mt.balanced_batches(lengths, tokens=2000)
+    first = list(sampler)
+    assert list(sampler) == first
+    sampler.set_epoch(1)
+    second = list(sampler)
+    assert second != first
+    assert second == list(mt.balanced_batches(lengths, tokens=2000, epoch=1))
+    assert list(mt.balanced_batches(lengths, tokens=2000, seed=1)) not in (first, second)
+    kept = [i for batch in mt.balanced_batches(lengths, tokens=2000, drop_last=True) for i in batch]
+    windows = max(1, int(lengths.sum()) // 2000 // 16)
+    assert len(kept) == len(set(kept)) == 1000 // windows * windows
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_stops_and_goes_on(workers: int) -> None:
+    samples = [torch.full((n,), float(n)) for n in lengths_of(60).tolist()]
+    lengths = [len(sample) for sample in samples]
+    made = lambda: mt.balanced_batches(lengths, tokens=2048, ranks=2, rank=1)  # noqa: E731
+    whole = list(made())
+    loader = DataLoader(samples, batch_sampler=made(), collate_fn=mt.collate, num_workers=workers)  # type: ignore[arg-type]
+    assert [batch.count().item() for batch in loader] == [sum(lengths[i] for i in batch) for batch in whole]
+    assert len(loader) == len(whole)
+    sampler = made()
+    given = iter(sampler)
+    begun = [next(given) for _ in range(len(whole) // 2)]
+    again = made()
+    again.load_state_dict(sampler.state_dict())
+    assert begun + list(again) == whole
+    assert list(again) == whole  # the next time from the start
+
+
+def test_refusals() -> None:
+    with pytest.raises(ValueError, match="rank must be from 0 to 1, got 2"):
+        mt.balanced_batches([1, 2], tokens=2, ranks=2, rank=2)
+    with pytest.raises(ValueError, match="3 ranks need as many samples"):
+        mt.balanced_batches([1, 2], tokens=2, ranks=3)
+    with pytest.raises(ValueError, match="from 1 to tokens=2, got 0 to 3"):
+        mt.balanced_batches([0, 3], tokens=2)
