@@ -4,7 +4,9 @@ On a GPU (``python -m pytest -m cuda``) ``set_sync_debug_mode("error")`` makes a
 programs run on the CPU, where an op that reads a value raises.
 """
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,3 +148,47 @@ def test_sparse_results_are_those_of_the_cpu() -> None:
     ):
         for hole in (0.0, 1.0):
             torch.testing.assert_close(ours.filled(hole).cpu(), expected.filled(hole))
+
+
+# -------------------------------------------------------------------------------------------------------------- frames
+
+#: How many Python frames of this package a call passes, at most: the way of every op.
+MOST = {
+    "add": 6, "mul": 6, "relu": 5, "sum": 9, "add tracked": 14, "relu tracked": 13, "sum tracked": 17, "view": 22,
+    "select": 21, "add_": 33, "backward": 116, "layer_norm": 63, "packed add": 57,
+}  # fmt: skip
+
+
+def calls() -> dict[str, Callable[[], Any]]:
+    data, mask = torch.arange(16.0).view(4, 4), torch.arange(16).view(4, 4) % 3 > 0
+    x, y, tracked = mt.masked_tensor(data, mask), mt.masked_tensor(data, mask), mt.masked_tensor(data, mask)
+    tracked.requires_grad_()
+    packed = mt.masked_tensor(torch.ones(4, 8, 16), (torch.arange(8) < torch.tensor([[8], [5], [3], [6]]))[..., None])
+    packed = packed.packed()
+    wide = mt.masked_tensor(torch.randn(8, 32, 16), torch.rand(8, 32, 16) > 0.3)
+    return {
+        "add": lambda: x + y, "mul": lambda: x * y, "relu": lambda: x.relu(), "sum": lambda: x.sum(),
+        "add tracked": lambda: tracked + y, "relu tracked": lambda: tracked.relu(),
+        "sum tracked": lambda: tracked.sum(), "view": lambda: x.view(2, 8), "select": lambda: x[0],
+        "add_": lambda: x.clone().add_(1), "backward": lambda: (tracked * y).sum().backward(),
+        "layer_norm": lambda: torch.nn.functional.layer_norm(wide, (16,)), "packed add": lambda: packed + packed,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MOST)
+def test_an_op_passes_few_frames(name: str) -> None:
+    call, home, seen = calls()[name], str(Path(mt.__file__).parent), []
+
+    def count(frame: Any, event: str, _: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(home):
+            seen.append(frame.f_code.co_name)
+
+    for _ in range(3):  # what is done once
+        call()
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        call()
+    finally:
+        sys.setprofile(before)
+    assert 0 < len(seen) <= MOST[name], seen
