@@ -1,4 +1,4 @@
-"""Tensors with holes that simply work."""
+"""A torch.Tensor subclass with a validity mask, and the same rules as functions of plain tensors."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING

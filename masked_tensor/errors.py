@@ -4,14 +4,14 @@
 
     RuntimeError
     +-- MaskedWriteError        a masked value would be written into a plain tensor
-    +-- MaskedSizeError         a size that counts holes was asked for inside of ``strict()``
+    +-- MaskedSizeError         a size that counts masked entries was asked for inside of ``strict()``
     NotImplementedError
     +-- UnsupportedOpError      no masked meaning is known for an op
     ValueError
     +-- MaskedValueError        a masked-out scalar was asked for its value
         +-- MaskMismatchError   ``meaning(mismatch="raise")`` saw two different masks
     UserWarning
-    +-- MaskedSizeWarning       a size that counts holes was asked for
+    +-- MaskedSizeWarning       a size that counts masked entries was asked for
 """
 
 from collections.abc import Sequence
@@ -80,7 +80,7 @@ class MaskedSizeError(RuntimeError):
         ...     mt.masked_tensor([1.0, None]).numel()
         Traceback (most recent call last):
         ...
-        masked_tensor.errors.MaskedSizeError: numel() counts the holes of a masked tensor ...
+        masked_tensor.errors.MaskedSizeError: numel() counts the masked entries ...
     """
 
 
@@ -99,9 +99,7 @@ class UnsupportedOpError(NotImplementedError):
 
 def numel_counts_masked(name: str) -> str:
     """What ``numel()`` says of itself."""
-    return (
-        f"{name}() counts the holes of a masked tensor too; x.count() counts what is valid, x.shape.numel() the places"
-    )
+    return f"{name}() counts the masked entries, too; x.count() counts the valid ones, x.shape.numel() all"
 
 
 def counts_made(op: str) -> MaskedSizeError:
@@ -173,13 +171,13 @@ def masked_scalar(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
     listed = action in ("float()", "complex()", "index")  # what torch.tensor asks of each scalar in a list
     return MaskedValueError(
-        f"{action} of a masked-out value; use x.filled(value) to say what a hole should count as"
+        f"{action} of a masked-out value; use x.filled(value) to choose a value for masked entries"
         + "; a list of masked scalars stays masked in torch.stack and masked_tensor, not in torch.tensor" * listed
     )
 
 
 def masked_state(op: str) -> MaskMismatchError:
-    """Inside of ``strict()`` a recurrent cell was given a hole, over which it would carry its state."""
+    """Inside of ``strict()`` a recurrent cell was given a masked step, over which it would carry its state."""
     return MaskMismatchError(
         f"{op} would carry its state over a masked step, and the state would stay valid, which strict() does not "
         "allow; run the layer (nn.LSTM, nn.GRU, nn.RNN) over the whole batch, or leave the context"
@@ -297,7 +295,7 @@ def not_masked(action: str, x: object) -> TypeError:
 
 
 def leaves_silently(action: str, way_out: str) -> MaskedValueError:
-    """A conversion to something that has no mask was asked of a tensor with holes."""
+    """A conversion to something that has no mask was asked of a tensor with masked entries."""
     return MaskedValueError(f"{action} would drop the mask; use {way_out}")
 
 

@@ -175,7 +175,7 @@ def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
     rises = torch.nn.functional.pad(steps, (1, 0)).to(torch.int8).diff(dim=1) > 0
     if not (mask == steps[:, :, None]).all() or (rises.sum(1) > 1).any():
         raise ValueError(
-            f"{action}() takes sequences that are one run of valid steps; x has a hole inside one. Fill it first "
+            f"{action}() takes sequences that are one run of valid steps; x has a masked step in one. Fill it first "
             "(x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]"
         )
     return steps
