@@ -52,9 +52,9 @@ nitpicky = True
 # torch's and Python's own objects are named in docstrings; a build without a network has no inventories of theirs.
 nitpick_ignore_regex = [
     ("py:.*", r"(torch|numpy|pyarrow|enum|typing|collections|contextlib)\b.*"),
-    ("py:.*", r"(Tensor|Any|optional|callable|int|float|bool|str|tuple|list|sequence|None)"),
-    ("py:.*", r"(PackedSequence|Placement|ProcessGroup|DeviceMesh|matplotlib Axes)"),
-    ("py:.*", r"(StorageRule|Report|Choice|Kernels|Factories|Rolling)"),  # results that are not made by name
+    ("py:.*", r"(Tensor|Any|optional|callable|number|int|float|bool|str|tuple|list|dict|sequence|None)"),
+    ("py:.*", r"(PackedSequence|Placement|ProcessGroup|DeviceMesh|matplotlib Axes|context manager)"),
+    ("py:.*", r"(StorageRule|Report|Rolling)"),  # results that are not made by name
 ]
 
 generate.write(Path(__file__).parent / "_generated")

@@ -161,19 +161,24 @@ SECTIONS = {  # of the reference: the modules whose public names stand there; th
 }
 
 
+HEAD = """Every name below is imported from `masked_tensor` itself. Examples assume `import torch` and
+`import masked_tensor as mt`. The methods of a MaskedTensor that are functions, too, name their tensor `x`."""
+
+
 def api() -> str:
     """The reference: every public name, and the tools for tests."""
     homes: dict[str, list[str]] = {}
     for name in masked_tensor.__all__:
         homes.setdefault(getattr(masked_tensor, name).__module__.rpartition(".")[2], []).append(name)
     placed = [module for modules in SECTIONS.values() for module in modules]
-    parts = ["# Reference", "Every name below is imported from `masked_tensor` itself."]
+    parts = ["# Reference", HEAD]
     for title, modules in SECTIONS.items():
         parts += [f"## {title}"]
         parts += [_described([name for module in modules for name in homes[module]])] if modules else []
         for module in [] if modules else sorted(homes.keys() - placed):
             home = sys.modules[f"masked_tensor.functional.{module}"]
             parts += [f"### {module}", (inspect.getdoc(home) or "").split("\n\n")[0], _described(homes[module])]
+            parts += [ROLLING] if module == "rolling" else []
     tools = [f"testing.{name}" for name in testing.__all__ if inspect.isfunction(getattr(testing, name))]
     parts += ["## Pictures", "Needs matplotlib.", _described(["plot.missing"])]
     parts += ["## Testing", (inspect.getdoc(testing) or "").split("\n\n")[0] + " From `masked_tensor.testing`."]
@@ -184,6 +189,13 @@ def api() -> str:
     ]
     kit = [name for name in extend.__all__ if name != "masks"] + [f"masks.{name}" for name in extend.masks.__all__]
     return "\n\n".join([*parts, _described([f"extend.{name}" for name in kit])]) + "\n"
+
+
+ROLLING = """```{eval-rst}
+.. autoclass:: masked_tensor.functional.rolling.Rolling
+   :members:
+```"""
+ENGINE = "begin, change, end, to_numpy"  # public methods that the package and matplotlib call
 
 
 def _described(names: list[str]) -> str:
@@ -200,7 +212,8 @@ def _described(names: list[str]) -> str:
     for name in names:
         if name != "plot.missing" and inspect.isclass(attrgetter(name)(masked_tensor)):
             members = " pair" if name == "extend.Packed" else ""  # what rules outside of the package read
-            lines += [f".. autoclass:: masked_tensor.{name}", f"   :members:{members}", ""]
+            lines += [f".. autoclass:: masked_tensor.{name}", f"   :members:{members}"]
+            lines += [f"   :exclude-members: {ENGINE}", ""]
         else:
             lines += [f".. autofunction:: masked_tensor.{name}", ""]
     return "```{eval-rst}\n" + "\n".join(lines) + "```"

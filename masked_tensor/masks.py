@@ -67,7 +67,23 @@ def same_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
-    """``a & b``, broadcast; constant dimensions stay compact."""
+    """Where both masks are True: ``a & b``, broadcast.
+
+    Args:
+        a (Tensor): A bool tensor of any shape.
+        b (Tensor): A bool tensor, broadcastable to ``a``.
+
+    Returns:
+        Tensor: A bool tensor of the broadcast shape, with stride 0 where both have it.
+
+    Raises:
+        RuntimeError: The shapes do not broadcast.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> masks.logical_and(torch.tensor([True, False]), torch.tensor([True]))
+        tensor([ True, False])
+    """
     if same_memory(a, b):
         return a
     if 0 not in a.stride() and 0 not in b.stride():
@@ -77,13 +93,46 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
 
 
 def expand_to(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """``mask`` broadcast to ``shape`` (an expand: new dimensions have stride 0)."""
+    """The mask broadcast to ``shape``, with stride 0 in new dimensions.
+
+    Args:
+        mask (Tensor): A bool tensor, broadcastable to ``shape``.
+        shape (tuple of int): The shape.
+
+    Returns:
+        Tensor: A bool tensor of ``shape``, a view of ``mask``.
+
+    Raises:
+        RuntimeError: ``mask`` does not broadcast to ``shape``.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> masks.expand_to(torch.tensor([[True], [False]]), (2, 3)).stride()
+        (1, 0)
+    """
     shape = shape if isinstance(shape, tuple) else tuple(shape)
     return mask if mask.shape == shape else mask.expand(shape)
 
 
 def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
-    """``mask.reshape(shape)``; constant dimensions keep stride 0 unless merged with others."""
+    """The mask in another shape, with stride 0 along dimensions where it is constant, unless they merge with others.
+
+    Args:
+        mask (Tensor): A bool tensor of any shape.
+        shape (tuple of int): A shape of as many entries.
+
+    Returns:
+        Tensor: A bool tensor of ``shape``.
+
+    Raises:
+        RuntimeError: ``shape`` has another number of entries.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> mask = torch.tensor([[True], [False]]).expand(2, 6)
+        >>> masks.reshape(mask, (2, 3, 2)).stride()
+        (1, 0, 0)
+    """
     shape = tuple(shape)
     strides = mask.stride()
     if 0 not in strides or mask.numel() == 0:
@@ -133,12 +182,43 @@ def to_device(mask: Tensor, device: torch.device) -> Tensor:
 
 
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:
-    """A constant mask of ``shape`` held in one byte."""
+    """A constant mask, which takes one byte.
+
+    Args:
+        shape (tuple of int): The shape.
+        device (torch.device): Where it is put.
+        value (bool, optional): What it holds.
+
+    Returns:
+        Tensor: A bool tensor of ``shape``, with stride 0 everywhere.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> masks.full((2, 3), torch.device("cpu")).stride()
+        (0, 0)
+    """
     return torch.full((), value, dtype=torch.bool, device=device).expand(tuple(shape))
 
 
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """The number of True entries along ``dim`` (int64)."""
+    """The number of True entries along ``dim``.
+
+    Args:
+        mask (Tensor): A bool tensor of any shape.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
+        keepdim (bool, optional): Keep reduced dimensions with size 1.
+
+    Returns:
+        Tensor: An int64 tensor of ``mask``'s shape without ``dim``.
+
+    Raises:
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> masks.count(torch.tensor([[True, False], [True, True]]), 1)
+        tensor([1, 2])
+    """
     if is_small(mask):
         return torch.count_nonzero(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
     dims = shapes.canonical_dims(dim, mask.dim())
@@ -158,21 +238,72 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
 
 
 def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """Whether any entry along ``dim`` is True.  Empty slices: False."""
+    """Whether an entry along ``dim`` is True; False for a slice without entries.
+
+    Args:
+        mask (Tensor): A bool tensor of any shape.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
+        keepdim (bool, optional): Keep reduced dimensions with size 1.
+
+    Returns:
+        Tensor: A bool tensor of ``mask``'s shape without ``dim``.
+
+    Raises:
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> masks.any(torch.tensor([[True, False], [False, False]]), 1)
+        tensor([ True, False])
+    """
     if is_small(mask):
         return torch.any(mask) if dim is None and not keepdim else torch.any(mask, _dims(dim, mask), keepdim)
     return _any_or_all(mask, dim, keepdim, False)
 
 
 def all(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """Whether every entry along ``dim`` is True.  Empty slices: True."""
+    """Whether every entry along ``dim`` is True; True for a slice without entries.
+
+    Args:
+        mask (Tensor): A bool tensor of any shape.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
+        keepdim (bool, optional): Keep reduced dimensions with size 1.
+
+    Returns:
+        Tensor: A bool tensor of ``mask``'s shape without ``dim``.
+
+    Raises:
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> masks.all(torch.tensor([[True, False], [True, True]]), 1)
+        tensor([False,  True])
+    """
     if is_small(mask):
         return torch.all(mask) if dim is None and not keepdim else torch.all(mask, _dims(dim, mask), keepdim)
     return _any_or_all(mask, dim, keepdim, True)
 
 
 def reduce_validity(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
-    """The validity of a reduction along ``dim``: ``any``; a slice without entries has nothing masked: True."""
+    """The mask of a reduction along ``dim``: True where a slice has a valid entry, or no entries at all.
+
+    Args:
+        mask (Tensor): A bool tensor of any shape.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them.
+        keepdim (bool, optional): Keep reduced dimensions with size 1.
+
+    Returns:
+        Tensor: A bool tensor of ``mask``'s shape without ``dim``.
+
+    Raises:
+        IndexError: ``dim`` is out of range.
+
+    Example:
+        >>> from masked_tensor.extend import masks
+        >>> masks.reduce_validity(torch.tensor([[True, False], [False, False]]), 1)
+        tensor([ True, False])
+    """
     if mask.numel() > 0:
         return any(mask, dim, keepdim)
     return full(shapes.reduced_shape(mask.shape, shapes.canonical_dims(dim, mask.dim()), keepdim), mask.device)

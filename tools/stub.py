@@ -3,7 +3,7 @@
     python tools/stub.py
 
 Every method and operator that torch's own stub types as giving a Tensor gives a MaskedTensor, save those in ``PLAIN``;
-the package's own methods are those that it hangs onto the class.  A test runs this and compares.
+the package's own methods are those that it gives the class, with their docstrings.  A test runs this and compares.
 """
 
 import ast
@@ -69,7 +69,7 @@ def text() -> str:
     results = sorted({name for line in body for name in returned if f"_{name}_result" in line.split("->")[-1]})
     classes = [_result(returned[name]) for name in results]
     methods = textwrap.indent("\n".join(body), "    ")
-    own = BUILTIN.sub(r"_\g<0>", textwrap.indent("\n".join(_own()), "    ") + IN_PYTHON)
+    own = textwrap.indent("\n".join(_own()), "    ") + _renamed(IN_PYTHON)
     operators = [f"    def __{name}__(self, other: Any) -> MaskedTensor: ..." for name in BINARY]
     lines = "\n".join([*classes, "class Methods(Tensor):", methods, own.rstrip(), *operators]) + "\n"
     return f"{_head()}{_imports(source, lines)}\n\n{lines}"
@@ -149,13 +149,19 @@ def _result(node: ast.ClassDef) -> str:
 
 
 def _own() -> Iterator[str]:
-    """The methods that this package hangs onto the class: their own signatures, without the first parameter."""
+    """The methods that this package gives the class: their own signatures, without the first parameter."""
     for module in OWN:
         for node in ast.parse(inspect.getsource(module)).body:
             function = getattr(module, node.name) if isinstance(node, ast.FunctionDef) else None
             if function is not None and getattr(MaskedTensor, node.name, None) is function:
                 node.args.args[0] = ast.arg("self")
-                yield f"def {node.name}({ast.unparse(node.args)}) -> {_returns(node)}: ..."
+                yield _renamed(f"def {node.name}({ast.unparse(node.args)}) -> {_returns(node)}:")
+                yield textwrap.indent(f'"""{inspect.getdoc(function)}\n"""', "    ")  # which editors show
+
+
+def _renamed(types: str) -> str:
+    """Python's own types under the names that they have inside of the class."""
+    return BUILTIN.sub(r"_\g<0>", types)
 
 
 if __name__ == "__main__":

@@ -90,7 +90,7 @@ def shallow_copy(x: MaskedTensor) -> MaskedTensor:
 
 
 def share_memory(x: MaskedTensor) -> MaskedTensor:
-    """Moves data and mask to shared memory, where another process may write into the masked-out data, too."""
+    """Moves data and mask to shared memory, where another process may write, and returns ``x``."""
     if x._packed is not None:
         for part in packed_parts(x._packed).values():
             if isinstance(part, Tensor):

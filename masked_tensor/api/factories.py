@@ -58,7 +58,7 @@ def masked_factories() -> Factories:
     into a plain tensor here; its mask is read for it.
 
     Returns:
-        Factories: A context manager and decorator.
+        context manager: Also a decorator.
 
     Example:
         >>> def running_total(x):  # of somebody else

@@ -36,7 +36,8 @@ def save_file(
         ValueError: A masked tensor is sparse, or the name of its mask is that of another tensor.
 
     Example:
-        >>> mt.save_file({"weight": mt.masked_tensor([1.0, None])}, "model.safetensors")  # doctest: +SKIP
+        >>> weights = {"weight": mt.masked_tensor([1.0, None])}
+        >>> mt.save_file(weights, "model.safetensors")  # doctest: +SKIP
 
     References:
         ``safetensors.torch.save_file``.

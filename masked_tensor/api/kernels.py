@@ -49,7 +49,7 @@ def kernels(rule: KernelRule = "compiled") -> Kernels:
             ``"ordinary"``, which holds outside of any context, for torch's own ops.
 
     Returns:
-        Kernels: A context manager and decorator.
+        context manager: Also a decorator.
 
     Raises:
         ValueError: ``rule`` is another word.

@@ -210,7 +210,7 @@ class mean_over(Setting):
 
         Returns:
             Tensor: A 0-d tensor in ``x``'s dtype, float64 for integers and bools and outside the context; masked if
-                nothing was valid.
+            nothing was valid.
 
         Raises:
             RuntimeError: It is a second loss of a part without ``count``.

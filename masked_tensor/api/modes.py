@@ -66,7 +66,7 @@ def meaning(
             compared by value, which waits for the device and does not work in compiled code.
 
     Returns:
-        Choice: A context manager and decorator.
+        context manager: Also a decorator.
 
     Raises:
         ValueError: A choice is another word.
@@ -92,7 +92,7 @@ def meaning(
 
     References:
         Liu et al., Image inpainting for irregular holes using partial convolutions, 2018 (``convolution="any"``,
-            ``renormalize``).
+        ``renormalize``).
     """
     choices: dict[str, Any] = {"convolution": convolution, "product": product, "padding": padding, "mismatch": mismatch}
     chosen = {name: choice for name, choice in choices.items() if choice is not None}
@@ -120,7 +120,7 @@ def strict() -> Choice:
     Masks are compared by value, which waits for the device and does not work in compiled code.
 
     Returns:
-        Choice: A context manager and decorator.
+        context manager: Also a decorator.
 
     Example:
         >>> x = mt.masked_tensor([1.0, None])

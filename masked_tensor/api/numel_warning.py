@@ -21,6 +21,26 @@ SILENT = tuple(f"{file.parent}{os.sep}" for file in (Path(torch.__file__), Path(
 
 def _warn_or_raise(name: str) -> Callable[[MaskedTensor], int]:
     def size(x: MaskedTensor) -> int:
+        """The number of entries, masked ones included; :meth:`count` gives that of the valid ones.
+
+        It warns, because a mean that divides by it is wrong.
+
+        Args:
+            x (MaskedTensor): Any shape and dtype.
+
+        Returns:
+            int: The product of ``x``'s shape.
+
+        Raises:
+            MaskedSizeError: Inside of :func:`strict`.
+
+        Example:
+            >>> import warnings
+            >>> with warnings.catch_warnings(record=True) as seen:
+            ...     warnings.simplefilter("always")
+            ...     mt.masked_tensor([1.0, None]).numel(), seen[0].category.__name__
+            (2, 'MaskedSizeWarning')
+        """
         if not sys._getframe(1).f_code.co_filename.startswith(SILENT):
             if current().strict:
                 raise MaskedSizeError(numel_counts_masked(name))
@@ -28,7 +48,6 @@ def _warn_or_raise(name: str) -> Callable[[MaskedTensor], int]:
         return torch.Tensor.numel(x)  # may be symbolic, of which a Size would make an int
 
     size.__name__ = name
-    size.__doc__ = "The number of entries, masked ones included: it warns.  ``count()`` is the number of valid entries."
     return size
 
 

@@ -33,7 +33,7 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
 
     Returns:
         MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
-            has no elements.
+        has no elements.
 
     Raises:
         TypeError: ``x`` is no MaskedTensor.
@@ -119,7 +119,7 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
 
     Returns:
         MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False. ``x`` itself if it is not
-            packed.
+        packed.
 
     Raises:
         TypeError: ``x`` is no MaskedTensor.

@@ -29,7 +29,22 @@ POSITIONS = (int, slice, type(None), type(...))  # keys that are no condition
 
 
 def item(x: MaskedTensor) -> Any:
-    """The Python number in a tensor of one entry; MaskedValueError if it is masked out."""
+    """The Python number in a tensor of one entry.
+
+    Args:
+        x (MaskedTensor): A tensor of one entry, of any shape and dtype.
+
+    Returns:
+        number: The value of the entry.
+
+    Raises:
+        MaskedValueError: The entry is masked.
+        RuntimeError: ``x`` has another number of entries.
+
+    Example:
+        >>> mt.masked_tensor([1.0, None, 2.0]).sum().item()
+        3.0
+    """
     return _valid_value(x, "item()")
 
 
@@ -59,7 +74,18 @@ def index(x: MaskedTensor) -> int:
 
 
 def tolist(x: MaskedTensor) -> Any:
-    """Nested lists, with None where an entry is masked."""
+    """Nested lists of Python numbers, with None where ``x`` is masked.
+
+    Args:
+        x (MaskedTensor): Any shape, dtype and layout.
+
+    Returns:
+        list: Lists nested as deep as ``x`` has dimensions; of a 0-d tensor a number or None.
+
+    Example:
+        >>> mt.masked_tensor([[1.0, None], [3.0, 4.0]]).tolist()
+        [[1.0, None], [3.0, 4.0]]
+    """
     pair = pair_of(convert.dense(x))
 
     def with_none(values: Any, valid: Any) -> Any:
@@ -71,7 +97,20 @@ def tolist(x: MaskedTensor) -> Any:
 
 
 def new_tensor(x: MaskedTensor, data: Any, **kwargs: Any) -> Tensor:
-    """A plain tensor of ``data``, with dtype and device of ``x`` (torch's own cannot name a wrapper's device)."""
+    """A plain tensor of ``data``, with the dtype and device of ``x``.
+
+    Args:
+        x (MaskedTensor): Any shape and dtype.
+        data (Any): What ``torch.tensor`` takes.
+        **kwargs (Any): Other keywords of ``torch.Tensor.new_tensor``.
+
+    Returns:
+        Tensor: A plain tensor of ``data``'s shape, in ``x``'s dtype.
+
+    Example:
+        >>> mt.masked_tensor([1.0, None]).new_tensor([1, 2])
+        tensor([1., 2.])
+    """
     return pair_of(x).data.new_tensor(data, **kwargs)
 
 
@@ -132,7 +171,25 @@ def _expect_valid(x: MaskedTensor, action: str, way_out: str) -> Tensor:
 
 
 def numpy(x: MaskedTensor, *, force: bool = False) -> Any:
-    """The data as a numpy array, if nothing is masked out."""
+    """The data as a numpy array, if no entry is masked.
+
+    The array shares memory with ``x`` as that of ``torch.Tensor.numpy`` does.
+
+    Args:
+        x (MaskedTensor): A tensor without masked entries, of any shape and any dtype that numpy has.
+        force (bool, optional): Copy what cannot be shared, such as a tensor that requires grad or lies on a GPU.
+
+    Returns:
+        numpy.ndarray: An array of ``x``'s shape and dtype.
+
+    Raises:
+        RuntimeError: ``x`` requires grad and ``force`` is False.
+        MaskedValueError: An entry is masked.
+
+    Example:
+        >>> mt.masked_tensor([1.0, 2.0]).numpy()
+        array([1., 2.], dtype=float32)
+    """
     return _expect_valid(x, "numpy()", "x.filled(value).numpy(), x.to_numpy_ma() or pyarrow.array(x)").numpy(
         force=force
     )

@@ -28,7 +28,7 @@ def select_valid(*tensors: Tensor, dim: int | None = None) -> tuple[Tensor, ...]
 
     Returns:
         tuple of Tensor: One plain tensor ``(n,)`` for each, in its own dtype, with ``n`` the number of entries that are
-            valid in all.
+        valid in all.
 
     Raises:
         TypeError: There are no tensors, or one of them is no tensor.

@@ -56,7 +56,7 @@ class RunningStatistics(nn.Module):
         >>> stats(torch.tensor([[2.0, 30.0]]))
         tensor([[0., 1.]])
 
-    Source:
+    References:
         Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
     """
 
@@ -338,7 +338,7 @@ class RunningStatistics(nn.Module):
 
         Returns:
             MaskedTensor: ``(features, features)`` in float64; masked where fewer than two rows are valid; NaN where a
-                column is constant.
+            column is constant.
 
         Raises:
             RuntimeError: The object was made without ``cov=True``.
@@ -423,7 +423,7 @@ class RunningStatistics(nn.Module):
 
         Returns:
             RunningStatistics: With as many edges for each column; a pass through the same data makes the error of this
-                quantile smaller by about their number.
+            quantile smaller by about their number.
 
         Raises:
             RuntimeError: The object was made without ``edges``.

@@ -240,7 +240,7 @@ def register_rule(
             UnsupportedOpError if they are. None: all may be.
         batched (bool, optional): The operator is composed of others, but means more than they do, so that ``vmap`` has
             to call it once for each entry.
-        **params: Handed to the function as keywords.
+        **params (Any): Handed to the function as keywords.
 
     Returns:
         callable: The decorator, which gives the function back.

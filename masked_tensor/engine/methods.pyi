@@ -1122,21 +1122,356 @@ class Methods(Tensor):
     def xlogy_(self, other: Number | _complex) -> MaskedTensor: ...
     def xpu(self, device: _device | _int | str | None=None, non_blocking: _bool=False, memory_format: torch.memory_format=torch.preserve_format) -> MaskedTensor: ...
     def zero_(self) -> MaskedTensor: ...
-    def get_data(self) -> Tensor: ...
-    def get_mask(self) -> Tensor: ...
-    def filled(self, value: _complex | Tensor=0) -> Tensor: ...
-    def to_tensor(self, value: _float | _bool | _complex) -> Tensor: ...
-    def compressed(self) -> Tensor: ...
-    def count(self, dim: _int | Sequence[_int] | None=None, keepdim: _bool=False, *, mask: Tensor | None=None) -> Tensor: ...
-    def to_numpy_ma(self) -> Any: ...
-    def lengths(self, dim: _int=1) -> Tensor: ...
-    def unpad(self, dim: _int=1) -> list[Tensor]: ...
-    def to_nested(self, dim: _int=1) -> Tensor: ...
-    def to_packed_sequence(self, enforce_sorted: _bool=True) -> PackedSequence: ...
-    def harden_mask(self) -> MaskedTensor: ...
-    def soften_mask(self) -> MaskedTensor: ...
-    def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None) -> MaskedTensor: ...
-    def unpacked(self) -> MaskedTensor: ...
+    def get_data(self) -> Tensor:
+        """The data of a masked tensor, with whatever lies under its mask.
+
+        The result shares memory with ``x``, so from then on nothing is assumed about the masked-out data of ``x``, which
+        may make ops slower. It is a copy if ``x`` is sparse or packed, or the input of a compiled function. The gradient
+        that comes back through it is set to 0 where ``x`` is masked.
+
+        Args:
+            x (MaskedTensor): Any shape, dtype and layout.
+
+        Returns:
+            Tensor: A plain tensor of ``x``'s shape, dtype and layout.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+
+        Example:
+            >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_data()
+            tensor([1., 0.])
+
+        References:
+            ``torch.masked.MaskedTensor.get_data``.
+        """
+    def get_mask(self) -> Tensor:
+        """A copy of the mask, True = valid, as a plain bool tensor.
+
+        Writing into the copy does not change ``x``. ``x.mask`` is the same as ``x.get_mask()``. ``mask`` in numpy.ma and
+        astropy means the opposite: True = masked. Dimensions along which the mask is constant have stride 0.
+
+        Args:
+            x (MaskedTensor): Any shape, dtype and layout.
+
+        Returns:
+            Tensor: A bool tensor of ``x``'s shape and layout.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+
+        Example:
+            >>> mt.masked_tensor([1.0, 2.0], [True, False]).get_mask()
+            tensor([ True, False])
+
+        References:
+            ``torch.masked.MaskedTensor.get_mask``.
+        """
+    def filled(self, value: _complex | Tensor=0) -> Tensor:
+        """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
+
+        The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives the gradient there. The result is
+        always strided: what a sparse ``x`` does not store is masked.
+
+        Args:
+            x (MaskedTensor): Any shape, dtype and layout.
+            value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
+                ``x``'s, such as a mean for each column.
+
+        Returns:
+            Tensor: A plain strided tensor of ``x``'s shape and dtype.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
+                dtype, such as -1 in uint8.
+            RuntimeError: ``value`` is complex and ``x`` is not.
+
+        Example:
+            >>> mt.masked_tensor([1.0, 2.0], [True, False]).filled(-1)
+            tensor([ 1., -1.])
+            >>> mt.masked_tensor([[1.0, None], [3.0, 5.0]]).filled(torch.tensor([7.0, 8.0]))
+            tensor([[1., 8.],
+                    [3., 5.]])
+
+        References:
+            ``numpy.ma.filled``.
+        """
+    def to_tensor(self, value: _float | _bool | _complex) -> Tensor:
+        """A plain tensor with ``value`` where ``x`` is masked, under torch.masked's name for :meth:`filled`.
+
+        Args:
+            x (MaskedTensor): Any shape, dtype and layout.
+            value (number or Tensor): One number, or a plain tensor broadcastable to ``x`` whose dtype fits ``x``'s.
+
+        Returns:
+            Tensor: A plain strided tensor of ``x``'s shape and dtype.
+
+        Raises:
+            TypeError: ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype.
+            RuntimeError: ``value`` is complex and ``x`` is not.
+
+        Example:
+            >>> mt.masked_tensor([1.0, None]).to_tensor(0)
+            tensor([1., 0.])
+
+        References:
+            ``torch.masked.MaskedTensor.to_tensor``.
+        """
+    def compressed(self) -> Tensor:
+        """The valid entries alone, in order, as a plain 1-D tensor: ``data[mask]``.
+
+        The length depends on the mask, which is read for it. Gradients flow back.
+
+        Args:
+            x (MaskedTensor): Any shape, dtype and layout; of a sparse one, the valid stored entries are taken.
+
+        Returns:
+            Tensor: Shape ``(n,)`` with ``n`` the number of valid entries, in ``x``'s dtype.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+
+        Example:
+            >>> mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True]).compressed()
+            tensor([1., 3.])
+
+        References:
+            ``numpy.ma.compressed``.
+        """
+    def count(self, dim: _int | Sequence[_int] | None=None, keepdim: _bool=False, *, mask: Tensor | None=None) -> Tensor:
+        """The number of valid entries along ``dim``.
+
+        Args:
+            x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
+            dim (int or tuple of int, optional): The dimensions to count along; None is all of them.
+            keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
+            mask (Tensor, optional): True = valid; bool, broadcastable to ``x``. It is combined with the mask of a
+                MaskedTensor.
+
+        Returns:
+            Tensor: A plain int64 tensor of ``x``'s shape without ``dim``.
+
+        Raises:
+            TypeError: ``x`` is plain and has no ``mask``, or ``mask`` is not bool.
+            ValueError: ``mask`` does not broadcast to ``x``, or has another layout or device.
+            IndexError: ``dim`` is out of range.
+            RuntimeError: A sparse tensor breaks the rules of its layout.
+
+        Example:
+            >>> mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]).count(0)
+            tensor([2, 1])
+            >>> mt.count(torch.ones(2, 2), 0, mask=torch.tensor([True, False]))
+            tensor([2, 0])
+
+        References:
+            ``numpy.ma.count``.
+        """
+    def to_numpy_ma(self) -> Any:
+        """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
+
+        Its mask means the opposite: True = masked.
+
+        Args:
+            x (MaskedTensor): Any shape and layout, and any dtype that numpy has.
+
+        Returns:
+            numpy.ma.MaskedArray: An array of ``x``'s shape and dtype.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor, or numpy has no such dtype.
+            ImportError: numpy is not installed.
+
+        Example:
+            >>> print(mt.masked_tensor([1.0, 2.0], [True, False]).to_numpy_ma())
+            [1.0 --]
+
+        References:
+            ``numpy.ma.MaskedArray``.
+        """
+    def lengths(self, dim: _int=1) -> Tensor:
+        """The number of valid steps of every sequence of a batch.
+
+        Args:
+            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+                on either side.
+            dim (int, optional): The dimension of time.
+
+        Returns:
+            Tensor: A plain int64 tensor of shape ``(B,)``.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+                is valid in part.
+            IndexError: ``dim`` is out of range.
+
+        Example:
+            >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
+            tensor([2, 1])
+        """
+    def unpad(self, dim: _int=1) -> list[Tensor]:
+        """The sequences of a batch without their padding, as a list of plain tensors.
+
+        Gradients flow back.
+
+        Args:
+            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+                on either side.
+            dim (int, optional): The dimension of time.
+
+        Returns:
+            list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+                is valid in part.
+            IndexError: ``dim`` is out of range.
+
+        Example:
+            >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
+            [tensor([1., 2.]), tensor([4.])]
+        """
+    def to_nested(self, dim: _int=1) -> Tensor:
+        """A nested tensor of layout ``torch.jagged`` of the sequences of a batch, without their padding.
+
+        Gradients flow back.
+
+        Args:
+            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+                on either side.
+            dim (int, optional): The dimension of time.
+
+        Returns:
+            Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+                is valid in part.
+            IndexError: ``dim`` is out of range.
+
+        Example:
+            >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
+            tensor([0, 2, 3])
+
+        References:
+            ``torch.nested.nested_tensor``.
+        """
+    def to_packed_sequence(self, enforce_sorted: _bool=True) -> PackedSequence:
+        """A ``PackedSequence`` of the sequences of a batch, with torch's default for sorting.
+
+        Gradients flow back.
+
+        Args:
+            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
+                on either side.
+            enforce_sorted (bool, optional): Expect the longest sequence first and none longer than the one before it; False
+                takes them in any order.
+
+        Returns:
+            PackedSequence: The sequences, in ``x``'s dtype.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
+                is valid in part.
+            RuntimeError: A sequence is empty, or ``enforce_sorted`` is True and the sequences are in another order.
+
+        Example:
+            >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
+            tensor([2, 1])
+
+        References:
+            ``torch.nn.utils.rnn.pack_sequence``.
+        """
+    def harden_mask(self) -> MaskedTensor:
+        """The tensor itself, whose masked entries now stay masked whatever is written into it or its views.
+
+        A copy of it (``clone``, ``to``, ``deepcopy``, a pickle) is as hard.
+
+        Args:
+            x (MaskedTensor): Any shape and dtype.
+
+        Returns:
+            MaskedTensor: ``x`` itself, of its shape and dtype.
+
+        Example:
+            >>> x = mt.masked_tensor([1.0, 2.0], [True, False]).harden_mask()
+            >>> x[:] = 5.0
+            >>> x.tolist()
+            [5.0, None]
+
+        References:
+            ``numpy.ma.MaskedArray.harden_mask``.
+        """
+    def soften_mask(self) -> MaskedTensor:
+        """The tensor itself, whose masked entries become valid again when they are written.
+
+        It undoes :meth:`harden_mask`.
+
+        Args:
+            x (MaskedTensor): Any shape and dtype.
+
+        Returns:
+            MaskedTensor: ``x`` itself, of its shape and dtype.
+
+        Example:
+            >>> x = mt.masked_tensor([1.0, None]).harden_mask().soften_mask()
+            >>> x[:] = 5.0
+            >>> x.tolist()
+            [5.0, 5.0]
+
+        References:
+            ``numpy.ma.MaskedArray.soften_mask``.
+        """
+    def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None) -> MaskedTensor:
+        """The same masked tensor, stored without its padding: the same values, validity, dtype and gradients.
+
+        It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,
+        and give the same result; ``masked_tensor.extend.packing_report()`` names them. The number of valid steps is read
+        for it, which waits for the device.
+
+        Args:
+            x (MaskedTensor): A strided tensor of two dimensions or more, such as ``(B, T, ...)``, of any dtype.
+            dims (tuple of int, optional): The batch dimension and the time dimension. Of each step with a valid entry all
+                features are stored.
+            like (MaskedTensor, optional): A packed tensor of any dtype that has ``x``'s shape in ``dims``. The steps that
+                it stores are stored, too, so that ops on both need no comparison.
+
+        Returns:
+            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
+            has no elements.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+            ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
+                store a step that is valid in ``x``.
+            UnsupportedOpError: It is called in compiled code.
+
+        Example:
+            >>> x = mt.from_lengths(torch.ones(2, 3, 4), [3, 1])
+            >>> y = x.packed()
+            >>> y.is_packed, y.shape, (y * 2).sum().item()
+            (True, torch.Size([2, 3, 4]), 32.0)
+        """
+    def unpacked(self) -> MaskedTensor:
+        """The same masked tensor, stored with its padding again: the same values, validity, dtype and gradients.
+
+        Args:
+            x (MaskedTensor): Any shape and dtype, packed or not.
+
+        Returns:
+            MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is False. ``x`` itself if it is not
+            packed.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+
+        Example:
+            >>> mt.from_lengths(torch.ones(2, 3), [3, 1]).packed().unpacked().is_packed
+            False
+        """
     # Methods of torch's that are written in Python, and have no types there.
     def detach(self) -> MaskedTensor: ...
     def detach_(self) -> MaskedTensor: ...

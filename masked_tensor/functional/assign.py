@@ -30,7 +30,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
 
     Returns:
         Tensor: The broadcast shape of ``input`` and ``mask``, in ``input``'s dtype. A MaskedTensor if an operand is
-            one.
+        one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is no bool tensor, or ``value`` is neither a number nor a tensor.
@@ -101,7 +101,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
     Returns:
         Tensor: The broadcast shape of ``input`` and ``mask``, in ``input``'s dtype. A MaskedTensor if an operand is
-            one.
+        one.
 
     Raises:
         TypeError: ``input`` or ``source`` is no tensor, or ``mask`` is no bool tensor.
@@ -180,7 +180,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
     Returns:
         Tensor: A 1-D tensor in ``input``'s dtype. A MaskedTensor with the validity of what was read if ``input`` is
-            one.
+        one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is no bool tensor.

@@ -45,6 +45,7 @@ def instance_norm(
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: The running statistics or parameters do not have one entry per channel.
+        UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
         >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
@@ -98,6 +99,7 @@ def batch_norm(
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: There are no running statistics and ``training`` is False, or one does not have one entry per
             channel.
+        UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
         >>> x, m = torch.tensor([[1.0], [99.0], [3.0]]), torch.tensor([[True], [False], [True]])

@@ -39,7 +39,7 @@ def cov(
 
     Returns:
         Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
-            MaskedTensor if ``input`` is one.
+        MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -77,7 +77,7 @@ def corrcoef(
 
     Returns:
         Tensor: ``(V, V)``, or 0-d for one variable; in ``input``'s dtype, for integers in the default one. A
-            MaskedTensor if ``input`` is one.
+        MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.

@@ -39,8 +39,8 @@ def nll_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
-            for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
-            masked.
+        for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
+        masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -106,8 +106,8 @@ def cross_entropy(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of the shape of the target classes, 0
-            for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
-            masked.
+        for those that do not count. A MaskedTensor if an operand is one; then a loss of which nothing is valid is
+        masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -128,7 +128,7 @@ def cross_entropy(
 
     References:
         ``torch.nn.functional.cross_entropy``; issues 41508 and 70348 of pytorch/pytorch (NaN where everything is
-            ignored).
+        ignored).
     """
     masking = Masking(mask, target_mask, fill_value)
     scores, classes, fill_value = enter_sides(input, target, masking)

@@ -39,12 +39,14 @@ def unique(
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
-            ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
-            one.
+        ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
+        one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+        NotImplementedError: ``input`` is complex, which has no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:
@@ -90,12 +92,14 @@ def unique_consecutive(
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
-            ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
-            one.
+        ``input``'s shape and masked where a MaskedTensor is, and the counts ``(n,)``. MaskedTensors if ``input`` is
+        one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
+        IndexError: ``dim`` is out of range.
+        NotImplementedError: ``input`` is complex, which has no order.
         UnsupportedOpError: ``input`` is sparse and ``return_inverse`` or ``dim`` is given.
 
     Example:

@@ -148,8 +148,8 @@ def max(
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
-            named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if
-            ``input`` is one.
+        named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if ``input``
+        is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is no int, or
@@ -205,8 +205,8 @@ def min(
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, with ``other`` one of the broadcast shape, or with ``dim`` a
-            named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if
-            ``input`` is one.
+        named tuple ``(values, indices)`` of ``input``'s shape without it, the indices int64. MaskedTensors if ``input``
+        is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``dim`` is no int, or

@@ -41,7 +41,7 @@ def binary_cross_entropy(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -92,7 +92,7 @@ def binary_cross_entropy_with_logits(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -141,7 +141,7 @@ def kl_div(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -204,7 +204,7 @@ def poisson_nll_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -257,7 +257,7 @@ def gaussian_nll_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.

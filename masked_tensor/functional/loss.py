@@ -61,7 +61,7 @@ def mse_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -112,7 +112,7 @@ def l1_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -160,7 +160,7 @@ def smooth_l1_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -211,7 +211,7 @@ def huber_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -259,7 +259,7 @@ def hinge_embedding_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -304,7 +304,7 @@ def soft_margin_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input``'s dtype, or with ``reduction="none"`` one of ``input``'s shape, 0 where an entry
-            is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.

@@ -42,7 +42,7 @@ def margin_ranking_loss(
 
     Returns:
         Tensor: A 0-d loss in ``input1``'s dtype, or with ``reduction="none"`` one of ``input1``'s shape, 0 where an
-            entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
+        entry is masked. A MaskedTensor if an operand is one; then a loss of which nothing is valid is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -93,8 +93,8 @@ def cosine_embedding_loss(
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
-            valid is masked.
+        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
+        is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -150,8 +150,8 @@ def triplet_margin_loss(
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
-            valid is masked.
+        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
+        is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -169,7 +169,7 @@ def triplet_margin_loss(
 
     References:
         ``torch.nn.functional.triplet_margin_loss``; Balntas et al., Learning shallow convolutional feature descriptors
-            with triplet losses, 2016 (``swap``).
+        with triplet losses, 2016 (``swap``).
     """
     masking = Masking(mask, target_mask, fill_value)
     arguments = (margin, p, eps, swap)
@@ -207,8 +207,8 @@ def multi_margin_loss(
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
-            valid is masked.
+        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
+        is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -253,8 +253,8 @@ def multilabel_margin_loss(
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
-            valid is masked.
+        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
+        is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.
@@ -299,8 +299,8 @@ def multilabel_soft_margin_loss(
 
     Returns:
         Tensor: A 0-d loss in the dtype of the first operand, or with ``reduction="none"`` one of shape ``(N,)``, 0
-            where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is
-            valid is masked.
+        where nothing of a sample is valid. A MaskedTensor if an operand is one; then a loss of which nothing is valid
+        is masked.
 
     Raises:
         TypeError: An operand is no tensor, or a mask is neither None nor a plain tensor.

@@ -50,7 +50,7 @@ def var(
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
-            bools. A MaskedTensor if ``input`` is one.
+        bools. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -105,7 +105,7 @@ def std(
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype: real for complex, the default dtype for integers and
-            bools. A MaskedTensor if ``input`` is one.
+        bools. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -155,7 +155,7 @@ def var_mean(
 
     Returns:
         tuple of Tensor: ``(var, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the variance of
-            complex numbers is real. MaskedTensors if ``input`` is one.
+        complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -206,7 +206,7 @@ def std_mean(
 
     Returns:
         tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the deviation of
-            complex numbers is real. MaskedTensors if ``input`` is one.
+        complex numbers is real. MaskedTensors if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.

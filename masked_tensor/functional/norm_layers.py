@@ -48,6 +48,7 @@ def layer_norm(
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
+        UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
         >>> x, m = torch.tensor([1.0, 99.0, 3.0]), torch.tensor([True, False, True])
@@ -90,6 +91,7 @@ def rms_norm(
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``input`` does not end in ``normalized_shape``.
+        UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
         >>> x, m = torch.tensor([3.0, 99.0, 3.0]), torch.tensor([True, False, True])
@@ -134,6 +136,7 @@ def group_norm(
             parameter is not plain and strided.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device.
         RuntimeError: ``num_groups`` does not divide ``C``.
+        UnsupportedOpError: A parameter is masked and sparse.
 
     Example:
         >>> x, m = torch.tensor([[[1.0, 99.0, 3.0]]]), torch.tensor([True, False, True])
@@ -179,7 +182,7 @@ def local_response_norm(
 
     References:
         ``torch.nn.functional.local_response_norm``; Krizhevsky et al., ImageNet classification with deep convolutional
-            neural networks, 2012.
+        neural networks, 2012.
     """
     given = enter_input(input, mask)
     if layouts.is_sparse(given.data):

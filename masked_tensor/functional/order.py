@@ -46,8 +46,8 @@ def median(
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
-            ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
-            MaskedTensors if ``input`` is one.
+        ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
+        MaskedTensors if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
@@ -100,8 +100,8 @@ def nanmedian(
 
     Returns:
         Tensor or tuple: A 0-d tensor in ``input``'s dtype, or with ``dim`` a named tuple ``(values, indices)`` of
-            ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
-            MaskedTensors if ``input`` is one.
+        ``input``'s shape without it, the indices int64; of several positions of the median any one may be given.
+        MaskedTensors if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
@@ -150,7 +150,7 @@ def mode(
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape without ``dim``: values in its dtype and int64
-            indices. MaskedTensors if ``input`` is one.
+        indices. MaskedTensors if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
@@ -215,7 +215,7 @@ def quantile(
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
-            list. A MaskedTensor if ``input`` is one.
+        list. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
@@ -224,6 +224,7 @@ def quantile(
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
             word.
+        UnsupportedOpError: ``q`` is masked and sparse.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0, 4.0, 99.0])
@@ -268,7 +269,7 @@ def nanquantile(
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; behind a first dimension for ``q`` if that is 1-D or a
-            list. A MaskedTensor if ``input`` is one.
+        list. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
@@ -277,6 +278,7 @@ def nanquantile(
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
             word.
+        UnsupportedOpError: ``q`` is masked and sparse.
 
     Example:
         >>> x = torch.tensor([1.0, float("nan"), 3.0, 99.0])

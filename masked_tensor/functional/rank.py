@@ -33,7 +33,7 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
 
     Returns:
         Tensor: ``input``'s shape; int64, or for ``"average"`` float64 for float64 and float32 for other dtypes. A
-            MaskedTensor if ``input`` is one.
+        MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is neither None nor

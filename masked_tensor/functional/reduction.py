@@ -68,8 +68,8 @@ def sum(
             ``fill_value``, else NaN.
 
     Returns:
-        Tensor: ``input``'s shape without ``dim``, in its dtype; int64 for integers and bools. A MaskedTensor if
-            ``input`` is one.
+        Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
+        and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -123,8 +123,8 @@ def prod(
             ``fill_value``, else NaN.
 
     Returns:
-        Tensor: ``input``'s shape without ``dim``, in its dtype; int64 for integers and bools. A MaskedTensor if
-            ``input`` is one.
+        Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
+        and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -327,7 +327,7 @@ def logsumexp(
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in its dtype; the default dtype for integers and bools. A
-            MaskedTensor if ``input`` is one.
+        MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -379,8 +379,8 @@ def nansum(
             ``fill_value``, else NaN.
 
     Returns:
-        Tensor: ``input``'s shape without ``dim``, in its dtype; int64 for integers and bools. A MaskedTensor if
-            ``input`` is one.
+        Tensor: ``input``'s shape without ``dim``, in ``dtype`` if it is given, else in ``input``'s; int64 for integers
+        and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -479,7 +479,7 @@ def aminmax(
 
     Returns:
         tuple: A named tuple ``(min, max)``, each of ``input``'s shape without ``dim``, in its dtype. MaskedTensors if
-            ``input`` is one.
+        ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.

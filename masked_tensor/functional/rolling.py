@@ -24,7 +24,7 @@ T = TypeVar("T", Tensor, MaskedTensor)
 
 @dataclass(frozen=True, eq=False)
 class Rolling(Generic[T]):
-    """The windows of :func:`rolling`, whose methods are their statistics.
+    """The windows of :func:`masked_tensor.rolling`, whose methods are their statistics.
 
     Where a window has fewer than ``min_periods`` valid entries, the result of a MaskedTensor is masked, and a plain one
     is ``fill_value``, else NaN.
@@ -123,7 +123,7 @@ class Rolling(Generic[T]):
 
         Returns:
             Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
-                and bools.
+            and bools.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).var()
@@ -139,7 +139,7 @@ class Rolling(Generic[T]):
 
         Returns:
             Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
-                and bools.
+            and bools.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).std()
@@ -277,7 +277,7 @@ def rolling(
 
     Returns:
         Rolling: The windows, with methods ``sum``, ``mean``, ``min``, ``max``, ``var``, ``std``, ``median``,
-            ``quantile`` and ``count``.
+        ``quantile`` and ``count``.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.

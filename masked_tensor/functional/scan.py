@@ -30,7 +30,8 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
             ``mask != 0``.
 
     Returns:
-        Tensor: ``input``'s shape, layout and dtype; int64 for integers and bools. A MaskedTensor if ``input`` is one.
+        Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
+        and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -62,7 +63,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
             ``mask != 0``.
 
     Returns:
-        Tensor: ``input``'s shape, layout and dtype; int64 for integers and bools. A MaskedTensor if ``input`` is one.
+        Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
+        and bools. A MaskedTensor if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -131,7 +133,7 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
-            along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
+        along ``dim`` of the last entry that is the maximum. MaskedTensors if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
@@ -167,7 +169,7 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
-            along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
+        along ``dim`` of the last entry that is the minimum. MaskedTensors if ``input`` is one.
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.

@@ -41,7 +41,7 @@ def average(
 
     Returns:
         Tensor: ``input``'s shape without ``dim``, in the dtype of ``weights * input``. A MaskedTensor if ``input`` or
-            ``weights`` is one and there is no ``fill_value``.
+        ``weights`` is one and there is no ``fill_value``.
 
     Raises:
         TypeError: ``input`` or ``weights`` is no tensor, or ``mask`` is neither None nor a plain tensor.

@@ -47,12 +47,22 @@ class Frame:
 class Packed:
     """What a packed rule gets for a packed masked tensor; it writes into nothing that it holds.
 
-    ``values`` (N, F1 .. Fk) holds one row for each stored token.  ``inner`` is their mask; None: all are valid.
-    ``shape`` is the shape of the tensor as users see it.  ``pair()`` is values and mask as a pair.  Rules outside of
-    this package read these four alone.
+    Rules outside of this package read ``values``, ``inner``, ``shape`` and ``pair()`` alone. Inside of it ``grid`` says
+    which tokens of the padded batch are stored, ``order`` how the dimensions of ``shape`` are made of grid and
+    features, and ``payload`` what is known of the values where ``inner`` is False.
 
-    ``grid`` says which tokens of the padded batch are stored, ``order`` how the dimensions of ``shape`` are made of
-    grid and features, ``payload`` what is known of the values where ``inner`` is False.
+    Attributes:
+        values (Tensor): The stored tokens, one behind the other, ``(N, features...)``; any dtype.
+        inner (Tensor): Their mask, bool, of the shape of ``values``; None if all of them are valid.
+        shape (tuple of int): The shape of the tensor as users see it.
+
+    Example:
+        >>> from masked_tensor.extend import packed_rule
+        >>> @packed_rule
+        ... def double(stored):
+        ...     return stored.values.shape
+        >>> type(double).__name__
+        'StorageRule'
     """
 
     values: Tensor
