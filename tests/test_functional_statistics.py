@@ -83,6 +83,38 @@ def test_ranks_of_nan_of_nothing_and_of_one() -> None:
     assert not mt.rankdata(torch.ones(2, requires_grad=True)).requires_grad
 
 
+# ----------------------------------------------------------------------------------------------------------- quantiles
+
+
+@pytest.mark.parametrize("ends", [(0.4, 0.4), (0.0, 1.0), (0.5, 0.5), (0.0, 0.0), (1 / 3, 1 / 3), (1.0, 1.0)])
+@pytest.mark.parametrize("layout", ["strided", "coo", "csr"])
+def test_quantiles_have_scipys_plotting_positions(layout: str, ends: tuple[float, float]) -> None:
+    mstats = pytest.importorskip("scipy.stats.mstats")
+    q, (alphap, betap) = [0.0, 0.05, 0.3, 0.5, 0.8, 1.0], ends
+    for seed, dim in itertools.product(range(6), (0, 1)):
+        x, mask = example(seed, (7, 5))
+        x = x * torch.rand(x.shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+        mask[:1], mask[:, :1] = True, True
+        wanted = np.stack(
+            [
+                np.asarray(mstats.mquantiles(row[m].numpy(), q, alphap, betap))
+                for row, m in zip(x.movedim(dim, -1), mask.movedim(dim, -1), strict=True)
+            ],
+            1,
+        )
+        given = {"strided": torch.where(mask, x, NAN), "coo": x.to_sparse_coo(), "csr": x.to_sparse_csr()}[layout]
+        for form in (mt.quantile, mt.nanquantile):
+            found = form(given, q, dim, mask=mask, alphap=alphap, betap=betap)
+            torch.testing.assert_close(found.to_dense(), torch.from_numpy(wanted))
+        if layout == "strided":
+            masked = mt.quantile(mt.as_masked_tensor(given, mask), q, dim, alphap=alphap, betap=betap)
+            torch.testing.assert_close(masked.filled(0), torch.from_numpy(wanted))
+            leaf = given.clone().requires_grad_()
+            (grad,) = torch.autograd.grad(mt.quantile(leaf, q, dim, mask=mask, alphap=alphap, betap=betap).sum(), leaf)
+            assert not bool(grad[~mask].any())
+            torch.testing.assert_close(grad.sum(), torch.tensor(float(len(q) * x.shape[1 - dim]), dtype=x.dtype))
+
+
 # --------------------------------------------------------------------------------------------------------- covariances
 
 

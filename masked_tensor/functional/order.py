@@ -7,7 +7,18 @@ import torch
 from torch import Tensor
 
 from .. import layouts, shapes, sparse
-from .entrance import Number, as_result, check_ordered, enter_input, for_too_few, has_min_count, restore_dims, run_op
+from ..rules.quantile import quantile_between
+from .entrance import (
+    Number,
+    as_pair,
+    as_result,
+    check_ordered,
+    enter_input,
+    for_too_few,
+    has_min_count,
+    restore_dims,
+    run_op,
+)
 from .extremes import R, choice, one_dim, sparse_choice
 from .form import aten, sparse_result
 from .names import as_torch
@@ -169,8 +180,6 @@ def mode(
     References:
         ``torch.mode``.
     """
-    if not isinstance(dim, int):
-        raise TypeError(f"mode(): dim must be an int, got {dim!r}")
     given, kind = enter_input(input, mask), torch.return_types.mode
     dims = shapes.canonical_dims(dim, given.data.dim())
     fill_value = for_too_few("mode", given.data.dtype, given.masked, fill_value, min_count)
@@ -193,6 +202,8 @@ def quantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    alphap: float = 1.0,
+    betap: float = 1.0,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
@@ -209,6 +220,9 @@ def quantile(
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
+        alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
+            ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
+        betap (float, optional): The same at the upper end.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -237,7 +251,8 @@ def quantile(
     References:
         ``torch.quantile``.
     """
-    return _quantile("quantile", aten.quantile, input, q, dim, keepdim, interpolation, mask, fill_value)
+    options = {"interpolation": interpolation, "alphap": alphap, "betap": betap}
+    return _quantile("quantile", aten.quantile, input, q, dim, keepdim, mask, fill_value, options)
 
 
 @as_torch
@@ -248,6 +263,8 @@ def nanquantile(
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
+    alphap: float = 1.0,
+    betap: float = 1.0,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
@@ -263,6 +280,9 @@ def nanquantile(
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
+        alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
+            ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
+        betap (float, optional): The same at the upper end.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -289,7 +309,8 @@ def nanquantile(
     References:
         ``torch.nanquantile``.
     """
-    return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, interpolation, mask, fill_value)
+    options = {"interpolation": interpolation, "alphap": alphap, "betap": betap}
+    return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, mask, fill_value, options)
 
 
 def _median(
@@ -316,25 +337,22 @@ def _median(
 
 
 def _quantile(
-    name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, interpolation: str, mask: Any, fill_value: Any
+    name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, mask: Any, fill_value: Any, options: dict[str, Any]
 ) -> Tensor:
     one_dim(name, dim)
     given = enter_input(input, mask)
+    skip_nan = name == "nanquantile"
     if isinstance(q, (list, tuple)):
         q = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)
     if layouts.is_sparse(given.data):
         dims = shapes.canonical_dims(dim, given.data.dim())
-        data, valid = sparse.quantile(
-            given.data,
-            given.mask,
-            q,
-            dims,
-            keepdim,
-            interpolation=interpolation,
-            skip_nan=name == "nanquantile",
-            fill_value=fill_value,
-        )
+        options = options | {"skip_nan": skip_nan, "fill_value": fill_value}
+        data, valid = sparse.quantile(given.data, given.mask, q, dims, keepdim, **options)
         return sparse_result(data, valid, given.masked, _NAN)
-    overload = op.default if isinstance(q, Tensor) else op.scalar
-    result = run_op(overload, given.x, q, dim, keepdim, interpolation=interpolation)
+    if options["alphap"] != 1 or options["betap"] != 1:
+        shapes.canonical_dims(dim, given.data.dim())
+        result: Any = quantile_between(as_pair(given), q, dim, keepdim, skip_nan=skip_nan, **options)
+    else:
+        overload = op.default if isinstance(q, Tensor) else op.scalar
+        result = run_op(overload, given.x, q, dim, keepdim, interpolation=options["interpolation"])
     return as_result(result, given.masked, _NAN, fill_value)

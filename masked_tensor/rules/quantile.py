@@ -8,7 +8,7 @@ from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
-from ..shared.interpolation import interpolate_rank
+from ..shared.interpolation import fractional_rank, interpolate_rank
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 from .order import order, take_chosen
@@ -38,8 +38,29 @@ def nanquantile(
     return _quantile(pair.as_pair(x), q, dim, keepdim, interpolation, skip_nan=True)
 
 
+def quantile_between(
+    x: Pair,
+    q: Pair | Tensor | float,
+    dim: int | None,
+    keepdim: bool,
+    *,
+    interpolation: str,
+    skip_nan: bool,
+    alphap: float,
+    betap: float,
+) -> Pair:
+    """Quantiles by the plotting positions of scipy.stats.mstats.mquantiles."""
+    return _quantile(x, q, dim, keepdim, interpolation, skip_nan, (alphap, betap))
+
+
 def _quantile(
-    x: Pair, q: Pair | Tensor | float, dim: int | None, keepdim: bool, interpolation: str, skip_nan: bool
+    x: Pair,
+    q: Pair | Tensor | float,
+    dim: int | None,
+    keepdim: bool,
+    interpolation: str,
+    skip_nan: bool,
+    ends: tuple[float, float] = (1.0, 1.0),
 ) -> Pair:
     known = pair.as_pair(q) if isinstance(q, Pair | Tensor) else pair.plain_pair(x.data.new_full((), q))
     share = select(known.data, known.mask, 0)
@@ -52,7 +73,7 @@ def _quantile(
         raise RuntimeError("quantile() input tensor must be non-empty")
     x = Pair(x.data.movedim(dim, -1), x.mask.movedim(dim, -1), x.payload)
     mask = masks.any(x.mask, -1, keepdim=True) & known.mask.reshape(-1)
-    result = _interpolate(x, share.reshape(-1), mask, interpolation, skip_nan)
+    result = _interpolate(x, share.reshape(-1), mask, interpolation, skip_nan, ends)
     shape = (*share.shape, *shape)
     return Pair(result.movedim(-1, 0).reshape(shape), mask.movedim(-1, 0).reshape(shape), Payload.ZERO)
 
@@ -61,15 +82,17 @@ def _result_shape(shape: tuple[int, ...], dim: int | None, keepdim: bool) -> tup
     return shapes.reduced_shape(shape, shapes.canonical_dims(dim, len(shape)), keepdim)
 
 
-def _interpolate(x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip_nan: bool) -> Tensor:
+def _interpolate(
+    x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip_nan: bool, ends: tuple[float, float]
+) -> Tensor:
     """The quantiles along the last dim, one per entry of ``share``; 0 outside ``mask``."""
     sorted = x.data.gather(-1, order(x, -1))
     nan = x.data.isnan() & x.mask
     n, spoiled = masks.count(x.mask, -1, keepdim=True), masks.count(nan, -1, keepdim=True)
     if skip_nan:
-        rank = share * (n - spoiled - 1).clamp(min=0)  # valid NaN are sorted behind the numbers
+        rank = fractional_rank(share, n - spoiled, *ends)  # valid NaN are sorted behind the numbers
     else:
-        rank = torch.where(spoiled > 0, (n - 1).clamp(min=0), share * (n - 1).clamp(min=0))
+        rank = torch.where(spoiled > 0, (n - 1).clamp(min=0), fractional_rank(share, n, *ends))
     return interpolate_rank(lambda n: select(sorted.gather(-1, n), mask, 0), rank, interpolation)
 
 

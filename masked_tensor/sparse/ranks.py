@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..shared.interpolation import interpolate_rank
+from ..shared.interpolation import fractional_rank, interpolate_rank
 from .reduction import Outputs, StoredValid, assemble_result, outputs, take_valid
 from .slices import sort_into_slices, sum_slices
 from .valid_positions import first_unstored
@@ -108,6 +108,8 @@ def quantile(
     keepdim: bool,
     *,
     interpolation: str,
+    alphap: float = 1.0,
+    betap: float = 1.0,
     skip_nan: bool,
     fill_value: Any = None,
 ) -> tuple[Tensor, Tensor | None]:
@@ -123,6 +125,7 @@ def quantile(
     count, highest, nans = (
         per_slice(n, share.dim() + 1) for n in (s.slices.count, (s.slices.count - 1).clamp_min(0), s.nans)
     )
-    rank = wide * (highest - nans).clamp_min(0) if skip_nan else torch.where(nans > 0, highest, wide * highest)
+    at = fractional_rank(wide, count - nans if skip_nan else count, alphap, betap)
+    rank = at if skip_nan else torch.where(nans > 0, highest, at)
     result = torch.where(count == 0, torch.nan, interpolate_rank(s.at, rank, interpolation))
     return assemble_result(result, o, x, dims, keepdim, fill_value, None)
