@@ -56,6 +56,7 @@ from .engine.boundary import (
 from .engine.compiled import flatten  # noqa: F401 (it gives the class its members)
 from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor
+from .engine.transforms import install as _install  # noqa: F401 (it waits for the first masked tensor)
 from .errors import (
     MaskedSizeError,
     MaskedSizeWarning,

@@ -6,6 +6,7 @@ torch that lacks a name says so on import, where there is no other way.  Only st
 
 import inspect
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from importlib import import_module
@@ -40,7 +41,7 @@ try:
 
     # The torch.func transforms that run, innermost last, and the wrappers they put around tensors.  Without it rules
     # would use autograd Functions, ``out=`` buffers and views as integers where only plain ops may be used.
-    from torch._C._functorch import TransformType, get_interpreter_stack, peek_interpreter_stack
+    from torch._C._functorch import TransformType, get_interpreter_stack, get_unwrapped, peek_interpreter_stack
     from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
 
     # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
@@ -94,6 +95,13 @@ batched_gradient: Callable[[Tensor], bool] = getattr(torch._C._functorch, "is_le
 _EAGER = _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP)  # the frame itself, and what is called from there
 _LEVELS = frozenset(inspect.unwrap(f).__code__ for f in (grad_and_value_impl, _vjp_with_argnums, _jvp_with_argnums))
 _DIFFERENTIATES = (TransformType.Grad, TransformType.Jvp)
+
+
+class _Running(threading.local):
+    levels: tuple[Any, ...] = ()  # of torch.func, whose ops are handed to the engine before torch.func has them
+
+
+RUNNING = _Running()
 _GUARDS: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()  # of what is being compiled
 
 
@@ -110,14 +118,26 @@ def in_transform() -> bool:
     return peek_interpreter_stack() is not None or forward_ad._current_level >= 0
 
 
+def unwrap_transforms(x: Tensor) -> Tensor:
+    """``x`` without the wrappers of torch.func."""
+    while is_wrapped(x):
+        x = get_unwrapped(x)
+    return x
+
+
+def in_dual_level() -> bool:
+    """Whether forward-mode AD is active."""
+    return forward_ad._current_level >= 0
+
+
+def in_functorch() -> bool:
+    """Whether a torch.func transform is active: then what differentiates a masked tensor works inside of it."""
+    return peek_interpreter_stack() is not None
+
+
 def no_transform_active() -> bool:
     """Whether no transform can be at work: then nothing has a tangent, and nothing is bypassed."""
     return _saved_tensors_hooks_is_enabled() and forward_ad._current_level < 0
-
-
-def has_tangent(data: Tensor) -> bool:
-    """Whether forward-mode AD differentiates along ``data``."""
-    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(data).tangent is not None
 
 
 def wrapped_by_transform() -> bool:
@@ -127,7 +147,7 @@ def wrapped_by_transform() -> bool:
     call looks like any other.  What stays is the Python function that pushed it: more of them run in this thread than
     there are levels on the stack.  A call from the user's own function finds every level in place.
     """
-    if no_transform_active():
+    if no_transform_active() or RUNNING.levels:
         return False
     found = sum(t.key() in _DIFFERENTIATES for t in get_interpreter_stack() or ())
     frame = inspect.currentframe()
@@ -266,6 +286,7 @@ def current_trace() -> Any:
 __all__ = [
     "COLLATE",
     "PRINT_OPTS",
+    "RUNNING",
     "Formatter",
     "OpOverload",
     "OpOverloadPacket",
@@ -283,8 +304,9 @@ __all__ = [
     "guarded_by",
     "has_forward_mode",
     "has_real_memory",
-    "has_tangent",
     "ignore_in_ddp",
+    "in_dual_level",
+    "in_functorch",
     "in_transform",
     "is_fake",
     "is_functional_tensor",
@@ -301,6 +323,7 @@ __all__ = [
     "tree_leaves",
     "tree_map",
     "tree_unflatten",
+    "unwrap_transforms",
     "without_modes",
     "wrapped_by_transform",
 ]  # fmt: skip

@@ -213,8 +213,11 @@ FUNCTIONAL_FORMS = (
 
 
 def inside_transform() -> RuntimeError:
-    """A masked tensor was to be made from a tensor that a torch.func transform differentiates."""
-    return RuntimeError(f"a torch.func transform cannot differentiate through a masked tensor; {FUNCTIONAL_FORMS}")
+    """Inside of a compiled function a torch.func transform was to differentiate a masked tensor."""
+    return RuntimeError(
+        "inside of torch.compile a torch.func transform cannot differentiate through a masked tensor: call the "
+        f"transform outside of the compiled function, or {FUNCTIONAL_FORMS}"
+    )
 
 
 def exporting() -> RuntimeError:
@@ -225,9 +228,27 @@ def exporting() -> RuntimeError:
     )
 
 
-def forward_mode() -> RuntimeError:
-    """A masked tensor was to be made from a tensor with a forward-mode tangent, which would be lost."""
-    return RuntimeError(f"forward-mode AD does not pass through a masked tensor; {FUNCTIONAL_FORMS}")
+def forward_mode_traced() -> RuntimeError:
+    """A tangent of a masked tensor was to be recorded by a tracer, which would make a constant of it."""
+    return RuntimeError(
+        "forward-mode AD of a masked tensor cannot be traced (linearize, make_fx, torch.compile): let the function "
+        "take and return plain tensors, as x.filled(0), or use torch.func.jvp"
+    )
+
+
+def function_in_transform(name: str) -> RuntimeError:
+    """A user's ``autograd.Function`` would take a masked tensor inside of a transform for a constant."""
+    return RuntimeError(
+        f"{name}, a torch.autograd.Function, cannot be given masked tensors inside of a torch.func transform: write it "
+        "with torch's own ops, or give it plain tensors (x.filled(0))"
+    )
+
+
+def write_outside_transform(op: str) -> RuntimeError:
+    """A function that is transformed writes into a masked tensor of its surroundings."""
+    return RuntimeError(
+        f"{op} writes into a masked tensor that was made outside of the torch.func transform that runs; clone it inside"
+    )
 
 
 def no_mean() -> RuntimeError:

@@ -160,11 +160,11 @@ def storage_mask(mask: Tensor, data: Tensor) -> Tensor:
     if data.numel() == 0:
         return torch.zeros(0, dtype=torch.bool, device=mask.device)
     if data.is_contiguous():
-        memory = torch.empty(data.numel(), dtype=torch.bool, device=mask.device)
+        memory = mask.new_empty(data.numel())
         memory.view(data.shape).copy_(mask)
         return memory
     span = sum((size - 1) * stride for size, stride in zip(data.shape, data.stride(), strict=True)) + 1
-    memory = torch.zeros(span, dtype=torch.bool, device=mask.device)
+    memory = mask.new_zeros(span)
     for dim, stride in enumerate(data.stride()):
         if stride == 0 and mask.shape[dim] > 1 and mask.stride(dim) == 0:  # expanded, and its mask with it
             mask = mask.narrow(dim, 0, 1)

@@ -81,7 +81,8 @@ class Op:
     binding: bool = False
     sparse: StorageRule | None = None
     packed: StorageRule | tuple[StorageRule, ...] = ()
-    batched: bool = False  #: ``vmap`` runs it once per entry: taken apart, it would lose its meaning
+    batched: bool = False  #: a compiled ``vmap`` runs it once per entry: taken apart, it would lose its meaning
+    each: bool = False  #: ``vmap`` runs it once per entry: its rule reads values, or the memory of its argument
     detaches: bool = False  #: the result shares memory with the argument, but no history
     copies: bool = False  #: the result is the argument in other memory: its mask is as hard as the argument's
     arrives: bool = False  #: what it is given first is written when it is waited for, though the schema does not say so

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import checkpoint_may_keep, in_transform, is_tracked
+from .compat import checkpoint_may_keep, in_dual_level, in_transform, is_tracked
 from .fill import can_fill_bits, fill_outside, where, where_like, zero_outside_
 from .pair import Pair, Payload
 
@@ -54,7 +54,7 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     into one op, and so does nothing else that is made of ``data`` in this rule.
     """
     if in_transform():
-        return torch.where(mask, data, data.detach())
+        return torch.where(mask, data, _without_tangent(data) if in_dual_level() else data.detach())
     if is_tracked(data):
         node: Any = data.grad_fn
         if type(node) in PORTS and (
@@ -68,6 +68,13 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
     return data
+
+
+def _without_tangent(data: Tensor) -> Tensor:
+    """As ``detach``, also for forward mode, which differentiates through that."""
+    if data.is_complex():
+        return torch.view_as_complex(torch.view_as_real(data).round())
+    return data.round()
 
 
 def zero_masked(x: Pair, *, owned: bool = False, inside: bool = False) -> Tensor:

@@ -16,7 +16,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from expecttest import assert_expected_inline
-from torch.autograd import forward_ad
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
@@ -513,22 +512,21 @@ def test_masked_into_plain() -> None:
 
 def test_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = torch.tensor([True, False])
-    with forward_ad.dual_level():
-        dual = forward_ad.make_dual(ones(2), ones(2))
-        refused(
-            RuntimeError,
-            lambda: mt.as_masked_tensor(dual, mask),
-            """forward-mode AD does not pass through a masked tensor; give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)""",
-        )
-        for primal, tangent in ((masked(2), ones(2)), (ones(2), masked(2))):
-            assert "forward-mode AD does not pass" in message(
-                RuntimeError, lambda p=primal, t=tangent: forward_ad.make_dual(p, t)
-            )
-    tracked = mt.masked_tensor([1.0, None], requires_grad=True)
+    x = mt.masked_tensor([1.0, 2.0], mask)
     refused(
         RuntimeError,
-        lambda: torch.autograd.grad(tracked * 2, tracked, torch.eye(2), is_grads_batched=True),
-        """is_grads_batched (and vectorize=True) cannot batch the gradient of a masked tensor; ask for one row of gradients at a time, or: give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)""",
+        lambda: torch.func.linearize(lambda v: v * 2, x),
+        """forward-mode AD of a masked tensor cannot be traced (linearize, make_fx, torch.compile): let the function take and return plain tensors, as x.filled(0), or use torch.func.jvp""",
+    )
+    refused(
+        RuntimeError,
+        lambda: torch.func.grad(lambda w: (x.mul_(w)).filled(0).sum())(torch.ones(())),
+        """aten::mul_.Tensor writes into a masked tensor that was made outside of the torch.func transform that runs; clone it inside""",
+    )
+    refused(
+        RuntimeError,
+        lambda: torch.func.grad(lambda v: Double.apply(v).filled(0).sum())(x),
+        """Double, a torch.autograd.Function, cannot be given masked tensors inside of a torch.func transform: write it with torch's own ops, or give it plain tensors (x.filled(0))""",
     )
     with monkeypatch.context() as context:
         context.setattr(torch.compiler, "is_exporting", lambda: True)
@@ -537,17 +535,28 @@ def test_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
             lambda: mt.as_masked_tensor(ones(2), mask),
             """torch.export cannot trace through a masked tensor; export a program of plain tensors that uses the functional forms, such as masked_tensor.sum(input, mask=mask), or compile it with torch.compile""",
         )
-    refused(
-        RuntimeError,
-        lambda: torch.func.grad(lambda v: mt.as_masked_tensor(v, mask).filled(0).sum())(ones(2)),
-        """a torch.func transform cannot differentiate through a masked tensor; give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)""",
-    )
-    x = mt.masked_tensor([1.0, 2.0], mask)
-    refused(
-        TypeError,
-        lambda: torch.func.grad(lambda v: mt.filled(v, 0).sum())(x),
-        """filled() cannot see through a torch.func transform; give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)""",
-    )
+    compiled = torch.compile(lambda v: torch.func.vmap(lambda row: mt.filled(row, 0))(v), backend="eager")
+    text = """filled() cannot see through a torch.func transform; give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)"""
+    assert text in message(Exception, lambda: compiled(x))
+    compiled = torch.compile(lambda v: torch.func.grad(lambda v: v.mean())(v), backend="eager")
+    text = """inside of torch.compile a torch.func transform cannot differentiate through a masked tensor: call the transform outside of the compiled function, or give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)"""
+    assert text in message(Exception, lambda: compiled(x))
+
+
+class Double(torch.autograd.Function):
+    """A user's own, which knows nothing of masks."""
+
+    @staticmethod
+    def forward(x: Any) -> Any:
+        return x * 2
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, grad: Any) -> Any:
+        return grad * 2
 
 
 def masked(*shape: int, dtype: torch.dtype = torch.float32, **options: Any) -> Any:

@@ -69,7 +69,8 @@ PRIVATE = {
         torch._inductor.standalone_compile
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
         torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType
-        torch._C._functorch.get_interpreter_stack torch._C._functorch.is_functorch_wrapped_tensor
+        torch._C._functorch.get_interpreter_stack torch._C._functorch.get_unwrapped
+        torch._C._functorch.is_functorch_wrapped_tensor
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
         torch._C._len_torch_function_stack torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack
         torch._C._get_default_device torch._C._is_alias_of torch._functorch.eager_transforms._jvp_with_argnums
@@ -89,6 +90,11 @@ PRIVATE = {
         torch.testing._comparison.TensorLikePair._compare_values ._fail
         torch.utils.checkpoint._CheckpointFrame torch.utils.checkpoint._recomputation_hook
         """,
+    "patches/transforms.py": """
+        torch._C.DispatchKey torch._C._DisablePythonDispatcher torch._C._EnablePythonDispatcher
+        torch._functorch.autograd_function torch._functorch.eager_transforms torch._functorch.vmap
+        torch._ops.OpOverload._get_dispatch torch._ops.get_cached_ops ._dispatch_cache
+        """,
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
     "api/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
@@ -98,13 +104,19 @@ PRIVATE = {
         torch._C.DispatchKey torch._C.DispatchKeySet torch._C._RestorePythonTLSSnapshot
         torch._C._ExcludeDispatchKeyGuard torch._C._disabled_torch_function_impl torch._C._dispatch_has_kernel
         torch._C._dispatch_has_kernel_for_dispatch_key torch._C._functorch._add_batch_dim
-        torch._C._functorch._unwrap_batched torch._C._functorch.get_unwrapped torch._C._functorch.maybe_current_level
+        torch._C._functorch._unwrap_batched torch._C._functorch.maybe_current_level
+        torch._C._functorch.CGradInterpreterPtr torch._C._functorch.TransformType
+        torch._C._functorch.get_interpreter_stack
+        torch._C._functorch.peek_interpreter_stack torch._C._functorch.unwrap_if_dead
+        torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack
+        torch._functorch.pyfunctorch.temporarily_pop_interpreter_stack
         torch._C._dispatch_tls_is_dispatch_key_excluded ._backward_cls ._forward_cls ._op_dk
         """,
 }
 OPS = {  # a private op is an op: it may stand where ops are named
     "compat.py": "_is_zerotensor",
     "engine/graph_inputs.py": "_assert_async",
+    "rules/forward_mode.py": "_add_batch_dim _make_dual _remove_batch_dim _unpack_dual",
     "engine/boundary/packed.py": "_version",
     "api/mean_parts.py": "_foreach_mul_",
     "engine/boundary/enter_leave.py": "_version",
@@ -198,7 +210,12 @@ HIDDEN = {  # private words in strings that are no name of torch's, or that are 
     "engine/contexts/decorators.py": "_Run",
     "engine/compiled/flatten.py": "_data _stored _places",  # what a graph is given of a masked tensor
 }
-NAMING = "compat.py", "engine/torch_keys.py", "patches/places.py"  # may write private names of torch as strings
+NAMING = (  # may write private names of torch as strings
+    "compat.py",
+    "engine/torch_keys.py",
+    "patches/places.py",
+    "patches/transforms.py",
+)
 OP_WORDS = {part for name in torch._C._dispatch_get_all_op_names() for part in re.split("::|[.]", name)}
 
 

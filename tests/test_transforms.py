@@ -1,5 +1,7 @@
 """What surrounds a program: ``torch.func``, autocast, ``torch.export``, the meta device; right, or a clear error."""
 
+import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -8,10 +10,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vjp, vmap
+from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import masked_tensor as mt
+from masked_tensor.compat import RUNNING
 from masked_tensor.testing import assert_close
 
 NAN = float("nan")
@@ -23,41 +26,188 @@ def masked() -> mt.MaskedTensor:
     return mt.as_masked_tensor(torch.where(MASK, DATA, NAN), MASK)
 
 
-# ------------------------------------------------------------------------------------------------ torch.func: refusals
+# ----------------------------------------------------------------------------------- torch.func over masked tensors
 
 WEIGHT = torch.tensor([1.0, 2.0, 3.0, 4.0], dtype=torch.float64)
-DIFFERENTIATED: dict[str, Callable[[], Any]] = {
-    "grad": lambda: grad(lambda x: x.mean())(masked()),
-    "grad of an unused argument": lambda: grad(lambda w, x: (w * x).mean())(WEIGHT, masked()),
-    "grad, closed over": lambda: grad(lambda w: (masked() * w).mean())(WEIGHT),
-    "grad of a functional form": lambda: grad(mt.mean)(masked()),
-    "vjp": lambda: vjp(lambda x: x.var(1), masked()),
-    "jacrev": lambda: jacrev(lambda x: x.mean(1))(masked()),
-    "jacfwd": lambda: jacfwd(lambda x: x.mean(1))(masked()),
-    "jvp, closed over": lambda: jvp(lambda w: (masked() * w).mean(), (WEIGHT,), (WEIGHT,)),
-    "hessian": lambda: hessian(lambda x: x.square().mean())(masked()),
-    "vmap of grad": lambda: vmap(grad(lambda x: x.mean()))(masked()),
-    "grad of vmap": lambda: grad(lambda x: vmap(torch.mean)(x).sum())(masked()),
-    "grad of grad": lambda: grad(lambda x: grad(lambda y: y.square().mean())(x).sum())(masked()),
-    "grad inside of grad": lambda: grad(lambda w: grad(lambda x: x.mean())(masked()).filled(0).sum() * w)(WEIGHT[0]),
-    "made inside grad": lambda: grad(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum())(DATA),
-    "made inside jvp": lambda: jvp(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum(), (DATA,), (DATA,)),
+COUNT = MASK.sum()
+TWICE = torch.outer(MASK.flatten(), MASK.flatten()).view(3, 4, 3, 4)  # valid on both sides of a Hessian
+
+
+def same(found: Any, data: Tensor, mask: Tensor | None = None) -> None:
+    """``found`` is masked by ``mask``, exactly 0 where that is False, and ``data`` elsewhere; plain without one."""
+    if mask is None:
+        assert not mt.is_masked_tensor(found)
+        torch.testing.assert_close(found, data)
+        return
+    assert mt.is_masked_tensor(found)
+    assert torch.equal(found.get_mask(), mask.expand(found.shape))
+    assert (found.get_data()[~found.get_mask()] == 0).all()
+    torch.testing.assert_close(found.filled(0), torch.where(mask, data, 0).expand(found.shape))
+
+
+def both_sides(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """The Jacobian of the means of the rows, and its mask."""
+    jacobian = torch.stack([torch.where(MASK, 1.0, 0.0) * (torch.arange(3) == i)[:, None] for i in range(3)])
+    jacobian = jacobian.double() / MASK.sum(1).clamp_min(1)[:, None, None]
+    return jacobian, rows[:, None, None] & MASK
+
+
+MEAN_GRADIENT = torch.ones(3, 4, dtype=torch.float64) / COUNT
+CLEAN = torch.where(MASK, DATA, 0)
+SUPPORTED: dict[str, tuple[Callable[[], Any], Tensor, Tensor | None]] = {
+    "grad": (lambda: grad(lambda x: x.mean())(masked()), MEAN_GRADIENT, MASK),
+    "grad of a plain argument": (
+        lambda: grad(lambda w, x: (w * x).mean())(WEIGHT, masked()),
+        CLEAN.sum(0) / COUNT,
+        None,
+    ),
+    "grad, closed over": (lambda: grad(lambda w: (masked() * w).mean())(WEIGHT), CLEAN.sum(0) / COUNT, None),
+    "grad_and_value": (lambda: grad_and_value(lambda x: x.mean())(masked())[0], MEAN_GRADIENT, MASK),
+    "vjp": (lambda: vjp(lambda x: x * 2, masked())[1](DATA)[0], 2 * DATA, MASK),
+    "vjp of a masked direction": (lambda: vjp(lambda x: x * 2, masked())[1](masked())[0], 2 * DATA, MASK),
+    "jvp": (lambda: jvp(lambda x: x.square(), (masked(),), (masked(),))[1], 2 * DATA**2, MASK),
+    "jvp, closed over": (
+        lambda: jvp(lambda w: (masked() * w).mean().filled(0), (WEIGHT,), (WEIGHT,))[1],
+        (CLEAN * WEIGHT).sum() / COUNT,
+        None,
+    ),
+    "jacrev": (lambda: jacrev(lambda x: x.mean(1))(masked()), *both_sides(MASK.any(1))),
+    "jacrev in chunks": (lambda: jacrev(lambda x: x.mean(1), chunk_size=2)(masked()), *both_sides(MASK.any(1))),
+    "jacrev row by row": (lambda: jacrev(lambda x: x.mean(1), chunk_size=1)(masked()), *both_sides(MASK.any(1))),
+    "jacfwd": (lambda: jacfwd(lambda x: x.mean(1))(masked()), *both_sides(MASK.any(1))),
+    "jacrev to plain": (lambda: jacrev(lambda x: x.mean(1).filled(0))(masked()), *both_sides(torch.ones(3) > 0)),
+    "hessian": (
+        lambda: hessian(lambda x: x.square().sum())(masked()),
+        2 * torch.eye(12).double().view(3, 4, 3, 4),
+        TWICE,
+    ),
+    "vmap of grad": (
+        lambda: vmap(grad(lambda x: x.mean()))(masked()),
+        torch.ones(3, 4).double() / MASK.sum(1, True).clamp_min(1),
+        MASK,
+    ),
+    "grad of vmap": (
+        lambda: grad(lambda x: vmap(torch.mean)(x).sum())(masked()),
+        torch.ones(3, 4).double() / MASK.sum(1, True).clamp_min(1),
+        MASK,
+    ),
+    "grad of grad": (lambda: grad(lambda x: grad(lambda y: (y**3).sum())(x).sum())(masked()), 6 * DATA, MASK),
+    "grad inside of grad": (
+        lambda: grad(lambda w: grad(lambda x: x.mean())(masked()).filled(0).sum() * w)(WEIGHT[0]),
+        torch.ones(()).double(),
+        None,
+    ),
+    "made inside grad": (
+        lambda: grad(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum())(DATA),
+        MASK.double(),
+        None,
+    ),
+    "made inside jvp": (
+        lambda: jvp(lambda v: mt.as_masked_tensor(v, MASK).filled(0).sum(), (DATA,), (DATA,))[1],
+        CLEAN.sum(),
+        None,
+    ),
+    "made inside linearize": (
+        lambda: linearize(lambda v: mt.as_masked_tensor(v, MASK).square().filled(0).sum(), DATA)[1](DATA),
+        2 * (CLEAN**2).sum(),
+        None,
+    ),
+    "returned from vmap": (lambda: vmap(lambda v, m: mt.masked_tensor(v, m))(DATA, MASK), DATA, MASK),
+    "a packed argument": (lambda: grad(lambda x: x.square().sum())(masked().packed()), 2 * DATA, MASK),
+    "a write into what is made inside": (
+        lambda: grad(lambda x: (x * 1).mul_(3).sum())(masked()),
+        torch.full((3, 4), 3.0, dtype=torch.float64),
+        MASK,
+    ),
+    "a write into a part": (
+        lambda: vmap(grad(lambda x: _scaled_in_part(x * 1).sum()))(masked()),
+        torch.tensor([5.0, 1, 1, 1]).double().expand(3, 4),
+        MASK,
+    ),
+    "is_grads_batched": (
+        lambda: _batched_gradients(),
+        2 * torch.eye(12).double().view(12, 3, 4),
+        MASK.expand(12, 3, 4),
+    ),
+    "jacobian, vectorized": (
+        lambda: torch.autograd.functional.jacobian(lambda x: x * 2, masked(), vectorize=True),
+        2 * torch.eye(12).double().view(3, 4, 3, 4),
+        MASK.expand(3, 4, 3, 4),
+    ),
 }
 
 
-@pytest.mark.parametrize("name", DIFFERENTIATED)
-def test_transforms_that_differentiate_masked_tensors_are_refused(name: str) -> None:
-    with pytest.raises(RuntimeError, match=r"use the functional forms, such as masked_tensor.sum"):
-        DIFFERENTIATED[name]()
+def _scaled_in_part(x: Any) -> Any:
+    x[:1].mul_(5)
+    return x
+
+
+def _batched_gradients() -> Any:
+    x = masked().requires_grad_()
+    return torch.autograd.grad(x * 2, x, torch.eye(12).double().view(12, 3, 4), is_grads_batched=True)[0]
+
+
+@pytest.mark.filterwarnings("ignore:Attempted to insert a get_attr Node")  # torch's own, of linearize
+@pytest.mark.parametrize("name", SUPPORTED)
+def test_transforms_take_and_give_masked_tensors(name: str) -> None:
+    program, data, mask = SUPPORTED[name]
+    same(program(), data, mask)
     assert masked().mean().isfinite().item()  # nothing is left behind
 
 
-@pytest.mark.parametrize("how", [lambda f: grad(f), lambda f: lambda x: vjp(f, x)[0], lambda f: jacfwd(f)])
-def test_so_they_are_while_dynamo_traces(how: Any) -> None:
+def test_gradients_flow_through_a_transform_into_leaves_outside() -> None:
+    x = masked().requires_grad_()
+    grad(lambda w: (x * w).square().sum())(WEIGHT).sum().backward()
+    same(x.grad, 4 * DATA * WEIGHT, MASK)
+    with torch.no_grad():
+        assert not grad(lambda w: (x * w).sum())(WEIGHT).requires_grad
+
+
+def test_a_program_whose_first_masked_tensor_is_made_inside_a_transform() -> None:
+    code = """
+import torch, masked_tensor as mt
+mask = torch.tensor([True, False])
+def loss(v):
+    return (mt.as_masked_tensor(v, mask) * v).mean().filled(0)
+v = torch.tensor([3.0, float("nan")])
+{first}
+print(torch.func.grad(loss)(v).tolist(), torch.vmap(torch.func.grad(loss))(v.expand(2, 2)).tolist())
+assert torch.func.grad(lambda x: (x * x).sum())(torch.ones(2)).tolist() == [2.0, 2.0]
+"""
+    for first in ("", "print(torch.func.vmap(loss)(v.expand(2, 2)).tolist())", "torch.func.jvp(loss, (v,), (v,))"):
+        run = subprocess.run([sys.executable, "-c", code.format(first=first)], capture_output=True, text=True)
+        assert run.stdout.splitlines()[-1:] == ["[6.0, 0.0] [[6.0, 0.0], [6.0, 0.0]]"], run.stderr
+
+
+def test_a_transform_that_fails_leaves_nothing_behind() -> None:
+    for transform in (grad, vmap, jacfwd, hessian):
+        with pytest.raises(ValueError, match="stop"):
+            transform(_stop)(masked())
+        assert torch.func.grad(lambda x: (x * x).sum())(torch.ones(2)).tolist() == [2.0, 2.0]
+        assert RUNNING.levels == ()
+
+
+def _stop(x: Any) -> Any:
+    raise ValueError("stop")
+
+
+@pytest.mark.parametrize("how", [lambda f: grad(f), lambda f: lambda x: vjp(f, x)[0]])
+def test_while_dynamo_traces_what_differentiates_is_refused(how: Any) -> None:
     """Dynamo pushes the transform's level itself, without calling torch.func."""
     transformed = torch.compile(lambda x: how(lambda y: y.mean())(x), backend="eager")
     with pytest.raises(Exception, match=r"use the functional forms, such as masked_tensor.sum"):
         transformed(masked())
+
+
+def test_forward_mode_is_left_to_eager_code() -> None:
+    assert_close(
+        torch.compile(lambda x: jacfwd(torch.mean)(x), backend="eager")(masked()), jacfwd(torch.mean)(masked())
+    )
+
+
+def test_vmap_works_while_dynamo_traces() -> None:
+    program = lambda x: vmap(lambda row: F.cosine_similarity(row, WEIGHT, 0))(x)  # noqa: E731
+    assert_close(torch.compile(program, backend="eager", fullgraph=True)(masked()), program(masked()))
 
 
 def test_what_only_looks_like_a_transform_is_none() -> None:
@@ -71,17 +221,18 @@ def test_what_only_looks_like_a_transform_is_none() -> None:
             assert x == masked().mean().item()
 
 
-EXITS: dict[str, Callable[[Any], Any]] = {
-    **{name: getattr(mt, name) for name in ("get_data", "get_mask", "compressed", "count", "to_numpy_ma")},
-    "filled": lambda x: mt.filled(x, 0),
+EXITS: dict[str, tuple[Callable[[Any], Any], Tensor]] = {
+    "filled": (lambda x: mt.filled(x, 0).square().sum(), 2 * CLEAN),
+    "get_data": (lambda x: mt.get_data(x).nan_to_num().square().sum(), 2 * CLEAN),
+    "count": (lambda x: x.sum().filled(0) * mt.count(x), torch.full((3, 4), float(COUNT)).double()),
+    "get_mask": (lambda x: torch.where(mt.get_mask(x), mt.filled(x, 0), 1).sum(), torch.ones(3, 4).double()),
 }
 
 
 @pytest.mark.parametrize("name", EXITS)
-@pytest.mark.parametrize("transform", [vmap, lambda f: grad(lambda x: f(x).sum())])
-def test_every_exit_refuses_what_a_transform_wrapped(name: str, transform: Any) -> None:
-    with pytest.raises(TypeError, match=r"cannot see through a torch.func transform.*use the functional forms"):
-        transform(EXITS[name])(masked())
+def test_exits_work_inside_of_transforms(name: str) -> None:
+    function, expected = EXITS[name]
+    same(grad(function)(masked()), expected, MASK)
 
 
 # --------------------------------------------------------------------------------------- torch.func: what is supported

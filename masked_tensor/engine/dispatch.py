@@ -91,7 +91,8 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     return result
 
 
-def _make_kernel(entry: Entry) -> Callable[..., Any]:
+def make_kernel(entry: Entry) -> Callable[..., Any]:
+    """What a call of the entry's overload is handed to."""
     if entry.kind == "functional" and not (entry.view or entry.op.copies):
         return _make_fast_kernel(entry)
     if entry.kind == "functional" and entry.view and entry.single and not entry.op.copies:
@@ -183,7 +184,7 @@ def _run_below_autograd(entry: Entry | None, func: OpOverload, args: tuple[Any, 
             return foreach_loop(func)(*args, **kwargs)
         if is_composite(func):
             return func.decompose(*args, **kwargs)
-    raise sparse_error(func, args, kwargs) or errors.unsupported(func.name(), _masked_arguments(func, args, kwargs))
+    raise sparse_error(func, args, kwargs) or errors.unsupported(func.name(), masked_arguments(func, args, kwargs))
 
 
 def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
@@ -197,7 +198,8 @@ def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
         raise errors.wrapped_by_another(entry.overload.name())
 
 
-def _masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+def masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+    """The names of the arguments that are, or hold, masked tensors."""
     named = dict(zip((a.name for a in schema(func).arguments), args, strict=False)) | kwargs
     return [name for name, value in named.items() if any(type(v) is MaskedTensor for v in tree_leaves(value))]
 
@@ -208,7 +210,7 @@ def register_kernel(entry: Entry, owner: str = "") -> None:
     library = owner or namespace
     if library not in _LIBRARIES:
         _LIBRARIES[library] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
-    _LIBRARIES[library].impl(name, _make_kernel(entry), DISPATCH_KEY)
+    _LIBRARIES[library].impl(name, make_kernel(entry), DISPATCH_KEY)
 
 
 def register_rule(

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..compat import has_tangent, no_transform_active, wrapped_by_transform
+from ..compat import in_functorch, no_transform_active, wrapped_by_transform
 from ..layouts import meshes
 from ..packing import Packed
 from ..pair import Pair, Payload
+from ..patches.first_use import prepare
 from . import alias_family, torch_keys
 from .dynamo import told_settings
-from .first_use import prepare
 from .packed_parts import PairOfPacked, UnpackedCopy
 from .torch_keys import KEYS, has_no_pointer, no_torch_function
 
@@ -59,6 +59,7 @@ class MaskedTensor(Methods):
     _writes_seen: Any = 0  # the number of tracked writes that this member's own history reflects
     _graph_entry: Any = None  # (pair, version, what all tracked uses share)
     _graph_input: bool | UnpackedCopy = False  # while compiling: an input of the graph, or what it has of a packed one
+    _basis: bool = False  # of what torch.func makes a Jacobian with: vectors that are valid in one entry at most
     _exposed: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
     _mask_bytes: tuple[Tensor, Tensor] | None = None  # (mask, its memory as bytes): guards go by identity
 
@@ -104,14 +105,11 @@ make: Callable[..., MaskedTensor] = _make_first  #: a tensor without memory of i
 def wrap(pair: Pair) -> MaskedTensor:
     """An untracked MaskedTensor around ``pair``."""
     data = pair.data
-    if data.requires_grad:
+    if data.requires_grad and not in_functorch():  # inside of a transform the data have the history, not the wrapper
         data = data.detach()
         pair = Pair(data, pair.mask, pair.payload)
-    if not no_transform_active():
-        if wrapped_by_transform():
-            raise errors.inside_transform()
-        if has_tangent(data):
-            raise errors.forward_mode()
+    if not no_transform_active() and wrapped_by_transform():
+        raise errors.inside_transform()
     if data.layout is not STRIDED:
         return _wrap_sparse(pair)
     # By position, which is faster: size, strides, storage_offset, memory_format, dtype, layout, device, pin_memory,

@@ -5,7 +5,8 @@ of torch stand in ``compat.py``.
 """
 
 import sys
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial, reduce
 from operator import or_
 from types import FrameType
@@ -14,11 +15,21 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch._C import DispatchKey, DispatchKeySet, _ExcludeDispatchKeyGuard
-from torch._C._functorch import _add_batch_dim, _unwrap_batched, get_unwrapped, maybe_current_level
+from torch._C._functorch import (
+    CGradInterpreterPtr,
+    TransformType,
+    _add_batch_dim,
+    _unwrap_batched,
+    get_interpreter_stack,
+    maybe_current_level,
+    peek_interpreter_stack,
+    unwrap_if_dead,
+)
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack, temporarily_pop_interpreter_stack
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
-from ..compat import OpOverload, current_node, is_tracked, is_wrapped, schema
+from ..compat import OpOverload, batched_gradient, current_node, is_tracked, schema
 
 #: The key of the kernels: it outranks the backends' autograd keys, so that rules run above autograd.
 DISPATCH_KEY = "AutogradPrivateUse3"
@@ -41,6 +52,7 @@ BACKEND = DispatchKeySet(DispatchKey.CPU)
 ACCUMULATE: Any = type(graph.get_gradient_edge(torch.empty(0, requires_grad=True)).node)
 
 _AS_IT_IS = nullcontext()
+_GRAD = TransformType.Grad
 _HERE = __package__.partition(".")[0] + "."
 _COMPILED = "torch._functorch._aot_autograd"  # a compiled graph: its derivative was made from our rules
 
@@ -54,6 +66,11 @@ def has_kernel(op: OpOverload) -> bool:
     return torch._C._dispatch_has_kernel(op.name())
 
 
+def call_at(op: OpOverload, key: Any) -> Any:
+    """The kernel of ``op`` at a dispatch key."""
+    return partial(op._op_dk, key)
+
+
 def is_composite(op: OpOverload) -> bool:
     """Whether torch itself writes ``op`` in terms of other ops, by which it is differentiated, too."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
@@ -61,7 +78,7 @@ def is_composite(op: OpOverload) -> bool:
 
 def foreach_loop(op: OpOverload) -> Any:
     """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rules."""
-    return partial(op._op_dk, DispatchKey.CompositeExplicitAutograd)
+    return call_at(op, DispatchKey.CompositeExplicitAutograd)
 
 
 def in_autocast_block() -> bool:
@@ -85,6 +102,15 @@ def as_autocast(op: OpOverload, x: Tensor) -> AbstractContextManager[Any]:
     if key is None or torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key):
         return _AS_IT_IS
     return torch.autocast(device, torch.get_autocast_dtype(device))
+
+
+def autocast_key(op: OpOverload, args: Iterable[Any]) -> Any:
+    """The key of autocast's kernel for ``op``, if it is on for the first tensor of the arguments."""
+    device = next((a.device.type for a in args if isinstance(a, Tensor)), None)
+    if device is None or not torch.is_autocast_enabled(device):
+        return None
+    key = getattr(DispatchKey, f"Autocast{device.upper()}", None)
+    return key if key is not None and torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) else None
 
 
 def below_autograd() -> bool:
@@ -126,7 +152,7 @@ def is_torchscript_node(node: Any) -> bool:
 
 def gradient_is_shared(x: Tensor) -> bool:
     """Whether something else than the caller holds a gradient that autograd has just handed over, or its memory."""
-    if type(x) is not Tensor or x.layout is not torch.strided:
+    if type(x) is not Tensor or x.layout is not torch.strided or batched_gradient(x):
         return False
     base, holders = x._base, 2
     if base is not None and _uses(base) == 2:  # what a view was taken of, held by the view and, to ask it, here
@@ -158,6 +184,39 @@ def asked_for_leaf_gradient(x: Tensor) -> bool:
     return frame is None or frame.f_globals is vars(graph)  # from where the engine is run
 
 
+# -------------------------------------------------------------------------------------------------------- torch.func
+
+
+@contextmanager
+def below_transforms() -> Iterator[None]:
+    """Below all transforms that run, where plain autograd is: as it was when the first of them began."""
+    modes = [CGradInterpreterPtr(t).prevGradMode() for t in get_interpreter_stack() or () if t.key() == _GRAD]
+    with torch.set_grad_enabled(torch.is_grad_enabled() and all(modes)), temporarily_clear_interpreter_stack():
+        yield
+
+
+def unwrap_dead(x: Tensor) -> Tensor:
+    """``x`` without the wrappers of transforms that are over."""
+    return unwrap_if_dead(x)
+
+
+def transform_count() -> int:
+    """How many transforms of torch.func run."""
+    return len(get_interpreter_stack() or ())
+
+
+def current_vmap() -> int | None:
+    """The level of the innermost transform if that is ``vmap``."""
+    running = peek_interpreter_stack()
+    return None if running is None or running.key() != TransformType.Vmap else running.level()
+
+
+def below_top() -> AbstractContextManager[Any]:
+    """Ops called inside do not go through the innermost transform."""
+    below: AbstractContextManager[Any] = temporarily_pop_interpreter_stack()
+    return below
+
+
 # -------------------------------------------------------------------------------------------------------------- vmap
 
 
@@ -182,10 +241,3 @@ def unwrap_batched(x: Tensor, level: int) -> tuple[Tensor, int | None]:
 def wrap_batched(x: Tensor, level: int) -> Tensor:
     """The tensor that vmap sees as one entry of ``x``, along its first dimension."""
     return _add_batch_dim(x, 0, level)
-
-
-def unwrap_transforms(x: Tensor) -> Tensor:
-    """``x`` without the wrappers of torch.func."""
-    while is_wrapped(x):
-        x = get_unwrapped(x)
-    return x

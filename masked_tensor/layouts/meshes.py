@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import shares_memory
+from ..compat import shares_memory, unwrap_transforms
 
 NAME = "torch.distributed.tensor"
 
@@ -96,7 +96,7 @@ def local_part(x: Any) -> Tensor:
 def shares_local_memory(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors share memory on this rank."""
     shared: bool = shares_memory(local_part(a), local_part(b))
-    return shared
+    return shared or (a is not b and shares_memory(unwrap_transforms(a), unwrap_transforms(b)))
 
 
 def local_mask(mask: Tensor, data: Any) -> Tensor:

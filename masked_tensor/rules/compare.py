@@ -92,5 +92,5 @@ OPS = [
     Op("_is_any_true", is_any_true),
     Op("_is_all_true", is_all_true),
     *ops("_assert_async _functional_assert_async", assert_async, generic=True),
-    Op("isin", isin),
+    Op("isin", isin, each=True),
 ]

@@ -86,4 +86,4 @@ def _without_masked_labels(targets: Pair, lengths: Tensor) -> tuple[Tensor, Tens
     return torch.where(valid, rows, 0).gather(1, order), valid.sum(1)
 
 
-OPS = [Op("ctc_loss", ctc_loss)]
+OPS = [Op("ctc_loss", ctc_loss, each=True)]

@@ -183,7 +183,7 @@ def low_level_bag(*arguments: Any) -> tuple[Any, ...]:
 
 OPS = [
     Op("embedding", embedding, packed=packed.append_feature(1)),
-    Op("embedding_renorm_", renorm),
+    Op("embedding_renorm_", renorm, each=True),
     Op("embedding_bag", embedding_bag),
     Op("_embedding_bag", low_level_bag),
     Op("_embedding_bag_forward_only", low_level_bag),

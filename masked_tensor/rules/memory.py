@@ -12,11 +12,6 @@ def take_over(*args: Any, **kwargs: Any) -> Any:
     raise errors.past_the_mask("set_()", "copy what x.filled(value) or x.get_data() gives")
 
 
-def make_dual(*args: Any, **kwargs: Any) -> Any:
-    """``forward_ad.make_dual`` of, or with, a masked tensor: an error."""
-    raise errors.forward_mode()
-
-
 def compatible(x: Any, new: Any) -> bool:
     """Whether ``x.data = new`` can be, as torch asks before: an error for a plain ``x`` and a masked ``new``."""
     if type(x) is not Pair:
@@ -24,4 +19,4 @@ def compatible(x: Any, new: Any) -> bool:
     return True
 
 
-OPS = [Op("set_", take_over), Op("_has_compatible_shallow_copy_type", compatible), Op("_make_dual", make_dual)]
+OPS = [Op("set_", take_over), Op("_has_compatible_shallow_copy_type", compatible)]

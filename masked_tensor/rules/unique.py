@@ -123,8 +123,8 @@ OPS = [
     *ops("_unique _unique2", unique, generic=True, sparse=in_row_order),
     Op("unique_consecutive", unique_consecutive, sparse=runs),
     *ops("unique_dim unique_dim_consecutive", unique_dim, generic=True),
-    Op("histc", histc, sparse=in_row_order),
-    Op("histogram", histogram, generic=True),
+    Op("histc", histc, each=True, sparse=in_row_order),
+    Op("histogram", histogram, generic=True, each=True),
     Op("histogramdd", histogramdd, generic=True),
     Op("bincount", bincount),
 ]

@@ -10,14 +10,14 @@ from typing import Any, overload
 import torch
 from torch import Tensor
 
-from ... import errors, layouts, masks, settings
-from ...compat import batched_gradient, in_transform
+from ... import layouts, masks, settings
+from ...compat import in_functorch, in_transform
 from ...packing import Packed
 from ...pair import Pair, Payload
 from ...select import PORTS, select, zero_masked_inplace
 from ..alias_members import unconnected_error, view_geometry, view_memory
 from ..tensor import MaskedTensor, add_members, pair_of, wrap
-from ..torch_keys import direct_apply, gradient_is_shared, node_classes, owns_gradient
+from ..torch_keys import below_transforms, direct_apply, gradient_is_shared, node_classes, owns_gradient
 from . import packed as packed_boundary
 from .user_functions import GradientHooks, disconnected_error, running_function
 
@@ -56,6 +56,9 @@ def tracked_data(value: MaskedTensor, pair: Pair) -> Any:
     """
     shared = value._graph_entry
     if in_transform():
+        if in_functorch():
+            with below_transforms():
+                return tracked_data(value, pair)
         shared = pair, 0, _Enter.apply(value, True)
     elif shared is None or shared[0] is not pair or shared[1] != value._version:
         node = value._node
@@ -107,7 +110,10 @@ def leave(value: Any, live: bool = False) -> Any:
     kind = type(value)
     if kind is Pair:
         if value.data.requires_grad and torch.is_grad_enabled():
-            return (_Leave.apply if in_transform() else record_leave)(value.data, value.mask, value.payload, live)
+            if not in_transform():
+                return record_leave(value.data, value.mask, value.payload, live)
+            if not in_functorch():
+                return _Leave.apply(value.data, value.mask, value.payload, live)
         return wrap(value)
     if kind is tuple or kind is list:
         return kind([leave(v, live) for v in value])
@@ -177,11 +183,6 @@ class _Enter(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> Any:
         if ctx.mask is None:  # cleared where it arrives: somebody may have given it to a view as plain data
             return leave(Pair(grad, masks.full(grad.shape, grad.device))), None
-        if ctx.leaf and batched_gradient(grad):
-            raise RuntimeError(
-                "is_grads_batched (and vectorize=True) cannot batch the gradient of a masked tensor; ask for one row "
-                f"of gradients at a time, or: {errors.FUNCTIONAL_FORMS}"
-            )
         if ctx.clears is not None:
             own = grad.numel() >= settings.RECORDED and owns_gradient(grad)
             grad = zero_masked_inplace(grad, ctx.clears) if own else select(grad, ctx.clears, 0)

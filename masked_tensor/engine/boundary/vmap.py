@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...compat import OpOverload, tree_flatten, tree_unflatten
+from ...compat import OpOverload, tree_flatten, tree_unflatten, unwrap_transforms
+from ...patches.first_use import when_first_made
 from .. import table, torch_keys
-from ..first_use import when_first_made
 from ..tensor import MaskedTensor
 
 _LIBRARIES: dict[str, torch.library.Library] = {}
@@ -40,7 +40,7 @@ def _kernel(op: OpOverload) -> Callable[..., Any]:
 
 
 def _holds_masked(value: Any) -> bool:
-    return isinstance(value, Tensor) and type(torch_keys.unwrap_transforms(value)) is MaskedTensor
+    return isinstance(value, Tensor) and type(unwrap_transforms(value)) is MaskedTensor
 
 
 def follow(entry: table.Entry) -> None:

@@ -1,0 +1,217 @@
+"""What torch's transforms do with a masked tensor: the functions through which they take tensors in and give them out.
+
+Each is made of torch's own, which everything that is not masked goes to; while Dynamo compiles, so do masked tensors:
+``vmap`` works there (vmap.py), and what differentiates is refused.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial, reduce
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import errors
+from ...compat import tree_leaves, tree_map
+from ...pair import Pair, Payload
+from ...patches import transforms as patches
+from ...select import select
+from ..boundary.enter_leave import plain_gradient
+from ..tensor import MaskedTensor, pair_of
+from ..torch_keys import unwrap_dead
+from .levels import begin_level, data_of, end_level, enter_level, is_inside, is_masked, leave_level, map_pair
+
+Function = Callable[..., Any]
+
+
+def _wrap_for_grad(wrap: Function) -> Function:
+    def wrap_for_grad(x: Tensor, level: int) -> Any:
+        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
+            return wrap(x, level)
+        return map_pair(x, lambda data: wrap(data, level), lambda mask: mask)
+
+    return wrap_for_grad
+
+
+def _unwrap_for_grad(unwrap: Function) -> Function:
+    def unwrap_for_grad(x: Tensor, level: int) -> Any:
+        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
+            return unwrap(x, level)
+        pair = pair_of(x)
+        return leave_level(Pair(unwrap(pair.data, level), unwrap(pair.mask, level), pair.payload))
+
+    return unwrap_for_grad
+
+
+def _set_requires_grad(require: Function) -> Function:
+    def set_tensor_requires_grad(x: Tensor) -> Tensor:
+        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
+            required: Tensor = require(x)
+            return required
+        require(pair_of(x).data)
+        return x
+
+    return set_tensor_requires_grad
+
+
+def _autograd_grad(differentiate: Function) -> Function:
+    def autograd_grad(
+        outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool = False, create_graph: bool = True
+    ) -> Any:
+        if torch.compiler.is_compiling():
+            return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
+        if not any(map(is_masked, (*outputs, *inputs, *(grad_outputs or ())))):
+            with patches.PythonDispatcherOff():  # a derivative has no masked tensors
+                return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
+        valid = _any_valid(grad_outputs or ())
+        if grad_outputs is None:
+            grad_outputs = [torch.ones_like(data_of(x)) for x in outputs]
+        grad_outputs = [_gradient_for(x, g) for x, g in zip(outputs, grad_outputs, strict=True)]
+        with patches.PythonDispatcherOff():
+            grads = differentiate(
+                [data_of(x) for x in outputs], [data_of(x) for x in inputs], grad_outputs, retain_graph, create_graph
+            )
+            return tuple(_gradient_of(x, g, valid) for x, g in zip(inputs, grads, strict=True))
+
+    return autograd_grad
+
+
+def _gradient_for(output: Tensor, grad: Tensor) -> Tensor:
+    """A gradient that is handed to an output, as plain data that are 0 where it or the output is masked."""
+    if type(grad) is MaskedTensor:
+        pair = enter_level(grad)
+        grad = select(pair.data, pair.mask, 0)
+    return plain_gradient(grad, unwrap_dead(pair_of(output).mask)) if type(output) is MaskedTensor else grad
+
+
+def _gradient_of(x: Tensor, grad: Tensor, valid: Tensor | None) -> Tensor:
+    """The gradient of ``x`` as it is handed out: with the mask of ``x``."""
+    if type(x) is not MaskedTensor:
+        return grad
+    mask, grad = unwrap_dead(pair_of(x).mask), unwrap_dead(grad)
+    return leave_level(Pair(grad, mask if valid is None else mask & valid, Payload.ZERO))
+
+
+def _any_valid(given: Any) -> Tensor | None:
+    """Whether one of the vectors of a basis that were given is valid in its one entry; None for other directions.
+
+    So a Jacobian has the masks of both its sides: torch gives the entries of one side as the directions of the other.
+    """
+    tensors: list[Any] = [x for x in tree_leaves(given) if isinstance(x, Tensor)]
+    if not tensors or not all(map(_is_basis, tensors)):
+        return None
+    with patches.PythonDispatcherOff():
+        return reduce(torch.logical_or, [enter_level(x).mask.any() for x in tensors])
+
+
+def _is_basis(x: Any) -> bool:
+    base = x._history.base() if type(x) is MaskedTensor and x._history is not None else x
+    return type(base) is MaskedTensor and base._basis
+
+
+def _add_batch_dim(add: Function) -> Function:
+    def add_batch_dim(x: Tensor, dim: int, level: int) -> Any:
+        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
+            return add(x, dim, level)
+        with patches.PythonDispatcherOff():
+            entry = map_pair(x, lambda data: add(data, dim, level), lambda mask: add(mask, dim, level))
+        entry._basis = _is_basis(x)
+        return entry
+
+    return add_batch_dim
+
+
+def _remove_batch_dim(remove: Function) -> Function:
+    def remove_batch_dim(x: Tensor, level: int, size: int, dim: int) -> Any:
+        if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
+            return remove(x, level, size, dim)
+        pair = enter_level(x)
+        with patches.PythonDispatcherOff():
+            data, mask = remove(pair.data, level, size, dim), remove(pair.mask, level, size, dim)
+        return leave_level(Pair(data, mask, pair.payload))
+
+    return remove_batch_dim
+
+
+def _basis(make: Function) -> Function:
+    def standard_basis(tensors: Any, *args: Any, **kwargs: Any) -> Iterator[Any]:
+        if torch.compiler.is_compiling() or not any(map(is_masked, tensors)):
+            yield from make(tensors, *args, **kwargs)
+            return
+        plain = [pair_of(x).data if type(x) is MaskedTensor else x for x in tensors]
+        for chunks in make(plain, *args, **kwargs):
+            basis = tuple(_masked_basis(x, chunk) for x, chunk in zip(tensors, chunks, strict=True))
+            yield basis  # which is held here while views of it are used
+
+    return standard_basis
+
+
+def _masked_basis(x: Tensor, chunk: Tensor) -> MaskedTensor:
+    """Vectors of a basis, each valid in its one entry, if ``x`` is valid there."""
+    with patches.PythonDispatcherOff():
+        mask = chunk != 0
+        basis = leave_level(Pair(chunk, mask & enter_level(x).mask if type(x) is MaskedTensor else mask))
+    basis._basis = True
+    return basis
+
+
+def _jvp(differentiate: Function) -> Function:
+    def jvp_with_argnums(func: Function, primals: Any, tangents: Any, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() and any(map(is_masked, tree_leaves((primals, tangents)))):
+            raise errors.inside_transform()
+        if not any(map(is_masked, tree_leaves(tangents))):
+            return differentiate(func, primals, tangents, *args, **kwargs)
+        valid = _any_valid(tangents)
+        values, moved, *aux = differentiate(func, primals, tangents, *args, **kwargs)
+        return (values, tree_map(partial(_tangent_of, valid), moved), *aux)
+
+    return jvp_with_argnums
+
+
+def _tangent_of(valid: Tensor | None, tangent: Any) -> Any:
+    if valid is None or type(tangent) is not MaskedTensor:
+        return tangent
+    with patches.PythonDispatcherOff():
+        return map_pair(tangent, lambda data: torch.where(valid, data, 0), lambda mask: mask & valid)
+
+
+def _beginning(push: Function) -> Function:
+    def increment_nesting(*args: Any) -> int:
+        level: int = push(*args)
+        begin_level()
+        return level
+
+    return increment_nesting
+
+
+def _ending(pop: Function) -> Function:
+    def decrement_nesting() -> int:
+        end_level()
+        level: int = pop()
+        return level
+
+    return decrement_nesting
+
+
+def _custom_function_call(call: Function) -> Function:
+    def custom_function_call(self: Any, function: type[torch.autograd.Function], *args: Any, **kwargs: Any) -> Any:
+        if any(is_masked(x) and is_inside(x._pair) for x in args):
+            raise errors.function_in_transform(function.__name__)
+        return call(self, function, *args, **kwargs)
+
+    return custom_function_call
+
+
+REPLACED: dict[str, Callable[[Function], Function]] = {
+    "wrap_for_grad": _wrap_for_grad,
+    "unwrap_for_grad": _unwrap_for_grad,
+    "set_tensor_requires_grad": _set_requires_grad,
+    "autograd_grad": _autograd_grad,
+    "add_batch_dim": _add_batch_dim,
+    "remove_batch_dim": _remove_batch_dim,
+    "chunked_standard_basis_for_": _basis,
+    "jvp_with_argnums": _jvp,
+    **dict.fromkeys(("grad_increment_nesting", "jvp_increment_nesting", "vmap_increment_nesting"), _beginning),
+    **dict.fromkeys(("grad_decrement_nesting", "jvp_decrement_nesting", "vmap_decrement_nesting"), _ending),
+    "custom_function_call": _custom_function_call,
+}

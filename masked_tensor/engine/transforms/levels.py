@@ -1,0 +1,85 @@
+"""A masked tensor at a level of ``torch.func``: outermost, around data and a mask that the transforms have wrapped.
+
+torch wraps whole tensors, so that its own formulas would differentiate a masked tensor before a rule could see it.
+Here the wrappers are put around the data inside, and around the mask where it differs between the entries of a
+``vmap``.  A rule then runs on plain tensors, and each of its ops goes through the transforms like any other.
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...compat import RUNNING, is_wrapped
+from ...pair import Pair
+from ...patches.transforms import PythonDispatcherOn
+from ..boundary.enter_leave import enter, leave
+from ..tensor import MaskedTensor, pair_of, wrap
+from ..torch_keys import below_transforms
+
+
+def begin_level() -> None:
+    """From here on this thread's ops are handed to the engine before ``torch.func`` has them."""
+    guard = PythonDispatcherOn()
+    guard.__enter__()
+    RUNNING.levels += (guard,)
+
+
+def end_level() -> None:
+    """Takes back the last ``begin_level``."""
+    if RUNNING.levels:
+        guard = RUNNING.levels[-1]
+        RUNNING.levels = RUNNING.levels[:-1]
+        guard.__exit__(None, None, None)
+
+
+def is_inside(pair: Pair) -> bool:
+    """Whether a transform that still runs, or did, has wrapped the data or the mask."""
+    return is_wrapped(pair.data) or is_wrapped(pair.mask)
+
+
+def enter_level(x: MaskedTensor) -> Pair:
+    """The pair inside ``x``; what was made outside of the transforms is read outside of them."""
+    if x._packed is None and is_inside(x._pair):
+        return pair_of(x)
+    with below_transforms():
+        pair: Pair = enter(x, torch.is_grad_enabled())
+    return pair
+
+
+def leave_level(pair: Pair) -> MaskedTensor:
+    """A masked tensor around ``pair``, of the transforms that still run; outside of them one that autograd knows."""
+    if is_inside(pair):
+        return wrap(pair)
+    with below_transforms():
+        result: MaskedTensor = leave(pair)
+    return result
+
+
+def refresh(x: Any) -> None:
+    """Reads what was written to ``x`` below the transforms, where it was written."""
+    if (
+        type(x) is MaskedTensor
+        and x._family is not None
+        and x._version_seen != x._family.version
+        and not is_inside(x._pair)
+    ):
+        with below_transforms():
+            pair_of(x)
+
+
+def map_pair(x: MaskedTensor, data: Any, mask: Any) -> MaskedTensor:
+    """``x`` with what two functions make of its data and its mask, at the level that they lead to."""
+    pair = enter_level(x)
+    return leave_level(Pair(data(pair.data), mask(pair.mask), pair.payload))
+
+
+def is_masked(x: Any) -> bool:
+    """Whether ``x`` is a masked tensor."""
+    return type(x) is MaskedTensor
+
+
+def data_of(x: Any) -> Tensor:
+    """The data of a masked tensor; anything else as it is."""
+    data: Tensor = pair_of(x).data if type(x) is MaskedTensor else x
+    return data
