@@ -804,7 +804,7 @@ def test_functional_forms() -> None:
         mt.UnsupportedOpError,
         lambda: F.mse_loss(mt.masked_tensor([1.0, None]), ones(2), weight=ones(2)),
         """\
-torch.nn.functional.mse_loss(weight=) would divide by the sum of all weights, those of holes included; use \
+torch.nn.functional.mse_loss(weight=) would divide by the sum of all weights, masked entries included; use \
 masked_tensor.mse_loss(input, target, weight=weight)""",
     )
 

@@ -139,7 +139,7 @@ def _valid_rows(mask: Tensor) -> Tensor:
 
 
 def _visible_keys(q: Pair, k: Pair, v: Pair) -> Tensor:
-    """Which keys can be seen, compact: ``(..., 1, S)``, or ``(..., L, S)`` where that depends on the query's holes."""
+    """Which keys can be seen, compact: ``(..., 1, S)``, or ``(..., L, S)`` where that depends on the query's mask."""
     heads = q.mask.shape[-3] if q.mask.dim() > 2 else 1
     values = masks.compact(_valid_rows(v.mask).unsqueeze(-2))
     if masks.same_memory(k.mask, v.mask) and masks.is_constant(k.mask, -1):

@@ -1,7 +1,7 @@
 """Collectives: what is moved between ranks keeps its validity; a reduction over ranks is over those where it is valid.
 
-A move sends data and mask in one message, with zeros in the holes.  A reduction sends two: the data, with what does not
-change the result in the holes, and the number of ranks on which an entry is valid.  All ranks have to give masked
+A move sends data and mask in one message, with zeros where masked.  A reduction sends two: the data, with what does not
+change the result where masked, and the number of ranks on which an entry is valid.  All ranks have to give masked
 tensors: what is valid everywhere on one rank is ``as_masked_tensor(x, True)`` there.
 """
 
@@ -78,7 +78,7 @@ def move_tensors(op: OpOverload, outputs: Any, *args: Any) -> PendingWrite:
 
     def arrived() -> Any:
         found = iter(tree_leaves(sent))
-        if source:  # it is not written, nor is what lies under its holes
+        if source:  # it is not written, nor is its masked-out data
             return outputs
         return _map_results(outputs, lambda x: _pair(next(found), x))
 

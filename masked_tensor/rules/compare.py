@@ -1,4 +1,4 @@
-"""Questions about whole tensors: two are equal when their masks and their valid values are, and a hole has no value.
+"""Questions about whole tensors: two are equal when their masks and their valid values are.
 
 ``equal``, ``allclose``, ``item`` and ``is_nonzero`` answer with a Python value, so they read the data.  ``isin`` looks
 for each valid element among the valid test elements.
@@ -68,7 +68,7 @@ def is_all_true(x: Pair) -> Tensor:
 
 
 def assert_async(op: OpOverload, x: Pair, *args: Any) -> Any:
-    """An assertion that is checked on the device: of a hole nothing is asserted."""
+    """An assertion that is checked on the device: nothing is asserted of a masked entry."""
     return op(select(x.data, x.mask, 1), *args)
 
 

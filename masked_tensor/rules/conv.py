@@ -60,7 +60,7 @@ def conv(
 ) -> Pair:
     """conv1d, conv2d, conv3d.
 
-    Where holes are scattered (missing pixels), few windows have a whole core, and a patch convolution may have none:
+    Where masked pixels are scattered, few windows have a whole core, and a patch convolution may have none:
     ``meaning(convolution="any", renormalize=True)`` takes what is valid in each window, and scales it up.
     """
     frame = _windows(weight.data, stride, padding, dilation)

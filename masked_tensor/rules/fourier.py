@@ -1,4 +1,4 @@
-"""Fourier transforms: a slice along the transformed dimensions that is whole gives the plain result, else a hole.
+"""Fourier transforms: a slice along the transformed dimensions that is whole gives the plain result, else it is masked.
 
 The short-time transform follows from it: its windows are slices, cut from each row at the row's own ends, so that a
 padded batch gives the windows of its rows.  Its inverse is the least-squares signal of the whole frames; a sample is

@@ -54,7 +54,7 @@ def pad_sequence(
     padding_value: float = 0.0,
     padding_side: str = "right",
 ) -> Pair:
-    """torch's ``pad_sequence``: the padding is valid (``masked_tensor.pad_sequence`` makes holes of it)."""
+    """torch's ``pad_sequence``: the padding is valid (``masked_tensor.pad_sequence`` masks it)."""
     parts = [pair.as_pair(s) for s in sequences]
     pad = torch.nn.utils.rnn.pad_sequence
     data = pad([p.data for p in parts], batch_first, padding_value, padding_side)

@@ -1,6 +1,6 @@
 """Conversions between layouts keep validity: a sparse masked tensor stores the valid entries, explicit zeros included.
 
-What is unspecified is masked out, so that ``x.to_dense()`` has holes there and ``x.to_sparse()`` stores what is valid.
+What is unspecified is masked out, so that ``x.to_dense()`` is masked there and ``x.to_sparse()`` stores what is valid.
 """
 
 from typing import Any

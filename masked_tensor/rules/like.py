@@ -1,7 +1,7 @@
 """Copies and likes: a copy and a ``*_like`` keep the mask; what ``new_*`` makes is valid everywhere.
 
 ``new_zeros`` and its sisters give masked tensors, because code that makes one by ``x.new_zeros(size)`` goes on to write
-results of ``x`` into it, holes included.  ``new_tensor`` is told its values, and plain.
+results of ``x`` into it, masked entries included.  ``new_tensor`` is told its values, and plain.
 """
 
 from typing import Any
@@ -31,9 +31,9 @@ def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
 
 
 def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
-    """``empty_like``: new data under the same mask; but integers, which may be indices, are holes until written.
+    """``empty_like``: new data under the same mask; but integers, which may be indices, are masked until written.
 
-    The inverse of a permutation with holes (``inverse = empty_like(p); inverse[p] = arange(n)``) has holes where ``p``
+    The inverse of a masked permutation (``inverse = empty_like(p); inverse[p] = arange(n)``) is masked where ``p``
     names nothing; what lies there in memory is an index out of range.
     """
     data = op(x.data, **kwargs)

@@ -1,8 +1,8 @@
-"""Decompositions of matrices: a whole matrix gives the plain result, one with a hole gives a hole.
+"""Decompositions of matrices: a whole matrix gives the plain result, one with a masked entry is masked.
 
 Where rows and columns are masked alike, a set with members missing (such as padding), determinants, inverses,
 factorisations, functions and symmetric eigenvalues of a matrix are those of its valid block.  What is missing counts as
-the identity, which is exact.  The eigenvalues of such a block come first, and holes after them.
+the identity, which is exact.  The eigenvalues of such a block come first, and masked ones after them.
 """
 
 from typing import Any
@@ -76,7 +76,7 @@ def rank(op: OpOverload, x: Operand, *tolerance: Any, **named: Any) -> Pair:
 
 
 def eigh(op: OpOverload, x: Pair, UPLO: str = "L", compute_v: bool = True) -> tuple[Pair, Pair]:
-    """Eigenvalues of each set in ascending order, then holes; eigenvectors: its members by its eigenvalues."""
+    """Eigenvalues of each set in ascending order, then masked ones; eigenvectors: its members by its eigenvalues."""
     if x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:
         op(x.data, UPLO, compute_v)  # raises
     members = matrices.members(x.mask)

@@ -1,6 +1,6 @@
-"""Matrix products: masked entries count 0, and an output is a hole iff it has pairs, of which none is valid.
+"""Matrix products: masked entries count 0, and an output is masked iff it has pairs, of which none is valid.
 
-(With ``meaning(product="all")``: also if a valid entry has a hole for its partner.)
+(With ``meaning(product="all")``: also if the partner of a valid entry is masked.)
 
 A mask that cannot vary along the contracted dimension (a fact of its strides) passes through without a product of
 masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added to the product (a bias, the ``input`` of
@@ -133,7 +133,7 @@ def grouped_product(
 ) -> Pair:
     """One product for each group of rows (a mixture of experts), columns or summands; ``offs`` says where they end.
 
-    What lies behind the last group is a hole: the kernels leave it as they found it.
+    What lies behind the last group is masked: the kernels leave it as they found it.
     """
     ends = zero_masked(offs) if type(offs) is Pair else offs
     left, right = pair.as_pair(a), pair.as_pair(b)
@@ -153,7 +153,7 @@ def grouped_product(
 
 
 def _mask_outside(a: Pair, b: Pair, end: Tensor) -> tuple[Pair, Pair]:
-    """The operands with holes where they belong to no group."""
+    """The operands, masked where they belong to no group."""
 
     def before(x: Pair, dim: int) -> Pair:
         inside = torch.arange(x.data.shape[dim], device=end.device) < end

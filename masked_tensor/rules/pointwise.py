@@ -96,7 +96,7 @@ def join_operands(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
 
 
 def sum_gradients(op: Callable[..., Any], operands: tuple[Any, ...], keywords: dict[str, Any]) -> Pair:
-    """A sum of gradients in code that is not ours: a hole is a 0, so the sum is valid where any operand is."""
+    """A sum of gradients in code that is not ours: a masked entry is a 0, so the sum is valid where any operand is."""
     result = op(*(zero_masked(x) if type(x) is Pair else x for x in operands), **keywords)
     small = [masks.compact(x.mask) for x in operands if type(x) is Pair]
     if len(small) < len(operands):

@@ -13,7 +13,7 @@ from ..select import zero_masked
 
 
 def linear(op: OpOverload, x: Pair, *packed: Any, **kwargs: Any) -> Pair:
-    """``quantized::linear_dynamic`` and its relatives.  The range of quantization always holds the 0 of a hole."""
+    """``quantized::linear_dynamic`` and its relatives.  The range of quantization always includes 0."""
     data = op(zero_masked(x), *packed, **kwargs)
     return Pair(data, masks.expand_to(masks.any(x.mask, -1, keepdim=True), data.shape))
 

@@ -47,7 +47,7 @@ BETWEEN = (__name__.partition(".")[0], torch.__name__)  # whose code may lie bet
 
 
 def refuse_mean_of_all_weights() -> None:
-    """Raises if one of torch's losses divides: it does so by the sum of all weights, those of holes included.
+    """Raises if one of torch's losses divides: it does so by the sum of all weights, masked entries included.
 
     No op has seen the weights, and a sum of them is a number like any other: only who divides can be told, by name, as
     a compiler gives its functions code of its own.
@@ -57,7 +57,7 @@ def refuse_mean_of_all_weights() -> None:
         code = code_of(frame)
         if (code.co_name, code.co_filename) in WEIGHTED:
             raise UnsupportedOpError(
-                f"torch.nn.functional.{code.co_name}(weight=) would divide by the sum of all weights, those of holes "
+                f"torch.nn.functional.{code.co_name}(weight=) would divide by the sum of all weights, masked entries "
                 f"included; use masked_tensor.{code.co_name}(input, target, weight=weight)"
             )
         frame = frame.f_back

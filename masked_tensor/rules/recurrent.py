@@ -4,7 +4,7 @@ The reverse direction runs over the valid steps, too; a row without any returns 
 any of its features is (with ``meaning(product="all")``: all of them); masked features count 0, and so does a masked
 initial state.
 
-The valid steps of each row are gathered into a packed sequence, wherever the holes are: no padded step is computed.
+The valid steps of each row are gathered into a packed sequence, wherever they are: no masked step is computed.
 This wants the lengths on the host, so B integers are read (as ``pack_padded_sequence`` does), unless the mask cannot
 vary along time.
 """
@@ -80,7 +80,7 @@ def _initial_states(hx: Any, states: list[Tensor]) -> Any:
 def recurrent_data(
     op: OpOverload, x: Operand, batch_sizes: Tensor, hx: Any, params: list[Operand], *settings: Any
 ) -> tuple[Pair, ...]:
-    """The same over a packed sequence, which may have holes."""
+    """The same over a packed sequence, which may have masked steps."""
     padded, _ = pad_packed(x, batch_sizes, False, 0.0, -1)
     batch_second = (*settings, False)
     out, *last = recurrent(op.overloadpacket.input, padded, hx, params, *batch_second)

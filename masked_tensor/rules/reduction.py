@@ -1,4 +1,4 @@
-"""Reductions over the valid entries: a result is a hole iff its slice has entries, and all of them are holes.
+"""Reductions over the valid entries: a result is masked iff its slice has entries, and all of them are masked.
 
 A slice without entries has nothing that is masked: it gives what the plain op gives, 0 for a sum, NaN for a mean.
 

@@ -135,11 +135,11 @@ def grid_sample(
             data, masks.logical_and(windows.narrow_windows(x.mask, dims).expand(data.shape), known.expand(data.shape))
         )
     hidden = (~windows.narrow_leading(x.mask, dims)).expand(x.data.shape[0], -1, *x.data.shape[2:])
-    holes = hidden.to(at.dtype)
-    missing = op(holes, at, interpolation_mode, *settings)
-    whole = op(torch.ones_like(holes[:, :1]), at, interpolation_mode, *settings)
+    masked = hidden.to(at.dtype)
+    missing = op(masked, at, interpolation_mode, *settings)
+    whole = op(torch.ones_like(masked[:, :1]), at, interpolation_mode, *settings)
     some = masks.any(windows.narrow_leading(x.mask, dims), tuple(range(2, 2 + dims)), True)
-    valid = (op(holes, at.detach(), 1, *settings) < 0.5) & some
+    valid = (op(masked, at.detach(), 1, *settings) < 0.5) & some
     present = whole - missing
     # Where nothing is missing the ratio is 1, outside the input (whole = 0), too.
     touched = (missing != 0) & (present.abs() > (0.1 if interpolation_mode == 2 else 0.0))

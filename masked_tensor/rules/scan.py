@@ -1,4 +1,4 @@
-"""Scans: a masked-out entry is skipped, the total carries across it, and the hole stays masked."""
+"""Scans: a masked-out entry is skipped, the total carries across it, and its result is masked."""
 
 from collections.abc import Callable
 

@@ -42,7 +42,7 @@ def searchsorted(
         ladder, data = integers(sequence, True), integers(pair.plain_pair(data), True)
     else:
         ladder = select(sequence.data, sequence.mask, torch.iinfo(data.dtype).max)
-    # A hole takes the next valid value, so that the sequence stays sorted.
+    # A masked entry takes the next valid value, so that the sequence stays sorted.
     ladder = ladder.flip(-1).cummin(-1).values.flip(-1) if ladder.numel() else ladder
     return Pair(torch.searchsorted(ladder.contiguous(), data.contiguous(), **options), wanted.mask)
 

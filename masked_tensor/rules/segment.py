@@ -1,7 +1,7 @@
 """Reductions of segments: over the valid entries of each, and masked where it has entries and none is valid.
 
 A segment without entries has nothing that is masked: it gives what the plain op gives, ``initial`` or NaN for a mean.
-Where the segments end must be known: a hole among their lengths or offsets raises.
+Where the segments end must be known: a masked entry among their lengths or offsets raises.
 """
 
 from typing import Any

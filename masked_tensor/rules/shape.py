@@ -31,7 +31,7 @@ def move(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Any:
 
 
 def split(op: OpOverload, x: Pair, size: int | Sequence[int], dim: int = 0) -> Any:
-    """split, split_with_sizes: holes behind sizes that were counted without them belong to the last part.
+    """split, split_with_sizes: masked entries behind sizes that were counted without them belong to the last part.
 
     So a split of sorted rows by how many there are of each kind is that of the rows without padding.  Sizes that leave
     out a valid entry raise torch's own error; nothing is read unless they do not add up.

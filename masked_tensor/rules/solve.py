@@ -1,4 +1,4 @@
-"""Linear systems: each column of the right-hand side is solved where it, and the matrix, is whole; else it is a hole.
+"""Linear systems: each column of the right-hand side is solved where it, and the matrix, is whole; else it is masked.
 
 Where the rows and columns of the matrix are masked alike, a set with members missing (such as padding), the system of
 its members is solved; the right-hand side need be valid for them only.  The identity stands in for what is missing.

@@ -22,7 +22,7 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 def vander(x: Pair, N: int | None = None, increasing: bool = False) -> Pair:
-    """``torch.vander``: a row of powers of each entry; a hole to the power 0 is 1, as in ``linalg.vander``."""
+    """``torch.vander``: a row of powers of each entry; a masked entry to the power 0 is 1, as in ``linalg.vander``."""
     made = torch.vander(x.data.detach(), N, increasing)  # torch's checks and dtype; it has no derivative
     powers = torch.linalg.vander(guard_operands([x.data.to(made.dtype)], x.mask)[0], N=max(made.shape[1], 2))
     mask = x.mask.unsqueeze(-1) | (torch.arange(powers.shape[1], device=x.mask.device) == 0)

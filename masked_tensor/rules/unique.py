@@ -43,7 +43,7 @@ def _scatter_inverse(inverse: Tensor, mask: Tensor) -> Pair:
 def unique_consecutive(
     x: Pair, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Pair, ...]:
-    """Runs of equal valid entries, holes left out; with ``dim`` runs of equal slices."""
+    """Runs of equal valid entries, masked ones left out; with ``dim`` runs of equal slices."""
     if dim is None:
         values, inverse, counts = torch.unique_consecutive(valid_entries(x), True, True)
         nothing = pair.plain_pair(inverse.new_empty(0))

@@ -5,7 +5,7 @@ from torch import Tensor
 
 
 def fill_gaps(mask: Tensor, dim: int) -> Tensor:
-    """``mask`` without its inner holes: what lies between the first and the last valid entry along ``dim``."""
+    """``mask`` with its inner gaps made valid: what lies between the first and the last valid entry along ``dim``."""
     return (mask.cumsum(dim) > 0) & (mask.flip(dim).cumsum(dim).flip(dim) > 0)
 
 

@@ -1,4 +1,4 @@
-"""Holes along one dimension, and the valid entries around them."""
+"""Gaps along one dimension, and the valid entries around them."""
 
 import torch
 from torch import Tensor

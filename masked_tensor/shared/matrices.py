@@ -1,4 +1,4 @@
-"""Matrices with holes, one per entry of a batch: which can be used, and what stands in for those that cannot.
+"""Matrices with masked entries, one per entry of a batch: which can be used, and what stands in for those that cannot.
 
 A matrix is *usable* if it is whole, or if its rows and columns are masked alike: the matrix of a set of which some
 members are missing, such as a kernel matrix over a padded batch.  On the missing rows and columns the identity (or what
@@ -79,7 +79,7 @@ def logical_not(mask: Tensor) -> Tensor:
 
 
 def whole_slices(x: Pair, dims: int) -> tuple[Tensor, Tensor]:
-    """The slices along the last ``dims`` dims, a harmless one for each with a hole; and which are whole.
+    """The slices along the last ``dims`` dims, a harmless one for each with a masked entry; and which are whole.
 
     What stands in: of matrices different singular values, of vectors 0, of pivots no exchange, of numbers 0.
     """

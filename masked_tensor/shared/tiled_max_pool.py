@@ -1,6 +1,6 @@
 """Max pooling of tiles: windows side by side, so that every element has one window.
 
-torch's kernel branches at every element of a row: where large and small are scattered, as holes make them, it guesses
+torch's kernel branches at every element of a row: where large and small values alternate at random, it guesses
 wrong at each second one.  Here whole slices are compared, along one dimension after the other, the last one first; what
 backward needs is one bool per comparison.  Ties as in torch: the first element of a window wins, and the last NaN.
 """
@@ -69,7 +69,7 @@ class _MaxPool(torch.autograd.Function):
             if k > 1:
                 grad = spread(grad, wins[len(wins) - k + 1 :], dim, ctx.shape[dim])
                 del wins[len(wins) - k + 1 :]
-        if mask is not None:  # a lowest value that is valid loses its tie to a hole before it
+        if mask is not None:  # a lowest value that is valid loses its tie to a masked entry before it
             grad = select(grad, mask, 0) if is_tracked(grad) else zero_masked_inplace(grad, mask)
         return grad, None, None
 

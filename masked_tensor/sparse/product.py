@@ -44,7 +44,7 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
     counts = torch.zeros(shape, dtype=torch.int64, device=data.device)
     hits = counts.index_add(0, rows, pairs.to(torch.int64))
     found = hits >= min(x.data.shape[1], 1)
-    if product_validity.needs_all_terms():  # neither factor has a valid entry of which the partner is a hole
+    if product_validity.needs_all_terms():  # neither factor has a valid entry whose partner is masked
         others = masks.full(dense.shape, data.device) if mask is None else mask
         found = found & (hits == counts.index_add(0, rows, torch.ones_like(pairs, dtype=torch.int64)))
         found = found & (hits == others.sum(0))

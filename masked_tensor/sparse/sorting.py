@@ -1,4 +1,4 @@
-"""Sorts of pairs with sparse data: the valid entries of a slice come first, in order; holes follow, so nothing does."""
+"""Sorts of pairs with sparse data: the valid entries of a slice come first, in order."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ def sort(x: Pair, dim: int = -1, descending: bool = False, *, stable: bool | Non
 
 
 def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Pair, Pair]:
-    """Beyond the valid entries: holes."""
+    """Beyond the valid entries: masked."""
     (axis,) = shapes.canonical_dims(dim, max(x.data.dim(), 1))
     if not 0 <= k <= x.data.shape[axis]:
         raise RuntimeError(f"topk: k must lie between 0 and {x.data.shape[axis]}, the size of dim {dim}, got {k}")
@@ -68,7 +68,7 @@ def topk(x: Pair, k: int, dim: int = -1, largest: bool = True, sorted: bool = Tr
 
 
 def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
-    """A hole where fewer than ``k`` entries are valid."""
+    """Masked where fewer than ``k`` entries are valid."""
     entries = SortedEntries(x, dim)
     return entries.at(torch.full_like(entries.sorted.start, k - 1), keepdim, k)
 
