@@ -40,8 +40,13 @@ def names() -> dict[str, Any]:
     }
 
 
+def _runs_here(page: Path) -> bool:
+    """The README runs by itself; extending.md registers operators, once in a process: tests/test_extending.py."""
+    return page.name not in ("README.md", "extending.md") and BLOCK.search(page.read_text()) is not None
+
+
 OTHERS = dict.fromkeys(("using.md", "keras.md"), pytest.mark.filterwarnings("default"))  # they warn about themselves
-RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES[1:] if BLOCK.search(p.read_text())]
+RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES[1:] if _runs_here(p)]
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 

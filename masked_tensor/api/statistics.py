@@ -117,7 +117,8 @@ class RunningStatistics(nn.Module):
             TypeError: ``x`` is complex, or sparse where weights, covariances or histograms are asked for.
 
         Example:
-            >>> stats = mt.RunningStatistics(1).update(torch.tensor([[1.0], [4.0]]), torch.tensor([[2.0], [1.0]]))
+            >>> values, weights = torch.tensor([[1.0], [4.0]]), torch.tensor([[2.0], [1.0]])
+            >>> stats = mt.RunningStatistics(1).update(values, weights)
             >>> stats.mean.tolist()
             [2.0]
         """
@@ -389,7 +390,8 @@ class RunningStatistics(nn.Module):
 
         Example:
             >>> stats = mt.RunningStatistics(1, edges=torch.linspace(0, 1, 101))
-            >>> stats.update(torch.linspace(0, 1, 1001)[:, None]).quantile(0.25).round(decimals=2).tolist()
+            >>> stats = stats.update(torch.linspace(0, 1, 1001)[:, None])
+            >>> stats.quantile(0.25).round(decimals=2).tolist()
             [0.25]
         """
         low, high, inside = self._bracket(q)
