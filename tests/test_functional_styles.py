@@ -73,6 +73,9 @@ def test_a_dim_is_none_where_the_signature_says_so(name: str) -> None:
                 message = rf"{name}\(\): argument 'dim' must be int, not {type(dim).__name__}"
                 with pytest.raises(TypeError, match=message):
                     getattr(mt, name)(x, *lead, dim=dim, **others)
+            elif name == "rankdata" and dim is None and x.layout is torch.sparse_coo:
+                with pytest.raises(mt.UnsupportedOpError, match=r"rankdata\(dim=None\) has no form"):
+                    mt.rankdata(x)
             elif dim is None:
                 getattr(mt, name)(x, *lead, dim=dim, **others)
 
