@@ -130,6 +130,11 @@ def in_dual_level() -> bool:
     return forward_ad._current_level >= 0
 
 
+def has_tangent(data: Tensor) -> bool:
+    """Whether forward-mode AD differentiates along ``data``."""
+    return in_dual_level() and forward_ad.unpack_dual(data).tangent is not None
+
+
 def in_functorch() -> bool:
     """Whether a torch.func transform is active: then what differentiates a masked tensor works inside of it."""
     return peek_interpreter_stack() is not None
@@ -304,6 +309,7 @@ __all__ = [
     "guarded_by",
     "has_forward_mode",
     "has_real_memory",
+    "has_tangent",
     "ignore_in_ddp",
     "in_dual_level",
     "in_functorch",

@@ -236,6 +236,14 @@ def forward_mode_traced() -> RuntimeError:
     )
 
 
+def no_tangent(name: str) -> RuntimeError:
+    """An op whose derivative in forward mode is 0 in torch, silently and wrong, was to be differentiated so."""
+    return RuntimeError(
+        f"{name} has no derivative in forward mode: torch's own is 0 whatever the input; use reverse mode (grad, vjp, "
+        "jacrev)"
+    )
+
+
 def function_in_transform(name: str) -> RuntimeError:
     """A user's ``autograd.Function`` would take a masked tensor inside of a transform for a constant."""
     return RuntimeError(

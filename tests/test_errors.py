@@ -528,6 +528,17 @@ def test_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: torch.func.grad(lambda v: Double.apply(v).filled(0).sum())(x),
         """Double, a torch.autograd.Function, cannot be given masked tensors inside of a torch.func transform: write it with torch's own ops, or give it plain tensors (x.filled(0))""",
     )
+    index = torch.tensor([0, 1, 1])
+    for product in (
+        lambda v: v.scatter_reduce(0, index, ones(3), "prod"),
+        lambda v: v.index_reduce(0, index, ones(3), "prod"),
+        lambda v: mt.masked_tensor([1.0, 2.0, None]).scatter_reduce(0, index, v, "prod"),
+    ):
+        refused(
+            RuntimeError,
+            lambda product=product: torch.func.jvp(product, (mt.masked_tensor([2.0, 3.0, None]),), (ones(3),)),
+            """a product by scatter_reduce or index_reduce has no derivative in forward mode: torch's own is 0 whatever the input; use reverse mode (grad, vjp, jacrev)""",
+        )
     with monkeypatch.context() as context:
         context.setattr(torch.compiler, "is_exporting", lambda: True)
         refused(

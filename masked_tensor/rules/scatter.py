@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import errors, masks, pair
+from ..compat import has_tangent
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked
@@ -139,6 +140,8 @@ def _reduce_into(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str,
     at = redirect_masked(at, valid, size, wrap=False)
     if reduce == "mean":
         return Pair(_mean(x, dim, at, values, include_self), hit)
+    if reduce == "prod" and (has_tangent(x.data) or has_tangent(values)):
+        raise errors.no_tangent("a product by scatter_reduce or index_reduce")
     start = append_slot(select(x.data, x.mask, identity(reduce, x.data.dtype)), dim)
     result = torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self)
     return Pair(drop_extra_slot(result, dim, size), hit)
