@@ -24,6 +24,7 @@ from ..compat import is_readable_memory, is_tracked, mode_is_active
 from ..fill import fill_outside
 from ..pair import Pair
 from .chunks import rounds_noticeably
+from .gaps import narrow_constant
 from .interpolation import interpolate_rank
 
 #: (data, validity, width) of a piece to the statistic of its windows, all along the last dimension
@@ -78,8 +79,7 @@ def _unfold(x: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
 def count(mask: Tensor, windows: Windows) -> Tensor:
     """How many entries of each window are valid: small integers."""
     dtype = torch.uint8 if windows.width <= torch.iinfo(torch.uint8).max else torch.int32
-    small = masks.compact(mask)
-    small = small.expand(*small.shape[: windows.dim], mask.shape[windows.dim], *small.shape[windows.dim + 1 :])
+    small = narrow_constant(mask, windows.dim)
 
     def add(data: Tensor, valid: Tensor, width: int) -> Tensor:
         return _combine(_add, (valid.to(dtype),), width)[0]

@@ -24,9 +24,7 @@ def position(
 ) -> tuple[Tensor, Tensor | None]:
     """argmax or argmin: the first position of the extreme along ``dims`` (one dim, or all for the flat position)."""
     check_nonempty("argmax" if largest else "argmin", x.shape, dims)
-    t = take_valid(x, mask)
-    o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
-    where, _ = _extreme(t, o, dims, largest)
+    o, where, _ = _find(x, mask, dims, largest, fill_value is not None or min_count == 0)
     return assemble_result(where, o, x, dims, keepdim, fill_value, min_count)
 
 
@@ -42,11 +40,18 @@ def extreme(
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """max or min: the values and the positions; only values are filled."""
     check_nonempty("max" if largest else "min", x.shape, dims)
-    t = take_valid(x, mask)
-    o = outputs(t, dims, mask is not None, fill_value is not None or min_count == 0)
-    where, best = _extreme(t, o, dims, largest)
+    o, where, best = _find(x, mask, dims, largest, fill_value is not None or min_count == 0)
     values = assemble_result(best, o, x, dims, keepdim, fill_value, min_count)
     return values, assemble_result(where, o, x, dims, keepdim, None, min_count)
+
+
+def _find(
+    x: Tensor, mask: Tensor | None, dims: Sequence[int], largest: bool, filled: bool
+) -> tuple[Outputs, Tensor, Tensor]:
+    """Which results there are, and the position and the value of the extreme of each."""
+    t = take_valid(x, mask)
+    o = outputs(t, dims, mask is not None, filled)
+    return o, *_extreme(t, o, dims, largest)
 
 
 def _extreme(t: StoredValid, o: Outputs, dims: Sequence[int], largest: bool) -> tuple[Tensor, Tensor]:
