@@ -92,7 +92,6 @@ PRIVATE = {
         """,
     "patches/transforms.py": """
         torch._C.DispatchKey torch._C._DisablePythonDispatcher torch._C._EnablePythonDispatcher
-        torch._functorch.autograd_function torch._functorch.eager_transforms torch._functorch.vmap
         torch._ops.OpOverload._get_dispatch torch._ops.get_cached_ops ._dispatch_cache
         """,
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
@@ -214,7 +213,6 @@ NAMING = (  # may write private names of torch as strings
     "compat.py",
     "engine/torch_keys.py",
     "patches/places.py",
-    "patches/transforms.py",
 )
 OP_WORDS = {part for name in torch._C._dispatch_get_all_op_names() for part in re.split("::|[.]", name)}
 

@@ -13,6 +13,7 @@ DYNAMO = "torch._dynamo"  #: is told what not to trace
 FUNCTIONAL_COLLECTIVES = "torch.distributed._functional_collectives"  #: defines an op that gets a rule
 
 _DISTRIBUTED = "torch.distributed"
+_DIFFERENTIATE, _VMAP = "torch._functorch.eager_transforms", "torch._functorch.vmap"
 
 
 class Place(NamedTuple):
@@ -48,9 +49,32 @@ PLACE_STATE_DICT = tuple(
 READ_EMPTY = (Place(f"{_DISTRIBUTED}.checkpoint.default_planner", "_EmptyStateDictLoadPlanner", ("set_up_planner",)),)
 STAGE = (Place(f"{_DISTRIBUTED}.checkpoint._state_dict_stager", "StateDictStager", ("_offload_tensor",)),)
 
+#: Take a tensor into a level of torch.func and out of it.
+WRAP_FOR_GRAD = (Place(_DIFFERENTIATE, "", ("_wrap_for_grad",)),)
+UNWRAP_FOR_GRAD = (Place(_DIFFERENTIATE, "", ("_unwrap_for_grad",)),)
+ADD_BATCH_DIM = (Place(_VMAP, "", ("_add_batch_dim",)),)
+REMOVE_BATCH_DIM = (Place(_VMAP, "", ("_remove_batch_dim",)),)
+#: Differentiate in a level of torch.func.
+REQUIRE_GRAD = (Place(_DIFFERENTIATE, "", ("_set_tensor_requires_grad",)),)
+AUTOGRAD_GRAD = (Place(_DIFFERENTIATE, "", ("_autograd_grad",)),)
+STANDARD_BASIS = (Place(_DIFFERENTIATE, "", ("_chunked_standard_basis_for_",)),)
+JVP = (Place(_DIFFERENTIATE, "", ("_jvp_with_argnums",)),)
+#: Begin a level of torch.func, and end it.
+BEGIN_LEVEL = (
+    Place(_DIFFERENTIATE, "", ("_grad_increment_nesting", "_jvp_increment_nesting")),
+    Place(_VMAP, "", ("_vmap_increment_nesting",)),
+)
+END_LEVEL = (
+    Place(_DIFFERENTIATE, "", ("_grad_decrement_nesting", "_jvp_decrement_nesting")),
+    Place(_VMAP, "", ("_vmap_decrement_nesting",)),
+)
+#: Runs an ``autograd.Function`` in a level of torch.func.
+CALL_FUNCTION = (Place("torch._functorch.autograd_function", "CustomFunctionHigherOrderOperator", ("__call__",)),)
+
 PLACES = (
     *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *FSDP_DIVISOR, *GATHER_STATE_DICT,
-    *PLACE_STATE_DICT, *READ_EMPTY, *STAGE,
+    *PLACE_STATE_DICT, *READ_EMPTY, *STAGE, *WRAP_FOR_GRAD, *UNWRAP_FOR_GRAD, *ADD_BATCH_DIM, *REMOVE_BATCH_DIM,
+    *REQUIRE_GRAD, *AUTOGRAD_GRAD, *STANDARD_BASIS, *JVP, *BEGIN_LEVEL, *END_LEVEL, *CALL_FUNCTION,
 )  # fmt: skip
 
 

@@ -14,7 +14,8 @@ from torch import Tensor
 from ... import errors
 from ...compat import tree_leaves, tree_map
 from ...pair import Pair, Payload
-from ...patches import transforms as patches
+from ...patches import places
+from ...patches.transforms import PythonDispatcherOff
 from ...select import select
 from ..boundary.enter_leave import plain_gradient
 from ..tensor import MaskedTensor, pair_of
@@ -61,13 +62,13 @@ def _autograd_grad(differentiate: Function) -> Function:
         if torch.compiler.is_compiling():
             return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
         if not any(map(is_masked, (*outputs, *inputs, *(grad_outputs or ())))):
-            with patches.PythonDispatcherOff():  # a derivative has no masked tensors
+            with PythonDispatcherOff():  # a derivative has no masked tensors
                 return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
         valid = _any_valid(grad_outputs or ())
         if grad_outputs is None:
             grad_outputs = [torch.ones_like(data_of(x)) for x in outputs]
         grad_outputs = [_gradient_for(x, g) for x, g in zip(outputs, grad_outputs, strict=True)]
-        with patches.PythonDispatcherOff():
+        with PythonDispatcherOff():
             grads = differentiate(
                 [data_of(x) for x in outputs], [data_of(x) for x in inputs], grad_outputs, retain_graph, create_graph
             )
@@ -100,7 +101,7 @@ def _any_valid(given: Any) -> Tensor | None:
     tensors: list[Any] = [x for x in tree_leaves(given) if isinstance(x, Tensor)]
     if not tensors or not all(map(_is_basis, tensors)):
         return None
-    with patches.PythonDispatcherOff():
+    with PythonDispatcherOff():
         return reduce(torch.logical_or, [enter_level(x).mask.any() for x in tensors])
 
 
@@ -113,7 +114,7 @@ def _add_batch_dim(add: Function) -> Function:
     def add_batch_dim(x: Tensor, dim: int, level: int) -> Any:
         if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
             return add(x, dim, level)
-        with patches.PythonDispatcherOff():
+        with PythonDispatcherOff():
             entry = map_pair(x, lambda data: add(data, dim, level), lambda mask: add(mask, dim, level))
         entry._basis = _is_basis(x)
         return entry
@@ -126,7 +127,7 @@ def _remove_batch_dim(remove: Function) -> Function:
         if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
             return remove(x, level, size, dim)
         pair = enter_level(x)
-        with patches.PythonDispatcherOff():
+        with PythonDispatcherOff():
             data, mask = remove(pair.data, level, size, dim), remove(pair.mask, level, size, dim)
         return leave_level(Pair(data, mask, pair.payload))
 
@@ -148,7 +149,7 @@ def _basis(make: Function) -> Function:
 
 def _masked_basis(x: Tensor, chunk: Tensor) -> MaskedTensor:
     """Vectors of a basis, each valid in its one entry, if ``x`` is valid there."""
-    with patches.PythonDispatcherOff():
+    with PythonDispatcherOff():
         mask = chunk != 0
         basis = leave_level(Pair(chunk, mask & enter_level(x).mask if type(x) is MaskedTensor else mask))
     basis._basis = True
@@ -171,7 +172,7 @@ def _jvp(differentiate: Function) -> Function:
 def _tangent_of(valid: Tensor | None, tangent: Any) -> Any:
     if valid is None or type(tangent) is not MaskedTensor:
         return tangent
-    with patches.PythonDispatcherOff():
+    with PythonDispatcherOff():
         return map_pair(tangent, lambda data: torch.where(valid, data, 0), lambda mask: mask & valid)
 
 
@@ -202,16 +203,16 @@ def _custom_function_call(call: Function) -> Function:
     return custom_function_call
 
 
-REPLACED: dict[str, Callable[[Function], Function]] = {
-    "wrap_for_grad": _wrap_for_grad,
-    "unwrap_for_grad": _unwrap_for_grad,
-    "set_tensor_requires_grad": _set_requires_grad,
-    "autograd_grad": _autograd_grad,
-    "add_batch_dim": _add_batch_dim,
-    "remove_batch_dim": _remove_batch_dim,
-    "chunked_standard_basis_for_": _basis,
-    "jvp_with_argnums": _jvp,
-    **dict.fromkeys(("grad_increment_nesting", "jvp_increment_nesting", "vmap_increment_nesting"), _beginning),
-    **dict.fromkeys(("grad_decrement_nesting", "jvp_decrement_nesting", "vmap_decrement_nesting"), _ending),
-    "custom_function_call": _custom_function_call,
-}
+REPLACED: tuple[tuple[tuple[places.Place, ...], Callable[[Function], Function]], ...] = (
+    (places.WRAP_FOR_GRAD, _wrap_for_grad),
+    (places.UNWRAP_FOR_GRAD, _unwrap_for_grad),
+    (places.ADD_BATCH_DIM, _add_batch_dim),
+    (places.REMOVE_BATCH_DIM, _remove_batch_dim),
+    (places.REQUIRE_GRAD, _set_requires_grad),
+    (places.AUTOGRAD_GRAD, _autograd_grad),
+    (places.STANDARD_BASIS, _basis),
+    (places.JVP, _jvp),
+    (places.BEGIN_LEVEL, _beginning),
+    (places.END_LEVEL, _ending),
+    (places.CALL_FUNCTION, _custom_function_call),
+)
