@@ -6,6 +6,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import generate
 
+import masked_tensor
+
 project = "masked_tensor"
 author = "the masked_tensor authors"
 extensions = [
@@ -13,6 +15,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",  # links to the source
     "sphinx_gallery.gen_gallery",
     "sphinx_design",  # cards, and what can be folded
     "sphinx_copybutton",
@@ -23,9 +26,10 @@ exclude_patterns = ["_build", "score.md", "shadow.md"]  # parts of another page
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme = "furo"
-html_title = "masked_tensor"
+html_title = f"masked_tensor {masked_tensor.__version__}"  # on every page
 html_static_path = ["_static"]
-html_css_files = ["narrow.css"]
+html_css_files = ["site.css"]
+html_js_files = ["filter.js"]
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autosummary_generate = False  # tables; the entries stand below them

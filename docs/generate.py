@@ -1,18 +1,15 @@
-"""What is made from the code: the pages on what families mean, the list of ops and the reference, and a thumbnail."""
+"""What is made from the code: the pages on what families mean, the list of ops, and a thumbnail."""
 
 import inspect
-import sys
-from operator import attrgetter
 from pathlib import Path
 from types import ModuleType
 
 import matplotlib
 import numpy as np
 import numpy_ma
+import reference
 from sphinx_gallery.scrapers import figure_rst
 
-import masked_tensor
-from masked_tensor import extend, testing
 from masked_tensor.engine import table
 from masked_tensor.op import Op
 from masked_tensor.rules import FAMILIES
@@ -24,8 +21,9 @@ import matplotlib.pyplot as plt
 def write(folder: Path) -> None:
     """Writes the pages, and ``thumbnail.png``, into ``folder``."""
     folder.mkdir(exist_ok=True)
-    for page in (semantics, ops, sparse_forms, api):
+    for page in (semantics, ops, sparse_forms):
         (folder / f"{page.__name__}.md").write_text(page())
+    reference.write(folder)
     (folder / "numpy_ma.md").write_text(numpy_ma.page())
     thumbnail(folder / "thumbnail.png")
 
@@ -145,75 +143,3 @@ def _all() -> list[Op]:
 
 def _title(family: ModuleType) -> str:
     return family.__name__.rpartition(".")[2].replace("_", " ")
-
-
-SECTIONS = {  # of the reference: the modules whose public names stand there; the functional forms have one each
-    "Making masked tensors": ["create", "batch", "align", "collate", "files"],
-    "The class": ["masked_tensor"],
-    "Leaving": ["convert", "select_valid", "unbatch"],
-    "Packed rows": ["packing", "batching"],
-    "Means and statistics that add up": ["mean_over", "statistics"],
-    "Functional forms": [],
-    "Choosing a meaning": ["modes", "factories"],
-    "Choosing who computes": ["kernels"],
-    "Asking": ["inspect"],
-    "Errors": ["errors"],
-}
-
-
-HEAD = """Every name below is imported from `masked_tensor` itself. Examples assume `import torch` and
-`import masked_tensor as mt`. The methods of a MaskedTensor that are functions, too, name their tensor `x`."""
-
-
-def api() -> str:
-    """The reference: every public name, and the tools for tests."""
-    homes: dict[str, list[str]] = {}
-    for name in masked_tensor.__all__:
-        homes.setdefault(getattr(masked_tensor, name).__module__.rpartition(".")[2], []).append(name)
-    placed = [module for modules in SECTIONS.values() for module in modules]
-    parts = ["# Reference", HEAD]
-    for title, modules in SECTIONS.items():
-        parts += [f"## {title}"]
-        parts += [_described([name for module in modules for name in homes[module]])] if modules else []
-        for module in [] if modules else sorted(homes.keys() - placed):
-            home = sys.modules[f"masked_tensor.functional.{module}"]
-            parts += [f"### {module}", (inspect.getdoc(home) or "").split("\n\n")[0], _described(homes[module])]
-            parts += [ROLLING] if module == "rolling" else []
-    tools = [f"testing.{name}" for name in testing.__all__ if inspect.isfunction(getattr(testing, name))]
-    parts += ["## Pictures", "Needs matplotlib.", _described(["plot.missing"])]
-    parts += ["## Testing", (inspect.getdoc(testing) or "").split("\n\n")[0] + " From `masked_tensor.testing`."]
-    parts += [
-        _described(tools),
-        "## Writing rules",
-        "From `masked_tensor.extend`; see [Writing rules](../extending.md).",
-    ]
-    kit = [name for name in extend.__all__ if name != "masks"] + [f"masks.{name}" for name in extend.masks.__all__]
-    return "\n\n".join([*parts, _described([f"extend.{name}" for name in kit])]) + "\n"
-
-
-ROLLING = """```{eval-rst}
-.. autoclass:: masked_tensor.functional.rolling.Rolling
-   :members:
-```"""
-ENGINE = "begin, change, end, to_numpy"  # public methods that the package and matplotlib call
-
-
-def _described(names: list[str]) -> str:
-    """A table of the names, a line each, and what Sphinx reads of their docstrings."""
-    lines = [
-        ".. currentmodule:: masked_tensor",
-        "",
-        ".. autosummary::",
-        "   :nosignatures:",
-        "",
-        *(f"   {name}" for name in names),
-        "",
-    ]
-    for name in names:
-        if name != "plot.missing" and inspect.isclass(attrgetter(name)(masked_tensor)):
-            members = " pair" if name == "extend.Packed" else ""  # what rules outside of the package read
-            lines += [f".. autoclass:: masked_tensor.{name}", f"   :members:{members}"]
-            lines += [f"   :exclude-members: {ENGINE}", ""]
-        else:
-            lines += [f".. autofunction:: masked_tensor.{name}", ""]
-    return "```{eval-rst}\n" + "\n".join(lines) + "```"
