@@ -1,4 +1,4 @@
-"""The page: a table of what was found, and every type that is not exact, with the reason."""
+"""The page: what was found, counted, and a table of every type with what was seen and why."""
 
 from collections import Counter
 from importlib.metadata import version
@@ -31,7 +31,7 @@ Models of other packages, unmodified, with random weights: a padded batch of thr
 of the rows run alone and unpadded. *Eager*: the library's plain code, in float64 (1e-6); *default*: what it runs by
 default (fused attention, grouped experts), in float32 (2e-3). Where a model rounds more than that by itself, as those
 do that compute part of float64 in float32, the limit is four times what the plain rows alone differ by if each op
-rounds by one unit otherwise, or from float64; the list names these. `python -m tests.models` makes this page;
+rounds by one unit otherwise, or from float64; the table names these. `python -m tests.models` makes this page;
 continuous integration runs a handful of the models.
 
 {versions}
@@ -41,17 +41,18 @@ continuous integration runs a handful of the models.
 """
 OUTCOMES = {
     "exact": "exact",
-    "helped": "exact with a meaning, a context or a turn that is named below",
-    "refused": "refused, by an error",
-    "differs": "differs from its rows",
+    "helped": "helped: exact with the setting, context or turn that the table names",
+    "refused": "refused: by an error",
+    "differs": "differs: from its rows",
     "fails alone": "fails alone: needs more than tokens, or a larger size",
-    "not built": "not built from a tiny configuration",
+    "not built": "not built: from a tiny configuration",
 }
+VARIANTS = ("eager", "default")
 
 
 READ = "aten::select.int"  # what the judge reads the rows by
 PACKED = """The same batches as packed tensors (`x.packed()`, `python -m tests.models --packed`): {eager} types exact as
-eager code, {default} by default; {alone} of these {all} without spreading at any op of the model.{other}"""
+eager code, {default} by default; {alone} of these {all} without unpacking at any op of the model.{other}"""
 
 
 Found = dict[str, dict[str, Any]]
@@ -80,18 +81,15 @@ def write(found: Found, packed: Found, signals: Found, labels: Found, path: Path
     """Writes the page for what was found, what was found with packed batches, with signals and with labels."""
     versions = ", ".join(f"{name} {version(name).partition('+')[0]}" for name in ("transformers", "torch"))
     parts = [HEAD.format(versions=versions) + _counted(found), _packed(found, packed)]
-    parts += [*_lists(found), SIGNALS.replace("# ", "## ", 1) + _counted(signals), *_lists(signals, "### ")]
-    parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), *_lists(labels, "### ")]
+    parts += ["## All types", _table(found)]
+    parts += [SIGNALS.replace("# ", "## ", 1) + _counted(signals), _table(signals)]
+    parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), _table(labels)]
     path.write_text("\n\n".join([*parts, *map(other_page.section, other_page.HEADS), image_page.section()]))
 
 
 def _counted(found: Found) -> str:
-    counts = {v: Counter(f[v][0] for f in found.values() if v in f) for v in ("eager", "default")}
+    counts = {v: Counter(f[v][0] for f in found.values() if v in f) for v in VARIANTS}
     return "\n".join(f"| {text} | {counts['eager'][o]} | {counts['default'][o]} |" for o, text in OUTCOMES.items())
-
-
-def _lists(found: Found, level: str = "## ") -> list[str]:
-    return [x for o, title in OUTCOMES.items() for x in (f"{level}{title[0].upper()}{title[1:]}", _listed(found, o))]
 
 
 def _packed(found: Found, packed: Found) -> str:
@@ -109,17 +107,18 @@ def _packed(found: Found, packed: Found) -> str:
     return PACKED.format(**counts, alone=alone, all=len(exact), other=other)
 
 
-def _listed(found: Found, outcome: str) -> str:
-    if outcome == "exact":
-        names = [n for n, f in found.items() if all(v[0] == "exact" for v in f.values())]
-        all_said = [(n, v, said) for n, f in found.items() for v, said in f.items()]
-        rounded = [f"`{n}` ({v}: {detail})" for n, v, (got, detail) in all_said if got == outcome and detail]
-        within = f" Within what rounding makes: {', '.join(rounded)}." if rounded else ""
-        return ", ".join(f"`{n}`" for n in names) + "." + within
-    lines = []
-    for name, verdicts in found.items():
-        for variant, (got, detail) in verdicts.items():
-            if got == outcome:
-                said = " ".join(detail.replace("`", "'").replace("|", "/").split())
-                lines.append(f"| `{name}` | {variant} | {said} | {REASONS.get(name, '')} |")
-    return "| type | variant | what was seen | why |\n|---|---|---|---|\n" + "\n".join(lines) if lines else "None."
+def _table(found: Found) -> str:
+    """A line for each type: what it does, what was seen where it is not exact or rounds, and why."""
+    lines = ["| type | eager | default | what was seen |", "|---|---|---|---|"]
+    for name, verdicts in sorted(found.items(), key=lambda item: item[0].lower()):
+        outcomes = " | ".join(verdicts[v][0] if v in verdicts else "" for v in VARIANTS)
+        lines.append(f"| `{name}` | {outcomes} | {_seen(verdicts, REASONS.get(name, ''))} |")
+    return "\n".join(lines)
+
+
+def _seen(verdicts: dict[str, Any], reason: str) -> str:
+    """The details of the variants, once where they are alike, and the reason."""
+    said = {v: " ".join(detail.replace("`", "'").replace("|", "/").split()) for v, (_, detail) in verdicts.items()}
+    alike = len(set(said.values())) == 1
+    details = [said["eager"]] if alike and "eager" in said else [f"{v}: {text}" for v, text in said.items() if text]
+    return "; ".join(filter(None, [*details, reason]))
