@@ -3,13 +3,16 @@
 import copy
 import gc
 import io
+import itertools
 import pickle
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import masked_tensor as mt
 from masked_tensor import MaskedValueError, UnsupportedOpError
@@ -245,6 +248,125 @@ def test_data_is_the_detached_tensor_and_can_be_replaced() -> None:
     assert x.tolist() == [1.0, 1.0, 1.0]
     with pytest.raises(RuntimeError, match="same shape"):
         x.data = torch.ones(2)
+
+
+LEAVES = torch.linspace(0.5, 2, 6, dtype=torch.float64).view(2, 3)
+MADE: dict[str, Callable[[Tensor], Tensor]] = {
+    "a leaf": lambda x: x,
+    "a result": lambda x: x * 2,
+    "a view": lambda x: (x * 2).view(2, 3),
+    "a part": lambda x: torch.cat([x, x])[1:3],
+}
+SAVED: dict[str, Callable[[Tensor], Tensor]] = {  # by entry: k itself, or the result, is saved for the derivative
+    "square": lambda k: k * k,
+    "sin": torch.sin,
+    "exp": torch.exp,
+    "sqrt": torch.sqrt,
+    "quotient": lambda k: 1 / k,
+    "relu": lambda k: k.relu() * k,
+}
+MIXED: dict[str, Callable[[Tensor], Tensor]] = {
+    "softmax": lambda k: k.softmax(-1) ** 2,
+    "matmul": lambda k: k @ k.mT,
+    "norm": lambda k: k.norm(dim=-1),
+    "prod": lambda k: k.prod(-1),
+    "cumsum": lambda k: (k * k).cumsum(0),
+    "rows": lambda k: k[0] * k[1],
+    "layer_norm": lambda k: nn.functional.layer_norm(k, (3,)),
+}
+WRITTEN: dict[str, Callable[[Tensor], object]] = {  # what k.data is, written in each way
+    "a number": lambda data: data.__setitem__(0, 3.0),
+    "a row": lambda data: data.__setitem__(0, torch.tensor([7.0, 8.0, 9.0], dtype=torch.float64)),
+    "a column": lambda data: data[:, 0].mul_(5),
+    "zeros": lambda data: data.zero_(),
+    "a copy": lambda data: data.copy_(torch.arange(1.0, 7.0).view(2, 3)),
+    "some": lambda data: data.masked_fill_(torch.eye(2, 3, dtype=torch.bool), 6.0),
+}
+
+
+def derivative(x: Tensor, made: str, saved: str, written: str | None) -> Tensor:
+    """The gradient at ``x``, with a write into ``.data`` between forward and backward."""
+    x.requires_grad_()
+    k = MADE[made](x)
+    y = (SAVED | MIXED)[saved](k)
+    if written is not None:
+        WRITTEN[written](k.data)
+    (gradient,) = torch.autograd.grad(y.sum(), x)
+    return mt.filled(gradient, 0) if mt.is_masked_tensor(gradient) else gradient
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+@pytest.mark.parametrize("saved", [*SAVED, *MIXED])
+def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, written: str) -> None:
+    """As in torch, which does not notice: the derivative reads what is there then, or what an op kept a copy of."""
+    masks = [torch.ones(2, 3, dtype=torch.bool)]
+    if saved in SAVED:
+        masks.append(torch.tensor([[True, False, True], [False, True, True]]))
+    for mask, made in itertools.product(masks, MADE):
+        got = derivative(mt.masked_tensor(LEAVES, mask), made, saved, written)
+        after, before = (derivative(LEAVES.clone(), made, saved, w) * mask for w in (written, None))
+        if saved == "square" or (saved in SAVED and mask.all()):
+            assert torch.equal(got, after), made
+        else:
+            assert torch.allclose(got, after) or torch.allclose(got, before), made
+
+
+class Assigned(torch.autograd.Function):
+    """What solvers of differential equations write: into a scratch tensor, past the count of versions."""
+
+    @staticmethod
+    def forward(ctx: Any, scratch: Tensor, value: Tensor, index: Any) -> Tensor:
+        ctx.index = index
+        scratch.data[index] = value
+        return scratch
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        return grads[0], grads[0][ctx.index], None
+
+
+def steps(x: Tensor, weight: Tensor) -> Tensor:
+    """Each step reads all that came before, and the scratch is written after it was saved."""
+    k = torch.empty(*x.shape, 3, dtype=x.dtype)
+    k = Assigned.apply(k, (x * weight).tanh(), (..., 0))
+    for i in range(1, 3):
+        k = Assigned.apply(k, ((x + (k[..., :i] * weight).sum(-1)) * weight).tanh(), (..., i))
+    return (k * torch.arange(1.0, 4.0)).sum(-1)
+
+
+@pytest.mark.parametrize("lengths", [(3, 1), (2, 2), (3, 0)])
+def test_a_scratch_tensor_that_is_written_after_it_was_saved(lengths: tuple[int, ...]) -> None:
+    rows = [torch.randn(n, dtype=torch.float64) for n in lengths]
+    weights = [torch.tensor(0.7, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    with mt.masked_factories():
+        padded = steps(mt.from_sequences(rows), weights[0])
+    alone = [steps(row, weights[1]) for row in rows]
+    for got, row in zip(padded, alone, strict=True):
+        torch.testing.assert_close(got[: len(row)].filled(torch.nan), row)
+    padded.square().sum().backward()
+    torch.cat(alone).square().sum().backward()
+    torch.testing.assert_close(weights[0].grad, weights[1].grad)
+
+
+@pytest.mark.parametrize(("method", "error"), [("rk4", 1e-12), ("dopri5", 1e-6)])
+def test_solvers_of_differential_equations_are_differentiated(method: str, error: float) -> None:
+    """Fixed steps are those of each row alone; dopri5 chooses its steps by the whole batch, and meets its tolerance."""
+    odeint = pytest.importorskip("torchdiffeq").odeint
+    rows = [torch.linspace(-1, 1, 6, dtype=torch.float64).view(3, 2), torch.ones(1, 2, dtype=torch.float64)]
+    layer, times = nn.Linear(2, 2).double(), torch.tensor([0.0, 0.5, 1.0], dtype=torch.float64)
+
+    def solved(start: Tensor) -> Tensor:
+        path: Tensor = odeint(lambda t, y: layer(y).tanh(), start, times, method=method, rtol=1e-9, atol=1e-9)
+        return path
+
+    with mt.masked_factories():
+        padded = solved(mt.from_sequences(rows))
+    alone = [solved(row) for row in rows]
+    for i, row in enumerate(alone):
+        torch.testing.assert_close(padded[:, i, : row.shape[1]].filled(torch.nan), row, rtol=error, atol=error)
+    ours = torch.autograd.grad(padded.square().sum(), list(layer.parameters()))
+    expected = torch.autograd.grad(sum(row.square().sum() for row in alone), list(layer.parameters()))
+    torch.testing.assert_close(ours, expected, rtol=error, atol=error)
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")  # the loader's own way
