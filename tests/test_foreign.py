@@ -253,3 +253,60 @@ def test_packed_tensors(name: str) -> None:
     for a, b in zip(*results, strict=True):
         assert type(a) is type(b)
         torch.testing.assert_close(a, b)
+
+
+# ------------------------------------------------------------- code that reads in Python where the padded batch ends
+
+
+def resampled(signals: Tensor, kernels: Tensor, old: int) -> Tensor:
+    """As torchaudio resamples: zeros at both ends, ``new`` kernels each ``old`` entries, cut by the batch's size."""
+    new, width = len(kernels), (kernels.shape[-1] - old) // 2
+    rows = F.pad(signals.view(-1, signals.shape[-1]), (width, width + old))
+    result = F.conv1d(rows[:, None], kernels, stride=old).transpose(1, 2).reshape(len(rows), -1)
+    return result[..., : -(-new * signals.shape[-1] // old)].view(*signals.shape[:-1], -1)
+
+
+@pytest.mark.parametrize(("old", "new"), [(3, 2), (2, 3), (4, 1), (5, 4), (1, 2)])
+def test_a_resampler_is_right_where_the_length_of_each_row_is_said(old: int, new: int) -> None:
+    """What a row has alone is right, but more frames follow: no op can know where the caller would cut this row."""
+    rows = [torch.randn(n, dtype=torch.float64) for n in (48, 36, 7, 1)]
+    kernels = torch.randn(new, 1, 2 * 6 + old, dtype=torch.float64)
+    batch = mt.from_sequences(rows)
+    alone = [resampled(row, kernels, old) for row in rows]
+    silent = resampled(batch, kernels, old)
+    extra = silent.count(1) - torch.tensor([len(row) for row in alone])
+    assert extra[0] == 0
+    assert (extra > 0).any()
+    frames = -(-new * batch.count(1) // old)
+    exact = mt.as_masked_tensor(silent, mt.lengths_to_mask(frames, silent.shape[1]))
+    for got, row in zip(exact.unpad(), alone, strict=True):
+        torch.testing.assert_close(got, row)
+
+
+def test_torchaudio_as_the_documentation_says() -> None:
+    """Off in silence for a shorter row, each in its way; row by row they are right; strict() stops the two models."""
+    torchaudio = pytest.importorskip("torchaudio")
+    torch.manual_seed(0)
+    rows = [torch.randn(3000), torch.randn(1998)]
+    batch = mt.from_sequences(rows)
+    demucs = torchaudio.models.HDemucs(["a"], audio_channels=1, channels=4, nfft=256, depth=3).eval()
+    small = {"feat_dim": 16, "win_len": 16, "d_model": 16, "nhead": 2, "hidden_dim": 16, "num_blocks": 1}
+    squim = torchaudio.models.squim_objective_model(**small, rnn_type="LSTM", chunk_size=10).eval()
+    cases: dict[str, Callable[[Tensor], Tensor]] = {
+        "Resample": torchaudio.transforms.Resample(3, 2),
+        "Fade": torchaudio.transforms.Fade(fade_out_len=10),
+        "HDemucs": lambda x: demucs(x.unsqueeze(1))[:, 0, 0],
+        "SquimObjective": lambda x: torch.stack(squim(x), -1),
+    }
+    for name, function in cases.items():
+        with torch.no_grad():
+            padded = function(batch)
+            alone = [function(row[None])[0] for row in batch.unpad()]
+            for i, row in enumerate(alone):
+                same = torch.allclose(padded[i, : len(row)].filled(0), row, rtol=1e-4, atol=1e-5)
+                assert same == (i == 0 or name == "Resample"), f"{name}, row {i}"
+            if name == "Resample":
+                assert padded.count(1).tolist() > [len(row) for row in alone]
+            if name in ("HDemucs", "SquimObjective"):
+                with mt.strict(), pytest.raises(mt.MaskMismatchError):
+                    function(batch)
