@@ -145,6 +145,50 @@ def test_arrow_lists_and_words_of_every_dtype(dtype: torch.dtype) -> None:
         assert mt.masked_tensor(words).dtype is dtype
 
 
+KINDS = ("int8", "uint16", "int32", "int64", "float32", "float64", "bool_")
+
+
+@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("chunk", [16, 1 << 18])
+def test_arrow_tables_of_any_pieces_and_slices(seed: int, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``to_pylist`` has them, with NaN and ones where the nulls are: pieces, offsets, records that are null."""
+    pa, rng = pytest.importorskip("pyarrow"), np.random.default_rng(seed)
+    monkeypatch.setattr("masked_tensor.settings.CHUNK", chunk)
+    kinds = [str(rng.choice(KINDS))] * 3 if rng.random() < 0.5 else ["float32", "float64", "float32"]
+    pieces = []
+    for length in rng.choice([0, 1, 8, 23, 64, 100], rng.integers(1, 4)):
+        start, stop = sorted(rng.integers(0, length + 1, 2))
+        columns = []
+        for kind in kinds:
+            some = rng.random(length) < rng.choice([0, 0.3, 1])
+            values = np.where(some & kind.startswith("float"), np.nan, rng.integers(0, 2, length)).astype(kind)
+            columns.append(pa.array(values, mask=some if some.any() else None))
+        absent = pa.array(rng.random(length) < 0.3)
+        record = pa.StructArray.from_arrays(columns, list("abc"), mask=absent if rng.random() < 0.5 else None)
+        pieces.append(record.slice(start, stop - start))
+    whole = pa.chunked_array(pieces)
+    wanted = [list(row.values()) if row else [None] * 3 for row in whole.to_pylist()]
+    for held, rows in ((whole, wanted), (pieces[0], wanted[: len(pieces[0])])):
+        x = mt.masked_tensor(held)
+        assert x.tolist() == rows
+        assert x.filled(0).isfinite().all()
+        assert not x.get_data().double().masked_select(~x.get_mask()).any()  # what the nulls held is gone
+    for i, name in enumerate("abc"):
+        column = pa.chunked_array([piece.field(name) for piece in pieces])
+        assert mt.masked_tensor(column).tolist() == column.to_pylist()
+        assert mt.masked_tensor(column, dtype=torch.float64).tolist() == column.to_pylist(), i
+    assert x.dtype is getattr(torch, "float64" if len(set(kinds)) > 1 else kinds[0].rstrip("_"))
+
+
+def test_an_arrow_table_lies_as_it_did_and_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    pa = pytest.importorskip("pyarrow")
+    monkeypatch.delattr("masked_tensor.api.create._zeroed_copy")
+    table = pa.table({name: pa.array(np.arange(1000.0), mask=np.arange(1000) % 3 == 0) for name in "abcd"})
+    x = mt.masked_tensor(table)
+    assert x.get_data().stride() == x.get_mask().stride() == (1, 1000)
+    assert mt.masked_tensor(table["a"].combine_chunks()).count() == 666
+
+
 CELLS: dict[str, Any] = {
     "int64": st.none() | st.integers(-(2**63), 2**63 - 1),
     "uint8": st.none() | st.integers(0, 255),

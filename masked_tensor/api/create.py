@@ -71,7 +71,8 @@ def masked_tensor(
         fits = accepted_inputs.mask_of_input(mask, pair.data)
         known = not isinstance(data, Tensor) or accepted_inputs.has_validity(data)
         pair = Pair(pair.data, masks.logical_and(pair.mask, fits) if known else own_copy(fits))
-    copy = as_result(_zeroed_copy(Pair(pair.data.detach(), pair.mask)))
+    fresh = not isinstance(data, Tensor) and pair.payload is Payload.ZERO  # what is no tensor was copied when taken in
+    copy = as_result(pair if fresh else _zeroed_copy(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
         copy.requires_grad_()
     return copy

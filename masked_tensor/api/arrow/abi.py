@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import threading
 from collections.abc import Iterator
 from ctypes import POINTER, PYFUNCTYPE, Structure, c_char, c_char_p, c_int, c_int64, c_void_p, py_object
 from typing import Any
@@ -70,6 +71,28 @@ def take_capsule(capsule: object, kind: type) -> Iterator[Any]:
             content.release(ctypes.pointer(content))
 
 
+class _Probe(threading.local):
+    pipe: tuple[int, int] | None = None  # where it is read, and where it is written
+
+
+_PROBE = _Probe()
+
+
+@contextlib.contextmanager
+def probing() -> Iterator[None]:
+    """One pipe for all that :func:`readable` asks inside: to open one costs more than to ask."""
+    if _PROBE.pipe is not None or os.name != "posix":
+        yield
+        return
+    pipe = _PROBE.pipe = os.pipe()
+    try:
+        yield
+    finally:
+        _PROBE.pipe = None
+        for end in pipe:
+            os.close(end)
+
+
 def readable(address: int, size: int) -> bool:
     """Whether there is memory of ours at an address: its first and its last byte are asked of the system.
 
@@ -79,16 +102,15 @@ def readable(address: int, size: int) -> bool:
         return False
     if not size or os.name != "posix":
         return True
-    source, sink = os.pipe()
-    try:
-        for place in (address, address + size - 1):
-            os.write(sink, (c_char * 1).from_address(place))  # an error, where reading it would end the process
-    except OSError:
-        return False
-    finally:
-        os.close(source)
-        os.close(sink)
-    return True
+    with probing():
+        assert _PROBE.pipe is not None
+        source, sink = _PROBE.pipe
+        ends = [(c_char * 1).from_address(place) for place in (address, address + size - 1)]
+        try:
+            written = os.writev(sink, ends)  # an error, where reading it would end the process
+        except OSError:
+            return False
+        return len(os.read(source, written)) == len(ends)
 
 
 def make_capsule(content: Any) -> Any:

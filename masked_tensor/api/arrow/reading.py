@@ -1,9 +1,9 @@
 """Arrow columns become pairs: values in their own dtype, nulls as masked entries.
 
-The values are copied once; a column that counts no nulls gets a mask of one byte.
+The values are copied once; a column that counts no nulls gets a mask of one byte.  Numbers and tables of numbers are
+read in ``columns``; here is what consists of other columns: lists, records of lists, dictionaries.
 """
 
-import ctypes
 from typing import Any
 
 import torch
@@ -13,8 +13,10 @@ from ... import masks
 from ...pair import Pair
 from ..intake import ragged, tables
 from . import formats
-from .abi import Array, Schema, Stream, readable, take_capsule
+from .abi import Array, Schema, Stream, probing, take_capsule
+from .buffers import bits, has_nulls, view
 from .checks import check_array, check_schema, expect
+from .columns import number_columns, read_columns
 
 
 def speaks_arrow(data: object) -> bool:
@@ -26,11 +28,11 @@ def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
     """A column as a pair ``(N,)``, lists as ``(N, T)``, padded, a table as ``(N, columns)``."""
     if hasattr(data, "__arrow_c_array__"):
         capsules = data.__arrow_c_array__()
-        with take_capsule(capsules[0], Schema) as schema, take_capsule(capsules[1], Array) as array:
+        with take_capsule(capsules[0], Schema) as schema, take_capsule(capsules[1], Array) as array, probing():
             check_schema(schema)
             check_array(schema, array)
-            return _column(schema, array, dtype)
-    with take_capsule(data.__arrow_c_stream__(), Stream) as stream:
+            return _read_pieces(schema, [array], dtype)
+    with take_capsule(data.__arrow_c_stream__(), Stream) as stream, probing():
         return _read_stream(stream, dtype)
 
 
@@ -40,24 +42,30 @@ def _read_stream(stream: Any, dtype: torch.dtype | None) -> Pair:
     schema = Schema()
     _check(stream, stream.get_schema(stream, schema))
     check_schema(schema)
+    arrays: list[Any] = []  # held until all are there: only then is it known how much memory they need
     try:
-        pieces = list(_pieces(stream, schema, dtype))
-        return ragged.pad_and_cat(pieces) if pieces else _column(schema, Array(), dtype)
+        while (array := _next_piece(stream)) is not None:
+            arrays.append(array)
+            check_array(schema, array)
+        return _read_pieces(schema, arrays, dtype)
     finally:
+        for array in arrays:
+            array.release(array)
         schema.release(schema)
 
 
-def _pieces(stream: Any, schema: Any, dtype: torch.dtype | None) -> Any:
-    while True:
-        array = Array()
-        _check(stream, stream.get_next(stream, array))
-        if not array.release:
-            return
-        try:
-            check_array(schema, array)
-            yield _column(schema, array, dtype)
-        finally:
-            array.release(array)
+def _next_piece(stream: Any) -> Any:
+    array = Array()
+    _check(stream, stream.get_next(stream, array))
+    return array if array.release else None
+
+
+def _read_pieces(schema: Any, arrays: list[Any], dtype: torch.dtype | None) -> Pair:
+    parts = number_columns(schema)
+    if parts is not None:
+        return read_columns(schema, parts, arrays, dtype)
+    pieces = [_column(schema, array, dtype) for array in arrays]
+    return ragged.pad_and_cat(pieces) if pieces else _column(schema, Array(), dtype)
 
 
 def _check(stream: Any, failed: int) -> None:
@@ -96,10 +104,10 @@ def _numbers(name: str, array: Any, start: int, length: int) -> Pair:
     mask = _validity(array, start, length)
     first = array.offset + start
     if name == formats.BITS:
-        return Pair(_bits(array, 1, first, length), mask)
+        return Pair(bits(array, 1, first, length), mask)
     if name not in formats.DTYPES:
         raise formats.unsupported_type(name)
-    return Pair(_buffer(array, 1, formats.DTYPES[name], first, length), mask)
+    return Pair(view(array, 1, formats.DTYPES[name], first, length).clone(), mask)
 
 
 def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, start: int, length: int) -> Pair:
@@ -110,7 +118,7 @@ def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, st
 
 def _lists(schema: Any, array: Any, dtype: torch.dtype | None, start: int, length: int) -> Pair:
     kind = formats.OFFSETS[schema.format.decode()]
-    offsets = _buffer(array, 1, kind, array.offset + start, length + 1 if length else 0).long()
+    offsets = view(array, 1, kind, array.offset + start, length + 1 if length else 0).long()
     first, last = (int(offsets[0]), int(offsets[-1])) if length else (0, 0)
     lengths = offsets.diff()
     expect(first >= 0 and bool(lengths.ge(0).all()), "a list ends before it begins")
@@ -146,25 +154,6 @@ def _decode_dictionary(codes: Pair, words: Pair) -> Pair:
 
 
 def _validity(array: Any, start: int, length: int) -> Tensor:
-    if not array.n_buffers or array.null_count == 0 or not array.buffers or not array.buffers[0]:
+    if not has_nulls(array):
         return masks.full((length,), torch.device("cpu"))
-    return _bits(array, 0, array.offset + start, length)
-
-
-def _bits(array: Any, number: int, start: int, length: int) -> Tensor:
-    """Bits ``start`` to ``start + length`` of a buffer: the lowest bit of a byte comes first."""
-    first, last = start // 8, (start + length + 7) // 8
-    packed = _buffer(array, number, torch.uint8, first, last - first)
-    bits = packed[:, None].bitwise_right_shift(torch.arange(8, dtype=torch.uint8)).bitwise_and_(1)
-    return bits.flatten()[start - 8 * first :][:length].bool()
-
-
-def _buffer(array: Any, number: int, dtype: torch.dtype, start: int, length: int) -> Tensor:
-    """A copy of ``length`` elements of a buffer."""
-    if not length:
-        return torch.empty(0, dtype=dtype)
-    expect(number < array.n_buffers and array.buffers, f"it has {array.n_buffers} buffers")
-    address, size = (array.buffers[number] or 0) + start * dtype.itemsize, length * dtype.itemsize
-    expect(array.buffers[number] and readable(address, size), f"no memory lies at entries {start} to {start + length}")
-    memory = (ctypes.c_char * size).from_address(address)
-    return torch.frombuffer(memory, dtype=dtype).clone()
+    return bits(array, 0, array.offset + start, length)

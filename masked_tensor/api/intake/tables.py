@@ -16,11 +16,17 @@ def stack_columns(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
     """Columns ``(N, ...)`` as ``(N, columns, ...)``.  Widths of one kind are promoted; kinds are not mixed."""
     if not columns:
         raise ValueError("a table without columns holds no numbers")
-    dtypes = [c.data.dtype for c in columns]
+    common_dtype(names, [c.data.dtype for c in columns])
+    pair = ragged.pad_and_stack(columns)
+    return Pair(pair.data.movedim(0, 1).contiguous(), pair.mask.movedim(0, 1).contiguous())
+
+
+def common_dtype(names: Sequence[object], dtypes: Sequence[torch.dtype]) -> torch.dtype:
+    """What columns of these names and dtypes are promoted to; raises if they are of several kinds."""
     try:
         if len({_kind(dtype) for dtype in dtypes}) > 1:
             raise RuntimeError
-        reduce(torch.promote_types, dtypes)
+        return reduce(torch.promote_types, dtypes)
     except RuntimeError as reason:  # torch's own, too: it promotes no uint64
         first: dict[torch.dtype, object] = {}
         for name, dtype in zip(names, dtypes, strict=True):
@@ -30,8 +36,6 @@ def stack_columns(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
             f"a table becomes a tensor if its columns are of one kind, got {found}; say dtype=torch.float64, "
             "or take the columns of each kind"
         ) from reason
-    pair = ragged.pad_and_stack(columns)
-    return Pair(pair.data.movedim(0, 1).contiguous(), pair.mask.movedim(0, 1).contiguous())
 
 
 def _kind(dtype: torch.dtype) -> str:
