@@ -1,0 +1,65 @@
+"""``python -m tests.libraries [names]``: runs the cases of what is installed; nothing is downloaded.
+
+What was found stays in ``docs/libraries.json``, so that the page may be made in pieces.  A case has a minute of
+processor time.  The exit status is 1 if something is neither as its case says nor declared.
+"""
+
+import argparse
+import gc
+import signal
+import sys
+import time
+import warnings
+from importlib.metadata import version
+from typing import Any
+
+from ._case import Case
+from ._page import keep, known
+from ._run import cases, files, installed, outcome
+
+
+class _Late(BaseException):
+    """A case has had its minute: no error of its own."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.libraries", description=__doc__)
+    parser.add_argument("names", nargs="*", help="files of tests/libraries, or file:case; left out, all")
+    parser.add_argument("--page", action="store_true", help="only write the page")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    found, wrong = known(), []
+    chosen = [name.partition(":") for name in options.names or files()]
+    for name, _, one in [] if options.page else chosen:
+        if not installed(name):
+            print(f"{name:24} not installed")
+            continue
+        said = {case.name: _in_time(case, name) for case in cases(name).CASES if one in ("", case.name)}
+        wrong += [f"{name}:{case}" for case, (result, _) in said.items() if result == "WRONG"]
+        if not one:
+            found[name] = {"version": installed(name), "torch": version("torch").partition("+")[0], "cases": said}
+    keep(found)
+    print(*(f"WRONG {name}" for name in wrong), sep="\n")
+    return bool(wrong)
+
+
+def _in_time(case: Case, name: str) -> tuple[str, str]:
+    def late(*_: Any) -> None:
+        raise _Late
+
+    start = time.process_time()
+    signal.signal(signal.SIGPROF, late)
+    signal.setitimer(signal.ITIMER_PROF, 60)
+    try:
+        said = outcome(case)
+    except _Late:
+        said = "WRONG", "more than a minute of processor time"
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        gc.collect()
+    print(f"{name:24} {case.name:32} {time.process_time() - start:5.1f} s  {said[0]:8} {said[1]}", flush=True)
+    return said
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,159 @@
+"""A case: how a class is made, what it is given, and what is expected of it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import masked_tensor as mt
+
+from ..models.judge import padded
+
+load = import_module  #: a case names its class by this, so that its file can be read without the package
+LENGTHS = (12, 7, 10)
+
+
+@dataclass(frozen=True)
+class Input:
+    """One argument: the shape of a row, in which None is what differs in length, and what it is filled with."""
+
+    shape: tuple[int | None, ...]
+    kind: str = "normal"
+    size: int = 0
+
+    def rows(self, lengths: tuple[int, ...], generator: torch.Generator) -> list[Tensor]:
+        """A row for each length, each of them a batch of one."""
+        shapes = [tuple(n if m is None else m for m in self.shape) for n in lengths]
+        return [self._drawn((1, *shape), generator) for shape in shapes]
+
+    def _drawn(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        if self.kind == "integers":
+            return torch.randint(self.size, shape, generator=generator)
+        if self.kind == "unit":
+            return 0.1 + 0.8 * torch.rand(shape, generator=generator, dtype=torch.float64)
+        return torch.randn(shape, generator=generator, dtype=torch.float64)
+
+    @property
+    def garbage(self) -> float:
+        """What lies under the mask."""
+        return -100 if self.kind == "integers" else torch.nan
+
+
+def integers(size: int, *shape: int | None) -> Input:
+    """Random integers from 0 on."""
+    return Input(shape, "integers", size)
+
+
+def unit(*shape: int | None) -> Input:
+    """Random numbers from 0.1 to 0.9."""
+    return Input(shape, "unit")
+
+
+def plain(given: Input) -> Input:
+    """The same, plain in the masked batch, too."""
+    return replace(given, kind="plain " + given.kind)
+
+
+LENGTH = Input((), "length")  #: the lengths themselves, as integers
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a model is called with: rows alone, and the masked batch; ``kept`` are the rows that are not masked."""
+
+    rows: list[tuple[Any, ...]]
+    batch: tuple[Any, ...]
+    kept: Tensor | None = None
+
+
+def ragged(*inputs: Any, lengths: tuple[int, ...] = LENGTHS) -> Callable[[], Given]:
+    """A padded batch of rows of different length; each row alone is what it is compared with."""
+
+    def given() -> Given:
+        generator = torch.Generator().manual_seed(0)
+        columns, batch = [], []
+        for one in map(_input, inputs):
+            if one.kind == "length":
+                columns.append([torch.tensor([n]) for n in lengths])
+                batch.append(torch.tensor(lengths))
+                continue
+            is_plain, one = one.kind.startswith("plain "), replace(one, kind=one.kind.removeprefix("plain "))
+            rows = one.rows(lengths, generator)
+            columns.append(rows)
+            dim = one.shape.index(None) + 1 if None in one.shape else 0
+            batch.append(_padded(rows, one.garbage, dim, is_plain))
+        return Given(list(zip(*columns, strict=True)), tuple(batch))
+
+    return given
+
+
+def beside(*inputs: Any, rows: int = 4, masked: tuple[int, ...] = (1,)) -> Callable[[], Given]:
+    """A batch of which some rows are masked altogether; the batch without them is what it is compared with."""
+
+    def given() -> Given:
+        generator = torch.Generator().manual_seed(0)
+        kept = torch.tensor([i for i in range(rows) if i not in masked])
+        alone, batch = [], []
+        for one in map(_input, inputs):
+            is_plain, one = one.kind.startswith("plain "), replace(one, kind=one.kind.removeprefix("plain "))
+            x = torch.cat(one.rows((0,) * rows, generator))
+            alone.append(x[kept])
+            mask = torch.zeros(rows, dtype=torch.bool).index_fill(0, kept, True)
+            mask = mask.view(-1, *[1] * (x.dim() - 1)).expand(x.shape)
+            batch.append(x if is_plain else mt.as_masked_tensor(x.masked_fill(~mask, one.garbage), mask))
+        return Given([tuple(alone)], tuple(batch), kept)
+
+    return given
+
+
+def _input(given: Any) -> Input:
+    return given if isinstance(given, Input) else Input(given)
+
+
+def _padded(rows: list[Tensor], garbage: float, dim: int, is_plain: bool) -> Tensor:
+    if not dim:
+        joined = torch.cat(rows)
+        return joined if is_plain else mt.as_masked_tensor(joined, torch.ones(joined.shape, dtype=torch.bool))
+    made = padded(rows, garbage, dim)
+    return made.filled(0) if is_plain else made
+
+
+def call(model: Any, *given: Any) -> Any:
+    """The usual call."""
+    return model(*given)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A class or function, and what a masked batch gives.
+
+    ``outcome`` is ``exact`` (with the context that ``within`` names, if any), ``refused`` (an error) or ``declared``
+    (another result); for the last two ``note`` says why, and what to write instead.
+    """
+
+    name: str
+    make: Callable[[], Any]
+    given: Callable[[], Given]
+    outcome: str = "exact"
+    note: str = ""
+    within: str = ""
+    call: Callable[..., Any] = call
+    train: bool = False
+
+
+def first(found: Any) -> Tensor:
+    """The first floating tensor of what a model gave."""
+    return next(y for y in _tensors(found) if y.is_floating_point())
+
+
+def _tensors(found: Any) -> Iterator[Tensor]:
+    if isinstance(found, Tensor):
+        yield found
+    elif isinstance(found, dict):
+        yield from _tensors(list(found.values()))
+    elif isinstance(found, tuple | list):
+        for y in found:
+            yield from _tensors(y)

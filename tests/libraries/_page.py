@@ -1,0 +1,67 @@
+"""docs/libraries.json, which keeps what was found, and docs/libraries.md, which is made from it."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from ._run import cases, files
+
+DOCS = Path(__file__).parent.parent.parent / "docs"
+FOUND, PAGE = DOCS / "libraries.json", DOCS / "libraries.md"
+HEAD = """# Libraries that were run
+
+{classes} classes and functions of {libraries} libraries, unmodified, with random weights, in float64: a masked batch
+against its rows alone and unpadded, or against the batch without the rows that are masked. What lies under the mask is
+NaN, or -100 for integers. Values (1e-6), validity, the gradient of every parameter, and what comes back to the inputs
+are compared. `python -m tests.libraries [NAME]` runs the cases in `tests/libraries` of the libraries that are installed
+and makes this page. Continuous integration runs those that its extras install. [Models of transformers and
+timm](models.md) and [metrics](metrics.md) have pages of their own.
+
+| result | meaning | classes |
+|---|---|---:|
+| exact | as the rows alone | {exact} |
+| exact, with | the same, inside of the context that is named | {meaning} |
+| refused | an error, in most cases with the way out | {refused} |
+| declared | another result, for the reason that is named | {declared} |
+
+| library | version | class | result | why, and what to write instead |
+|---|---|---|---|---|
+"""
+
+Found = dict[str, dict[str, Any]]
+
+
+def known() -> Found:
+    """What was found: by file, the version, and by case the outcome and what was seen."""
+    found: Found = json.loads(FOUND.read_text()) if FOUND.exists() else {}
+    return found
+
+
+def keep(found: Found) -> None:
+    """Writes what was found, and the page."""
+    FOUND.write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n")
+    PAGE.write_text(page(found))
+
+
+def page(found: Found) -> str:
+    """The page for what was found."""
+    counts = Counter(result for of in found.values() for result, _ in of["cases"].values())
+    known = {k: counts[k] for k in ("exact", "meaning", "refused", "declared")}
+    lines = [line for name in files() if name in found for line in _lines(name, found[name])]
+    return HEAD.format(classes=sum(known.values()), libraries=len(found), **known) + "\n".join(lines) + "\n"
+
+
+def _lines(name: str, found: dict[str, Any]) -> list[str]:
+    """One line for all classes that have the same result and the same note."""
+    module = cases(name)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for case in module.CASES:
+        if case.name in found["cases"]:
+            result = found["cases"][case.name][0]
+            result = f"exact, with `{case.within}`" if result == "meaning" else result
+            groups.setdefault((result, case.note), []).append(f"`{case.name}`")
+    return [
+        f"| {module.LIBRARY} | {found['version']} | {', '.join(names)} | {result} | {note} |"
+        for (result, note), names in groups.items()
+    ]

@@ -1,0 +1,28 @@
+"""entmax: sparse softmaxes and their losses."""
+
+from ._case import Case, beside, integers, load, ragged
+
+
+def function(name, **options):
+    return lambda: lambda *x: getattr(load("entmax"), name)(*x, **options)
+
+
+SCORES, TARGETS = ragged((3, None)), beside((5,), integers(5))
+LIBRARY = "entmax"
+CASES = [
+    Case("sparsemax", function("sparsemax", dim=-1), SCORES),
+    Case("entmax15", function("entmax15", dim=-1), SCORES),
+    Case("entmax_bisect", function("entmax_bisect", alpha=1.3, dim=-1), SCORES),
+    Case("sparsemax_bisect", function("sparsemax_bisect", dim=-1), SCORES),
+    Case("normmax_bisect", function("normmax_bisect", alpha=2, dim=-1), SCORES),
+    Case("budget_bisect", function("budget_bisect", budget=2, dim=-1), SCORES),
+    Case("SparsemaxLoss", lambda: load("entmax").SparsemaxLoss(reduction="sum"), TARGETS),
+    Case("Entmax15Loss", lambda: load("entmax").Entmax15Loss(reduction="sum"), TARGETS),
+    Case(
+        "Entmax15Loss (mean)",
+        lambda: load("entmax").Entmax15Loss(),
+        TARGETS,
+        "declared",
+        'it divides by the number of rows: `reduction="sum"`, and divide by `target.count()`',
+    ),
+]
