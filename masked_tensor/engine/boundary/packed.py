@@ -24,9 +24,10 @@ from .. import tensor
 from ..dynamo import told_settings
 from ..table import Entry
 from ..tensor import MaskedTensor, pair_of, set_pair
-from ..torch_keys import KEYS
+from ..torch_keys import KEYS, direct_apply
 
 Enter = Callable[[Any, bool], Any]  #: ``enter`` of strided tensors, handed down: the two know of each other
+ENTERED = frozenset((MaskedTensor, list, tuple))  #: what an argument may be that is entered
 
 
 def without_history(p: Packed, dtype: torch.dtype) -> Packed:
@@ -64,11 +65,6 @@ def mask_of(x: MaskedTensor) -> Tensor:
     return pair_of(x).mask if x._packed is None else packing.logical_mask(x._packed)
 
 
-def is_packed(value: Any) -> bool:
-    """Whether ``value`` is a packed masked tensor."""
-    return type(value) is MaskedTensor and value._packed is not None
-
-
 def any_packed(values: Sequence[Any]) -> bool:
     """Whether a packed tensor is among the arguments, also inside lists."""
     for v in values:
@@ -84,17 +80,16 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
     """The result of the first of the entry's packed rules that serves the call.  Raises NoRule where none does."""
     if not entry.packed or in_transform() or current() is not DEFAULT:  # packed rules know the default meanings only
         raise NoRule
-    if any(0 in v.shape for v in args if is_packed(v)):
-        raise NoRule
-
-    def inside(value: Any) -> Any:
-        if type(value) is MaskedTensor:
-            return enter(value, recording) if value._packed is None else enter_packed(value, recording, enter)
-        if type(value) is list or type(value) is tuple:
-            return type(value)([inside(v) for v in value])
-        return value
-
-    given, named = [inside(a) for a in args], {k: inside(v) for k, v in kwargs.items()}
+    given: list[Any] = []
+    for a in args:
+        kind = type(a)
+        if kind is MaskedTensor and a._packed is not None:
+            if 0 in a.shape:
+                raise NoRule
+            given.append(enter_packed(a, recording, enter))
+        else:
+            given.append(_enter_any(a, recording, enter) if kind in ENTERED else a)
+    named = {k: _enter_any(v, recording, enter) for k, v in kwargs.items()}
     for form in entry.packed:
         try:
             return form(*given, **named)
@@ -103,18 +98,29 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
     raise NoRule
 
 
+def _enter_any(value: Any, recording: bool, enter: Enter) -> Any:
+    """A masked tensor as its record, also inside lists, or as a pair if it is not packed; anything else unchanged."""
+    if type(value) is MaskedTensor:
+        return enter(value, recording) if value._packed is None else enter_packed(value, recording, enter)
+    if type(value) is list or type(value) is tuple:
+        return type(value)([_enter_any(v, recording, enter) for v in value])
+    return value
+
+
 def enter_packed(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
     """The record inside ``x``, its values connected with ``x`` where autograd records."""
     p = x._packed
     assert p is not None
     if not (recording and x._tracks):
         return p
-    if x._node is None or in_transform():
+    if in_transform():
         return p.holding(_EnterPacked.apply(x, enter, p.inner))
+    if x._node is None:
+        return p.holding(record_enter(x, enter, p.inner))
     known = x._graph_entry  # as for a pair: all uses share one, so that their gradients are added as plain tensors
     if known is None or known[0] is not p or known[1] != x._version:
         inner = p.inner if known is None or known[1] != x._version else None  # else it was written past autograd
-        whole = p.holding(_EnterPacked.apply(x, enter, inner))
+        whole = p.holding(record_enter(x, enter, inner))
         known = x._graph_entry = (p, x._version, whole)
     shared: Packed = known[2]
     return shared
@@ -128,7 +134,7 @@ def unpack(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
 def leave_packed(p: Packed, enter: Enter) -> MaskedTensor:
     """A record as a masked tensor, tracked if its values are."""
     if p.values.requires_grad and torch.is_grad_enabled():
-        result: MaskedTensor = _LeavePacked.apply(p.values, p, enter)
+        result: MaskedTensor = (_LeavePacked.apply if in_transform() else record_leave)(p.values, p, enter)
         return result
     return wrap_packed(p)
 
@@ -194,4 +200,5 @@ class _Rebind(torch.autograd.Function):
         return None, packed_gradient(grad, ctx.frame, ctx.enter).to(ctx.dtype), None, None
 
 
+record_enter, record_leave = direct_apply(_EnterPacked), direct_apply(_LeavePacked)
 MASKED = (_LeavePacked, _Rebind)  #: the nodes whose tensors are masked
