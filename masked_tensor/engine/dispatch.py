@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import is_grad_enabled
+from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 
 from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
@@ -53,7 +53,7 @@ def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordin
         if entry.kind == "out":
             return inplace.run_out(entry, args, kwargs, recording)
         return asynchronous.receive(entry, args, kwargs)
-    if packed_boundary.any_packed(args) or (kwargs and packed_boundary.any_packed(tuple(kwargs.values()))):
+    if packed_boundary.any_packed(args) or (kwargs and packed_boundary.any_packed(kwargs.values())):
         try:
             return _run_packed(entry, args, kwargs, recording)
         except NoRule:
@@ -160,13 +160,14 @@ def torch_dispatch(
     """``__torch_dispatch__``: the same table, below autograd."""
     kwargs = kwargs or {}
     entry = table.ENTRIES.get(func)
-    if entry is not None and not torch.is_grad_enabled() and not torch.is_inference_mode_enabled():
+    recording = is_grad_enabled()
+    if entry is not None and not recording and not is_inference_mode_enabled():
         return run_op(entry, args, kwargs, recording=False)  # the engine's own calls: no context to enter
     if func is torch.ops.prim.layout.default:  # a wrapper around a compressed layout asks for it
         return args[0]._pair.data.layout
-    if torch.is_grad_enabled() and entry is not None:
+    if recording and entry is not None:
         _check_gradient(entry, args)
-    if in_autocast_block() and torch.is_inference_mode_enabled():
+    if in_autocast_block() and is_inference_mode_enabled():
         with as_autocast(func, next(a for a in tree_leaves((args, kwargs)) if type(a) is MaskedTensor)):
             return _run_below_autograd(entry, func, args, kwargs)
     return _run_below_autograd(entry, func, args, kwargs)
@@ -176,7 +177,7 @@ def _run_below_autograd(entry: Entry | None, func: OpOverload, args: tuple[Any, 
     """An op below autograd, which records nothing of it."""
     with torch.no_grad():
         if entry is not None:
-            if entry.view and torch.is_inference_mode_enabled() and not args[0].is_inference():
+            if entry.view and is_inference_mode_enabled() and not args[0].is_inference():
                 with torch.inference_mode(False), torch.no_grad():  # a view of a normal tensor is a normal tensor
                     return run_op(entry, args, kwargs, recording=False)
             return run_op(entry, args, kwargs, recording=False)
@@ -189,8 +190,12 @@ def _run_below_autograd(entry: Entry | None, func: OpOverload, args: tuple[Any, 
 
 def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
     """Refuses gradients that nobody would make by our rules, while gradients are recorded."""
-    x = next((a for a in args if type(a) is MaskedTensor), None)
-    if x is None or x.is_meta or x.is_inference() or (x._packed is None and type(x._pair.data) is not torch.Tensor):
+    for x in args:
+        if type(x) is MaskedTensor:
+            break
+    else:
+        return
+    if x.is_meta or x.is_inference() or (x._packed is None and type(x._pair.data) is not Tensor):
         return
     if x._tracks if x._history is None else x.requires_grad:
         watch_grad_fn(x)  # such as the root of a backward pass, of which autograd makes ones

@@ -69,9 +69,8 @@ def before_autograd(connect: Callable[[Any], None]) -> None:
 
     @wraps(run)
     def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        connect(outputs)
-        for inputs in args[3:4]:  # gradients, retain_graph, create_graph, inputs
-            connect(inputs)
+        inputs = args[3] if len(args) > 3 else ()  # gradients, retain_graph, create_graph, inputs
+        connect((*outputs, *inputs) if inputs else outputs)
         return run(outputs, *args, **kwargs)
 
     @wraps(unwrap)

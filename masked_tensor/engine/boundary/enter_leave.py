@@ -19,6 +19,7 @@ from ..alias_members import unconnected_error, view_geometry, view_memory
 from ..tensor import MaskedTensor, add_members, pair_of, wrap
 from ..torch_keys import below_transforms, direct_apply, gradient_is_shared, node_classes, owns_gradient
 from . import packed as packed_boundary
+from .packed import SEQUENCES
 from .user_functions import GradientHooks, disconnected_error, running_function
 
 
@@ -33,7 +34,7 @@ def enter(value: Any, recording: bool) -> Any:
         if value._packed is not None:
             return packed_boundary.unpack(value, recording, enter)
         return enter_masked(value, recording)
-    if kind is list or kind is tuple:
+    if kind in SEQUENCES:
         return kind([enter(v, recording) for v in value])
     return value
 

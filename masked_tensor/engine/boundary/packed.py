@@ -6,7 +6,7 @@ Functions that carry stored values through autograd (the gradient of a packed te
 writes that take a new record instead of touching the old one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -27,7 +27,7 @@ from ..tensor import MaskedTensor, pair_of, set_pair
 from ..torch_keys import KEYS, direct_apply
 
 Enter = Callable[[Any, bool], Any]  #: ``enter`` of strided tensors, handed down: the two know of each other
-ENTERED = frozenset((MaskedTensor, list, tuple))  #: what an argument may be that is entered
+SEQUENCES = frozenset((list, tuple))  #: arguments that may hold masked tensors
 
 
 def without_history(p: Packed, dtype: torch.dtype) -> Packed:
@@ -65,13 +65,14 @@ def mask_of(x: MaskedTensor) -> Tensor:
     return pair_of(x).mask if x._packed is None else packing.logical_mask(x._packed)
 
 
-def any_packed(values: Sequence[Any]) -> bool:
+def any_packed(values: Iterable[Any]) -> bool:
     """Whether a packed tensor is among the arguments, also inside lists."""
     for v in values:
-        if type(v) is MaskedTensor:
+        kind = type(v)
+        if kind is MaskedTensor:
             if v._packed is not None:
                 return True
-        elif (type(v) is list or type(v) is tuple) and any_packed(v):
+        elif kind in SEQUENCES and any_packed(v):
             return True
     return False
 
@@ -83,12 +84,16 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
     given: list[Any] = []
     for a in args:
         kind = type(a)
-        if kind is MaskedTensor and a._packed is not None:
-            if 0 in a.shape:
+        if kind is MaskedTensor:
+            if a._packed is None:
+                a = enter(a, recording)
+            elif 0 in a.shape:
                 raise NoRule
-            given.append(enter_packed(a, recording, enter))
-        else:
-            given.append(_enter_any(a, recording, enter) if kind in ENTERED else a)
+            else:
+                a = enter_packed(a, recording, enter)
+        elif kind in SEQUENCES:
+            a = _enter_any(a, recording, enter)
+        given.append(a)
     named = {k: _enter_any(v, recording, enter) for k, v in kwargs.items()}
     for form in entry.packed:
         try:
@@ -102,7 +107,7 @@ def _enter_any(value: Any, recording: bool, enter: Enter) -> Any:
     """A masked tensor as its record, also inside lists, or as a pair if it is not packed; anything else unchanged."""
     if type(value) is MaskedTensor:
         return enter(value, recording) if value._packed is None else enter_packed(value, recording, enter)
-    if type(value) is list or type(value) is tuple:
+    if type(value) in SEQUENCES:
         return type(value)([_enter_any(v, recording, enter) for v in value])
     return value
 
