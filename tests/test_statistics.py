@@ -193,6 +193,19 @@ def test_standardises_in_the_dtype_of_its_input() -> None:
     assert y.grad.isfinite().all()
 
 
+def test_the_device_is_asked_until_every_column_has_an_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    any_of = Tensor.any
+    monkeypatch.setattr(Tensor, "any", lambda *args: asked.append(1) or any_of(*args))
+    stats = mt.RunningStatistics(2)
+    for row in ([[5.0, None]], [[None, 7.0]], [[1.0, 1.0]], [[2.0, 2.0]], [[3.0, 3.0]]):
+        stats.update(mt.masked_tensor(row))
+    assert (len(asked), stats.origin.tolist()) == (3, [5.0, 7.0])
+    stats.load_state_dict(mt.RunningStatistics(2).state_dict())
+    assert stats.update(torch.full((1, 2), 9.0)).origin.tolist() == [9.0, 9.0]
+    assert stats.reset().update(torch.full((1, 2), 3.0)).origin.tolist() == [3.0, 3.0]
+
+
 def test_state_travels() -> None:
     x, valid = table(6)
     stats = made().update(mt.as_masked_tensor(x, valid))

@@ -69,6 +69,7 @@ class RunningStatistics(nn.Module):
     products: Any  # a tensor, or None without cov=
     edges: Any  # tensors, or None without edges=
     bins: Any
+    _begun = False  # each column has an origin: then the device is not asked again
 
     def __init__(self, features: int, *, dim: int = -1, cov: bool = False, edges: Tensor | None = None) -> None:
         super().__init__()
@@ -97,6 +98,7 @@ class RunningStatistics(nn.Module):
         for name, buffer in self.named_buffers(recurse=False):
             if name != "edges":
                 buffer.fill_(fills.get(name, 0))
+        self._begun = False
         return self
 
     @torch.no_grad()
@@ -166,9 +168,11 @@ class RunningStatistics(nn.Module):
 
     def _begin(self, x: Tensor, mask: Tensor) -> None:
         """An origin near the data for each column that has none: the first valid, finite entry of it."""
-        fit = mask & x.isfinite() if bool(self.origin.isnan().any()) else None
-        if fit is not None:
-            found, first = fit.to(torch.uint8).max(0)
+        if self._begun:
+            return
+        self._begun = not bool(self.origin.isnan().any())
+        if not self._begun:
+            found, first = (mask & x.isfinite()).to(torch.uint8).max(0)
             value = x.gather(0, first.unsqueeze(0)).squeeze(0).double()
             self.origin.copy_(torch.where(self.origin.isnan() & (found != 0), value, self.origin))
 
@@ -489,6 +493,10 @@ class RunningStatistics(nn.Module):
         """What stands in the parentheses of a printed module."""
         options = [f"dim={self.dim}"] * (self.dim != -1) + ["cov=True"] * (self.products is not None)
         return ", ".join([str(self.features), *options])
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        self._begun = False
+        super()._load_from_state_dict(*args)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "RunningStatistics":
         """Moves between devices; float64 stays float64."""

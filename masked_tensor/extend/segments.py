@@ -26,8 +26,6 @@ class Segments:
         tensor([-1.,  0.,  0.])
     """
 
-    _add: Callable[[Tensor], Tensor] | None = None  #: adds as accurately as the storage's own sum
-
     def __init__(self, number: int, ids: Tensor, count: Tensor) -> None:
         self.number = number
         self.ids = ids
@@ -35,8 +33,6 @@ class Segments:
 
     def sum(self, values: Tensor) -> Tensor:
         """The sum of each segment, shape ``(number, ...)``; 0 for one without values."""
-        if self._add is not None:
-            return self._add(values)
         return values.new_zeros((self.number, *values.shape[1:])).index_add(0, self.ids, values)
 
     def max(self, values: Tensor) -> Tensor:
@@ -55,3 +51,15 @@ class Segments:
         start = values.new_zeros((self.number, *values.shape[1:]))
         ids = self.ids.reshape(-1, *(1,) * (values.dim() - 1)).expand(values.shape)
         return start.scatter_reduce(0, ids, values, name, include_self=False)
+
+
+class SegmentsOfStorage(Segments):
+    """Segments that add up their values as accurately as the own sum of the storage."""
+
+    def __init__(self, number: int, ids: Tensor, count: Tensor, add: Callable[[Tensor], Tensor]) -> None:
+        super().__init__(number, ids, count)
+        self._add = add
+
+    def sum(self, values: Tensor) -> Tensor:
+        """The sum of each segment, as the storage adds."""
+        return self._add(values)

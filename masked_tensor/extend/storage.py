@@ -18,7 +18,7 @@ from ..pair import Pair
 from ..shared.chunks import rounds_noticeably
 from ..sparse.reduction import reduce
 from ..sparse.slices import Slices, sum_slices
-from .segments import Segments
+from .segments import SegmentsOfStorage
 
 SegmentFunction = Callable[..., Tensor]  # (values, segments, **other arguments) -> one row for each result
 
@@ -196,8 +196,7 @@ def sparse_reduction(function: SegmentFunction) -> StorageRule:
     """
 
     def over_slices(values: Tensor, slices: Slices, **others: Any) -> Tensor:
-        segments = Segments(slices.number, slices.ids, slices.count)
-        segments._add = partial(sum_slices, s=slices)
+        segments = SegmentsOfStorage(slices.number, slices.ids, slices.count, partial(sum_slices, s=slices))
         return function(values, segments, **others)
 
     def make(rule: Rule) -> Rule:
@@ -274,8 +273,7 @@ def _expect_one_kind(x: Packed, dims: Sequence[int]) -> None:
 def _reduce_sequences(function: SegmentFunction, others: dict[str, Any], values: Tensor, x: Packed) -> Tensor:
     """One segment for each sequence; ``values`` are those of the tokens of ``x``."""
     count = x.grid.lengths.reshape(-1, *(1,) * (values.dim() - 1))
-    segments = Segments(x.grid.shape[0], x.grid.batch, count)
-    segments._add = partial(segment_sums, x=x)
+    segments = SegmentsOfStorage(x.grid.shape[0], x.grid.batch, count, partial(segment_sums, x=x))
     half = rounds_noticeably(values.dtype)
     result = function(values.float() if half else values, segments, **others)
     return result.to(values.dtype) if half and result.dtype is torch.float32 else result

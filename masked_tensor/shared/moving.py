@@ -25,7 +25,7 @@ from ..fill import fill_outside
 from ..pair import Pair
 from .chunks import rounds_noticeably
 from .gaps import narrow_constant
-from .interpolation import interpolate_rank
+from .interpolation import fractional_rank, interpolate_rank
 
 #: (data, validity, width) of a piece to the statistic of its windows, all along the last dimension
 Statistic = Callable[[Tensor, Tensor, int], Tensor]
@@ -137,7 +137,7 @@ def quantile(x: Pair, windows: Windows, q: float) -> Tensor:
         spoiled = _combine(_add, (nan.to(torch.int32),), width)[0] > 0
         known = torch.where(valid & ~nan, data, torch.inf)
         ordered = torch.stack(_combine(_merge, (known,), width))
-        rank = q * (number - 1).clamp_min_(0).to(data.dtype)
+        rank = fractional_rank(torch.tensor(q, dtype=torch.float64), number, 1.0, 1.0)
         found = interpolate_rank(lambda n: ordered.gather(0, n[None])[0], rank, "linear")
         return torch.where(spoiled, torch.nan, found)
 

@@ -93,6 +93,13 @@ def _eager(program: Program) -> tuple[list[Tensor], tuple[Tensor, ...], list[Ten
     return inputs, outputs, [torch.zeros_like(x) if g is None else g for x, g in zip(inputs, found, strict=True)]
 
 
+def _expected(case: Sample, run: Callable[..., Any]) -> Any:
+    """What ``_eager`` gives, if torch can ``run`` the plain program."""
+    plain = Program(case).plain()
+    inputs, rest = plain.build()
+    return _eager(Program(case)) if inputs and _torch_can(lambda: run(plain, inputs, rest)) else None
+
+
 def _check_gradient(found: Tensor, expected: Tensor, x: Tensor, what: str) -> None:
     assert type(found) is type(x), f"{what} of a {type(x).__name__} is a {type(found).__name__}"
     assert_same(found, expected, what)
@@ -103,11 +110,7 @@ def _check_gradient(found: Tensor, expected: Tensor, x: Tensor, what: str) -> No
 
 def check_vjp(case: Sample) -> bool:
     """``vjp`` gives the results and the gradients of eager autograd."""
-    program = Program(case)
-    inputs, rest = program.plain().build()
-    if not inputs or not _torch_can(lambda: _pull(program.plain(), inputs, rest)):
-        return False
-    expected = _eager(program)
+    program, expected = Program(case), _expected(case, _pull)
     if expected is None:
         return False
     for payload in (NAN, INF):
@@ -127,11 +130,7 @@ def _pull(program: Program, inputs: list[Tensor], rest: list[Any]) -> tuple[Any,
 
 def check_jvp(case: Sample) -> bool:
     """``jvp`` gives the adjoint of eager autograd's gradients, and a tangent of 0 where the result is masked."""
-    program = Program(case)
-    inputs, rest = program.plain().build()
-    if not inputs or not _torch_can(lambda: _push(program.plain(), inputs, rest)):
-        return False
-    expected = _eager(program)
+    program, expected = Program(case), _expected(case, _push)
     if expected is None:
         return False
     for payload in (NAN, INF):
