@@ -9,7 +9,7 @@ from expecttest import assert_expected_inline
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.errors import MaskedWriteError
-from masked_tensor.testing import PAYLOADS, poison
+from masked_tensor.testing import GARBAGE, poison
 
 from .helpers import database
 from .laws import laws
@@ -539,5 +539,5 @@ def test_garbage_of_a_masked_number_need_not_fit_the_dtype(call: Any, plain: boo
 
     for dtype in DTYPES[:-2]:
         for other in (torch.float64, torch.float32, torch.int64):
-            for garbage in PAYLOADS:
+            for garbage in GARBAGE:
                 assert outcome(dtype, other, garbage) == outcome(dtype, other, 0)

@@ -7,7 +7,7 @@ from torch import nn
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.testing import check_invisible_payload, check_padding_invariance
+from masked_tensor.testing import check_invisible_data, check_padding_invariance
 
 LENGTHS = [12, 9, 5]
 
@@ -169,7 +169,7 @@ def test_payload_is_invisible(name):
     torch.manual_seed(0)
     mask = torch.arange(shape[dim]) < torch.tensor(lengths)[:, None]
     mask = mask.view([n if d in (0, dim) else 1 for d, n in enumerate(shape)]).expand(shape)
-    check_invisible_payload(make().train(), mt.masked_tensor(torch.randn(shape), mask))
+    check_invisible_data(make().train(), mt.masked_tensor(torch.randn(shape), mask))
 
 
 def test_batch_norm_in_training_does_not_see_how_far_a_batch_is_padded():

@@ -1,6 +1,9 @@
 """The language of the pages: common words, and short sentences where a newcomer starts."""
 
+import ast
 import re
+import tokenize
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -36,3 +39,21 @@ def test_sentences_of_the_first_pages_are_short(page: Path) -> None:
     found = sentences(page)
     assert len(found) > 10
     assert not [sentence for sentence in found if len(sentence.split()) > LONGEST]
+
+
+def comments(path: Path) -> Iterator[str]:
+    """The comments and docstrings of a file."""
+    with tokenize.open(path) as file:
+        yield from (t.string for t in tokenize.generate_tokens(file.readline) if t.type == tokenize.COMMENT)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+            yield ast.get_docstring(node) or ""
+
+
+def test_the_code_calls_what_lies_under_the_mask_masked_out_data() -> None:
+    """``Payload`` is the type of what is known of it, and ``payload`` the field: these are code."""
+    files = [*(ROOT / "masked_tensor").rglob("*.py")]
+    assert len(files) > 200
+    code = r"``.*?``|payload \(Payload.*?\)|payload=|\.payload\b|Payload\.\w+|>>> .*"
+    said = [(path.name, re.sub(code, "", text)) for path in files for text in comments(path)]
+    assert [(name, text) for name, text in said if re.search(r"\bpayloads?\b", text)] == []

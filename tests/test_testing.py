@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 import masked_tensor as mt
-from masked_tensor.testing import assert_close, check_invisible_payload, check_padding_invariance, poison
+from masked_tensor.testing import assert_close, check_invisible_data, check_padding_invariance, poison
 
 
 def test_poison_changes_nothing_visible():
@@ -45,10 +45,10 @@ def test_torchs_own_assert_close_compares_masks():
 
 def test_a_function_that_looks_under_the_mask_is_found():
     x = mt.masked_tensor([[1.0, 2.0, 3.0]], [[True, True, False]])
-    check_invisible_payload(lambda t: t.softmax(-1).sum(), x)
-    check_invisible_payload(nn.Linear(3, 2), x)
-    with pytest.raises(AssertionError, match="depend on the payload"):
-        check_invisible_payload(lambda t: t._pair.data.sum(), x)
+    check_invisible_data(lambda t: t.softmax(-1).sum(), x)
+    check_invisible_data(nn.Linear(3, 2), x)
+    with pytest.raises(AssertionError, match="depend on the masked-out data"):
+        check_invisible_data(lambda t: t._pair.data.sum(), x)
 
 
 class Leaky(nn.Module):

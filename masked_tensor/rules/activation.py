@@ -1,6 +1,7 @@
 """Activations: elementwise, so a result is valid where every masked operand is valid; ``glu`` joins two halves.
 
-Gradients are guarded where the derivative depends on the payload; relu and its piecewise linear kin only choose.
+Gradients are guarded where the derivative depends on the masked-out data; relu and other
+piecewise linear ones only choose.
 """
 
 import torch

@@ -96,7 +96,7 @@ def _mask_put(mask: Tensor, indices: Sequence[Tensor | None], value: Tensor, sha
 
 
 def keeps_zero(x: Pair, source: Pair) -> Payload:
-    """What is known of the payload after ``source`` was written into ``x``."""
+    """What is known of the masked-out data after ``source`` was written into ``x``."""
     return Payload.ZERO if x.payload is Payload.ZERO and source.payload is Payload.ZERO else Payload.ANY
 
 

@@ -1,7 +1,7 @@
 """Casts: data changes its dtype, device or memory format, and the mask goes with it to the device.
 
 ``x.to(...)``, ``x.float()``, ``x.cuda()`` and autocast all decompose into ``_to_copy``, or return ``x`` itself.
-0 is 0 in every dtype, so the payload stays what it was.
+0 is 0 in every dtype, so what is known of the masked-out data stays.
 """
 
 from typing import Any

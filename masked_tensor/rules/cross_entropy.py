@@ -1,8 +1,8 @@
 """Cross entropy: masked class logits leave the denominator; ignored and masked targets are the same thing.
 
-A sample counts where its target is valid and not ``ignore_index``, and the logit it names is valid; the payload of a
-target is never used.  A mean divides by the summed weights of the samples that count (class indices) or by their number
-(class probabilities).  Label smoothing spreads over the valid classes.
+A sample counts where its target is valid and not ``ignore_index``, and the logit it names is valid; what a masked
+target holds is never used.  A mean divides by the summed weights of the samples that count (class indices) or by their
+number (class probabilities).  Label smoothing goes to the valid classes.
 """
 
 from typing import Any, NamedTuple

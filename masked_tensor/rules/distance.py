@@ -18,7 +18,7 @@ def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = Non
     if min(a.data.dim(), b.data.dim()) < 2 or a.data.shape[-1] != b.data.shape[-1]:
         torch.cdist(a.data, b.data, p)  # raises
     if masks.is_constant(a.mask, -1) and masks.is_constant(b.mask, -1):
-        # Whole rows are masked: their distances are masked, whatever the payload; zeros keep the gradients exact.
+        # Whole rows are masked: their distances are masked, whatever they hold; zeros keep the gradients exact.
         data = torch.ops.aten.cdist.default(zero_masked(a), zero_masked(b), p, compute_mode)
         return Pair(data, any_valid_pair(a.mask, b.mask.mT))
     both = masks.logical_and(a.mask.unsqueeze(-2), b.mask.unsqueeze(-3))

@@ -1,4 +1,4 @@
-"""Embedding: a masked id gives a masked row, a bag skips it; its payload is never used and no row gets a gradient.
+"""Embedding: a masked id gives a masked row, a bag skips it; what it holds is never used and no row gets a gradient.
 
 A masked id is replaced by one that is safe to look up: the padding index if there is one (torch gives it no gradient),
 else 0, whose gradient then gains an exact zero.  Where an explicit zero would still be seen (a sparse gradient, a

@@ -1,4 +1,4 @@
-"""Indexing: an entry taken through a masked index is masked, and the payload of an index is never used.
+"""Indexing: an entry taken through a masked index is masked, and what a masked index holds is never used.
 
 No gradient goes to the row that a masked index might have named.  A masked entry of a boolean key selects nothing.
 """
@@ -24,7 +24,7 @@ CONDITIONS = torch.bool, torch.uint8  #: dtypes of keys that say for each entry 
 
 
 def without_masked(index: Pair | Tensor) -> Tensor:
-    """An integer or boolean index without payload: 0 or False where it is masked out."""
+    """An integer or boolean index without masked-out data: 0 or False where it is masked out."""
     return select(index.data, index.mask, 0) if type(index) is Pair else index
 
 
@@ -90,7 +90,7 @@ def align_validity(valid: Tensor, data: Tensor, indices: Sequence[Tensor | None]
 
 
 def plain_indices(indices: Sequence[Index]) -> tuple[list[Tensor | None], Tensor | None]:
-    """Indices without payload, and the validity of their broadcast shape (None: no integer index is masked)."""
+    """Indices without masked-out data, and the validity of their broadcast shape (None: no integer index is masked)."""
     bare = [None if k is None else key(k) for k in indices]
     if not any(type(k) is Pair and k.data.dtype not in CONDITIONS for k in indices):
         return bare, None

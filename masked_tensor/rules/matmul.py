@@ -31,7 +31,7 @@ def factor(x: Operand, other: Operand, dim: int) -> Tensor:
     """The data of ``x`` as a factor of a product with ``other`` that contracts the dimension ``dim`` of ``x``.
 
     A masked entry must be 0 where it meets valid ones: if the mask varies along ``dim``, or if the gradient of
-    ``other`` adds up over what ``x`` holds.  Otherwise its payload reaches masked outputs only.
+    ``other`` adds up over what ``x`` holds.  Otherwise its masked-out data reach masked outputs only.
     """
     if type(x) is not Pair:
         return x

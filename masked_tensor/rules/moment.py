@@ -67,7 +67,7 @@ def _squares(x: Pair, dims: tuple[int, ...], count: Tensor, walk: int | None, ke
     """The sum of the squared distances of the valid entries from their mean; with ``walk`` in pieces along it."""
     number = count.clamp(min=1)
     if walk is None:
-        whole = masks.is_constant(x.mask, dims)  # a slice holds either data or payload: nothing mixes
+        whole = masks.is_constant(x.mask, dims)  # a slice is valid or masked as a whole: nothing mixes
         data = guard(x.data, x.mask) if whole else zero_masked(x)
         distance = select(data - data.sum(dims, keep) / number, x.mask, 0)
         return _about_zero(abs_squared(distance).sum(dims, keep), distance, dims, number)

@@ -1,7 +1,7 @@
 """Elementwise: the result is valid where every masked operand is valid.
 
 The op runs on the data as it is; NaN or inf computed at a valid place stays valid.  Where the local derivative depends
-on the payload, every operand's gradient is guarded with the result's mask, plain operands included.
+on the masked-out data, every operand's gradient is guarded with the result's mask, plain operands included.
 """
 
 import math
@@ -31,9 +31,9 @@ def elementwise(
     keeps_zero: KeepsZero | None = None) -> Callable[..., Any]:  # fmt: skip
     """The rule of an elementwise op.
 
-    ``linear``: its derivative is the same whatever the payload (or a choice, which does not multiply).  ``scales``:
-    with Python numbers for all other operands it is linear.  ``keeps_zero(operands)``: whether 0 stays 0 (static).
-    ``smooth``: its derivative at 0 is finite, so zeros under the mask need no guard.  ``adds``: it is a sum.
+    ``linear``: its derivative is the same for any masked-out data (or a choice, which does not multiply).
+    ``scales``: with Python numbers for all other operands it is linear.  ``keeps_zero(operands)``: whether 0 stays 0
+    (static).  ``smooth``: its derivative at 0 is finite, so zeros under the mask need no guard.  ``adds``: it is a sum.
     """
 
     def alone(op: Callable[..., Any], x: Pair, keywords: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 A slice without entries has nothing that is masked: it gives what the plain op gives, 0 for a sum, NaN for a mean.
 
 What is masked out is replaced by the reduction's identity, so that it takes no part, forward and backward.  Dimensions
-along which the mask is constant are reduced first, as they are: there a slice holds either data or payload, never both.
+along which the mask is constant are reduced first, as they are: there a slice is valid or masked as a whole.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,8 @@ def reduce(
 ) -> Tensor:
     """``kernel`` over the valid entries: the data of the result.
 
-    ``linear``: its gradient is the incoming one, so a payload cannot spoil it.  ``inplace``: see ``chunks.reduce``.
+    ``linear``: its gradient is the incoming one, so masked-out data cannot spoil it.  ``inplace``: see
+    ``chunks.reduce``.
     """
     if 0 in x.mask.stride():
         flat = [d for d in dims if masks.is_constant(x.mask, d)]
@@ -107,7 +108,7 @@ def restore_dims(reduced: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tenso
 
 
 def sum_payload(x: Pair, dims: tuple[int, ...]) -> Payload:
-    """A slice with nothing valid sums to 0, unless its payload was added up."""
+    """A slice with nothing valid sums to 0, unless its masked-out data were added up."""
     clean = x.payload is Payload.ZERO or 0 not in x.mask.stride() or not masks.is_constant(x.mask, dims)
     return Payload.ZERO if clean else Payload.ANY
 

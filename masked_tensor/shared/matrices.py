@@ -3,7 +3,7 @@
 A matrix is *usable* if it is whole, or if its rows and columns are masked alike: the matrix of a set of which some
 members are missing, such as a kernel matrix over a padded batch.  On the missing rows and columns the identity (or what
 a rule asks for) stands in; it meets only zeros, so that what is computed on the members is exact.  For a matrix that
-is not usable another one stands in, so that no kernel sees a payload.
+is not usable another one stands in, so that no kernel sees masked-out data.
 """
 
 from dataclasses import dataclass

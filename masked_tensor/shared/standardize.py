@@ -10,7 +10,7 @@ others centre what is left once more.
 
 One autograd function with a closed form for both directions, see fused.py, serves every norm.  Small tensors, tracing,
 torch.func, other devices and second derivatives take the formula as it stands above, whose steps have finite
-derivatives whatever the payload.  A group with nothing valid has mean 0 and divisor 1.
+derivatives whatever the masked-out data are.  A group with nothing valid has mean 0 and divisor 1.
 """
 
 from collections.abc import Sequence

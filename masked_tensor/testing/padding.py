@@ -12,7 +12,7 @@ from ..api.comparison import values_to_compare
 from ..compat import tree_leaves
 from ..engine.tensor import wrap
 from ..pair import Pair
-from .payload import PAYLOADS, poison, scalar
+from .invisible import GARBAGE, poison, scalar
 
 
 @dataclass(frozen=True)
@@ -31,14 +31,14 @@ def check_padding_invariance(
     *,
     batch_dim: int = 0,
     dim: int = 1,
-    payloads: Sequence[float] = PAYLOADS,
+    garbage: Sequence[float] = GARBAGE,
     gradients: bool = True,
     rtol: float = 1e-5,
     atol: float = 1e-5,
 ) -> None:
     """Raises AssertionError, naming the first submodule that differs, unless padding changes nothing.
 
-    The unmodified ``module`` is called on the padded batch, with each of ``payloads`` as masked-out data. At valid
+    The unmodified ``module`` is called on the padded batch, with each of ``garbage`` as masked-out data. At valid
     steps it has to give what it gives, as plain PyTorch, for each sequence alone, and the rest has to be masked.
     Gradients of parameters have to be the sum of those of the sequences.
 
@@ -50,7 +50,7 @@ def check_padding_invariance(
         lengths (Tensor): Integers ``(B,)``, or a list of int: the number of valid steps of each sequence.
         batch_dim (int, optional): The dimension of the batch.
         dim (int, optional): The dimension of time.
-        payloads (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
+        garbage (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
         gradients (bool, optional): Compare gradients, too.
         rtol (float, optional): The relative tolerance.
         atol (float, optional): The absolute tolerance.
@@ -71,8 +71,8 @@ def check_padding_invariance(
     valid = steps < torch.tensor(sizes, device=x.device).unsqueeze(1)
     shape = [x.shape[d] if d in (batch_dim, dim) else 1 for d in range(x.dim())]
     mask = (valid if batch_dim < dim else valid.T).reshape(shape).expand(x.shape)
-    for payload in payloads:
-        calls, grads = _record(module, poison(wrap(Pair(x.detach(), mask)), payload), gradients)
+    for value in garbage:
+        calls, grads = _record(module, poison(wrap(Pair(x.detach(), mask)), value), gradients)
         for index, call in enumerate(calls):
             for row, (expected, _) in enumerate(alone):
                 _compare(call, expected[index], row, len(rows), rtol, atol)

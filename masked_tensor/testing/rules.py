@@ -11,7 +11,7 @@ from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor, pair_of, wrap
 from ..errors import UnsupportedOpError
 from ..pair import Pair
-from .payload import assert_close, check_invisible_payload, scalar
+from .invisible import assert_close, check_invisible_data, scalar
 
 
 def check_rule(
@@ -47,7 +47,7 @@ def check_rule(
     inputs = tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, inputs)
     for valid in (None, True, False):
         given = tree_map(lambda x, valid=valid: _remask(x, valid), inputs)
-        check_invisible_payload(function, *given, **tolerance)
+        check_invisible_data(function, *given, **tolerance)
         expected = _run(function, given)
         with torch.inference_mode():
             assert_close(function(*given), expected[0], message="in inference mode: ", **tolerance)

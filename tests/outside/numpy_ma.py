@@ -21,11 +21,11 @@ import torch
 from numpy import ma
 
 import masked_tensor as mt
-from masked_tensor.testing import PAYLOADS, poison
+from masked_tensor.testing import GARBAGE, poison
 
 from .counterparts import ARRAY, BINARY, FUNCTIONS, UNARY, declared
 
-GARBAGE = itertools.cycle(PAYLOADS)
+VALUES = itertools.cycle(GARBAGE)
 DEFAULTS = {"endwith": True, "keepdims": False}
 
 
@@ -35,7 +35,7 @@ class Unsayable(Exception):
 
 def poisoned(data: torch.Tensor, mask: torch.Tensor) -> mt.MaskedTensor:
     """A masked tensor with the next garbage under its mask."""
-    return poison(mt.masked_tensor(data, mask), next(GARBAGE))
+    return poison(mt.masked_tensor(data, mask), next(VALUES))
 
 
 def tensor(x: Any) -> Any:

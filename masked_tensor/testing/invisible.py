@@ -10,15 +10,15 @@ from ..compat import tree_leaves, tree_map
 from ..engine.tensor import MaskedTensor, pair_of, wrap
 from ..pair import Pair
 
-PAYLOADS = (float("nan"), float("inf"), 1e30)
+GARBAGE = (float("nan"), float("inf"), 1e30)
 
 
-def poison(x: MaskedTensor, payload: float = float("nan")) -> MaskedTensor:
-    """A copy of ``x`` with ``payload`` as its masked-out data, which no correct program can tell from ``x``.
+def poison(x: MaskedTensor, value: float = float("nan")) -> MaskedTensor:
+    """A copy of ``x`` with ``value`` as its masked-out data, which no correct program can tell from ``x``.
 
     Args:
         x (MaskedTensor): A strided tensor of any shape and dtype.
-        payload (float, optional): What is put under the mask. Integers get their largest value, bools are inverted.
+        value (float, optional): What is put under the mask. Integers get their largest value, bools are inverted.
 
     Returns:
         MaskedTensor: The shape, dtype and mask of ``x``; a leaf that requires grad if ``x`` does.
@@ -33,7 +33,7 @@ def poison(x: MaskedTensor, payload: float = float("nan")) -> MaskedTensor:
     if data.dtype is torch.bool:
         garbage = ~data
     elif data.is_floating_point() or data.is_complex():
-        garbage = torch.full_like(data, payload, dtype=torch.float32).to(data.dtype)  # what is too large becomes inf
+        garbage = torch.full_like(data, value, dtype=torch.float32).to(data.dtype)  # what is too large becomes inf
     else:
         garbage = torch.full_like(data, torch.iinfo(data.dtype).max)
     result = wrap(Pair(torch.where(mask, data, garbage), mask))
@@ -76,44 +76,44 @@ def assert_close(
         torch.testing.assert_close(a, e, rtol=rtol, atol=atol, equal_nan=True, msg=lambda text: message + text)
 
 
-def check_invisible_payload(
-    function: Callable[..., Any], *inputs: Any, payloads: Sequence[float] = PAYLOADS, **tolerance: float
+def check_invisible_data(
+    function: Callable[..., Any], *inputs: Any, garbage: Sequence[float] = GARBAGE, **tolerance: float
 ) -> None:
     """Raises AssertionError if a result or gradient of ``function`` depends on masked-out data.
 
-    The function is called with each of ``payloads`` as masked-out data of its masked inputs, with the same random seed
+    The function is called with each of ``garbage`` as masked-out data of its masked inputs, with the same random seed
     each time. Gradients are those of the sum of squares of all floating outputs, for every floating input and, if
     ``function`` is a module, every parameter. They have to be exactly 0 where an input is masked.
 
     Args:
         function (callable): A function or module of tensors.
         *inputs (Any): What it is called with: tensors of any shape and dtype, or structures of them.
-        payloads (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
+        garbage (list of float, optional): The masked-out data that are tried; by default NaN, inf and 1e30.
         **tolerance (float): ``rtol`` and ``atol`` of :func:`assert_close`.
 
     Raises:
         AssertionError: An output or gradient depends on masked-out data, or a gradient under the mask is not 0.
 
     Example:
-        >>> from masked_tensor.testing import check_invisible_payload
+        >>> from masked_tensor.testing import check_invisible_data
         >>> x = mt.masked_tensor([[1.0, 2.0, 3.0]], [[True, True, False]])
-        >>> check_invisible_payload(torch.nn.Softmax(-1), x)
+        >>> check_invisible_data(torch.nn.Softmax(-1), x)
     """
     reference = _trial(function, inputs, 0.0)
-    for payload in payloads:
+    for value in garbage:
         for what, expected, actual in zip(
-            ("outputs", "gradients"), reference, _trial(function, inputs, payload), strict=True
+            ("outputs", "gradients"), reference, _trial(function, inputs, value), strict=True
         ):
-            assert_close(actual, expected, message=f"the {what} depend on the payload {payload}: ", **tolerance)
+            assert_close(actual, expected, message=f"the {what} depend on the masked-out data {value}: ", **tolerance)
 
 
-def _trial(function: Callable[..., Any], inputs: Any, payload: float) -> tuple[list[Any], list[Any]]:
-    """Outputs and gradients with ``payload`` as the masked-out data."""
+def _trial(function: Callable[..., Any], inputs: Any, value: float) -> tuple[list[Any], list[Any]]:
+    """Outputs and gradients with ``value`` as the masked-out data."""
 
     def fresh(x: Any) -> Any:
         if not isinstance(x, Tensor):
             return x
-        copy = poison(x, payload).detach() if type(x) is MaskedTensor else x.detach().clone()
+        copy = poison(x, value).detach() if type(x) is MaskedTensor else x.detach().clone()
         return copy.requires_grad_() if copy.is_floating_point() or copy.is_complex() else copy
 
     args = tree_map(fresh, inputs)
@@ -132,7 +132,7 @@ def _trial(function: Callable[..., Any], inputs: Any, payload: float) -> tuple[l
         if type(x) is MaskedTensor and type(gradient) is MaskedTensor:
             hidden = pair_of(gradient).data[~pair_of(x).mask]
             if not torch.equal(hidden, torch.zeros_like(hidden)):
-                raise AssertionError(f"a gradient under the mask is not 0 (payload {payload})")
+                raise AssertionError(f"a gradient under the mask is not 0 (masked-out data {value})")
     return outputs, gradients
 
 
