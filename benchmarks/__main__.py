@@ -136,9 +136,9 @@ random); the others are peers, and the same written by hand in plain torch.
 Measured on: {where}; torch {torch}, Python {python}.
 
 What to take from it: on large tensors elementwise ops cost what they cost without a mask, and a random mask costs a
-reduction a pass over the mask and two in the cache (`kernels("compiled")`: one over both); a mask that is constant
-along rows (padding) costs next to nothing; on tiny tensors a call costs some ten microseconds, whatever it does; and
-padding that is [packed](packed.md) is not computed."""
+reduction a pass over the mask and two in the cache; a mask that is constant along rows (padding) costs next to
+nothing; on tiny tensors a call costs some ten microseconds, whatever it does; and padding that is [packed](packed.md)
+is not computed."""
 
 
 if __name__ == "__main__":

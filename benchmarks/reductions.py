@@ -1,7 +1,7 @@
 """Reductions: 4096 x 4096, float32, half of it valid at random; what lies under the mask is not known to be 0.
 
-``kernels`` is ``masked`` under ``kernels("compiled")``.  The peers are ``torch.masked`` and, on the CPU, ``numpy.ma``,
-polars and pyarrow.  ``by hand`` is ``torch.where`` with the number that the op ignores, and the plain op.
+The peers are ``torch.masked`` and, on the CPU, ``numpy.ma``, polars and pyarrow.  ``by hand`` is ``torch.where`` with
+the number that the op ignores, and the plain op.
 """
 
 import math
@@ -36,15 +36,6 @@ OPS: list[tuple[str, int, float | None, str]] = [  # op, dim, the number it igno
 ]
 
 
-#: Those that ``kernels("compiled")`` is for.
-BUILT = ("sum", "mean", "prod", "amax", "amin")
-
-
-def built(op: Callable[..., Tensor], x: Tensor, dim: int) -> Tensor:
-    with mt.kernels("compiled"):
-        return op(x, dim)
-
-
 def run(small: bool) -> None:
     size = 64 if small else 4096
     data, mask = torch.randn(size, size), torch.rand(size, size) < 0.5
@@ -59,8 +50,6 @@ def run(small: bool) -> None:
         }
         if ignored is not None:
             candidates["by hand"] = lambda op=op, dim=dim, n=ignored: op(torch.where(mask, data, n), dim)
-        if array is not None and name in BUILT:
-            candidates["kernels"] = lambda op=op, dim=dim: built(op, x, dim)
         theirs = {"amax": "max", "amin": "min"}.get(name, name)
         if array is not None and hasattr(array, theirs):
             candidates["numpy.ma"] = lambda name=theirs, dim=dim: getattr(array, name)(dim)

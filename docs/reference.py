@@ -17,7 +17,6 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
     "Means and statistics that add up": ["mean_over", "statistics"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
-    "Choosing who computes": ["kernels"],
     "Asking": ["inspect"],
     "Errors": ["errors"],
 }

@@ -42,7 +42,6 @@ from .api.create import (
 from .api.factories import masked_factories
 from .api.files import load_file, save_file
 from .api.inspect import explain
-from .api.kernels import kernels
 from .api.mean_over import mean_over
 from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
@@ -92,7 +91,6 @@ __all__ = [
     "get_data",
     "get_mask",
     "is_masked_tensor",
-    "kernels",
     "lengths",
     "lengths_to_mask",
     "load_file",

@@ -9,7 +9,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
-from importlib import import_module
 from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -277,12 +276,6 @@ def remove_mode(mode: Any) -> None:
         torch._C._push_on_torch_function_stack(other)
 
 
-def compile_kernel(function: Callable[..., Any], examples: tuple[Tensor, ...]) -> Callable[..., Any]:
-    """``function`` as a kernel of inductor's, for all sizes; without it there are no built kernels."""
-    graph = import_module("torch.fx.experimental.proxy_tensor").make_fx(function, tracing_mode="symbolic")(*examples)
-    return torch._inductor.standalone_compile(graph, list(examples))
-
-
 def current_trace() -> Any:
     """What is being compiled in this thread, if anything is."""
     return TracingContext.try_get()
@@ -299,7 +292,6 @@ __all__ = [
     "checkpoint_may_keep",
     "checkpoint_will_recompute",
     "code_of",
-    "compile_kernel",
     "count_groups",
     "current_node",
     "current_trace",

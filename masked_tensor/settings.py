@@ -23,7 +23,6 @@ WindowRule = Literal["core", "any", "all"]
 ProductRule = Literal["any", "all"]
 PaddingRule = Literal["row", "tensor"]
 MismatchRule = Literal["and", "raise"]
-KernelRule = Literal["ordinary", "compiled"]
 
 #: What takes the place of ``total / number`` in the mean of a loss: (total, number, any valid) to (mean, any valid).
 Over = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -52,7 +51,6 @@ class Settings:
 
     meaning: Meaning = DEFAULT
     factories: Any = None  #: the torch function mode by which torch.zeros and the like make masked tensors
-    kernels: KernelRule = "ordinary"  #: who computes the reductions of large tensors
     over: Over | None = None  #: how the mean of a loss is taken
     reports: tuple[dict[str, Any], ...] = ()  #: where ops are counted that pad packed tensors
 
@@ -205,13 +203,5 @@ BLOCKS = 1 << 18
 #: keys a table is 20 times as fast as a sort at 4 to one, 6 times at 64 to one: the limit is for its memory.
 TABLE_OF = 4
 TABLE = 1024
-#: Rows that a built kernel adds up before it goes on to the next columns.  On ``sum(0)`` of 16 million: four times of
-#: it costs 1.15 times as much, all rows at once 3.5 times.
-STRIP = 32
-#: The longest stretch of a row that a built kernel reduces by itself.  On ``sum(1)`` of 16 million in rows of 4096: no
-#: difference from 512 on; it is for threads, which share the stretches of few long rows.
-RUN = 1 << 12
-#: Shorter rows, and fewer, have no built kernels.  On 16 million: rows of 16 cross, 2 rows cost five times as much.
-LANES = 1 << 4
 #: Not measured: float32 holds no greater ranks exactly, and ``torch.quantile`` takes no longer slices.
 EXACT = 1 << 24

@@ -7,15 +7,10 @@ tensors: how many calls equal the strided ones; after the matrix: how many calls
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-
-import masked_tensor as mt
-from masked_tensor import settings
-from masked_tensor.shared import kernels
 
 from .helpers.forced import packing
 
@@ -25,17 +20,6 @@ if os.environ.get("MASKED_TENSOR_PACKED"):
     def everything_is_packed() -> Iterator[None]:
         """See ``helpers.forced``."""
         with packing():
-            yield
-
-
-if os.environ.get("MASKED_TENSOR_KERNELS"):
-
-    @pytest.fixture(autouse=True)
-    def everything_is_built(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """Reductions of any size run through built kernels, in short stretches with a rest."""
-        small = SimpleNamespace(LARGE=1, LANES=1, STRIP=3, RUN=5, in_force=settings.in_force)
-        monkeypatch.setattr(kernels, "settings", small)
-        with mt.kernels("compiled"):
             yield
 
 

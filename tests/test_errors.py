@@ -20,10 +20,10 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
-from masked_tensor import compat, settings
+from masked_tensor import compat
 from masked_tensor.api import convert
 from masked_tensor.packing.rules import packed_rule
-from masked_tensor.shared import group_mean, kernels
+from masked_tensor.shared import group_mean
 
 from .helpers.messages import literals, templates
 from .helpers.wrapping import Wrapper
@@ -1416,26 +1416,6 @@ def test_fills() -> None:
     refused(TypeError, lambda: (x > 0).filled(2), """filled(2): bool cannot hold the value; convert first, x.float()""")
 
 
-def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(
-        ValueError, lambda: mt.kernels("fast"), """kernels: rule must be one of ('ordinary', 'compiled'), got 'fast'"""
-    )
-
-    def build(*_: Any) -> None:
-        raise FileNotFoundError("no g++")
-
-    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "compile_kernel", build)):
-        monkeypatch.setattr(where, name, value)
-    with mt.kernels("compiled"):
-        refused(
-            RuntimeError,
-            lambda: mt.masked_tensor(ones(16, 16), ones(16, 16).bool()).amax(0),
-            """\
-kernels('compiled'): amax of torch.float32 could not be built: no g++
-It takes a C++ compiler: g++, or what CXX names in the environment; leave the context without one""",
-        )
-
-
 def test_code_that_is_not_ours() -> None:
     refused(
         mt.UnsupportedOpError,
@@ -1544,23 +1524,3 @@ def test_min_count_of_what_has_no_nan() -> None:
 sum(): with min_count, a result of too few valid elements is NaN, which torch.int64 does not have; say what it is by \
 fill_value=, or give a masked tensor, whose result is masked there""",
     )
-
-
-def test_kernels_that_cannot_be_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    def build(*_: Any) -> None:
-        try:
-            raise PermissionError(13, "Permission denied")
-        except PermissionError as error:
-            raise RuntimeError("inductor failed") from error
-
-    for where, name, value in ((settings, "LARGE", 1), (kernels, "_BUILT", {}), (kernels, "compile_kernel", build)):
-        monkeypatch.setattr(where, name, value)
-    with mt.kernels("compiled"):
-        refused(
-            RuntimeError,
-            lambda: mt.masked_tensor(ones(16, 16), ones(16, 16).bool()).amax(0),
-            """\
-kernels('compiled'): amax of torch.float32 could not be built: inductor failed
-Its cache on disk cannot be written: name a folder that can in TORCHINDUCTOR_CACHE_DIR (and TRITON_CACHE_DIR, TMPDIR), \
-or leave the context""",
-        )

@@ -48,7 +48,6 @@ SETTINGS: dict[str, Callable[[], Any]] = {
     "mismatch": lambda: mt.meaning(mismatch="raise"),
     "back to and": lambda: mt.meaning(mismatch="and"),
     "strict": mt.strict,
-    "kernels": mt.kernels,
     "masked_factories": mt.masked_factories,
     "mean_over": Mean,
     "packing_report": mt.extend.packing_report,
@@ -69,7 +68,6 @@ def state() -> dict[str, Any]:
     found = in_force()
     return {
         "meaning": found.meaning,
-        "kernels": found.kernels,
         "factories": type(torch.zeros(0)),
         "mean": found.over is not None,
         "reports": len(found.reports),
@@ -663,7 +661,7 @@ def test_compiled_code_in_overlapping_tasks(compiled: Callable[[Tensor], list[Te
 
 
 @pytest.mark.parametrize(
-    ("name", "backend"), [*((name, "eager") for name in [*TRACED, "kernels"]), ("masked_factories", "aot_eager")]
+    ("name", "backend"), [*((name, "eager") for name in TRACED), ("masked_factories", "aot_eager")]
 )
 def test_compiled_code_that_enters_it_by_itself(name: str, backend: str) -> None:
     def whole(x: Tensor) -> list[Tensor]:

@@ -45,13 +45,12 @@ THRESHOLDS = {
     "CHAIN": 2,
 }
 OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT"}  # strided tensors never ask
-OF_BUILT_KERNELS = {"STRIP", "RUN", "LANES"}  # which are asked for by name
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
 
 
 def test_every_tuning_number_is_known() -> None:
     numbers = {name for name, value in vars(settings).items() if type(value) is int and name.isupper()}
-    assert numbers == set(THRESHOLDS) | OF_SPARSE_DATA | OF_BUILT_KERNELS | OF_ROLLING
+    assert numbers == set(THRESHOLDS) | OF_SPARSE_DATA | OF_ROLLING
 
 
 def patched_down(monkeypatch: pytest.MonkeyPatch) -> None:

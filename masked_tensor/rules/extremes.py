@@ -16,7 +16,7 @@ from ..packing import reduction as packed
 from ..packing.per_token import along_feature
 from ..pair import Pair
 from ..select import select
-from ..shared import chunks, kernels
+from ..shared import chunks
 from ..shared.identity import identity
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
@@ -33,22 +33,14 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
     if any(x.data.shape[d] == 0 for d in dims):
         plain = EXTREMES[which](x.data, dim or (), keepdim)  # raises: an extreme of nothing has no value
         return Pair(plain, masks.any(x.mask, dims, keepdim))
-    found = kernels.reduce(f"a{which}", x, dims, keepdim)
-    if found is not None:
-        return Pair(found[0], found[1] > 0)
     if is_tracked(x.data) and not in_transform():
         data = _Extreme.apply(x.data, x.mask, dims, keepdim, which)
     else:
-        data = _ordinary(x, dims, keepdim, which)
+        data = greatest(x, dims, keepdim, which)
     return Pair(data, masks.any(x.mask, dims, keepdim))
 
 
 def greatest(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
-    found = kernels.reduce(f"a{which}", x, dims, keepdim)
-    return found[0] if found is not None else _ordinary(x, dims, keepdim, which)
-
-
-def _ordinary(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
     return reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
 
 

@@ -19,7 +19,7 @@ from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked, zero_masked_inplace
-from ..shared import chunks, kernels, strict_counts
+from ..shared import chunks, strict_counts
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 
@@ -58,21 +58,12 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
     if dim is None and not keepdim and masks.is_small(x.mask):
         return Pair(torch.sum(zero_masked(x, inside=True), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
-    found = kernels.reduce("sum", x, dims, keepdim, dtype)
-    if found is not None:
-        return Pair(found[0], found[1] > 0, Payload.ZERO)
-    data = _sum(x, dims, keepdim, dtype)
+    data = total(x, dims, keepdim, dtype)
     return Pair(data, masks.reduce_validity(x.mask, dim, keepdim), sum_payload(x, dims))
 
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
-    found = kernels.reduce("sum", x, dims, keepdim, dtype)
-    return found[0] if found is not None else _sum(x, dims, keepdim, dtype)
-
-
-def _sum(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None) -> Tensor:
-    """The same where no built kernel serves."""
     if x.data.numel() >= settings.LARGE and is_tracked(x.data) and not in_transform():
         result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
         return result
@@ -129,8 +120,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
             torch.mean(data, dims, keepdim, dtype=dtype), masks.reduce_validity(x.mask, dims, keepdim), x.payload
         )
     wide = torch.float32 if chunks.rounds_noticeably(kind) else dtype  # half precision is rounded once, at the end
-    found = kernels.reduce("sum", x, dims, keepdim, wide)
-    result, count = found or (_sum(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim))
+    result, count = total(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim)
     return Pair((result / count.clamp(min=1)).to(kind), count > 0, Payload.ZERO)
 
 
@@ -145,9 +135,6 @@ def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         return data
 
     dims = shapes.canonical_dims(dim, x.data.dim())
-    found = kernels.reduce("prod", x, dims, keepdim, dtype)
-    if found is not None:
-        return Pair(found[0], found[1] > 0)
     return Pair(reduce(x, dims, keepdim, kernel, 1), masks.reduce_validity(x.mask, dims, keepdim))
 
 
