@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import masked_tensor as mt
 from masked_tensor.patches import places
@@ -118,3 +119,28 @@ def test_a_search_for_a_module_is_not_its_import(tmp_path: Path) -> None:
         [sys.executable, "-c", LOOKED_FOR.format(folder=str(tmp_path))], capture_output=True, text=True, cwd=ROOT
     )
     assert run.returncode == 0, run.stderr
+
+
+#: How many Python frames of this package a program on plain tensors passes, at most; of what is not named, none.
+MOST: dict[str, dict[str, int]] = {
+    "import": {"DataLoader": 7, "assert_close": 2},
+    "first masked tensor": {
+        "DTensor made": 2, "DTensor added": 1, "DTensor gathered": 1, "pad_tensor": 1, "vmap of cross_entropy": 33,
+        "vmap of cov": 13, "grad": 17,
+    },
+    "first setting": {"checkpoint": 7, "reentrant checkpoint": 9},
+}  # fmt: skip
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch was built without torch.distributed")
+def test_programs_on_plain_tensors_pass_few_frames() -> None:
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.helpers.plain_frames"], capture_output=True, text=True, cwd=ROOT
+    )
+    assert run.returncode == 0, run.stderr
+    found, most = json.loads(run.stdout), dict[str, int]()
+    for stage in STAGES:
+        most |= MOST[stage]
+        assert len(found[stage]) == 12
+        for name, functions in found[stage].items():
+            assert len(functions) <= most.get(name, 0), f"{stage}: {name}: {functions}"
