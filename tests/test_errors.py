@@ -130,6 +130,11 @@ def test_containers() -> None:
     )
     refused(
         TypeError,
+        lambda: make(iter([1.0])),
+        """masked_tensor takes one batch or one array, got list_iterator; write: for batch in data: masked_tensor(batch)""",
+    )
+    refused(
+        TypeError,
         lambda: make(pd.DataFrame({"a": [1], "b": [0.5]})),
         """a table becomes a tensor if its columns are of one kind, got int64 (a), float64 (b); say dtype=torch.float64, or take the columns of each kind""",
     )

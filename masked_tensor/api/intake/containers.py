@@ -15,13 +15,14 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from ... import layouts, masks
 from ...pair import Pair, plain_pair
 from ..arrow import reading
-from . import ragged, tables
+from . import ragged, sources, tables
 
 Taker = Callable[[Any], Pair]
 
 
 def pair(data: Any, take: Taker, dtype: torch.dtype | None = None) -> Pair | None:
     """The pair of a container, or None if ``data`` is none; ``take`` makes a pair of a numpy array."""
+    sources.refuse_source(data)
     if isinstance(data, PackedSequence):
         padded, lengths = pad_packed_sequence(data, batch_first=True)
         mask = masks.lengths_to_mask(lengths, padded.shape[1]).to(padded.device)
