@@ -125,6 +125,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "packing/attention_cuda.py": "_efficient_attention_forward _flash_attention_forward",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",
     "layouts/coo.py": "_validate_sparse_coo_tensor_args _indices _values",
+    "sparse/csr.py": "_convert_indices_from_coo_to_csr",
     "rules/attention.py": "_scaled_dot_product_attention_math _scaled_dot_product_flash_attention_for_cpu",
     "rules/conv.py": "_convolution_mode",
     "rules/ctc.py": "_assert_async",

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..layouts.elements import build_like, is_sparse, keys, values, verbs_of
-from ..layouts.positions import unravel
+from ..layouts.elements import is_sparse
 from ..op import NoRule
-from ..pair import Pair
-from ..select import guard
+from ..pair import Pair, Payload
+from ..select import guard, zero_masked
 from ..shared import product_validity
+from . import csr
 
 
 def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
@@ -20,40 +20,65 @@ def matmul(x: Pair | Tensor, y: Pair | Tensor) -> Pair:
         assert type(y) is Pair
         if y.data.dim() != 2:
             raise NoRule("one factor must be a sparse masked matrix")
-        out = matmul(_transpose_sparse(y), _transpose_result(x))
-        return Pair(out.data.movedim(0, -1), out.mask.movedim(0, -1))
-    mask = y.mask if type(y) is Pair else None
-    dense: Tensor = y.data if type(y) is Pair else y
-    if x.data.dim() != 2 or is_sparse(dense) or dense.dim() not in (1, 2):
+        return _swap_result(_times(y, _swap(x), turned=True))
+    return _times(x, y)
+
+
+def _times(x: Pair, y: Pair | Tensor, turned: bool = False) -> Pair:
+    """``x @ y`` (``turned``: ``x.T @ y``) of a sparse matrix and a strided matrix or vector."""
+    data = pair.data_of(y)
+    if x.data.dim() != 2 or is_sparse(data) or data.dim() not in (1, 2):
         raise NoRule(
             f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
-            f"({x.data.layout}) @ {tuple(dense.shape)} ({dense.layout})"
+            f"({x.data.layout}) @ {tuple(data.shape)} ({data.layout})"
         )
-    if dense.shape[0] != x.data.shape[1]:
-        raise RuntimeError(f"shapes {tuple(x.data.shape)} and {tuple(dense.shape)} cannot be multiplied")
-    valid = values(x.mask).nonzero().view(-1)
-    rows, columns = (verbs_of(x.mask).coordinate(x.mask, d)[valid] for d in (0, 1))
-    factor = values(x.data)[valid]
-    taken = dense[columns]
-    pairs = torch.ones_like(taken, dtype=torch.bool) if mask is None else mask[columns]
-    if mask is not None:
-        taken = torch.where(pairs, taken, 0)
-    products = (factor if dense.dim() == 1 else factor.unsqueeze(1)) * taken
-    shape = (x.data.shape[0], *dense.shape[1:])
-    data = products.new_zeros(shape).index_add(0, rows, products)
-    counts = torch.zeros(shape, dtype=torch.int64, device=data.device)
-    hits = counts.index_add(0, rows, pairs.to(torch.int64))
-    found = hits >= min(x.data.shape[1], 1)
+    where = csr.stored(x.mask).t() if turned else csr.stored(x.mask)
+    if data.shape[0] != where.size[1]:
+        raise RuntimeError(f"shapes {where.size} and {tuple(data.shape)} cannot be multiplied")
+    flat = data.dim() == 1
+    dense = zero_masked(y) if type(y) is Pair else y
+    stored = csr.in_order(x.mask, where)
+    mask = None if bool(stored.all()) else stored
+    columns = dense.unsqueeze(1) if flat else dense
+    result = csr.product(where, csr.in_order(x.data, where), mask, columns, x.payload is Payload.ZERO)
+    with torch.no_grad():
+        found = _validity(where, mask, y.mask if type(y) is Pair else None, result.shape)
+    return Pair(result.squeeze(1) if flat else result, found.squeeze(1) if flat else found)
+
+
+def _validity(where: csr.Stored, mask: Tensor | None, other: Tensor | None, shape: torch.Size) -> Tensor:
+    """Which entries of a product have the valid terms that they need; ``other`` is the mask of the strided factor."""
+    if where.size[1] == 0:
+        return masks.full(shape, where.inner.device)
+    small = masks.compact(other.unsqueeze(1) if other.dim() == 1 else other) if other is not None else None
     if product_validity.needs_all_terms():  # neither factor has a valid entry whose partner is masked
-        others = masks.full(dense.shape, data.device) if mask is None else mask
-        found = found & (hits == counts.index_add(0, rows, torch.ones_like(pairs, dtype=torch.int64)))
-        found = found & (hits == others.sum(0))
-    return Pair(data, found)
+        given = masks.full((where.size[1], 1), where.inner.device) if small is None else small.expand(where.size[1], -1)
+        hits = csr.counts(where, mask, given)
+        every = csr.counts(where, mask, masks.realize(masks.full((where.size[1], 1), where.inner.device)))
+        found = (hits > 0) & (hits == every) & (hits == given.sum(0))
+    elif small is None or small.shape[0] == 1:
+        found = csr.rows_with_valid(where, mask).unsqueeze(1)
+        found = found if small is None else found & small
+    else:
+        found = csr.counts(where, mask, small) > 0
+    return masks.expand_to(found, shape)
 
 
 def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: float = 1) -> Pair:
     """addmm and addmv: ``beta * summand + alpha * (x @ y)``; with beta = 0 the summand takes no part."""
-    product = matmul(x, y)
+    return _add(summand, matmul(x, y), beta, alpha)
+
+
+def linear(x: Any, weight: Any, bias: Any = None) -> Pair:
+    """``x @ weight.T + bias``, of which either factor is sparse."""
+    if type(weight) is Pair and is_sparse(weight.data) and not is_sparse(pair.data_of(x)):
+        product = _swap_result(_times(weight, _swap(x)))
+    else:
+        product = matmul(x, _swap(weight))
+    return product if bias is None else _add(bias, product)
+
+
+def _add(summand: Pair | Tensor, product: Pair, beta: float = 1, alpha: float = 1) -> Pair:
     data = product.data if alpha == 1 else alpha * product.data
     if beta == 0:
         return Pair(data, product.mask)
@@ -63,22 +88,13 @@ def affine(summand: Pair | Tensor, x: Any, y: Any, *, beta: float = 1, alpha: fl
     return Pair((added if beta == 1 else beta * added) + data, mask)
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Pair:
-    """``x @ weight.T + bias``, of which either factor is sparse."""
-    turned = _transpose_sparse(weight) if type(weight) is Pair and is_sparse(weight.data) else _transpose_result(weight)
-    return matmul(x, turned) if bias is None else affine(bias, x, turned)
-
-
-def _transpose_sparse(x: Pair) -> Pair:
-    key = unravel(keys(x.mask), x.mask.shape)
-    turned = key[1] * x.mask.shape[0] + key[0]
-    turned, order_ = turned.sort()
-    shape = (x.mask.shape[1], x.mask.shape[0])
-    data, mask = (build_like(turned, values(part)[order_], shape, x.mask) for part in (x.data, x.mask))
-    return Pair(data, mask)
-
-
-def _transpose_result(x: Pair | Tensor) -> Pair | Tensor:
+def _swap(x: Pair | Tensor) -> Pair | Tensor:
+    """Its last dimension first."""
     if type(x) is Pair:
         return Pair(x.data.movedim(-1, 0), x.mask.movedim(-1, 0))
     return x.movedim(-1, 0)
+
+
+def _swap_result(x: Pair) -> Pair:
+    """Its first dimension last."""
+    return Pair(x.data.movedim(0, -1), x.mask.movedim(0, -1))
