@@ -38,8 +38,10 @@ def _with_strides_of(result: Tensor, data: Tensor) -> Tensor:
 
     A tensor that is filled in another way keeps the order of its dimensions, and so what can be viewed of it.
     """
+    if result.shape != data.shape:
+        return result.contiguous() if data.is_contiguous() else result
     wanted = torch.empty_like(data).stride()
-    if result.stride() == wanted or result.shape != data.shape:
+    if result.stride() == wanted:
         return result
     order = sorted(range(data.dim()), key=lambda d: -wanted[d])
     back = sorted(range(data.dim()), key=lambda d: order[d])

@@ -9,6 +9,7 @@ ones.  ``MASKED_TENSOR_STRIDES=1`` runs every sample of every entry in every lay
 
 import itertools
 import os
+import random
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -284,6 +285,29 @@ def assert_lies_as(actual: mt.MaskedTensor, expected: Tensor) -> None:
     wide = [d for d, size in enumerate(expected.shape) if size > 1]
     assert [actual.stride(d) for d in wide] == [expected.stride(d) for d in wide]
     torch.testing.assert_close(actual.filled(0), expected)
+
+
+def drawn(rng: random.Random, sizes: tuple[int, ...]) -> Tensor:
+    """Positive values; some sizes are 1, and the dimensions lie in any order."""
+    order = rng.sample(range(len(sizes)), len(sizes))
+    x = torch.rand([sizes[d] if rng.random() < 0.7 else 1 for d in order]) + 0.5
+    return x.permute([order.index(d) for d in range(len(sizes))])
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("name", ["mul", "div", "sub", "maximum", "atan2", "pow"])
+def test_broadcast_operands_lie_as_torchs(name: str, tracked: bool) -> None:
+    """Whichever is masked: the order in memory is that of the first operand that has one."""
+    rng, op = random.Random(name), getattr(torch, name)
+    for _ in range(60):
+        operands = [drawn(rng, (2, 3, 4)) for _ in range(2)]
+        for masked in ((0,), (1,), (0, 1)):
+            given = [
+                mt.as_masked_tensor(x, torch.ones(x.shape, dtype=torch.bool)) if i in masked else x
+                for i, x in enumerate(operands)
+            ]
+            ours = op(*(x.detach().requires_grad_(tracked) for x in given))
+            assert_lies_as(ours.detach(), op(*operands))
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -121,15 +121,19 @@ def guard_operands(data: list[Any], mask: Tensor, scales: bool = False) -> list[
     if not may_differentiate(data) or (scales and keeps_zero_of_product(data[1:]) and 0 not in data[1:]):
         return data
     tensors = [x for x in data if isinstance(x, Tensor)]
+    copied = scales
     if any(x.shape != mask.shape for x in tensors):
         mask = masks.expand_to(mask, torch.broadcast_shapes(mask.shape, *(x.shape for x in tensors)))
+        copied = scales and all(
+            x.is_contiguous() for x in tensors
+        )  # an expanded copy has an order in memory of its own
     wide = [x for x in tensors if x.dim() > 0]
     result = []
     for x in data:
         if isinstance(x, Tensor) and is_fractional(x):
             if x.dim() == 0 and wide:
                 x = x.to(torch.result_type(wide[0], x))  # a 0-d operand does not promote; expanded it would
-            x = guard(x, mask, owned=scales, once=True)  # products and quotients make their gradients afresh
+            x = guard(x, mask, owned=copied, once=True)  # products and quotients make their gradients afresh
         result.append(x)
     return result
 
