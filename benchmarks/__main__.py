@@ -6,11 +6,13 @@ how cost grows are drawn by ``python -m benchmarks.growth``.
 """
 
 import argparse
+import os
 import platform
 import sys
 import time
 import traceback
 import warnings
+from dataclasses import replace
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -26,6 +28,7 @@ NAMES = (
     *("importing", "tiny", "steps", "packed", "attention", "pointwise", "reductions", "softmax", "order", "sparse"),
     *("ranks", "curves", "everyday"),
 )
+COLUMN = "masked / by hand, 2 threads"
 COMPILED = ("steps", "packed", "reductions", "softmax")
 
 
@@ -68,18 +71,18 @@ def written(sections: list[tuple[str, timing.Line]], device: str, threads: int) 
     """The page: a table for each benchmark."""
     where = f"{torch.cuda.get_device_name()}, CUDA {torch.version.cuda}" if device == "cuda" else processor()
     where += f", {threads} thread" + "s" * (threads != 1)
+    where += ", a machine with other work on it" * (os.getloadavg()[0] > (os.cpu_count() or 1) * 1.5)
     title, option = (" on a GPU", f" --device {device}") if device != "cpu" else ("", "")
     versions = {"torch": torch.__version__, "python": platform.python_version()}
     parts = [INTRODUCTION.format(title=title, option=option, where=where, **versions)]
     for title, group in groupby(sections, lambda pair: pair[0]):
-        lines = [line for _, line in group]
+        lines = folded([line for _, line in group])
         kinds = list(dict.fromkeys(kind for line in lines for kind in line.ratios))
-        goal, peak, kept = (any(getattr(line, name) for line in lines) for name in ("target", "peaks", "saved"))
+        peak, kept = (any(getattr(line, name) for line in lines) for name in ("peaks", "saved"))
         head = [
             "",
             "plain, ms",
             *kinds,
-            *["goal"] * goal,
             *["memory at the peak"] * peak,
             *["kept for backward"] * kept,
         ]
@@ -94,12 +97,23 @@ def written(sections: list[tuple[str, timing.Line]], device: str, threads: int) 
         ]
         for line in lines:
             cells = [line.title, f"{line.seconds * 1e3:.3g}", *(ratio(line.ratios.get(kind)) for kind in kinds)]
-            cells += [line.target] * goal
             cells += [
                 ", ".join(timing.sizes(found)) for found, any_ in ((line.peaks, peak), (line.saved, kept)) if any_
             ]
             parts.append(table_row(cells))
     return "\n".join(parts) + "\n"
+
+
+def folded(lines: list[timing.Line]) -> list[timing.Line]:
+    """The lines, those of two threads as a column of the lines of one thread."""
+    two = {line.title: line for line in lines if line.title.endswith(timing.TWO_THREADS)}
+    found = []
+    for line in lines:
+        other = two.get(line.title + timing.TWO_THREADS)
+        if line.title not in two:
+            more = {COLUMN: other.ratios["masked / by hand"]} if other else {}
+            found.append(replace(line, ratios=line.ratios | more))
+    return found
 
 
 def merged(page: str, made: str) -> str:
@@ -129,11 +143,14 @@ INTRODUCTION = """# What it costs{title}
 Everything here is printed by `python -m benchmarks --compiled{option} --write`, all of it or the tables that one names:
 what the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run in turn
 in one process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the plain op.
+`by hand` is what one writes in plain torch to get the same numbers; `masked / by hand` is what a masked tensor costs
+beside that.
 Memory at the peak is what one call needs beyond what was there before, as torch's allocator counts it; kept for
 backward is what a step saves, each memory once. Ours are masked and packed, or named by the kind of their mask (padded,
 random); the others are peers, and the same written by hand in plain torch.
 
-Measured on: {where}; torch {torch}, Python {python}.
+Measured on: {where}; torch {torch}, Python {python}. Each table was measured by itself, with more or less other work on
+the machine: compare ratios, and not times of different tables.
 
 What to take from it: on large tensors elementwise ops cost what they cost without a mask, and a random mask costs a
 reduction a pass over the mask and two in the cache; a mask that is constant along rows (padding) costs next to

@@ -191,7 +191,6 @@ def clouds(size: int, dtype: torch.dtype) -> Candidates:
         model, losses = pixels(size)
     finally:
         torch.set_default_dtype(torch.float32)
-    losses["by hand"] = losses.pop("where by hand")
     return steps(model, losses)
 
 

@@ -1,6 +1,7 @@
-"""Packed rows: training steps of padded batches, plain, masked and packed, against the share of padding.
+"""Packed rows: training steps of padded batches; plain is by hand: padded, with the mask that the model takes.
 
-``plain`` is the padded step with ``src_key_padding_mask`` or ``attention_mask``.  Packing is part of every step.
+The mask is ``src_key_padding_mask`` or ``attention_mask``, or a product after each layer.  Packing is part of every
+step.
 ``python -m benchmarks.packed [name ...] [--rounds 5] [--small]`` runs single cases.
 """
 

@@ -41,15 +41,14 @@ def run(small: bool) -> None:
     data, mask = torch.randn(size, size), torch.rand(size, size) < 0.5
     x, rows = mt.as_masked_tensor(data, mask), mt.as_masked_tensor(data, mask[:, :1])
     array = None if data.device.type != "cpu" else np.ma.masked_array(data.numpy(), ~mask.numpy())
-    for name, dim, ignored, goal in OPS:
+    for name, dim, _, goal in OPS:
         op, theirs = getattr(torch, name), getattr(peer, name)
         candidates: dict[str, Callable[[], object]] = {
             "plain": lambda op=op, dim=dim: op(data, dim),
             "masked": lambda op=op, dim=dim: op(x, dim),
             "torch.masked": lambda op=theirs, dim=dim: op(data, dim, mask=mask),
         }
-        if ignored is not None:
-            candidates["by hand"] = lambda op=op, dim=dim, n=ignored: op(torch.where(mask, data, n), dim)
+        candidates["by hand"] = lambda name=name, dim=dim: by_hand(name, data, mask, dim)
         theirs = {"amax": "max", "amin": "min"}.get(name, name)
         if array is not None and hasattr(array, theirs):
             candidates["numpy.ma"] = lambda name=theirs, dim=dim: getattr(array, name)(dim)
@@ -67,7 +66,11 @@ def run(small: bool) -> None:
         counted = lambda name=name, dim=dim: getattr(masks, name)(mask, dim)  # noqa: E731
         row(
             f"{name}({dim}) of the mask, by sum(-1) of the data",
-            {"plain": lambda: data.sum(-1), "masked": counted},
+            {
+                "plain": lambda: data.sum(-1),
+                "masked": counted,
+                "by hand": lambda n=name, d=dim: mask_by_hand(n, mask, d),
+            },
             "0.25",
         )
     leaf, masked = data.clone().requires_grad_(), mt.as_masked_tensor(data, mask).requires_grad_()
@@ -77,11 +80,38 @@ def run(small: bool) -> None:
         def step(tensor: Tensor, op: Callable[..., Tensor] = op) -> None:
             torch.autograd.grad(op(tensor, -1).sum(), tensor)
 
+        def hand(tensor: Tensor, dim: int, name: str = name) -> Tensor:
+            return by_hand(name, tensor, mask, dim)
+
         row(
             f"{name}(-1), forward and backward",
-            {"plain": lambda s=step: s(leaf), "masked": lambda s=step: s(masked)},
+            {
+                "plain": lambda s=step: s(leaf),
+                "by hand": lambda s=step, h=hand: s(leaf, h),
+                "masked": lambda s=step: s(masked),
+            },
             rounds=5,
         )
+
+
+#: The number that a reduction ignores.
+IGNORED = {name: ignored for name, _, ignored, _ in OPS if ignored is not None}
+
+
+def by_hand(name: str, data: Tensor, mask: Tensor, dim: int) -> Tensor:
+    """The reduction in plain torch, by ``torch.where``."""
+    if name in IGNORED:
+        return getattr(torch, name)(torch.where(mask, data, IGNORED[name]), dim)  # type: ignore[no-any-return]
+    number = mask.sum(dim, keepdim=True)
+    mean = torch.where(mask, data, 0).sum(dim, keepdim=True) / number
+    if name == "mean":
+        return mean.squeeze(dim)
+    variance = torch.where(mask, data - mean, 0).square().sum(dim) / (number.squeeze(dim) - 1)
+    return variance.sqrt() if name == "std" else variance
+
+
+def mask_by_hand(name: str, mask: Tensor, dim: int | None) -> Tensor:
+    return getattr(torch, {"count": "sum"}.get(name, name))(mask, *(() if dim is None else (dim,)))  # type: ignore[no-any-return]
 
 
 def whole(name: str, ignored: float | None, data: Tensor, mask: Tensor, array: Any) -> None:
@@ -121,4 +151,10 @@ def compiled(small: bool) -> None:
     for name in ("sum", "mean", "amax", "prod", "var", "logsumexp"):
         op = getattr(torch, name)
         function = torch.compile(lambda t, op=op: op(t, -1), fullgraph=True)
-        row(f"{name}(-1), compiled", {"plain": lambda op=op: op(data, -1), "masked": lambda f=function: f(x)}, "1.6")
+        hand = torch.compile(lambda t, m, name=name: by_hand(name, t, m, -1), fullgraph=True)
+        candidates = {
+            "plain": lambda op=op: op(data, -1),
+            "by hand": lambda f=hand: f(data, mask),
+            "masked": lambda f=function: f(x),
+        }
+        row(f"{name}(-1), compiled", candidates, "1.6")

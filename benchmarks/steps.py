@@ -1,6 +1,7 @@
 """Training steps of whole models: plain on complete or padded data, masked, and what is kept for backward.
 
-``plain`` of a padded batch is the modules on zero padding, with ``src_key_padding_mask`` where there is one.
+``plain`` of a padded batch is the modules on zero padding; that of the encoder has ``src_key_padding_mask``, and is what
+is written by hand.
 """
 
 from collections.abc import Callable
@@ -30,7 +31,7 @@ def perceptron(size: int) -> Losses:
 
     return model, {
         "plain": lambda: F.mse_loss(model(data), target),
-        "where by hand": by_hand,
+        "by hand": by_hand,
         "masked": lambda: F.mse_loss(model(x), y).filled(0),  # type: ignore[attr-defined]
     }
 
@@ -66,7 +67,7 @@ def pixels(size: int) -> Losses:
 
     return model, {
         "plain": lambda: F.cross_entropy(model(data), target),
-        "where by hand": by_hand,
+        "by hand": by_hand,
         "masked": masked,
     }
 
@@ -91,7 +92,17 @@ def first(output: Tensor | tuple[Tensor, ...]) -> Tensor:
 
 def convolutions(size: int) -> Losses:
     layers = (m for _ in range(4) for m in (nn.Conv1d(128, 128, 5, padding=2), nn.ReLU()))
-    return padded(nn.Sequential(*layers), (16, 128, size), 2)[0]
+    (model, losses), lengths = padded(nn.Sequential(*layers), (16, 128, size), 2)
+    valid = (torch.arange(size) < lengths[:, None])[:, None]
+    zeros, weight = torch.randn(16, 128, size) * valid, valid / (valid.sum() * 128)
+
+    def by_hand() -> Tensor:
+        y = zeros
+        for layer in model:
+            y = layer(y) * valid
+        return (y.square() * weight).sum()
+
+    return model, losses | {"by hand": by_hand}
 
 
 def strided(size: int) -> Losses:
@@ -112,7 +123,7 @@ def pictures(size: int) -> Losses:
 
 
 def recurrent(size: int) -> Losses:
-    """A bidirectional LSTM; ``packed sequence`` sorts, packs and unpacks as its users do, ``packed`` packs rows."""
+    """A bidirectional LSTM; by hand a packed sequence is sorted, packed and unpacked; ``packed`` packs rows."""
     net = nn.LSTM(128, 128, num_layers=2, bidirectional=True, batch_first=True)
     (model, losses), lengths = padded(net, (16, size, 128), 1)
     data, valid = torch.randn(16, size, 128), torch.arange(size) < lengths[:, None]
@@ -124,7 +135,7 @@ def recurrent(size: int) -> Losses:
     def packed() -> Tensor:
         return model(mt.as_masked_tensor(data, valid[..., None]).packed())[0].square().mean()  # type: ignore[no-any-return]
 
-    return model, losses | {"packed sequence": by_sequence, "packed": packed}
+    return model, losses | {"by hand": by_sequence, "packed": packed}
 
 
 def transformer(size: int) -> Losses:

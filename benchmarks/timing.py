@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 ROUNDS = 9
 DEVICE = "cpu"  #: where tensors are made while nothing is timed: torch's default device slows every call
+TWO_THREADS = "; 2 threads"  #: how the title of a line ends that was measured so
 LEAST = False  #: one round of one call, to see whether all of them run
 MATCH = ""  #: measure only the lines whose title contains this, where a benchmark asks
 
