@@ -1,7 +1,7 @@
 """Training steps of whole models: plain on complete or padded data, masked, and what is kept for backward.
 
-``plain`` of a padded batch is the modules on zero padding; that of the encoder has ``src_key_padding_mask``, and is what
-is written by hand.
+``plain`` of a padded batch is the modules on zero padding; that of the encoder has ``src_key_padding_mask``, and is
+what is written by hand.
 """
 
 from collections.abc import Callable
