@@ -8,6 +8,7 @@ from .attention import scaled_dot_product_attention
 from .batch_norm import batch_norm, instance_norm
 from .covariance import corrcoef, cov
 from .cross_entropy import cross_entropy, nll_loss
+from .density import log_prob
 from .distinct import unique, unique_consecutive
 from .extremes import argmax, argmin, max, min
 from .likelihood import (
@@ -80,6 +81,7 @@ __all__ = [
     "l1_loss",
     "layer_norm",
     "local_response_norm",
+    "log_prob",
     "log_softmax",
     "logaddexp",
     "logcumsumexp",
