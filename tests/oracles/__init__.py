@@ -5,7 +5,6 @@ oracle ``(op, *args, **kwargs)`` which gets the case's arguments with ``harness.
 returns ``Masked`` records (or plain things), in the structure of the op's own result.
 ``XFAIL: dict[(entry, law), reason]`` lists strict expected failures; laws: value garbage gradient identity inplace
 compiled inference vmap autocast.
-``DIFFERENTIATED: dict[entry, function]`` names what the law of gradients calls in place of the op.
 """
 
 import importlib
@@ -15,11 +14,9 @@ from typing import Any
 FAMILY: dict[str, str] = {}
 ORACLES: dict[str, Any] = {}
 XFAIL: dict[tuple[str, str], str] = {}
-DIFFERENTIATED: dict[str, Any] = {}
 for _module in pkgutil.iter_modules(__path__):
     _file = importlib.import_module(f"{__name__}.{_module.name}")
     for _name, _oracle in getattr(_file, "ORACLES", {}).items():
         assert _name not in ORACLES, f"{_name} has two oracles"
         ORACLES[_name], FAMILY[_name] = _oracle, _module.name
     XFAIL.update(getattr(_file, "XFAIL", {}))
-    DIFFERENTIATED.update(getattr(_file, "DIFFERENTIATED", {}))
