@@ -26,7 +26,7 @@ MOST = int(os.environ.get("MASKED_TENSOR_CALLS", "12"))  # samples of an entry a
 DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.complex128)
 ALONE = {  # forms that are not compared
     "interpolate": "torch's function of this name resamples images; the form fills gaps as pandas does",
-    **dict.fromkeys(("average", "bfill", "ffill", "rankdata", "rolling"), "torch has no such function"),
+    **dict.fromkeys(("average", "bfill", "ffill", "log_prob", "rankdata", "rolling"), "torch has no such function"),
     **dict.fromkeys(("masked_fill_", "masked_scatter_"), "a method of torch's: the database has the other form"),
 }
 FORMS = [n for n in functional.__all__ if n not in ALONE]
@@ -150,11 +150,12 @@ X = torch.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 1.0]], dtype=torch.float64)
 OWN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {  # calls of the forms that are alone
     **dict.fromkeys(("bfill", "ffill", "interpolate", "rankdata"), ((X,), {"dim": 1})),
     "average": ((X, 1, X), {}),
+    "log_prob": ((torch.distributions.Normal(0.0, 1.0), X), {}),
     "masked_fill_": ((X, X > 1, 2.0), {}),
     "masked_scatter_": ((X, X > 1, X), {}),
     "rolling": ((X, 2), {}),
 }
-OF = {"target_mask": "target", "other_mask": "other", "key_mask": "key"}  # else the first argument
+OF = {"target_mask": "target", "other_mask": "other", "key_mask": "key"}  # else the first tensor
 STUB = runpy.run_path(str(Path(__file__).parent.parent / "tools" / "forms.py"))
 
 
@@ -185,7 +186,7 @@ def test_plain_in_plain_out_and_masked_in_masked_out(name: str, record_property:
     )
     for given in given_calls(name):
         for mask in masks:
-            of = OF.get(mask, next(iter(given)))
+            of = OF.get(mask, next(name for name, value in given.items() if isinstance(value, Tensor)))
             of = of if of in given else "negative"
             valid = torch.ones(given[of].shape, dtype=torch.bool)
             valid = valid[..., 0] if mask == "key_mask" else valid

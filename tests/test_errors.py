@@ -783,6 +783,17 @@ def test_functional_forms() -> None:
     refused(TypeError, lambda: mt.argmax(ones(2), (0, 1)), """argmax(): dim must be an int or None, got (0, 1)""")
     refused(TypeError, lambda: mt.max(ones(2), keepdim=True), """max(): keepdim needs a dim""")
     refused(TypeError, lambda: mt.mode(ones(2), (0, 1)), """mode(): argument 'dim' must be int, not tuple""")
+    normal = torch.distributions.MultivariateNormal(ones(2), torch.eye(2))
+    refused(
+        TypeError,
+        lambda: mt.log_prob("normal", ones(2)),  # type: ignore[arg-type]
+        """distribution must be a torch.distributions.Distribution, got str""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.log_prob(normal, ones(4, 3)),
+        """value must end in the event shape (2,) of the distribution, got (4, 3)""",
+    )
     refused(
         ValueError,
         lambda: mt.rankdata(ones(2), "first"),

@@ -16,7 +16,7 @@ D = TypeVar("D", bound=distributions.Distribution)
 
 
 def log_prob(
-    distribution: distributions.Distribution,
+    distribution: torch.distributions.Distribution,
     value: Tensor,
     *,
     mask: Tensor | None = None,
@@ -40,8 +40,8 @@ def log_prob(
         fill_value (number, optional): The result of an event of which nothing is valid.
 
     Returns:
-        Tensor: ``(*S, *B)``. A MaskedTensor if ``value`` is one, masked where nothing of an event is valid; else plain,
-        and NaN there.
+        Tensor: ``(*S, *B)``, in the dtype of the distribution's parameters. A MaskedTensor if ``value`` is one, masked
+        where nothing of an event is valid; else plain, and NaN there.
 
     Raises:
         TypeError: ``distribution`` is no distribution, ``value`` is no tensor, or ``mask`` is neither None nor a plain
@@ -53,7 +53,7 @@ def log_prob(
     Example:
         >>> normal = torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))
         >>> mt.log_prob(normal, mt.masked_tensor([[0.0, 0.0], [0.0, None], [None, None]]))
-        masked_tensor([-1.8379, -0.9189,      --], valid=2/3)
+        masked_tensor([-1.8379, -0.9189, --], valid=2/3)
 
     References:
         ``torch.distributions``; Little and Rubin, *Statistical Analysis with Missing Data*, on the observed-data
