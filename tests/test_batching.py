@@ -1,5 +1,7 @@
 """Batches of equal tokens: each sample once, the same steps on every rank, equal sums; resumable, in DataLoaders."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch.utils.data import DataLoader
@@ -78,6 +80,33 @@ def test_a_loader_stops_and_goes_on(workers: int) -> None:
     again.load_state_dict(sampler.state_dict())
     assert begun + list(again) == whole
     assert list(again) == whole  # the next time from the start
+
+
+@pytest.mark.filterwarnings("default")  # importing it warns about names of torch
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_loader_stops_and_goes_on(workers: int) -> None:
+    """torchdata's, whose workers take batches before they are asked for."""
+    torchdata = pytest.importorskip("torchdata.stateful_dataloader")
+    samples = [torch.full((n,), float(i)) for i, n in enumerate(lengths_of(60).tolist())]
+    lengths = [len(sample) for sample in samples]
+
+    def made() -> Any:
+        sampler = mt.balanced_batches(lengths, tokens=2048, ranks=2, rank=1, epoch=3)
+        return torchdata.StatefulDataLoader(
+            samples, batch_sampler=sampler, collate_fn=mt.collate, num_workers=workers, snapshot_every_n_steps=1
+        )
+
+    def numbers(batch: Any) -> list[int]:
+        return [int(row[0]) for row in batch.unpad()]
+
+    whole = [list(batch) for batch in mt.balanced_batches(lengths, tokens=2048, ranks=2, rank=1, epoch=3)]
+    loader = made()
+    given = iter(loader)
+    begun = [numbers(next(given)) for _ in range(len(whole) // 2)]
+    again = made()
+    again.load_state_dict(loader.state_dict())
+    assert begun + [numbers(batch) for batch in again] == whole
+    assert [numbers(batch) for batch in again] == whole  # the next time from the start
 
 
 def test_refusals() -> None:

@@ -45,7 +45,9 @@ def _runs_here(page: Path) -> bool:
     return page.name not in ("README.md", "extending.md") and BLOCK.search(page.read_text()) is not None
 
 
-OTHERS = dict.fromkeys(("using.md", "keras.md"), pytest.mark.filterwarnings("default"))  # they warn about themselves
+OTHERS = dict.fromkeys(
+    ("using.md", "keras.md", "streams.md"), pytest.mark.filterwarnings("default")
+)  # they warn about themselves
 RUN = [pytest.param(p, id=p.name, marks=OTHERS.get(p.name, ())) for p in PAGES[1:] if _runs_here(p)]
 PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 

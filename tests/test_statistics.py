@@ -3,6 +3,9 @@
 import copy
 import io
 import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -11,6 +14,8 @@ import pytest
 import torch
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.distributed import checkpoint
+from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import masked_tensor as mt
 
@@ -255,9 +260,68 @@ def test_refusals() -> None:
         mt.RunningStatistics(2, edges=torch.tensor([2.0, 1.0]))
 
 
-def on_ranks(rank: int, ranks: int) -> dict[str, Any]:
-    """What each rank has of all, what DistributedDataParallel made of its own, and an all-reduce of nothing."""
+def test_a_distributed_checkpoint_keeps_them(tmp_path: Path) -> None:
+    x, valid = table(8)
+    stats, loaded = made().update(mt.as_masked_tensor(x, valid)), made()
+    with alone():
+        checkpoint.save({"stats": stats.state_dict()}, checkpoint_id=tmp_path)
+        state = {"stats": loaded.state_dict()}
+        checkpoint.load(state, checkpoint_id=tmp_path)
+    loaded.load_state_dict(state["stats"])
+    check(loaded, x, valid)
+    check(loaded.merge(stats), torch.cat([x, x]), torch.cat([valid, valid]))
+
+
+class Counted(IterableDataset[Any]):
+    """Each worker adds up its part of the rows, and gives its statistics."""
+
+    def __iter__(self) -> Iterator[mt.RunningStatistics]:
+        x, valid = table(9)
+        worker: Any = get_worker_info()
+        rows = slice(worker.id, None, worker.num_workers)
+        yield made().update(mt.as_masked_tensor(x[rows], valid[rows]))
+
+
+def test_the_workers_of_a_loader_each_take_a_part() -> None:
+    whole = made()
+    for part in DataLoader(Counted(), batch_size=None, num_workers=2):
+        whole.merge(part)
+    check(whole, *table(9))
+
+
+def test_as_a_metric_of_torchmetrics() -> None:
+    """The class that docs/metrics.md shows: in a collection, with a value for each batch, merged over ranks."""
+    torchmetrics = pytest.importorskip("torchmetrics")
+    page = (Path(__file__).parent.parent / "docs" / "metrics.md").read_text()
+    code = next(code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "class Columns" in code)
+    names: dict[str, Any] = {"torchmetrics": torchmetrics, "mt": mt}
+    exec(code.partition("\nmetrics =")[0], names)
+    x, valid = table(10)
+    metrics = torchmetrics.MetricCollection({"columns": names["Columns"](COLUMNS)})
+    for rows in (slice(0, 9), slice(9, ROWS)):
+        batch = mt.as_masked_tensor(x[rows], valid[rows])
+        check(made().update(batch), x[rows], valid[rows])
+        shown = metrics(batch)["columns"]
+        torch.testing.assert_close(shown.count, valid[rows].sum(0).double())
+    alike = mt.RunningStatistics(COLUMNS).update(mt.as_masked_tensor(x, valid))
+    torch.testing.assert_close(metrics.compute()["columns"].mean, alike.mean, rtol=1e-12, atol=0)
+    torch.testing.assert_close(metrics.clone().half().compute()["columns"].var(), alike.var(), rtol=1e-12, atol=0)
+    metrics.reset()
+    assert metrics["columns"].read(metrics["columns"].state).count.tolist() == [0] * COLUMNS
+    one, other = (names["Columns"](COLUMNS) for _ in range(2))
+    one.update(mt.as_masked_tensor(x[:3], valid[:3]))
+    other.update(mt.as_masked_tensor(x[3:], valid[3:]))
+    whole = one.read(one.merged(torch.stack([one.state, other.state])))  # as it is done for the states of ranks
+    torch.testing.assert_close(whole.var(), alike.var(), rtol=1e-12, atol=0)
+
+
+def on_ranks(rank: int, ranks: int, begun: dict[str, Any]) -> dict[str, Any]:
+    """What each rank has of all, what DistributedDataParallel made of its own, and what it has after a restart."""
     x, valid = table(7)
+    resumed = made()
+    if rank == 0:  # the statistics of all ranks of another run go on with one of them
+        resumed.load_state_dict(begun)
+    resumed.update(mt.as_masked_tensor(x[rank::ranks], valid[rank::ranks]))
     rows = slice(0, 0) if rank == 0 else slice((rank - 1) * ROWS // (ranks - 1), rank * ROWS // (ranks - 1))
     stats = made().update(mt.as_masked_tensor(x[rows], valid[rows]))
     model = nn.Module()
@@ -265,16 +329,27 @@ def on_ranks(rank: int, ranks: int) -> dict[str, Any]:
     model.forward = lambda x: model.layer(x)  # type: ignore[method-assign]
     wrapped = nn.parallel.DistributedDataParallel(model)
     wrapped(torch.ones(2, COLUMNS)).sum().backward()
-    return {"own": stats.count.clone(), "all": stats.all_reduce().state_dict(), "valid": valid[rows].sum(0)}
+    return {
+        "own": stats.count.clone(),
+        "all": stats.all_reduce().state_dict(),
+        "valid": valid[rows].sum(0),
+        "resumed": resumed.all_reduce().state_dict(),
+    }
 
 
 def test_ranks_one_of_which_has_nothing() -> None:
-    found = gathered(3, on_ranks)
+    begun = made().update(mt.as_masked_tensor(*table(8)))  # on one process; then on three, then on one
+    found = gathered(3, on_ranks, begun.state_dict())
     for each in found:
         assert each["own"].tolist() == each["valid"].tolist()  # DistributedDataParallel left them alone
         stats = made()
         stats.load_state_dict(each["all"])
         check(stats, *table(7))
         torch.testing.assert_close(each["all"], found[0]["all"], rtol=0, atol=0, equal_nan=True)
+    resumed = made()
+    resumed.load_state_dict(found[1]["resumed"])
     with alone():
         check(made().update(mt.as_masked_tensor(*table(7))).all_reduce(), *table(7))
+        resumed.update(mt.as_masked_tensor(*table(9)))
+        tables = zip(table(8), table(7), table(9), strict=True)
+        check(resumed.all_reduce(), *(torch.cat(parts) for parts in tables))
