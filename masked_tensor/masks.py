@@ -89,7 +89,7 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
     if 0 not in a.stride() and 0 not in b.stride():
         return torch.bitwise_and(a, b)
     result = torch.bitwise_and(compact(a), compact(b))
-    return expand_to(result, a.shape if a.shape == b.shape else torch.broadcast_shapes(a.shape, b.shape))
+    return expand_to(result, a.shape if a.shape == b.shape else shapes.broadcast_two(a.shape, b.shape))
 
 
 def expand_to(mask: Tensor, shape: Sequence[int]) -> Tensor:

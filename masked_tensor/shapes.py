@@ -6,6 +6,8 @@ from itertools import accumulate, pairwise
 from math import prod
 from operator import mul
 
+import torch
+
 
 def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """``dim`` as sorted non-negative dims; None and ``()`` mean all of them.  Raises IndexError as torch does."""
@@ -24,6 +26,17 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
     if len(set(dims)) != len(dims):
         raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
     return tuple(sorted(d for d in dims if d < ndim))
+
+
+def broadcast_two(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """As ``torch.broadcast_shapes``, which takes four times as long; it is asked where sizes are no ints or differ."""
+    short = min(len(a), len(b))
+    shape = [*(a if len(a) > short else b)[: max(len(a), len(b)) - short]]
+    for n, m in zip(a[len(a) - short :], b[len(b) - short :], strict=True):
+        if type(n) is not int or type(m) is not int or (n != m and n != 1 and m != 1):
+            return tuple(torch.broadcast_shapes(a, b))
+        shape.append(m if n == 1 else n)
+    return tuple(shape)
 
 
 def can_expand(shape: Sequence[int], to: Sequence[int]) -> bool:

@@ -154,3 +154,15 @@ def test_a_dimension_of_size_one_may_have_any_stride():
         assert torch.equal(masks.count(odd, dim), torch.sum(odd, every))
         assert torch.equal(masks.any(odd, dim), torch.any(odd, every))
         assert torch.equal(masks.all(odd, dim), torch.all(odd, every))
+
+
+def test_two_shapes_broadcast_as_in_torch() -> None:
+    sizes = [shape for n in range(4) for shape in itertools.product((0, 1, 2, 3), repeat=n)]
+    for a, b in itertools.product(sizes, sizes):
+        try:
+            expected = tuple(torch.broadcast_shapes(a, b))
+        except RuntimeError:
+            with pytest.raises(RuntimeError):
+                shapes.broadcast_two(a, b)
+        else:
+            assert shapes.broadcast_two(a, b) == expected

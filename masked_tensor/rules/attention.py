@@ -33,6 +33,7 @@ class Visibility(NamedTuple):
     mask: Tensor | None  #: for the kernel: bool or additive, every query sees something
     is_causal: bool
     seen: Tensor  #: (..., L, S) which key each query sees
+    some: Tensor  #: (..., L or 1, 1) the queries that see a key
     queries: Tensor  #: (..., L, 1) the valid queries
 
 
@@ -89,7 +90,7 @@ def attention_flash(
     sight = _visibility(query, key, value, attn_mask, is_causal)
     op = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
     data, normaliser = op(*sight[:3], dropout_p, sight.is_causal, attn_mask=_additive(sight), scale=scale)
-    rows = masks.logical_and(masks.any(sight.seen, -1, True), sight.queries).squeeze(-1)
+    rows = masks.logical_and(sight.some, sight.queries).squeeze(-1)
     return zeroed_result(data, _valid(sight, value, data)), Pair(normaliser, masks.expand_to(rows, normaliser.shape))
 
 
@@ -111,25 +112,21 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     operands = (first, zero_masked(k, owned=True), zero_masked(v, owned=True))
     if type(key) is not Pair and type(value) is not Pair and type(attn_mask) is not Pair and attn_mask is None:
         seen = masks.full(shape, q.data.device, True)
-        return Visibility(*operands, None, is_causal, seen, queries)
+        return Visibility(*operands, None, is_causal, seen, masks.any(seen, -1, True), queries)
     seen = _visible_keys(q, k, v)
     if is_causal:
         seen = seen & torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
     if attn_mask is None:
-        return Visibility(
-            *operands, _kernel_mask(seen, shape), False, masks.expand_to(seen, _expand_mask(seen, shape)), queries
-        )
+        return Visibility(*operands, *_bool_mask(seen, shape), queries)
     user = pair.as_pair(attn_mask)
     hides = user.data if user.data.dtype is torch.bool else user.data != float("-inf")
     seen = seen & (masks.compact(user.mask) & hides)
     if user.data.dtype is torch.bool:
-        return Visibility(
-            *operands, _kernel_mask(seen, shape), False, masks.expand_to(seen, _expand_mask(seen, shape)), queries
-        )
+        return Visibility(*operands, *_bool_mask(seen, shape), queries)
     some = masks.any(seen, -1, True)
     added = select(zero_masked(user).expand(torch.broadcast_shapes(user.data.shape, seen.shape)), seen, float("-inf"))
     return Visibility(
-        *operands, select(added, some, 0), False, masks.expand_to(seen, _expand_mask(seen, shape)), queries
+        *operands, select(added, some, 0), False, masks.expand_to(seen, _expand_mask(seen, shape)), some, queries
     )
 
 
@@ -164,12 +161,15 @@ def _expand_mask(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
     return (*seen.shape[:-2], *shape)
 
 
-def _kernel_mask(seen: Tensor, shape: tuple[int, int]) -> Tensor:
-    """``seen``, but a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN.
+def _bool_mask(seen: Tensor, shape: tuple[int, int]) -> tuple[Tensor, bool, Tensor, Tensor]:
+    """The kernel's mask, that it is not causal, which key each query sees, and which query sees one.
 
+    For the kernel a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN.
     Contiguous before it is expanded: one that steps through memory would be copied to ``(B, H, L, S)`` by the kernel.
     """
-    return masks.expand_to((seen | ~masks.any(seen, -1, True)).contiguous(), (*seen.shape[:-1], shape[1]))
+    some = masks.any(seen, -1, True)
+    mask = masks.expand_to((seen | ~some).contiguous(), (*seen.shape[:-1], shape[1]))
+    return mask, False, masks.expand_to(seen, _expand_mask(seen, shape)), some
 
 
 def _additive(sight: Visibility) -> Tensor | None:
@@ -184,7 +184,7 @@ def _valid(sight: Visibility, value: Operand, data: Tensor) -> Tensor:
     if any(0 in x.shape for x in sight[:3]):
         return masks.expand_to(masks.full((), data.device) if 0 in data.shape else sight.queries, data.shape)
     if type(value) is not Pair or masks.is_constant(value.mask, -1):
-        some = masks.any(sight.seen, -1, True)
+        some = sight.some
     else:
         some = any_valid_pair(sight.seen, _repeat_heads(value.mask, data.shape[-3] if data.dim() > 2 else 1))
     return masks.expand_to(masks.logical_and(some, sight.queries), data.shape)
