@@ -28,7 +28,7 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    found, wrong = known(), []
+    found, wrong, before = {}, [], known()
     chosen = [name.partition(":") for name in options.names or files()]
     for name, _, one in [] if options.page else chosen:
         if not installed(name):
@@ -36,9 +36,10 @@ def main() -> int:
             continue
         said = {case.name: _in_time(case, name) for case in cases(name).CASES if one in ("", case.name)}
         wrong += [f"{name}:{case}" for case, (result, _) in said.items() if result == "WRONG"]
-        if not one:
-            found[name] = {"version": installed(name), "torch": version("torch").partition("+")[0], "cases": said}
-    keep(found)
+        earlier = found.get(name, before.get(name, {"cases": {}}))["cases"] | said
+        found[name] = {"version": installed(name), "torch": version("torch").partition("+")[0]}
+        found[name]["cases"] = {case.name: earlier[case.name] for case in cases(name).CASES if case.name in earlier}
+    keep({name: of for name, of in (known() | found).items() if name in files()})
     print(*(f"WRONG {name}" for name in wrong), sep="\n")
     return bool(wrong)
 
