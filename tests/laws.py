@@ -4,6 +4,7 @@ The test file of each family asks for those of its own: ``test_law = laws("softm
 """
 
 import itertools
+import os
 import warnings
 from collections.abc import Callable
 
@@ -20,6 +21,7 @@ LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled", "infe
 FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
 PATTERNS = ("random", "rows", "none")
 RECORDED = settings.RECORDED
+WHOLE = bool(os.environ.get("MASKED_TENSOR_LAWS"))  # twice the samples of each entry
 COSTLY = ("linalg", "solve", "fourier")  # many entries that share few rules, and hole or whole is all there is to see
 
 
@@ -65,12 +67,12 @@ def laws(family: str) -> Callable[..., None]:
 
 def _samples(name, law):
     if law == "compiled":
-        return database.samples(name, limit=2)
+        return database.samples(name, limit=2 if WHOLE else 1)
     if law == "autocast":  # which leaves float64 alone
         dtype = torch.float32 if torch.float32 in database.ENTRIES[name].supported_dtypes("cpu") else None
         return database.samples(name, dtype, limit=4)
     few = law in ("inference", "vmap") or FAMILY[name] in COSTLY
-    return database.samples(name, limit=4 if few else database.MAX_SAMPLES)
+    return database.samples(name, limit=4 if few else 12 if WHOLE else 6)
 
 
 def _cases(sample, law):
