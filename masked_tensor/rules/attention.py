@@ -117,12 +117,12 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     if is_causal:
         seen = seen & torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
     if attn_mask is None:
-        return Visibility(*operands, *_bool_mask(seen, shape), queries)
+        return _by_mask(operands, seen, shape, queries)
     user = pair.as_pair(attn_mask)
     hides = user.data if user.data.dtype is torch.bool else user.data != float("-inf")
     seen = seen & (masks.compact(user.mask) & hides)
     if user.data.dtype is torch.bool:
-        return Visibility(*operands, *_bool_mask(seen, shape), queries)
+        return _by_mask(operands, seen, shape, queries)
     some = masks.any(seen, -1, True)
     added = select(zero_masked(user).expand(torch.broadcast_shapes(user.data.shape, seen.shape)), seen, float("-inf"))
     return Visibility(
@@ -161,15 +161,17 @@ def _expand_mask(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
     return (*seen.shape[:-2], *shape)
 
 
-def _bool_mask(seen: Tensor, shape: tuple[int, int]) -> tuple[Tensor, bool, Tensor, Tensor]:
-    """The kernel's mask, that it is not causal, which key each query sees, and which query sees one.
+def _by_mask(
+    operands: tuple[Tensor, Tensor, Tensor], seen: Tensor, shape: tuple[int, int], queries: Tensor
+) -> Visibility:
+    """With a bool mask for the kernel, which knows of no causal one.
 
     For the kernel a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN.
     Contiguous before it is expanded: one that steps through memory would be copied to ``(B, H, L, S)`` by the kernel.
     """
     some = masks.any(seen, -1, True)
     mask = masks.expand_to((seen | ~some).contiguous(), (*seen.shape[:-1], shape[1]))
-    return mask, False, masks.expand_to(seen, _expand_mask(seen, shape)), some
+    return Visibility(*operands, mask, False, masks.expand_to(seen, _expand_mask(seen, shape)), some, queries)
 
 
 def _additive(sight: Visibility) -> Tensor | None:
