@@ -18,6 +18,7 @@ from torch.distributed import checkpoint
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import masked_tensor as mt
+from masked_tensor.shared.moments import moments_of
 
 from .helpers.ranks import alone, gathered
 
@@ -241,6 +242,32 @@ def test_empty_batches_and_what_nobody_has() -> None:
     stats.update(torch.tensor([[1.0, torch.inf, torch.nan, 2.0]]))
     assert stats.mean.tolist()[:2] == [1.0, torch.inf]
     assert stats.mean.filled(0)[2].isnan()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_extremes_are_found_whatever_their_signs(dtype: torch.dtype) -> None:
+    """Each column has another mix of signs, zeros, infinities and NaN; what is masked is beyond all of them."""
+    columns = torch.tensor(
+        [[1, 2, 3], [-1, -2, -3], [0, 5, 0], [0, -5, 0], [-1, 0, 1], [torch.inf, 1, 2],
+                            [-torch.inf, -1, 2], [torch.nan, 1, -1], [0, 0, 0], [torch.inf] * 3], dtype=dtype,
+    )  # fmt: skip
+    for hidden in (torch.nan, torch.inf, -torch.inf, 1e30, -1e30):
+        rows = torch.cat([columns.T, torch.full((2, len(columns)), hidden, dtype=dtype)])
+        valid = torch.arange(5).unsqueeze(1).expand(rows.shape) < 3
+        for x, mask in ((rows, valid), (rows.T.contiguous().T, valid.T.contiguous().T), (columns.T, valid[:3])):
+            stats = mt.RunningStatistics(len(columns)).update(mt.as_masked_tensor(x, mask))
+            for found, wanted in ((stats.amin, columns.amin(1)), (stats.amax, columns.amax(1))):
+                torch.testing.assert_close(found.filled(0), wanted.double(), rtol=0, atol=0, equal_nan=True)
+    one_sided = mt.masked_tensor([[3.0, -3.0, None], [None, None, None]])
+    stats = mt.RunningStatistics(3).update(one_sided)
+    assert (stats.amin.tolist(), stats.amax.tolist()) == ([3.0, -3.0, None], [3.0, -3.0, None])
+
+
+def test_no_device_is_waited_for() -> None:
+    """A tensor without values has none to look at."""
+    x, mask = torch.ones(5, 2, device="meta"), torch.ones(5, 2, dtype=torch.bool, device="meta")
+    found = moments_of(x, mask, None, torch.zeros(2, dtype=torch.float64, device="meta"))
+    assert found.low.shape == found.squares.shape == (2,)
 
 
 def test_refusals() -> None:

@@ -60,23 +60,35 @@ def _moments_of_chunk(x: Tensor, mask: Tensor, weight: Tensor | None, origin: Te
     if not len(x):
         zero = torch.zeros_like(origin)
         return Moments(zero, zero, zero, zero + torch.inf, zero - torch.inf)
-    low = select(x, mask, torch.inf).amin(0).double()
-    high = select(x, mask, -torch.inf).amax(0).double()
+    zeroed = select(x, mask, 0)
+    low, high = _extremes(zeroed, mask)
+    values = zeroed.double()  # sum(dtype=) is slower; memory of its own, which is written below
     heavy = None if weight is None else select(weight.double().expand(x.shape), mask, 0)
-    if heavy is None:
-        count = masks.count(mask, 0).double()
-        total = select(x, mask, 0).double().sum(0)  # faster than sum(dtype=)
-    else:
-        count = heavy.sum(0)
-        total = (select(x, mask, 0) * heavy).sum(0)
+    count = masks.count(mask, 0).double() if heavy is None else heavy.sum(0)
+    total = values.sum(0) if heavy is None else (values * heavy).sum(0)
     some = torch.where(count > 0, count, 1)
     near = torch.where(count > 0, total / some, origin)  # the mean, rounded: what is left of it is added below
-    rest = zero_masked_inplace(_differences(x, near), mask)
+    rest = values.addcmul_(mask.double(), near, value=-1)  # minus the mean where an entry is valid: 0 stays 0
     left = (rest if heavy is None else rest * heavy).sum(0)
     squares = (rest.square_() if heavy is None else rest.square_().mul_(heavy)).sum(0)
     center = near - origin
     center = torch.where(center.isfinite(), center + left / some, center)  # of an infinite entry nothing is left
     return Moments(count, center, squares - left * left / some, low, high)
+
+
+def _extremes(zeroed: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The least and the greatest valid entry of each column, of data that is 0 under the mask.
+
+    A least entry below 0 is a valid one, and a greatest above it: infinity is filled in only where there is none.
+    """
+    low, high = zeroed.amin(0), zeroed.amax(0)
+    unknown = low >= 0, high <= 0  # and known where it is NaN, which only a valid entry is
+    wanted = [not zeroed.is_cpu or bool(torch.any(where)) for where in unknown]  # no device is waited for
+    if wanted[0]:
+        low = torch.where(unknown[0], select(zeroed, mask, torch.inf).amin(0), low)
+    if wanted[1]:
+        high = torch.where(unknown[1], select(zeroed, mask, -torch.inf).amax(0), high)
+    return low.double(), high.double()
 
 
 def _differences(x: Tensor, point: Tensor) -> Tensor:
