@@ -97,7 +97,8 @@ _DIFFERENTIATES = (TransformType.Grad, TransformType.Jvp)
 
 
 class _Running(threading.local):
-    levels: tuple[Any, ...] = ()  # of torch.func, whose ops are handed to the engine before torch.func has them
+    levels: tuple[bool, ...] = ()  # of torch.func; for each, whether the engine was skipped before it began
+    below = 0  # how often the engine has left levels of torch.func, to work below them
 
 
 RUNNING = _Running()

@@ -252,6 +252,22 @@ def function_in_transform(name: str) -> RuntimeError:
     )
 
 
+def transforms_lack(names: list[str]) -> str:
+    """A torch without what ``torch.func`` over masked tensors is built on."""
+    return (
+        f"torch {torch.__version__} lacks {', '.join(names)}, which torch.func over masked tensors builds on: do not "
+        "use its transforms with them; this version of masked_tensor is made for torch 2.11 to 2.15"
+    )
+
+
+def operator_in_transform() -> RuntimeError:
+    """A transform has an op on a masked tensor whose name was not known when the kernels were registered."""
+    return RuntimeError(
+        "a torch.func transform would differentiate an operator of another library, that has no rule, by formulas "
+        "that know nothing of masks: give it a rule (register_rule), or plain tensors (x.filled(0))"
+    )
+
+
 def write_outside_transform(op: str) -> RuntimeError:
     """A function that is transformed writes into a masked tensor of its surroundings."""
     return RuntimeError(

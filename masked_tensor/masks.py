@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from . import counting, settings, shapes
-from .compat import is_readable_memory, shares_memory
+from .compat import is_readable_memory, is_wrapped, shares_memory
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -32,14 +32,14 @@ def compact(mask: Tensor) -> Tensor:
 def to_bytes(mask: Tensor) -> Tensor:
     """The mask as uint8 (0 or 1): the same memory; traced, a copy (inductor of torch 2.11 has no such view)."""
     if type(mask) is Tensor:
-        return mask.view(torch.uint8)
+        return mask.to(torch.uint8) if is_wrapped(mask) else mask.view(torch.uint8)  # torch 2.11 batches no such view
     return compact(mask).to(torch.uint8).expand(mask.shape)
 
 
 def from_bytes(mask: Tensor) -> Tensor:
     """The mask with these bytes (0 or 1): the same memory; traced, a comparison (inductor has no such view)."""
     if type(mask) is Tensor:
-        return mask.view(torch.bool)
+        return mask.to(torch.bool) if is_wrapped(mask) else mask.view(torch.bool)
     return (compact(mask).to(torch.float32) != 0).expand(mask.shape)  # inductor vectorises this, not byte != 0
 
 
@@ -225,11 +225,11 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     small = compact(mask)
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
     if not dims:
-        total = small.view(torch.uint8).to(torch.int64)
+        total = small.to(torch.int64)
     elif small.numel() >= settings.COUNTED and is_readable_memory(small):
         total = counting.count(small.view(torch.uint8), dims, keepdim)
     elif type(small) is Tensor:
-        total = small.view(torch.uint8).sum(dims, keepdim=keepdim, dtype=torch.int64)
+        total = to_bytes(small).sum(dims, keepdim=keepdim, dtype=torch.int64)
     else:  # inductor vectorises 32 bits
         wide = torch.int32 if small.numel() < 2**31 else torch.int64
         total = small.to(wide).sum(dims, keepdim=keepdim, dtype=wide).to(torch.int64)
@@ -339,7 +339,7 @@ def _any_or_all(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, ev
     # amax and amin over bytes (inductor: over floats) are vectorised; any() and all() over bool are 45 times slower.
     reduce = torch.amin if every else torch.amax
     if type(small) is Tensor:
-        return expand_to(reduce(small.view(torch.uint8), dims, keepdim).view(torch.bool), shape)
+        return expand_to(from_bytes(reduce(to_bytes(small), dims, keepdim)), shape)
     return expand_to(reduce(small.to(torch.float32), dims, keepdim) != 0, shape)
 
 

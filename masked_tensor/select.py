@@ -71,7 +71,11 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
 
 
 def _without_tangent(data: Tensor) -> Tensor:
-    """As ``detach``, also for forward mode, which differentiates through that."""
+    """Data that are masked out, as a constant in both modes.
+
+    ``detach`` is none in forward mode, which differentiates through it.  ``round`` has the derivative 0 everywhere, so
+    it takes the tangent away; it changes the values, which may be anything there.
+    """
     if data.is_complex():
         return torch.view_as_complex(torch.view_as_real(data).round())
     return data.round()

@@ -20,7 +20,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
-from masked_tensor import compat
+from masked_tensor import compat, errors
 from masked_tensor.api import convert
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
@@ -515,6 +515,11 @@ def test_masked_into_plain() -> None:
     assert target.tolist() == [0.0, 0.0]
 
 
+def test_transforms_of_another_torch() -> None:
+    text = """torch 2.16.0 lacks torch._functorch.vmap._add_batch_dim, which torch.func over masked tensors builds on: do not use its transforms with them; this version of masked_tensor is made for torch 2.11 to 2.15"""
+    assert errors.transforms_lack(["torch._functorch.vmap._add_batch_dim"]) == text.replace("2.16.0", torch.__version__)
+
+
 def test_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
     mask = torch.tensor([True, False])
     x = mt.masked_tensor([1.0, 2.0], mask)
@@ -532,6 +537,15 @@ def test_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
         RuntimeError,
         lambda: torch.func.grad(lambda v: Double.apply(v).filled(0).sum())(x),
         """Double, a torch.autograd.Function, cannot be given masked tensors inside of a torch.func transform: write it with torch's own ops, or give it plain tensors (x.filled(0))""",
+    )
+    torch.func.grad(lambda v: v.sum())(x)  # what is defined after is not known above torch.func
+    library = torch.library.Library("errors_late", "FRAGMENT")
+    library.define("twice(Tensor x) -> Tensor")
+    library.impl("twice", lambda v: v * 2, "CompositeImplicitAutograd")
+    refused(
+        RuntimeError,
+        lambda: torch.func.grad(lambda v: torch.ops.errors_late.twice(v).filled(0).sum())(x),
+        """a torch.func transform would differentiate an operator of another library, that has no rule, by formulas that know nothing of masks: give it a rule (register_rule), or plain tensors (x.filled(0))""",
     )
     index = torch.tensor([0, 1, 1])
     for product in (

@@ -89,10 +89,6 @@ PRIVATE = {
         torch.testing._comparison.TensorLikePair._compare_values ._fail
         torch.utils.checkpoint._CheckpointFrame torch.utils.checkpoint._recomputation_hook
         """,
-    "patches/transforms.py": """
-        torch._C.DispatchKey torch._C._DisablePythonDispatcher torch._C._EnablePythonDispatcher
-        torch._ops.OpOverload._get_dispatch torch._ops.get_cached_ops ._dispatch_cache
-        """,
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
     "api/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
@@ -108,7 +104,8 @@ PRIVATE = {
         torch._C._functorch.peek_interpreter_stack torch._C._functorch.unwrap_if_dead
         torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack
         torch._functorch.pyfunctorch.temporarily_pop_interpreter_stack
-        torch._C._dispatch_tls_is_dispatch_key_excluded ._backward_cls ._forward_cls ._op_dk
+        torch._C._dispatch_tls_is_dispatch_key_excluded torch._C._dispatch_tls_set_dispatch_key_excluded
+        torch._C._parse_dispatch_key ._backward_cls ._forward_cls ._op_dk
         """,
 }
 OPS = {  # a private op is an op: it may stand where ops are named

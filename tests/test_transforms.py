@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import masked_tensor as mt
 from masked_tensor.compat import RUNNING
+from masked_tensor.extend import Pair, register_rule
 from masked_tensor.testing import assert_close
 
 NAN = float("nan")
@@ -208,6 +209,66 @@ def test_forward_mode_is_left_to_eager_code() -> None:
 def test_vmap_works_while_dynamo_traces() -> None:
     program = lambda x: vmap(lambda row: F.cosine_similarity(row, WEIGHT, 0))(x)  # noqa: E731
     assert_close(torch.compile(program, backend="eager", fullgraph=True)(masked()), program(masked()))
+
+
+def test_ops_on_plain_tensors_inside_of_a_transform_run_no_code_of_ours() -> None:
+    """Only a masked tensor has the key that comes before torch.func."""
+    x, calls = masked(), []
+
+    def watch(frame: Any, event: str, arg: Any) -> None:
+        if event == "call" and "masked_tensor" in frame.f_code.co_filename and "tests" not in frame.f_code.co_filename:
+            calls.append(frame.f_code.co_name)
+
+    def program(w: Tensor) -> Tensor:
+        calls.clear()
+        sys.setprofile(watch)
+        result = (F.linear(w * 2, w.view(1, 4)).relu() + 1).sum()
+        plain = len(calls)
+        seen.append((plain, (x * w).sum().filled(0) is None, len(calls)))
+        sys.setprofile(None)
+        return result
+
+    seen: list[Any] = []
+    grad(program)(WEIGHT)
+    vmap(grad(program))(WEIGHT.expand(2, 4))
+    for plain, _, with_masked in seen:
+        assert plain == 0
+        assert with_masked > 0
+
+
+def test_threads_without_a_transform_take_the_usual_way() -> None:
+    """Also one that starts while a transform runs elsewhere, and one that runs its own."""
+    x = masked()
+
+    def work() -> Any:
+        first = x.mean().item(), mt.is_masked_tensor(x * 2)
+        return *first, grad(lambda v: v.mean())(x), (x * 2).mean().item()
+
+    def program(w: Tensor) -> Tensor:
+        with ThreadPoolExecutor(1) as elsewhere:
+            results.append(elsewhere.submit(work).result())
+        return (x * w).mean().filled(0)
+
+    results: list[Any] = []
+    same(grad(program)(WEIGHT), CLEAN.sum(0) / COUNT)
+    mean, is_masked, gradient, twice = results[0]
+    assert is_masked
+    assert (mean, twice) == (masked().mean().item(), (masked() * 2).mean().item())
+    same(gradient, MEAN_GRADIENT, MASK)
+
+
+def test_operators_that_are_defined_after_the_first_transform() -> None:
+    """One with a rule goes to it; one without would be differentiated by its own formula, and is refused."""
+    grad(lambda v: v.sum())(masked())
+    library = torch.library.Library("late_transforms", "FRAGMENT")
+    library.define("mean_of(Tensor x) -> Tensor")
+    library.impl("mean_of", lambda x: x.sum() / 3, "CompositeImplicitAutograd")
+    library.define("half(Tensor x) -> Tensor")
+    library.impl("half", lambda x: x / 2, "CompositeImplicitAutograd")
+    with pytest.raises(RuntimeError, match="an operator of another library, that has no rule"):
+        grad(lambda v: torch.ops.late_transforms.mean_of(v))(masked())
+    register_rule("late_transforms::half")(lambda x: Pair(x.data * torch.where(x.mask, 0.5, 0), x.mask))
+    same(grad(lambda v: torch.ops.late_transforms.half(v).sum())(masked()), torch.full((3, 4), 0.5).double(), MASK)
 
 
 def test_what_only_looks_like_a_transform_is_none() -> None:

@@ -29,18 +29,24 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack, te
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
-from ..compat import OpOverload, batched_gradient, current_node, is_tracked, schema
+from ..compat import RUNNING, OpOverload, batched_gradient, current_node, is_tracked, schema
 
 #: The key of the kernels: it outranks the backends' autograd keys, so that rules run above autograd.
 DISPATCH_KEY = "AutogradPrivateUse3"
 #: vmap's key, at which a composite op can be met before it is taken apart.
 VMAP = "FuncTorchBatched"
+#: The one key of a tensor that comes before torch.func.  A thread in which no transform runs excludes it.
+ABOVE_TRANSFORMS = "TESTING_ONLY_GenericWrapper"
+_ABOVE: Any = torch._C._parse_dispatch_key(ABOVE_TRANSFORMS)
 #: The keys of a masked tensor beside its backend's.  Autocast comes before the kernels, as for plain tensors.
 KEYS = reduce(
     or_,
     map(
         DispatchKeySet,
-        (DispatchKey.PrivateUse3, DispatchKey.AutogradPrivateUse3, DispatchKey.AutocastCPU, DispatchKey.AutocastCUDA),
+        (
+            *(DispatchKey.PrivateUse3, DispatchKey.AutogradPrivateUse3, DispatchKey.AutocastCPU),
+            *(DispatchKey.AutocastCUDA, _ABOVE),
+        ),
     ),
 )
 #: For what autograd records of a tensor; no memory is read.
@@ -191,8 +197,31 @@ def asked_for_leaf_gradient(x: Tensor) -> bool:
 def below_transforms() -> Iterator[None]:
     """Below all transforms that run, where plain autograd is: as it was when the first of them began."""
     modes = [CGradInterpreterPtr(t).prevGradMode() for t in get_interpreter_stack() or () if t.key() == _GRAD]
-    with torch.set_grad_enabled(torch.is_grad_enabled() and all(modes)), temporarily_clear_interpreter_stack():
+    grad = torch.set_grad_enabled(torch.is_grad_enabled() and all(modes))
+    with grad, _below(temporarily_clear_interpreter_stack()), not_caught():
         yield
+
+
+@contextmanager
+def _below(levels: AbstractContextManager[Any]) -> Iterator[None]:
+    RUNNING.below += 1
+    try:
+        with levels:
+            yield
+    finally:
+        RUNNING.below -= 1
+
+
+#: Has this thread's ops with masked tensors go torch's way (True), or to the engine before ``torch.func`` has them.
+skip_engine = partial(torch._C._dispatch_tls_set_dispatch_key_excluded, _ABOVE)
+#: Which of the two they do.
+engine_is_skipped = partial(torch._C._dispatch_tls_is_dispatch_key_excluded, _ABOVE)
+
+
+def not_caught() -> AbstractContextManager[Any]:
+    """Ops called inside reach their kernels by torch's way."""
+    guard: AbstractContextManager[Any] = _ExcludeDispatchKeyGuard(DispatchKeySet(_ABOVE))
+    return guard
 
 
 def unwrap_dead(x: Tensor) -> Tensor:
@@ -213,8 +242,7 @@ def current_vmap() -> int | None:
 
 def below_top() -> AbstractContextManager[Any]:
     """Ops called inside do not go through the innermost transform."""
-    below: AbstractContextManager[Any] = temporarily_pop_interpreter_stack()
-    return below
+    return _below(temporarily_pop_interpreter_stack())
 
 
 # -------------------------------------------------------------------------------------------------------------- vmap

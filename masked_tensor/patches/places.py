@@ -3,6 +3,7 @@
 docs/importing.md lists the same names.  A torch that lacks one keeps its own errors there; a test reads ``PLACES``.
 """
 
+import sys
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple
@@ -82,6 +83,16 @@ def wrap_when_imported(places: tuple[Place, ...], make: Callable[[Callable[..., 
     """Has each function become what ``make`` makes of it, as soon as its module is imported."""
     for place in places:
         when_imported(place.module, _wrapping(place, make))
+
+
+def missing(places: tuple[Place, ...]) -> list[str]:
+    """The names among them that torch lacks, of modules that are imported."""
+    found = []
+    for module, owner, names in places:
+        if module in sys.modules:
+            where = getattr(sys.modules[module], owner, None) if owner else sys.modules[module]
+            found += [f"{module}.{owner}.{name}".replace("..", ".") for name in names if not hasattr(where, name)]
+    return found
 
 
 def _wrapping(place: Place, make: Callable[[Callable[..., Any]], Any]) -> Callable[[Any], None]:

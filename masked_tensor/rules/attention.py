@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import in_transform, is_tracked
+from ..compat import in_dual_level, in_transform, is_tracked
 from ..op import Op
 from ..packing import attention as packed
 from ..packing.rules import packed_rule
@@ -50,9 +50,13 @@ def scaled_dot_product_attention(
 ) -> Pair:
     """``softmax(query @ key.T * scale + attn_mask) @ value`` on the kernels that torch chooses."""
     sight = _visibility(query, key, value, attn_mask, is_causal)
-    data = torch.nn.functional.scaled_dot_product_attention(
-        *sight[:4], dropout_p, sight.is_causal, scale=scale, enable_gqa=enable_gqa
-    )
+    if in_dual_level():  # the fused kernels have no derivative in forward mode
+        math, parts = torch.ops.aten._scaled_dot_product_attention_math.default, (*sight[:3], _additive(sight))
+        data, _ = math(*parts, dropout_p, sight.is_causal, None, scale=scale, enable_gqa=enable_gqa)
+    else:
+        data = torch.nn.functional.scaled_dot_product_attention(
+            *sight[:4], dropout_p, sight.is_causal, scale=scale, enable_gqa=enable_gqa
+        )
     return zeroed_result(
         data, _valid(sight, value, data)
     )  # the zeros in place: backward, where out is saved, 0 times out

@@ -40,6 +40,11 @@ def embedding(
         safe = safe if type(indices) is not Pair else safe[:0]
         data = torch.embedding(table.data, safe.flatten(), padding_idx, scale_grad_by_freq, sparse)
         return Pair(data.sum().expand(shape), masks.expand_to(mask, shape))
+    if scale_grad_by_freq and padding_idx < 0 and type(indices) is Pair and in_transform():
+        rows = table.data.shape[0]  # a padding row behind the table, as in _Lookup
+        wide = torch.cat([table.data, table.data.new_zeros(1, *table.data.shape[1:])])
+        data = torch.embedding(wide, select(ids.data, ids.mask, rows), rows, True, sparse)
+        return Pair(data, masks.expand_to(mask, shape))
     skips = padding_idx < 0 and (sparse or scale_grad_by_freq) and type(indices) is Pair
     if skips and is_tracked(table.data) and not in_transform():
         data = _Lookup.apply(table.data, safe, ids.mask, scale_grad_by_freq, sparse)

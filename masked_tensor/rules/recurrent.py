@@ -9,13 +9,15 @@ This wants the lengths on the host, so B integers are read (as ``pack_padded_seq
 vary along time.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import OpOverload
+from ..compat import OpOverload, in_dual_level, is_wrapped
 from ..errors import masked_scalar, masked_state
 from ..op import Op
 from ..packing import recurrent as packed
@@ -41,6 +43,8 @@ def recurrent(
     valid = product_validity.is_present(x.mask, 2)
     if batch_first:
         valid = valid.transpose(0, 1)
+    if in_dual_level() or (is_wrapped(valid) and not masks.is_constant(valid, 0)):
+        return _step_by_step(op, x, valid, states, weights, net, batch_first)
     way = None if masks.is_constant(valid, 0) else sequences.packing_of_mask(valid)
     if way is not None and len(way.rows) == 0:
         way = None
@@ -61,6 +65,80 @@ def recurrent(
         Pair(h, masks.expand_to(masks.compact(s.mask) | present, h.shape)) for h, s in zip(last, states, strict=True)
     ]
     return Pair(out, mask, Payload.ANY if way is None else Payload.ZERO), *ends
+
+
+def _step_by_step(
+    op: OpOverload, x: Pair, valid: Tensor, states: list[Pair], weights: list[Tensor], net: Net, batch_first: bool
+) -> tuple[Pair, ...]:
+    """For transforms: under ``vmap`` no length can be read, and torch's kernels have no derivative in forward mode."""
+    data = zero_masked(x).transpose(0, 1) if batch_first else zero_masked(x)
+    here = valid.unsqueeze(2)
+    out, *last = _run_steps(
+        _CELLS[op.overloadpacket.__name__], data, here, [zero_masked(h) for h in states], weights, net
+    )
+    mask = here.expand(out.shape)
+    if batch_first:
+        out, mask = out.transpose(0, 1), mask.transpose(0, 1)
+    present = masks.any(valid, 0).unsqueeze(1)
+    ends = [Pair(h, (s.mask | present).expand(h.shape)) for h, s in zip(last, states, strict=True)]
+    return Pair(out, mask, Payload.ZERO), *ends
+
+
+def _run_steps(
+    cell: Callable[..., tuple[Tensor, ...]], x: Tensor, valid: Tensor, initial: list[Tensor], weights: list[Tensor],
+    net: Net,
+) -> list[Tensor]:  # fmt: skip
+    """The outputs ``(T, B, D)``, 0 at masked steps, and the last states: a masked step carries them."""
+    directions = 2 if net.bidirectional else 1
+    each = len(weights) // (net.layers * directions)
+    lasts = []
+    for layer in range(net.layers):
+        outs = []
+        for direction in range(directions):
+            k = layer * directions + direction
+            part = weights[k * each : (k + 1) * each]
+            biases = part[2:4] if net.has_biases else [None, None]
+            inputs = torch.nn.functional.linear(x, part[0], biases[0]).unbind(0)
+            state, out = tuple(h[k] for h in initial), []
+            for t in range(len(inputs))[:: -1 if direction else 1]:
+                new = cell(inputs[t], state, part[1], biases[1], *part[4 if net.has_biases else 2 :])
+                state = tuple(torch.where(valid[t], a, b) for a, b in zip(new, state, strict=True))
+                out.append(torch.where(valid[t], new[0], 0))
+            outs.append(torch.stack(out[:: -1 if direction else 1]))
+            lasts.append(state)
+        x = torch.cat(outs, 2)
+        if net.dropout > 0 and net.train and layer < net.layers - 1:
+            x = torch.dropout(x, net.dropout, True)
+    return [x, *(torch.stack(parts) for parts in zip(*lasts, strict=True))]
+
+
+def _lstm_cell(
+    x: Tensor, state: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None, *projection: Tensor
+) -> tuple[Tensor, ...]:
+    i, f, g, o = (x + torch.nn.functional.linear(state[0], weight, bias)).chunk(4, 1)
+    c = f.sigmoid() * state[1] + i.sigmoid() * g.tanh()
+    h = o.sigmoid() * c.tanh()
+    return h @ projection[0].mT if projection else h, c
+
+
+def _gru_cell(x: Tensor, state: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None) -> tuple[Tensor]:
+    (r, z, n), (hr, hz, hn) = x.chunk(3, 1), torch.nn.functional.linear(state[0], weight, bias).chunk(3, 1)
+    n = (n + (r + hr).sigmoid() * hn).tanh()
+    return (n + (z + hz).sigmoid() * (state[0] - n),)
+
+
+def _plain_cell(
+    x: Tensor, state: tuple[Tensor, ...], weight: Tensor, bias: Tensor | None, activation: Any
+) -> tuple[Tensor]:
+    return (activation(x + torch.nn.functional.linear(state[0], weight, bias)),)
+
+
+_CELLS: dict[str, Callable[..., tuple[Tensor, ...]]] = {
+    "lstm": _lstm_cell,
+    "gru": _gru_cell,
+    "rnn_tanh": partial(_plain_cell, activation=torch.tanh),
+    "rnn_relu": partial(_plain_cell, activation=torch.relu),
+}
 
 
 def _run_packed(

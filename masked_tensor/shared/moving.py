@@ -84,7 +84,7 @@ def count(mask: Tensor, windows: Windows) -> Tensor:
     def add(data: Tensor, valid: Tensor, width: int) -> Tensor:
         return _combine(_add, (valid.to(dtype),), width)[0]
 
-    result = by_pieces(add, Pair(small.view(torch.uint8), small), windows, dtype)
+    result = by_pieces(add, Pair(masks.to_bytes(small), small), windows, dtype)
     return result.expand([n if d == windows.dim else mask.shape[d] for d, n in enumerate(result.shape)])
 
 

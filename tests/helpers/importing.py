@@ -48,7 +48,7 @@ def snapshot() -> dict[str, Any]:
 def registrations() -> set[tuple[str, str]]:
     """Which op has a kernel at which dispatch key."""
     found = set()
-    for key in torch._C.DispatchKey.__members__:
+    for key in (*torch._C.DispatchKey.__members__, "TESTING_ONLY_GenericWrapper"):  # which torch does not list
         try:
             ops = torch._C._dispatch_get_registrations_for_dispatch_key(key)
         except RuntimeError:  # no key of the dispatcher's table
@@ -98,7 +98,11 @@ def main(modules: list[str]) -> dict[str, Any]:
         pass
     states.append(everything())
     stages = ("import", "first masked tensor", "first setting")
-    return {stage: changes(*states[i : i + 2]) for i, stage in enumerate(stages)}
+    found = {stage: changes(*states[i : i + 2]) for i, stage in enumerate(stages)}
+    if "torch._dynamo" in sys.modules:  # which torch imports there
+        torch.func.grad(torch.sum)(package.masked_tensor([1.0, None]))
+        found["first transform"] = changes(states[-1], everything())
+    return found
 
 
 if __name__ == "__main__":

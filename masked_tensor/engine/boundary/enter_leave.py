@@ -16,10 +16,11 @@ from ...packing import Packed
 from ...pair import Pair, Payload
 from ...select import PORTS, select, zero_masked_inplace
 from ..alias_members import unconnected_error, view_geometry, view_memory
-from ..tensor import MaskedTensor, add_members, pair_of, wrap
+from ..tensor import MaskedTensor, add_members, pair_of, set_pair, wrap
 from ..torch_keys import below_transforms, direct_apply, gradient_is_shared, node_classes, owns_gradient
 from . import packed as packed_boundary
 from .packed import SEQUENCES
+from .tangents import give_tangent, take_tangent
 from .user_functions import GradientHooks, disconnected_error, running_function
 
 
@@ -60,8 +61,8 @@ def tracked_data(value: MaskedTensor, pair: Pair) -> Any:
         if in_functorch():
             with below_transforms():
                 return tracked_data(value, pair)
-        shared = pair, 0, _Enter.apply(value, True)
-    elif shared is None or shared[0] is not pair or shared[1] != value._version:
+        return give_tangent(_Enter.apply(value, True), take_tangent(pair.data)[1])
+    if shared is None or shared[0] is not pair or shared[1] != value._version:
         node = value._node
         if node is not None:
             watch_grad_fn(value)
@@ -114,13 +115,21 @@ def leave(value: Any, live: bool = False) -> Any:
             if not in_transform():
                 return record_leave(value.data, value.mask, value.payload, live)
             if not in_functorch():
-                return _Leave.apply(value.data, value.mask, value.payload, live)
+                return _leave_dual(value, live)
         return wrap(value)
     if kind is tuple or kind is list:
         return kind([leave(v, live) for v in value])
     if kind is Packed:
         return packed_boundary.leave_packed(value, enter)
     return value
+
+
+def _leave_dual(value: Pair, live: bool) -> MaskedTensor:
+    data, tangent = take_tangent(value.data)
+    result: MaskedTensor = _Leave.apply(data, value.mask, value.payload, live)
+    if tangent is not None:
+        set_pair(result, Pair(give_tangent(pair_of(result).data, tangent), value.mask, value.payload))
+    return result
 
 
 def renew_history(view: MaskedTensor, recording: bool = True) -> None:

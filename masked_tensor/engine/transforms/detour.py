@@ -1,19 +1,19 @@
-"""Above ``torch.func``: ops without masked tensors go torch's way, the others to their rules, with all levels in place.
+"""Above ``torch.func``: ops with masked tensors go to their rules, with all levels in place.
 
-``torch.func`` catches every op before a subclass can see it.  torch's Python dispatcher is asked before that; it is on
-only while a transform runs, and there is none until the first masked tensor of the process is made.
+``torch.func`` catches every op before a subclass can see it.  A masked tensor has a dispatch key that comes before
+that; every op has a kernel there, from the first transform on that runs after the first masked tensor was made.  Plain
+tensors do not have the key.  A thread in which no transform runs excludes it.
 """
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any
 
 import torch
 
 from ... import errors
-from ...compat import RUNNING, OpOverload
+from ...compat import RUNNING, OpOverload, operator_names
 from ...pair import Pair
-from ...patches.transforms import PythonDispatcherOff
 from ...rules.foreach import LOOPS
 from .. import alias_family, table
 from ..alias_members import write
@@ -21,34 +21,64 @@ from ..boundary.enter_leave import enter
 from ..dispatch import make_kernel, masked_arguments, run_op
 from ..table import Entry
 from ..tensor import MaskedTensor, pair_of
-from ..torch_keys import autocast_key, call_at, foreach_loop, is_composite
+from ..torch_keys import (
+    ABOVE_TRANSFORMS,
+    autocast_key,
+    call_at,
+    foreach_loop,
+    is_composite,
+    not_caught,
+    skip_engine,
+    transform_count,
+)
 from ..writes.recorded import check_writable
 from .each import run_each, top_is_vmap
 from .levels import enter_level, is_inside, refresh
 
 KERNELS: dict[OpOverload, Callable[..., Any]] = {}  #: what an op with a masked tensor is handed to
+_REGISTERED: set[str] = set()
+_LIBRARIES: dict[str, torch.library.Library] = {}  # live as long as the process
 
 
-def detour(op: OpOverload, otherwise: Any) -> Callable[..., Any]:
-    """What the Python dispatcher calls in place of ``torch.func``."""
+def let_pass() -> None:
+    """Has every op go torch's way, until ``register_kernels``."""
+    _LIBRARIES["_"] = torch.library.Library("_", "IMPL")
+    _LIBRARIES["_"].fallback(torch.library.fallthrough_kernel, ABOVE_TRANSFORMS)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if not RUNNING.levels:  # another use of the Python dispatcher
-            return otherwise(*args, **kwargs) if callable(otherwise) else call_at(op, otherwise)(*args, **kwargs)
-        if not (_any_masked(args) or (kwargs and _any_masked(kwargs.values()))):
-            with PythonDispatcherOff():
-                return op(*args, **kwargs)
+
+def register_kernels() -> None:
+    """Gives every op its kernel above ``torch.func``; once, and again when the table has new ops."""
+    _register(len(table.ENTRIES))
+
+
+@cache
+def _register(size: int) -> None:
+    for full in operator_names():
+        if full not in _REGISTERED:
+            _REGISTERED.add(full)
+            namespace, _, name = full.partition("::")
+            if namespace not in _LIBRARIES:
+                _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")
+            library: Any = _LIBRARIES[namespace].m  # torch checks nothing here that could be wrong
+            library.impl(name, ABOVE_TRANSFORMS, partial(_caught, full), False)
+
+
+def _caught(name: str, *args: Any, **kwargs: Any) -> Any:
+    op = _find(name)
+    if RUNNING.levels:
+        if transform_count() < len(RUNNING.levels) and not RUNNING.below:  # torch.func has taken levels off before
+            raise errors.operator_in_transform()
         return _run_masked(op, args, kwargs)
+    skip_engine(True)  # a thread in which no transform has run so far
+    return op(*args, **kwargs)
 
-    return run
 
-
-def _any_masked(values: Iterable[Any]) -> bool:
-    for v in values:
-        kind = type(v)
-        if kind is MaskedTensor or ((kind is list or kind is tuple) and _any_masked(v)):
-            return True
-    return False
+@cache
+def _find(name: str) -> OpOverload:
+    namespace, _, rest = name.partition("::")
+    packet, _, overload = rest.partition(".")
+    found: OpOverload = getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")
+    return found
 
 
 def _run_masked(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -72,7 +102,7 @@ def _run_masked(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         else:
             raise errors.unsupported(op.name(), masked_arguments(op, args, kwargs))
         KERNELS[op] = kernel
-    with PythonDispatcherOff():
+    with not_caught():
         return kernel(*args, **kwargs)
 
 

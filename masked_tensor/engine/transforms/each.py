@@ -8,9 +8,8 @@ from torch import Tensor
 
 from ...compat import OpOverload, tree_flatten, tree_unflatten
 from ...pair import Pair
-from ...patches.transforms import PythonDispatcherOff
 from ..tensor import MaskedTensor
-from ..torch_keys import below_top, current_vmap, transform_count, unwrap_batched, wrap_batched
+from ..torch_keys import below_top, current_vmap, not_caught, transform_count, unwrap_batched, wrap_batched
 from .levels import enter_level, leave_level
 
 Part = tuple[Any, Any, int | None]  # a value, its mask if it has one, and the dimension of the entries if it has one
@@ -28,7 +27,7 @@ def run_each(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     leaves, spec = tree_flatten((args, kwargs))
     parts = [_part(v, level) for v in leaves]
     size = next((v.shape[dim] for v, _, dim in parts if dim is not None), 1)
-    with below_top(), PythonDispatcherOff() if transform_count() == 1 else nullcontext():
+    with below_top(), not_caught() if transform_count() == 1 else nullcontext():
         results = []
         for i in range(size):
             args, kwargs = tree_unflatten([_entry(part, i) for part in parts], spec)

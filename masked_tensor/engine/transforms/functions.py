@@ -15,11 +15,11 @@ from ... import errors
 from ...compat import tree_leaves, tree_map
 from ...pair import Pair, Payload
 from ...patches import places
-from ...patches.transforms import PythonDispatcherOff
 from ...select import select
 from ..boundary.enter_leave import plain_gradient
 from ..tensor import MaskedTensor, pair_of
 from ..torch_keys import unwrap_dead
+from .detour import register_kernels
 from .levels import begin_level, data_of, end_level, enter_level, is_inside, is_masked, leave_level, map_pair
 
 Function = Callable[..., Any]
@@ -62,17 +62,15 @@ def _autograd_grad(differentiate: Function) -> Function:
         if torch.compiler.is_compiling():
             return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
         if not any(map(is_masked, (*outputs, *inputs, *(grad_outputs or ())))):
-            with PythonDispatcherOff():  # a derivative has no masked tensors
-                return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
+            return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
         valid = _any_valid(grad_outputs or ())
         if grad_outputs is None:
             grad_outputs = [torch.ones_like(data_of(x)) for x in outputs]
         grad_outputs = [_gradient_for(x, g) for x, g in zip(outputs, grad_outputs, strict=True)]
-        with PythonDispatcherOff():
-            grads = differentiate(
-                [data_of(x) for x in outputs], [data_of(x) for x in inputs], grad_outputs, retain_graph, create_graph
-            )
-            return tuple(_gradient_of(x, g, valid) for x, g in zip(inputs, grads, strict=True))
+        grads = differentiate(
+            [data_of(x) for x in outputs], [data_of(x) for x in inputs], grad_outputs, retain_graph, create_graph
+        )
+        return tuple(_gradient_of(x, g, valid) for x, g in zip(inputs, grads, strict=True))
 
     return autograd_grad
 
@@ -101,8 +99,7 @@ def _any_valid(given: Any) -> Tensor | None:
     tensors: list[Any] = [x for x in tree_leaves(given) if isinstance(x, Tensor)]
     if not tensors or not all(map(_is_basis, tensors)):
         return None
-    with PythonDispatcherOff():
-        return reduce(torch.logical_or, [enter_level(x).mask.any() for x in tensors])
+    return reduce(torch.logical_or, [enter_level(x).mask.any() for x in tensors])
 
 
 def _is_basis(x: Any) -> bool:
@@ -114,8 +111,7 @@ def _add_batch_dim(add: Function) -> Function:
     def add_batch_dim(x: Tensor, dim: int, level: int) -> Any:
         if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
             return add(x, dim, level)
-        with PythonDispatcherOff():
-            entry = map_pair(x, lambda data: add(data, dim, level), lambda mask: add(mask, dim, level))
+        entry = map_pair(x, lambda data: add(data, dim, level), lambda mask: add(mask, dim, level))
         entry._basis = _is_basis(x)
         return entry
 
@@ -127,8 +123,7 @@ def _remove_batch_dim(remove: Function) -> Function:
         if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
             return remove(x, level, size, dim)
         pair = enter_level(x)
-        with PythonDispatcherOff():
-            data, mask = remove(pair.data, level, size, dim), remove(pair.mask, level, size, dim)
+        data, mask = remove(pair.data, level, size, dim), remove(pair.mask, level, size, dim)
         return leave_level(Pair(data, mask, pair.payload))
 
     return remove_batch_dim
@@ -149,9 +144,8 @@ def _basis(make: Function) -> Function:
 
 def _masked_basis(x: Tensor, chunk: Tensor) -> MaskedTensor:
     """Vectors of a basis, each valid in its one entry, if ``x`` is valid there."""
-    with PythonDispatcherOff():
-        mask = chunk != 0
-        basis = leave_level(Pair(chunk, mask & enter_level(x).mask if type(x) is MaskedTensor else mask))
+    mask = chunk != 0
+    basis = leave_level(Pair(chunk, mask & enter_level(x).mask if type(x) is MaskedTensor else mask))
     basis._basis = True
     return basis
 
@@ -172,13 +166,13 @@ def _jvp(differentiate: Function) -> Function:
 def _tangent_of(valid: Tensor | None, tangent: Any) -> Any:
     if valid is None or type(tangent) is not MaskedTensor:
         return tangent
-    with PythonDispatcherOff():
-        return map_pair(tangent, lambda data: torch.where(valid, data, 0), lambda mask: mask & valid)
+    return map_pair(tangent, lambda data: torch.where(valid, data, 0), lambda mask: mask & valid)
 
 
 def _beginning(push: Function) -> Function:
     def increment_nesting(*args: Any) -> int:
         level: int = push(*args)
+        register_kernels()
         begin_level()
         return level
 

@@ -1,20 +1,27 @@
 """What is put into torch for its transforms when the first masked tensor of the process is made."""
 
+import warnings
+
+from ... import errors
 from ...patches.first_use import when_first_made
-from ...patches.places import wrap_when_imported
-from ...patches.transforms import catch_ops
-from ..torch_keys import transform_count
-from .detour import detour
+from ...patches.places import missing, wrap_when_imported
+from ..torch_keys import skip_engine, transform_count
+from .detour import let_pass, register_kernels
 from .functions import REPLACED
 from .levels import begin_level
 
 
 def install() -> None:
     """Replaces torch's functions; a transform may be running, of a function that makes the first masked tensor."""
+    absent = [name for places, _ in REPLACED for name in missing(places)]
+    if absent:
+        warnings.warn(errors.transforms_lack(absent), RuntimeWarning, stacklevel=2)
     for places, make in REPLACED:
         wrap_when_imported(places, make)
-    catch_ops(detour)
+    let_pass()
+    skip_engine(True)
     for _ in range(transform_count()):
+        register_kernels()
         begin_level()
 
 

@@ -12,25 +12,23 @@ from torch import Tensor
 
 from ...compat import RUNNING, is_wrapped
 from ...pair import Pair
-from ...patches.transforms import PythonDispatcherOn
 from ..boundary.enter_leave import enter, leave
 from ..tensor import MaskedTensor, pair_of, wrap
-from ..torch_keys import below_transforms
+from ..torch_keys import below_transforms, engine_is_skipped, skip_engine
 
 
 def begin_level() -> None:
-    """From here on this thread's ops are handed to the engine before ``torch.func`` has them."""
-    guard = PythonDispatcherOn()
-    guard.__enter__()
-    RUNNING.levels += (guard,)
+    """From here on this thread's ops with masked tensors are handed to the engine before ``torch.func`` has them."""
+    RUNNING.levels += (engine_is_skipped(),)
+    skip_engine(False)
 
 
 def end_level() -> None:
     """Takes back the last ``begin_level``."""
     if RUNNING.levels:
-        guard = RUNNING.levels[-1]
-        RUNNING.levels = RUNNING.levels[:-1]
-        guard.__exit__(None, None, None)
+        *levels, before = RUNNING.levels
+        RUNNING.levels = tuple(levels)
+        skip_engine(before or not levels)
 
 
 def is_inside(pair: Pair) -> bool:
