@@ -1,12 +1,15 @@
 """The benchmarks run: each of them once, in small. What they measure is printed by ``python -m benchmarks``."""
 
 import json
+import re
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks import growth, packed, pictures, steps, thresholds, timing
+import masked_tensor as mt
+from benchmarks import balance, growth, packed, pictures, steps, stream, thresholds, timing
 from benchmarks.__main__ import NAMES, merged, written
 from masked_tensor import settings
 
@@ -103,3 +106,25 @@ def test_no_tuning_number_makes_a_step() -> None:
     }
     assert all(ratio <= pictures.STEP for _, ratio in data["steps"].values())
     assert pictures.page(data) == (growth.DATA.parent / "curves.md").read_text()
+
+
+def test_a_simulated_plan_loses_less_than_a_random_one(capsys: pytest.CaptureFixture) -> None:
+    balance.simulate(balance.lengths_of(4000), 8)
+    busy, random = re.search(r"busy ([\d.]+)% of the time instead of ([\d.]+)%", capsys.readouterr().out).groups()
+    assert float(busy) > 99 > 90 > float(random)
+
+
+def test_a_table_on_a_disk_is_read_both_ways(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Statistics by hand and masked are the same; an epoch runs."""
+    pytest.importorskip("pyarrow")
+    for name, size in {"GROUP": 100, "COLUMNS": 3, "BATCH": 50}.items():
+        monkeypatch.setattr(stream, name, size)
+    path = tmp_path / "table.parquet"
+    stream.write(path, 300)
+    theirs, ours = stream.ByHand(), mt.RunningStatistics(3)
+    for batch in stream.batches(path):
+        theirs.update(stream.with_nan(batch))
+        ours.update(mt.masked_tensor(batch))
+    torch.testing.assert_close(ours.var(0).filled(0), theirs.squares / theirs.count, rtol=1e-6, atol=0)
+    assert torch.equal(ours.amin.filled(0), theirs.low.double())
+    assert all(seconds > 0 for seconds in stream.times(path, "epoch").values())
