@@ -1,0 +1,17 @@
+"""geomloss: distances of padded point clouds."""
+
+from ._case import Case, load, ragged
+
+CLOUDS = ragged((None, 2), (None, 2))
+LIBRARY = "geomloss"
+COUNTS = "weights of points come from the padded size: one pair at a time, or weights of 0 for padding"
+CASES = [
+    Case(
+        f"SamplesLoss ({name})",
+        lambda name=name: load("geomloss").SamplesLoss(name, blur=0.5, backend="tensorized"),
+        CLOUDS,
+        "declared",
+        COUNTS,
+    )
+    for name in ("gaussian", "energy")
+]

@@ -1,0 +1,15 @@
+"""mlp-mixer-pytorch: mixing over patches, beside masked images."""
+
+from ._case import Case, beside, load
+
+IMAGES = beside((3, 16, 16), rows=3)
+LIBRARY = "mlp-mixer-pytorch"
+CASES = [
+    Case(
+        "MLPMixer",
+        lambda: load("mlp_mixer_pytorch").MLPMixer(
+            image_size=16, channels=3, patch_size=4, dim=16, depth=1, num_classes=5
+        ),
+        IMAGES,
+    ),
+]
