@@ -144,13 +144,14 @@ Everything here is printed by `python -m benchmarks --compiled{option} --write`,
 what the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run in turn
 in one process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the plain op.
 `by hand` is what one writes in plain torch to get the same numbers; `masked / by hand` is what a masked tensor costs
-beside that.
-Memory at the peak is what one call needs beyond what was there before, as torch's allocator counts it; kept for
-backward is what a step saves, each memory once. Ours are masked and packed, or named by the kind of their mask (padded,
-random); the others are peers, and the same written by hand in plain torch.
+beside that. Memory at the peak is what one call needs beyond what was there before, as torch's allocator counts it;
+kept for backward is what a step saves, each memory once. Ours are masked and packed, or named by the kind of their mask
+(padded, random); the others are peers.
 
-Measured on: {where}; torch {torch}, Python {python}. Each table was measured by itself, with more or less other work on
-the machine: compare ratios, and not times of different tables.
+Measured on: {where}; torch {torch}, Python {python}.
+
+Each table was measured by itself, with more or less other work on the machine: compare ratios, not the times of
+different tables. The column of two threads is wall time; other work shows most in its small lines.
 
 What to take from it: on large tensors elementwise ops cost what they cost without a mask, and a random mask costs a
 reduction a pass over the mask and two in the cache; a mask that is constant along rows (padding) costs next to

@@ -128,3 +128,17 @@ def test_a_table_on_a_disk_is_read_both_ways(monkeypatch: pytest.MonkeyPatch, tm
     torch.testing.assert_close(ours.var(0).filled(0), theirs.squares / theirs.count, rtol=1e-6, atol=0)
     assert torch.equal(ours.amin.filled(0), theirs.low.double())
     assert all(seconds > 0 for seconds in stream.times(path, "epoch").values())
+
+
+def test_pages_quote_what_packed_rows_cost() -> None:
+    """The README's table and the page on packed batches have the numbers of ``docs/cost.md``."""
+    root = growth.DATA.parent.parent
+    lines = (line.split(" | ") for line in (root / "docs" / "cost.md").read_text().splitlines())
+    cost = {cells[0].removeprefix("| "): cells for cells in lines if len(cells) > 4}
+    names = ("encoder, 50%", "encoder, 75%", "Bert, 50%", "Llama, 50%", "stack, 50%")
+    wanted = [" | ".join(cost[f"{name} padding"][2:4]) for name in names]
+    table = (root / "README.md").read_text().partition("| model | padding |")[2].partition("\n\n")[0]
+    assert re.findall(r" % \| (.*) \|", table) == wanted
+    page = (root / "docs" / "packed.md").read_text()
+    shown = [cost[f"{name} padding"][3] for name in ("encoder, 50%", "encoder, 75%", "encoder, 0%", *names[2:4])]
+    assert [number for number in shown if f" {number} " not in page and f" {number}," not in page] == []
