@@ -10,7 +10,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from . import masks, settings
+from . import masks, settings, shapes
 from .compat import is_readable_memory, mode_is_active
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -43,7 +43,7 @@ def _with_strides_of(result: Tensor, data: Tensor) -> Tensor:
     wanted = torch.empty_like(data).stride()
     if result.stride() == wanted:
         return result
-    order = sorted(range(data.dim()), key=lambda d: -wanted[d])
+    order = shapes.memory_order(wanted)
     back = sorted(range(data.dim()), key=lambda d: order[d])
     return result.permute(order).contiguous().permute(back)
 
@@ -123,7 +123,11 @@ def _bits_of(fill: complex | str, dtype: torch.dtype) -> int:
 
 def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor, spare: Tensor | None = None) -> None:
     """``out = where(mask, bits, fill)`` for integers, without a branch; in chunks when mask and data are large."""
-    small, apart = masks.compact(mask).view(torch.uint8), out is not bits
+    apart = out is not bits
+    if not out.is_contiguous():  # along the memory: a table may lie column by column
+        order = shapes.memory_order(out.stride())
+        bits, mask, out = (t.permute(order) for t in (bits, masks.expand_to(mask, out.shape), out))
+    small = masks.compact(mask).view(torch.uint8)
     if small.numel() <= settings.CHUNK:
         _select_chunk(bits, small, fill, out, apart, spare)
         return

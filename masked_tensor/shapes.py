@@ -39,6 +39,11 @@ def broadcast_two(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
     return tuple(shape)
 
 
+def memory_order(stride: Sequence[int]) -> tuple[int, ...]:
+    """The dimensions, those that are farthest apart in memory first: permuted so, a tensor is read as it lies."""
+    return tuple(sorted(range(len(stride)), key=lambda d: -stride[d]))
+
+
 def can_expand(shape: Sequence[int], to: Sequence[int]) -> bool:
     """Whether a tensor of ``shape`` can be expanded to ``to``."""
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
@@ -45,7 +46,7 @@ THRESHOLDS = {
     "BLOCKS": 1,
     "CHAIN": 2,
 }
-OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT"}  # strided tensors never ask
+OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT", "COLUMNS"}  # strided tensors never ask
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
 
 
@@ -187,6 +188,56 @@ def test_large_and_oddly_laid_out(start: int, monkeypatch: pytest.MonkeyPatch, r
             checked += 1
         record_property("law", ("strides", name, checked))
     assert not wrong, "\n".join(wrong)
+
+
+class Calls(TorchDispatchMode):
+    """The ops that compute something, and the sizes of what they give, in any order of dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[str, list[int]]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        view = all(r.alias_info is not None and not r.alias_info.is_write for r in func._schema.returns)
+        if not view and isinstance(out, Tensor) and func is not torch.ops.aten.clone.default:  # of a result
+            self.seen.append((str(func), sorted(n for n in out.shape if n != 1)))
+        return out
+
+
+REDUCTIONS: dict[str, Callable[[Any, int], Any]] = {
+    "count": mt.count,
+    "norm": lambda x, d: torch.linalg.vector_norm(x, 3, d),
+    "aminmax": lambda x, d: torch.aminmax(x, dim=d),
+    **{
+        name: getattr(torch, name)
+        for name in ("sum", "mean", "amax", "amin", "prod", "any", "all", "nansum", "logsumexp", "var", "std")
+    },
+}
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_go_along_the_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor that lies column by column costs what its transpose, which lies row by row, costs: the same calls."""
+    for setting, value in {"COUNTED": 1, "FEW": 1, "LARGE": 256, "CHUNK": 128, "PIECE": 64, "FORMULA": 1}.items():
+        monkeypatch.setattr(settings, setting, value)
+    call = REDUCTIONS[name]
+    generator = torch.Generator().manual_seed(0)
+    for shape in ((64, 16), (12, 8, 16)):
+        dims = range(len(shape))
+        data, mask = torch.randn(shape, generator=generator), torch.rand(shape, generator=generator) < 0.7
+        column, row = mt.as_masked_tensor(turned(data), turned(mask)), mt.as_masked_tensor(data, mask)
+        other = mt.as_masked_tensor(*(t.permute(*reversed(dims)).contiguous() for t in (data, mask)))
+        for d in dims:
+            expected = tree_leaves(call(row, d))  # also makes the constants that are kept
+            with Calls() as of_column:
+                results = tree_leaves(call(column, d))
+            with Calls() as of_other:
+                call(other, len(shape) - 1 - d)
+            assert of_column.seen == of_other.seen
+            for actual, wanted in zip(results, expected, strict=True):
+                harness.assert_same(actual, wanted, name)
+                assert actual.is_contiguous()
 
 
 WRITING = ("assign", "scatter", "pool", "unique", None)  # the families in which it was otherwise once

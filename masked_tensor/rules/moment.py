@@ -48,6 +48,11 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
         return nothing * torch.nan, masks.reduce_validity(x.mask, dims, keepdim)
     precise = Pair(_precise(data), x.mask, x.payload)
     walk = chunks.walk_dim(precise.data, dims)
+    other = None if walk is None else chunks.as_it_lies(precise, dims)
+    if other is not None:
+        found = (part.permute(other[2]) for part in _variance(other[0], other[1], correction, True))
+        result, valid = ((part if keepdim else part.squeeze(dims)).contiguous() for part in found)
+        return result, valid
     keep = keepdim or walk is not None or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is
     count = masks.count(x.mask, dims, keep)
     correction = 1 if correction is None else correction

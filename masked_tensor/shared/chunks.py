@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import settings
+from .. import settings, shapes
 from ..compat import is_tracked
 from ..fill import BITS, can_fill_bits, fill_into
 from ..pair import Pair, Payload
@@ -48,6 +48,10 @@ def reduce(
     walk = walk_dim(x.data, dims)
     if walk is None or (walk in dims and not associative):
         return kernel(fill_masked(x, identity), dims, keepdim)
+    other = as_it_lies(x, dims)
+    if other is not None:
+        result = reduce(kernel, other[0], other[1], True, identity, inplace, associative).permute(other[2])
+        return (result if keepdim else result.squeeze(dims)).contiguous()
     parts = pieces(x, walk, identity)
     if inplace is None:
         result = torch.cat([kernel(part, dims, True) for part, _, _ in parts], walk)
@@ -56,6 +60,18 @@ def reduce(
     if walk in dims:
         result = kernel(result, [walk], True)
     return result if keepdim else result.squeeze(dims)
+
+
+def as_it_lies(x: Pair, dims: tuple[int, ...]) -> tuple[Pair, tuple[int, ...], list[int]] | None:
+    """The pair with its dimensions in the order of memory, ``dims`` there, and the order back; None: it has it.
+
+    A table may lie column by column: results are then joined in that order, too.
+    """
+    order = shapes.memory_order(x.data.stride())
+    if order == tuple(range(len(order))):
+        return None
+    moved = Pair(x.data.permute(order), x.mask.permute(order), x.payload)
+    return moved, tuple(sorted(order.index(d) for d in dims)), [order.index(d) for d in range(len(order))]
 
 
 def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
