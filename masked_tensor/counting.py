@@ -3,12 +3,8 @@
 Up to 255 words are added before any byte of them can overflow.
 """
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
-
-from . import shapes
 
 _LOW_BYTES = 0x00FF00FF00FF00FF
 _FOUR_ONES = 0x0001000100010001
@@ -17,25 +13,6 @@ _EIGHT_ONES = 0x0101010101010101
 
 def count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """``small.sum(dims, keepdim)`` of uint8 zeros and ones on the CPU, as int64."""
-    return _as_it_lies(_count, small, dims, keepdim)
-
-
-def any_or_all(small: Tensor, dims: tuple[int, ...], keepdim: bool, every: bool) -> Tensor:
-    """Whether all, or any, of the uint8 zeros and ones along ``dims`` are 1; aligned bytes are read by eight."""
-    return _as_it_lies(_all if every else _any, small, dims, keepdim)
-
-
-def _as_it_lies(kernel: Callable[..., Tensor], small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """``kernel``, along the memory, whatever the strides: a table may lie column by column."""
-    order = shapes.memory_order(small.stride())
-    if small.is_contiguous() or order == tuple(range(small.dim())):
-        return kernel(small, dims, keepdim)
-    result = kernel(small.permute(order), tuple(sorted(order.index(d) for d in dims)), True)
-    result = result.permute([order.index(d) for d in range(small.dim())])
-    return (result if keepdim else result.squeeze(dims)).contiguous()
-
-
-def _count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     last = small.dim() - 1
     if len(dims) > 1 and len(dims) == small.dim() and small.is_contiguous():
         total = count(small.view(-1), (0,), False)
@@ -61,16 +38,12 @@ def _count(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     return sums.sum(dims, keepdim, dtype=torch.int64)
 
 
-def _any(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
+def any_or_all(small: Tensor, dims: tuple[int, ...], keepdim: bool, every: bool) -> Tensor:
+    """Whether all, or any, of the uint8 zeros and ones along ``dims`` are 1; aligned bytes are read by eight."""
     if small.dim() - 1 in dims and _pad_to_words(small):
-        return torch.amax(_by_eight(small), dims, keepdim) != 0
-    return torch.amax(small, dims, keepdim).view(torch.bool)
-
-
-def _all(small: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    if small.dim() - 1 in dims and _pad_to_words(small):
-        return torch.amin(_by_eight(small), dims, keepdim) == _EIGHT_ONES
-    return torch.amin(small, dims, keepdim).view(torch.bool)
+        words = (torch.amin if every else torch.amax)(_by_eight(small), dims, keepdim)
+        return words == _EIGHT_ONES if every else words != 0
+    return (torch.amin if every else torch.amax)(small, dims, keepdim).view(torch.bool)
 
 
 def _pad_to_words(small: Tensor) -> bool:

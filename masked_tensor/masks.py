@@ -6,7 +6,7 @@ Nothing here reads a value on the host.
 """
 
 import builtins
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
 from typing import Any
@@ -227,7 +227,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
     if not dims:
         total = small.to(torch.int64)
     elif small.numel() >= settings.COUNTED and is_readable_memory(small):
-        total = counting.count(small.view(torch.uint8), dims, keepdim)
+        total = _as_it_lies(counting.count, small, dims, keepdim)
     elif type(small) is Tensor:
         total = to_bytes(small).sum(dims, keepdim=keepdim, dtype=torch.int64)
     else:  # inductor vectorises 32 bits
@@ -335,12 +335,25 @@ def _any_or_all(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, ev
     if prod(small.shape[d] for d in dims) == 1:  # constant along dims: the same memory
         return expand_to(small if keepdim else small.squeeze(dims), shape)
     if is_readable_memory(small):
-        return expand_to(counting.any_or_all(small.view(torch.uint8), dims, keepdim, every), shape)
+        return expand_to(_as_it_lies(counting.any_or_all, small, dims, keepdim, every), shape)
     # amax and amin over bytes (inductor: over floats) are vectorised; any() and all() over bool are 45 times slower.
     reduce = torch.amin if every else torch.amax
     if type(small) is Tensor:
         return expand_to(from_bytes(reduce(to_bytes(small), dims, keepdim)), shape)
     return expand_to(reduce(small.to(torch.float32), dims, keepdim) != 0, shape)
+
+
+def _as_it_lies(
+    kernel: Callable[..., Tensor], small: Tensor, dims: tuple[int, ...], keepdim: bool, *rest: bool
+) -> Tensor:
+    """``kernel`` of the bytes, along the memory, whatever the strides: a table may lie column by column."""
+    small = small.view(torch.uint8)
+    order = () if small.is_contiguous() else shapes.memory_order(small.stride())
+    if order in ((), tuple(range(small.dim()))):
+        return kernel(small, dims, keepdim, *rest)
+    result = kernel(small.permute(order), tuple(sorted(order.index(d) for d in dims)), True, *rest)
+    result = result.permute([order.index(d) for d in range(small.dim())])
+    return (result if keepdim else result.squeeze(dims)).contiguous()
 
 
 def is_constant(mask: Tensor, dim: int | Sequence[int]) -> bool:
