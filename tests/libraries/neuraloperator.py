@@ -1,0 +1,10 @@
+"""neuraloperator: Fourier operators, beside fields that are masked."""
+
+from ._case import Case, beside, load
+
+FIELDS = beside((3, 16, 16), rows=3)
+LIBRARY = "neuraloperator"
+CASES = [
+    Case("ChannelMLP", lambda: load("neuralop.layers.channel_mlp").ChannelMLP(3, 3, 8), FIELDS),
+    Case("LpLoss", lambda: load("neuralop.losses").LpLoss(d=2, reduction="sum"), beside((3, 8, 8), (3, 8, 8))),
+]
