@@ -34,7 +34,11 @@ SUBPACKAGES = tuple(
     f"masked_tensor.{name}" for name in ("api", "extend", "functional", "testing")
 )  # where errors are looked for
 CHANGED = ("item", "new_tensor", "nelement", "numel", "numpy", "tolist")  # torch's methods that users ask us about
-CLASSES = {"mean_over": mt.mean_over, "Rolling": Rolling}  # whose methods users call, beside MaskedTensor's
+CLASSES = {  # whose methods users call, beside MaskedTensor's
+    **{name: found for name in mt.__all__ if inspect.isclass(found := getattr(mt, name)) and found is not mt.MaskedTensor},
+    **{f"extend.{name}": found for name in mt.extend.__all__ if inspect.isclass(found := getattr(mt.extend, name))},
+    "Rolling": Rolling,
+}
 GIVEN = (mt.MaskedTensor, mt.extend.Packed, mt.extend.Segments)  # classes that users get and do not make
 PRIVATE_WORDS = re.compile(
     r"\b(holes?|payloads?|spreads?|twins?|sisters?|kin|doors?|ports?|wings?|lent|packed rows?|has no row)\b",

@@ -46,8 +46,8 @@ def explain(op: Any) -> str:
     composed = op_lookup.composite_of(op)
     if composed:
         return (
-            f"aten::{composed} has no row of its own: torch composes it of other operators, each with its own meaning. "
-            "One of them without a row raises UnsupportedOpError, which names it and the ways out."
+            f"aten::{composed} has no rule of its own: torch composes it of other operators, each with its own "
+            "meaning. One of them without a rule raises UnsupportedOpError, which names it and the ways out."
         )
     if op_lookup.module_of(op):
         return f"{shown} computes nothing itself: explain the modules that it is made of"

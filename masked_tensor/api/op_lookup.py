@@ -47,7 +47,7 @@ def operators_of(op: Any) -> list[str]:
 
 
 def composite_of(op: Any) -> str | None:
-    """The operator of torch's without a row that ``op`` is, if there is one: torch composes it of others."""
+    """The operator of torch's without a rule that ``op`` is, if there is one: torch composes it of others."""
     name = _strip_namespace(op) if isinstance(op, str) else _name(op)
     return next((p + name for p in PREFIXES if name.isidentifier() and hasattr(torch.ops.aten, p + name)), None)
 

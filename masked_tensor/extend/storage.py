@@ -64,7 +64,7 @@ def sparse_rule(
     if rule is None:
         return partial(sparse_rule, stored=stored, masked=masked, free=free)
     takes = Takes(tuple(stored), (), tuple(masked), tuple(free))
-    return StorageRule("form", lambda _: rule, takes, "a rule of its own, at the cost of what is stored")
+    return StorageRule("a rule of its own", lambda _: rule, takes, "a rule of its own, at the cost of what is stored")
 
 
 def packed_rule(
@@ -112,7 +112,7 @@ def packed_rule(
     if rule is None:
         return partial(packed_rule, stored=stored, whole=whole, masked=masked, free=free)
     takes = Takes(tuple(stored), tuple(whole), tuple(masked), tuple(free))
-    return StorageRule("form", lambda _, op: rule, takes)
+    return StorageRule("a rule of its own", lambda _, op: rule, takes)
 
 
 def pack_like(result: Any, like: Packed) -> Any:

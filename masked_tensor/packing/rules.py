@@ -18,9 +18,9 @@ from .operands import align_operands, pack_like
 from .packed import Packed
 
 
-def packed_rule(form: Rule, **takes: Arguments) -> StorageRule:
-    """Another rule altogether: ``form``, of arguments as ``Takes`` says."""
-    return StorageRule("form", lambda rule, op: form, Takes(**takes))
+def packed_rule(own: Rule, **takes: Arguments) -> StorageRule:
+    """Another rule altogether: ``own``, of arguments as ``Takes`` says."""
+    return StorageRule("a rule of its own", lambda rule, op: own, Takes(**takes))
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:

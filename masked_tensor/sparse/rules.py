@@ -18,9 +18,9 @@ from . import operators
 from .pattern import elementwise, on_pattern, union_pattern
 
 
-def sparse_rule(form: Rule, **takes: Arguments) -> StorageRule:
-    """Another rule altogether: ``form``, a family on stored values, of arguments as ``Takes`` says."""
-    return StorageRule("form", lambda rule: form, Takes(**takes), "a form of its own, at the cost of what is stored")
+def sparse_rule(own: Rule, **takes: Arguments) -> StorageRule:
+    """Another rule altogether: ``own``, a family on stored values, of arguments as ``Takes`` says."""
+    return StorageRule("a rule of its own", lambda rule: own, Takes(**takes), _OWN)
 
 
 def _scan(rule: Rule) -> Rule:
@@ -128,6 +128,7 @@ def _renumber(number: Tensor, data: Tensor, mask: Tensor) -> Pair:
     return Pair(with_values(number, torch.where(some, data[place], zero)), with_values(number, some & mask[place]))
 
 
+_OWN = "a rule of its own, at the cost of what is stored"
 _VALUES = "the rule itself, entry by entry, on the stored values of the pattern that the operands have in common"
 _ROW = "the rule itself, on the stored values in row-major order"
 _SCAN = "the rule itself, on the stored values of each slice"

@@ -95,9 +95,9 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
             a = _enter_any(a, recording, enter)
         given.append(a)
     named = {k: _enter_any(v, recording, enter) for k, v in kwargs.items()}
-    for form in entry.packed:
+    for rule in entry.packed:
         try:
-            return form(*given, **named)
+            return rule(*given, **named)
         except NoRule:
             continue
     raise NoRule
