@@ -35,10 +35,11 @@ SUBPACKAGES = tuple(
 )  # where errors are looked for
 CHANGED = ("item", "new_tensor", "nelement", "numel", "numpy", "tolist")  # torch's methods that users ask us about
 CLASSES = {  # whose methods users call, beside MaskedTensor's
-    **{name: found for name in mt.__all__ if inspect.isclass(found := getattr(mt, name)) and found is not mt.MaskedTensor},
-    **{f"extend.{name}": found for name in mt.extend.__all__ if inspect.isclass(found := getattr(mt.extend, name))},
+    **{f"{home}{name}": getattr(module, name) for home, module in (("", mt), ("extend.", mt.extend))
+       for name in module.__all__ if inspect.isclass(getattr(module, name)) and name != "MaskedTensor"},
     "Rolling": Rolling,
-}
+}  # fmt: skip
+OURS = {"extend.Packed": {"shape", "pair"}}  # of a class that the engine uses, too, what rules of users call
 GIVEN = (mt.MaskedTensor, mt.extend.Packed, mt.extend.Segments)  # classes that users get and do not make
 PRIVATE_WORDS = re.compile(
     r"\b(holes?|payloads?|spreads?|twins?|sisters?|kin|doors?|ports?|wings?|lent|packed rows?|has no row)\b",
@@ -69,7 +70,8 @@ def public() -> Iterator[tuple[str, Any]]:
             yield f"MaskedTensor.{name}", member
     for home, kind in CLASSES.items():
         inherited = {n for base in kind.__mro__[1:] for n in vars(base)}  # such as a context's own begin() and end()
-        yield from ((f"{home}.{n}", m) for n, m in members(kind).items() if n not in inherited)
+        own = {n: m for n, m in members(kind).items() if n not in inherited and n in OURS.get(home, {n})}
+        yield from ((f"{home}.{n}", m) for n, m in own.items())
 
 
 def contents(home: str, module: ModuleType) -> Iterator[tuple[str, Any]]:

@@ -106,7 +106,7 @@ class RunningStatistics(nn.Module):
         """Adds a batch, and returns itself.
 
         Args:
-            x (Tensor): Masked or plain, any real dtype; strided with any number of dimensions, or packed, or a sparse
+            x (Tensor): Masked or plain, any real dtype; strided of any shape, or packed, or a sparse
                 matrix. What a plain sparse tensor does not store is 0.
             weight (Tensor, optional): How often each entry counts, not negative, any real dtype; its shape broadcasts
                 to that of ``x``. An entry of weight 0, or whose weight is masked, takes no part.
@@ -272,7 +272,12 @@ class RunningStatistics(nn.Module):
 
     @property
     def mean(self) -> Tensor:
-        """The mean of each column, ``(features,)`` in float64; masked where nothing was valid."""
+        """The mean of each column, ``(features,)`` in float64; masked where nothing was valid.
+
+        Example:
+            >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).mean.tolist()
+            [2.0]
+        """
         return _masked(self._origin() + self.center, self.count > 0)
 
     def var(self, correction: float = 1) -> Tensor:
@@ -308,12 +313,22 @@ class RunningStatistics(nn.Module):
 
     @property
     def amin(self) -> Tensor:
-        """The least entry of each column, ``(features,)`` in float64; masked where nothing was valid."""
+        """The least entry of each column, ``(features,)`` in float64; masked where nothing was valid.
+
+        Example:
+            >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amin.tolist()
+            [1.0]
+        """
         return _masked(self.low, self.count > 0)
 
     @property
     def amax(self) -> Tensor:
-        """The greatest entry of each column, ``(features,)`` in float64; masked where nothing was valid."""
+        """The greatest entry of each column, ``(features,)`` in float64; masked where nothing was valid.
+
+        Example:
+            >>> mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]])).amax.tolist()
+            [3.0]
+        """
         return _masked(self.high, self.count > 0)
 
     def cov(self, correction: float = 1) -> Tensor:
@@ -369,6 +384,14 @@ class RunningStatistics(nn.Module):
         """The sum of weights between the edges, ``(features, n + 1)`` in float64; the first and last are outside.
 
         A bin takes its upper edge, and not its lower one.
+
+        Raises:
+            RuntimeError: The object was made without ``edges``.
+
+        Example:
+            >>> stats = mt.RunningStatistics(1, edges=torch.tensor([0.0, 1.0]))
+            >>> stats.update(torch.tensor([[0.5], [1.0], [2.0]])).histogram.tolist()
+            [[0.0, 2.0, 1.0]]
         """
         self._edges()
         found: Tensor = self.bins

@@ -32,19 +32,71 @@ class Segments:
         self.count = count
 
     def sum(self, values: Tensor) -> Tensor:
-        """The sum of each segment, shape ``(number, ...)``; 0 for one without values."""
+        """The sum of each segment, shape ``(number, ...)``; 0 for one without values.
+
+        Args:
+            values (Tensor): Of any real dtype, shape ``(N, ...)``.
+
+        Returns:
+            Tensor: Of the dtype of ``values``, shape ``(number, ...)``.
+
+        Example:
+            >>> from masked_tensor.extend import Segments
+            >>> segments = Segments(2, torch.tensor([0, 0, 1]), torch.tensor([2, 1]))
+            >>> segments.sum(torch.tensor([1.0, 2.0, 5.0])).tolist()
+            [3.0, 5.0]
+        """
         return values.new_zeros((self.number, *values.shape[1:])).index_add(0, self.ids, values)
 
     def max(self, values: Tensor) -> Tensor:
-        """The greatest value of each segment, shape ``(number, ...)``; 0 for one without values."""
+        """The greatest value of each segment, shape ``(number, ...)``; 0 for one without values.
+
+        Args:
+            values (Tensor): Of any real dtype, shape ``(N, ...)``.
+
+        Returns:
+            Tensor: Of the dtype of ``values``, shape ``(number, ...)``.
+
+        Example:
+            >>> from masked_tensor.extend import Segments
+            >>> segments = Segments(2, torch.tensor([0, 0, 1]), torch.tensor([2, 1]))
+            >>> segments.max(torch.tensor([1.0, 2.0, 5.0])).tolist()
+            [2.0, 5.0]
+        """
         return self._extreme(values, "amax")
 
     def min(self, values: Tensor) -> Tensor:
-        """The least value of each segment, shape ``(number, ...)``; 0 for one without values."""
+        """The least value of each segment, shape ``(number, ...)``; 0 for one without values.
+
+        Args:
+            values (Tensor): Of any real dtype, shape ``(N, ...)``.
+
+        Returns:
+            Tensor: Of the dtype of ``values``, shape ``(number, ...)``.
+
+        Example:
+            >>> from masked_tensor.extend import Segments
+            >>> segments = Segments(2, torch.tensor([0, 0, 1]), torch.tensor([2, 1]))
+            >>> segments.min(torch.tensor([1.0, 2.0, 5.0])).tolist()
+            [1.0, 5.0]
+        """
         return self._extreme(values, "amin")
 
     def expand(self, results: Tensor) -> Tensor:
-        """The result of its segment for each value, shape ``(N, ...)``."""
+        """The result of its segment for each value, shape ``(N, ...)``.
+
+        Args:
+            results (Tensor): Of any dtype, shape ``(number, ...)``.
+
+        Returns:
+            Tensor: Of the dtype of ``results``, shape ``(N, ...)``.
+
+        Example:
+            >>> from masked_tensor.extend import Segments
+            >>> segments = Segments(2, torch.tensor([0, 0, 1]), torch.tensor([2, 1]))
+            >>> segments.expand(torch.tensor([7.0, 8.0])).tolist()
+            [7.0, 7.0, 8.0]
+        """
         return results.index_select(0, self.ids)
 
     def _extreme(self, values: Tensor, name: str) -> Tensor:

@@ -94,7 +94,14 @@ class Packed:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """What the world sees."""
+        """The shape of the tensor as users see it.
+
+        Example:
+            >>> from masked_tensor.extend import packed_rule
+            >>> @packed_rule
+            ... def shape_of(stored):
+            ...     return stored.shape
+        """
         return self.frame.shape
 
     @property
@@ -119,7 +126,17 @@ class Packed:
         return Packed(values, self.grid, self.order, self.inner, self.payload, known=self.known)
 
     def pair(self) -> Pair:
-        """The stored rows as a pair of their own, for a family's rule."""
+        """The stored tokens as a pair of their own, for a rule that takes pairs.
+
+        Returns:
+            Pair: Of shape ``(N, features...)``.
+
+        Example:
+            >>> from masked_tensor.extend import packed_rule
+            >>> @packed_rule
+            ... def double(stored):
+            ...     return stored.holding(stored.pair().data * 2)
+        """
         if self.inner is None:
             return Pair(self.values, masks.full(self.values.shape, self.values.device), Payload.ZERO)
         return Pair(self.values, self.inner, self.payload)
