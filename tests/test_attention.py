@@ -342,3 +342,18 @@ def test_an_added_inf_stays_a_value_beside_what_is_seen():
 
 
 test_law = laws("attention")
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("given", [{}, {"key_mask": torch.tensor([True, False])}])
+def test_sparse_operands_get_one_error_that_names_the_way(
+    layout: torch.layout, masked: bool, given: dict[str, torch.Tensor]
+) -> None:
+    x = torch.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse(layout=layout)
+    x = mt.masked_invalid(x) if masked else x
+    way = rf"scaled_dot_product_attention has no form for {layout} inputs; give it input.to_dense\(\)"
+    for place in range(3):
+        operands = [torch.ones(2, 2) if k != place else x for k in range(3)]
+        with pytest.raises(mt.UnsupportedOpError, match=way):
+            mt.scaled_dot_product_attention(*operands, **given)

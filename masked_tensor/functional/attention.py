@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .. import shapes
+from .. import errors, shapes
 from ..engine.tensor import MaskedTensor
-from .entrance import as_result, enter_input, refuse_sparse, run_op
+from .entrance import as_result, enter_input, run_op
 from .form import aten
 
 
@@ -59,14 +60,15 @@ def scaled_dot_product_attention(
     References:
         ``torch.nn.functional.scaled_dot_product_attention``.
     """
+    for x in (query, key, value):
+        if isinstance(x, Tensor) and x.layout not in (torch.strided, torch.jagged):
+            raise errors.no_sparse_functional_form("scaled_dot_product_attention", x)
     if key_mask is None:
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
         )
     mask = _mask_of_keys(key, key_mask)
     sides = [enter_input(query, name="query"), enter_input(key, mask, "key"), enter_input(value, mask, "value")]
-    for x in sides:
-        refuse_sparse("scaled_dot_product_attention", x)
     if attn_mask is not None:
         sides.append(enter_input(attn_mask, name="attn_mask"))
     given = [*(x.x for x in sides), *([None] if attn_mask is None else [])]
