@@ -1,7 +1,7 @@
 """What becomes of a case, and which packages are there."""
 
 import random
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -63,7 +63,8 @@ def _times(x: Any, scale: Tensor) -> Any:
 
 def verdict(case: Case) -> Verdict:
     """What a masked batch gives, in the words of ``tests.models.judge``."""
-    _without_extension()
+    with suppress(ImportError):  # torchvision need not be there
+        _without_extension()
     torch.manual_seed(0)
     try:
         given = case.given()
