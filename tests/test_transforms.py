@@ -192,7 +192,7 @@ def _stop(x: Any) -> Any:
     raise ValueError("stop")
 
 
-@pytest.mark.parametrize("how", [lambda f: grad(f), lambda f: lambda x: vjp(f, x)[0]])
+@pytest.mark.parametrize("how", [lambda f: grad(f), lambda f: lambda x: vjp(f, x)[0], lambda f: jacrev(f)])
 def test_while_dynamo_traces_what_differentiates_is_refused(how: Any) -> None:
     """Dynamo pushes the transform's level itself, without calling torch.func."""
     transformed = torch.compile(lambda x: how(lambda y: y.mean())(x), backend="eager")
