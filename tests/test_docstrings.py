@@ -407,3 +407,47 @@ def test_each_member_says_in_a_sentence_what_it_does(name: str) -> None:
     text = (inspect.getdoc(vars(mt.MaskedTensor)[name]) or "").partition("\n\n")[0]
     assert text.endswith("."), text
     assert not PRIVATE_WORDS.findall(re.sub(r"``.*?``", "code", text)), text
+
+
+# -------------------------------------------------------------------------------------------------------- annotations
+
+#: Where ``Any`` stands in a public signature, by reason.
+ANYTHING = {
+    "what torch.as_tensor, numpy, pandas and Arrow take": """
+        as_masked_tensor.mask from_lengths.lengths from_lengths.padded from_sequences.sequences lengths_to_mask.lengths
+        masked_equal.data masked_invalid.data masked_tensor.data masked_tensor.mask masked_where.condition
+        masked_where.data pad_sequence.sequences MaskedTensor.new_tensor.data MaskedTensor.new_tensor.kwargs
+        """,
+    "any structure, or any function": """
+        collate.batch collate.return from_attention_mask.attention_mask from_attention_mask.inputs
+        from_attention_mask.return testing.assert_close.actual testing.assert_close.expected
+        testing.check_invisible_data.function testing.check_invisible_data.inputs testing.check_rule.function
+        testing.check_rule.inputs to_left.x to_right.x explain.op
+        """,
+    "arguments and results of rules": """
+        extend.pack_like.result extend.pack_like.return extend.packed_rule.return extend.packed_rule.rule
+        extend.register_rule.params extend.register_rule.return extend.sparse_rule.return extend.sparse_rule.rule
+        """,
+    "as torch types it": "MaskedTensor.item.return MaskedTensor.tolist.return",
+    "a type of numpy, matplotlib or torch.distributed, which may be missing": """
+        MaskedTensor.full_tensor.grad_placements MaskedTensor.numpy.return MaskedTensor.redistribute.device_mesh
+        MaskedTensor.redistribute.kwargs MaskedTensor.redistribute.placements MaskedTensor.to_local.grad_placements
+        RunningStatistics.all_reduce.group mean_over.group plot.missing.ax plot.missing.return to_numpy_ma.return
+        """,
+    "a state dict": "balanced_batches.load_state_dict.state balanced_batches.state_dict.return",
+}
+
+
+def test_signatures_say_any_where_the_value_is_any() -> None:
+    found = set()
+    for name, thing in NAMES.items():
+        function = vars(thing).get("__init__") if inspect.isclass(thing) else code_of(thing)
+        if isinstance(function, FunctionType):
+            signature = inspect.signature(function)
+            said = {p.name: p.annotation for p in signature.parameters.values() if p.name != "self"}
+            said["return"] = signature.return_annotation
+            found |= {f"{name}.{part}" for part, kind in said.items() if "Any" in str(kind)}
+    expected = " ".join(ANYTHING.values()).split()
+    assert len(expected) == len(set(expected))
+    plot = {name for name in expected if name.startswith("plot.") and "plot.missing" not in NAMES}  # without matplotlib
+    assert found == set(expected) - plot
