@@ -1,6 +1,7 @@
 """Packed tensors: a representation, never a value; views, writes, copies and the doors they go through."""
 
 import copy
+import gc
 import io
 import pickle
 
@@ -288,3 +289,30 @@ def test_what_is_a_copy_of_padded_data_is_one_of_packed(name: str) -> None:
     seen, packed_seen = COPIES_OR_VIEWS[name](x), COPIES_OR_VIEWS[name](p)
     x[0], p[0] = 7.0, 7.0
     assert_same(packed_seen, seen, name)
+
+
+PROGRAMS = {
+    "linear": lambda x, net: net[0](x),
+    "encoder": lambda x, net: net[1](net[0](x)),
+    "norm": lambda x, net: torch.nn.functional.layer_norm(net[0](x), (4,)),
+    "sum": lambda x, net: net[0](x).sum(1),
+    "join": lambda x, net: torch.cat([net[0](x), x], -1),
+    "slice": lambda x, net: net[0](x)[:, :2].transpose(1, 2),
+    "softmax": lambda x, net: net[0](x).softmax(-1) * x,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_reference_cycles_are_left(name: str) -> None:
+    """Memory is freed when the last name of a tensor goes, and not when the collector runs."""
+    x = mt.from_sequences([torch.randn(3, 4), torch.randn(2, 4)], packed=True)
+    net = torch.nn.Linear(4, 4), torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True, dropout=0.0)
+    for _ in range(2):  # the first fills caches
+        gc.collect()
+        gc.disable()
+        try:
+            PROGRAMS[name](x, net).sum().backward()
+            found = gc.collect()
+        finally:
+            gc.enable()
+    assert found == 0
