@@ -11,14 +11,14 @@ DOCS = Path(__file__).parent.parent.parent / "docs"
 FOUND, PAGE = DOCS / "libraries.json", DOCS / "libraries.md"
 HEAD = """# Libraries that were run
 
-{classes} classes and functions of {libraries} libraries, unmodified, with random weights, in float64: a masked batch
-against its rows alone and unpadded, or against the batch without the rows that are masked. What lies under the mask is
-NaN, or -100 for integers. Values (1e-6), validity, the gradient of every parameter, and what comes back to the inputs
-are compared. `python -m tests.libraries [NAME]` runs the cases in `tests/libraries` of the libraries that are installed
-and makes this page. Continuous integration runs those that its extras install. [Models of transformers and
-timm](models.md) and [metrics](metrics.md) have pages of their own.
+{cases} cases of {classes} classes and functions of {libraries} libraries, unmodified, with random weights, in
+float64: a masked batch against its rows alone and unpadded, or against the batch without the rows that are masked.
+What lies under the mask is NaN, or -100 for integers. Values (1e-6), validity, the gradient of every parameter, and
+what comes back to the inputs are compared. `python -m tests.libraries [NAME]` runs the cases in `tests/libraries` of
+the libraries that are installed and makes this page. Continuous integration runs those that its extras install.
+[Models of transformers and timm](models.md) and [metrics](metrics.md) have pages of their own.
 
-| result | meaning | classes |
+| result | meaning | cases |
 |---|---|---:|
 | exact | as the rows alone | {exact} |
 | exact, with | the same, inside of the context that is named | {meaning} |
@@ -48,8 +48,13 @@ def page(found: Found) -> str:
     """The page for what was found."""
     counts = Counter(result for of in found.values() for result, _ in of["cases"].values())
     known = {k: counts[k] for k in ("exact", "meaning", "refused", "declared")}
+    classes = {(name, case.partition(" (")[0]) for name, of in found.items() for case in of["cases"]}
     lines = [line for name in files() if name in found for line in _lines(name, found[name])]
-    return HEAD.format(classes=sum(known.values()), libraries=len(found), **known) + "\n".join(lines) + "\n"
+    return (
+        HEAD.format(cases=sum(known.values()), classes=len(classes), libraries=len(found), **known)
+        + "\n".join(lines)
+        + "\n"
+    )
 
 
 def _lines(name: str, found: dict[str, Any]) -> list[str]:
