@@ -12,6 +12,8 @@ from typing import final
 import torch
 from torch import Tensor
 
+from . import masks
+
 
 class Payload(enum.Enum):
     """What is known of the masked-out data of a pair, without reading a value.
@@ -56,7 +58,7 @@ class Pair:
 def plain_pair(data: Tensor) -> Pair:
     """The pair of a plain tensor: valid everywhere (one True, expanded), hence nothing under the mask."""
     if type(data) is Tensor:
-        everywhere = torch.ones((), dtype=torch.bool, device=data.device).expand(data.shape)
+        everywhere = masks.full(data.shape, data.device)
     else:  # of its own kind: on a mesh a mask lies there too
         everywhere = data.new_ones((), dtype=torch.bool).expand(data.shape)
     return Pair(data, everywhere, Payload.ZERO)

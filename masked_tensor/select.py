@@ -53,6 +53,8 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     result goes into ops only, so that it may be ``data`` itself, whose gradient is cleared where it leaves.  ``once``:
     into one op, and so does nothing else that is made of ``data`` in this rule.
     """
+    if 0 in mask.stride() and masks.is_all_valid(mask):
+        return data if data.shape == mask.shape else data.expand(mask.shape)
     if in_transform():
         return torch.where(mask, data, _without_tangent(data) if in_dual_level() else data.detach())
     if is_tracked(data):
@@ -83,7 +85,7 @@ def _without_tangent(data: Tensor) -> Tensor:
 
 def zero_masked(x: Pair, *, owned: bool = False, inside: bool = False) -> Tensor:
     """The pair's data with 0 under the mask, forward and backward: what a mixing op may consume."""
-    if x.payload is Payload.ZERO:
+    if x.payload is Payload.ZERO or (0 in x.mask.stride() and masks.is_all_valid(x.mask)):
         return guard(x.data, x.mask, owned=owned, inside=inside)
     return select(x.data, x.mask, 0, owned=owned)
 
@@ -101,6 +103,8 @@ def zero_masked_inplace(data: Tensor, mask: Tensor) -> Tensor:
     By the gradient contract nothing arrives there backward, so autograd need not know: this is the cheap way to hand on
     ``Payload.ZERO``.  ``data`` must not be saved for its own backward (products and affine maps save their inputs).
     """
+    if 0 in mask.stride() and masks.is_all_valid(mask):
+        return data
     if not can_fill_bits(data) or checkpoint_may_keep():
         return select(data, mask, 0)
     zero_outside_(data, mask)
@@ -112,6 +116,8 @@ def zeroed_result(data: Tensor, mask: Tensor) -> Pair:
 
     With a gradient to come the next op needs zeros: writing them here is cheapest.
     """
+    if masks.is_all_valid(mask):
+        return Pair(data, masks.expand_to(mask, data.shape), Payload.ZERO)
     if is_tracked(data):
         return Pair(zero_masked_inplace(data, mask), masks.expand_to(mask, data.shape), Payload.ZERO)
     return Pair(data, masks.expand_to(mask, data.shape))

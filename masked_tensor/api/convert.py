@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks, select, shapes
+from ..compat import is_tracked
 from ..engine.boundary.enter_leave import enter
 from ..engine.boundary.packed import enter_packed, mask_of
 from ..engine.dynamo import mark_opaque
@@ -74,7 +75,9 @@ def get_data(x: MaskedTensor) -> Tensor:
         return select.guard(pair.data, pair.mask).clone()
     expose(x)
     data = select.guard(pair.data, pair.mask)
-    return data.detach() if data is pair.data else data
+    if data is pair.data:
+        return data.view_as(data) if is_tracked(data) else data.detach()
+    return data
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
@@ -136,6 +139,8 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
     pair = _enter(dense(x), "filled")
     if not isinstance(value, Tensor):
         _check_fill(value, x.dtype)
+        if masks.is_all_valid(pair.mask):
+            return pair.data.clone()
         return select.select(pair.data, pair.mask, value)
     if type(value) is MaskedTensor:
         raise TypeError("filled() takes a plain value; for a masked one use torch.where(x.get_mask(), x, value)")

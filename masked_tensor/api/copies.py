@@ -9,7 +9,7 @@ from torch import Tensor
 from .. import layouts, masks
 from ..compat import COLLATE
 from ..engine.alias_family import Family
-from ..engine.tensor import MaskedTensor, expose, pair_of, reset, wrap
+from ..engine.tensor import MaskedTensor, expose, pair_of, reset, set_pair, wrap
 from ..engine.writes.packed_views import unpack_family
 from ..pair import Pair
 from .pickling import (
@@ -98,8 +98,11 @@ def share_memory(x: MaskedTensor) -> MaskedTensor:
         return x
     expose(x)
     pair = pair_of(x)
+    mask = masks.forget_facts(pair.mask)
+    if mask is not pair.mask:
+        set_pair(x, Pair(pair.data, mask, pair.payload))
     pair.data.share_memory_()
-    pair.mask.share_memory_()
+    mask.share_memory_()
     return x
 
 

@@ -36,6 +36,7 @@ def own_copy(mask: Tensor) -> Tensor:
     if len(_COPIES) >= _MOST:
         _COPIES.clear()
     _COPIES[place] = TensorWeakRef(copy)
+    masks.note_facts(copy)
     return copy
 
 

@@ -57,6 +57,7 @@ def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``new_ones`` and ``new_full``: the same; inside of ``strict()`` they are not to be counted."""
     result = new(op, x, *args, **kwargs)
     if current() is not DEFAULT:
+        result = Pair(result.data, masks.forget_facts(result.mask), result.payload)  # known by the memory of its mask
         strict_counts.remember(x, result)
     return result
 

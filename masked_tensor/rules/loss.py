@@ -12,33 +12,45 @@ from .. import masks, pair
 from ..compat import OpOverload, schema
 from ..op import Op, ops
 from ..packing import losses as packed
-from ..pair import Pair
+from ..pair import Pair, data_of
 from ..select import guard, select, zero_masked
 from ..shared.averaging import MEAN, NONE, SUM, average, reduce_loss
 from ..shared.chunks import rounds_noticeably
 from ..sparse.rules import on_values
 
 
-def elementwise(
-    op: OpOverload, *arguments: Any, ranged: bool = False, vanishing: bool = False, **keywords: Any
-) -> Pair:
+def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keywords: Any) -> Pair:
     """A loss whose entries depend on one entry of each operand.
 
     Every operand's gradient is guarded with the common mask, plain operands included.  ``ranged``: the op checks the
-    range of its operands, so nothing but 0 may reach it from under the mask.  ``vanishing``: the loss of zeros is 0
-    and so is its derivative, so the op may add up zeroed operands by itself.
+    range of its operands, so nothing but 0 may reach it from under the mask.
     """
     named = dict(zip(PARAMETERS[op], arguments, strict=False)) | keywords
     reduction = named.pop("reduction", MEAN)
     operands = {name: pair.as_pair(value) for name, value in named.items() if isinstance(value, Pair | Tensor)}
     mask = common_mask([x.mask for x in operands.values()])
-    if vanishing and reduction != NONE and not any(rounds_noticeably(x.data.dtype) for x in operands.values()):
-        data = {name: zero_outside(x, mask) for name, x in operands.items()}
-        total = op(**{**named, **data}, reduction=SUM)
-        return average(total, mask, reduction, None, total.dtype)
     data = {name: zero_outside(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}
     entries = op(**{**named, **data}, reduction=NONE)
     return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction)
+
+
+def distance(
+    op: OpOverload, x: Pair | Tensor, y: Pair | Tensor, reduction: int = MEAN, *parameters: float, **keywords: Any
+) -> Pair:
+    """A loss of differences.  That of zeros is 0 and so is its derivative, so the op adds up zeroed operands itself."""
+    if reduction == NONE or data_of(x).shape != data_of(y).shape:
+        return elementwise(op, x, y, reduction, *parameters, **keywords)
+    if type(x) is Pair:
+        mask = masks.logical_and(x.mask, y.mask) if type(y) is Pair else x.mask
+    else:
+        mask = pair.as_pair(y).mask
+    first, second = zero_outside(x, mask), zero_outside(y, mask)
+    if not rounds_noticeably(first.dtype) and not rounds_noticeably(second.dtype):
+        total = op(first, second, SUM, *parameters, **keywords)
+        return average(total, mask, reduction, None, total.dtype)
+    entries = op(first, second, NONE, *parameters, **keywords)
+    wide = torch.float32 if rounds_noticeably(entries.dtype) else None
+    return average(entries.sum(dtype=wide), mask, reduction, None, entries.dtype)
 
 
 def common_mask(several: list[Tensor]) -> Tensor:
@@ -49,11 +61,12 @@ def common_mask(several: list[Tensor]) -> Tensor:
     return mask
 
 
-def zero_outside(x: Pair, mask: Tensor) -> Tensor:
+def zero_outside(x: Pair | Tensor, mask: Tensor) -> Tensor:
     """The data, 0 outside ``mask`` to which it is broadcast."""
-    if masks.same_memory(x.mask, mask):
+    if type(x) is Pair and (x.mask is mask or masks.same_memory(x.mask, mask)):
         return zero_masked(x)
-    return select(x.data if x.data.shape == mask.shape else x.data.expand(mask.shape), mask, 0)
+    data = data_of(x)
+    return select(data if data.shape == mask.shape else data.expand(mask.shape), mask, 0)
 
 
 DISTANCES = "mse_loss l1_loss smooth_l1_loss huber_loss"
@@ -65,9 +78,9 @@ PARAMETERS = {
     op: tuple(a.name for a in schema(op).arguments)
     for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
 }
-LIFTS: dict[str, Any] = {"generic": True, "sparse": on_values, "packed": packed.elementwise}
+LIFTS: dict[str, Any] = {"generic": True, "plain": True, "sparse": on_values, "packed": packed.elementwise}
 OPS = [
-    *ops(DISTANCES, elementwise, params={"vanishing": True}, **LIFTS),
+    *ops(DISTANCES, distance, **LIFTS),
     *ops(NAMES, elementwise, **LIFTS),
     Op("binary_cross_entropy", elementwise, {"ranged": True}, **LIFTS),
 ]

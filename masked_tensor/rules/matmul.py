@@ -69,6 +69,9 @@ def product(op: OpOverload, a: Operand, b: Operand, *dtype: torch.dtype) -> Pair
 
 def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
     """``x @ weight.T + bias``."""
+    if type(x) is Pair and type(weight) is not Pair and type(bias) is not Pair:
+        data = torch.nn.functional.linear(factor(x, weight, -1), weight, bias)
+        return zeroed_result(data, product_validity.is_present(x.mask, -1, keepdim=True))
     data = torch.nn.functional.linear(
         factor(x, weight, -1), factor(weight, x, -1), None if bias is None else data_of(bias)
     )
@@ -191,7 +194,13 @@ OPS = [
     Op("addmv", affine, generic=True, sparse=_SPARSE_SUM),
     Op("addbmm", affine, {"over_batch": True}, generic=True),
     Op("baddbmm", affine, {"scores": True}, generic=True, packed=products.affine),
-    Op("linear", linear, sparse=sparse_rule(sparse_product.linear, free=(0, 1), masked=(2,)), packed=packed.linear),
+    Op(
+        "linear",
+        linear,
+        plain=True,
+        sparse=sparse_rule(sparse_product.linear, free=(0, 1), masked=(2,)),
+        packed=packed.linear,
+    ),
     Op("_addmm_activation", addmm_activation),
     Op("addr", addr),
     Op("_grouped_mm", grouped_product),

@@ -84,7 +84,7 @@ def join_operands(operands: tuple[Any, ...]) -> tuple[list[Any], Tensor, bool]:
                 mask = x.mask
             elif mask is not x.mask:
                 combined = masks.logical_and(mask, x.mask)
-                if combined is not mask:  # else they are the same memory
+                if combined is not mask or masks.is_all_valid(x.mask):  # else they are the same memory
                     shared = False
                     if STACK.get() and current().mismatch == "raise":
                         check_match(mask, x.mask)
@@ -179,7 +179,10 @@ def keeps_zero_of_product(operands: Sequence[Any]) -> bool:
 def elementwise_ops(names: str, **params: Any) -> list[Op]:
     """One row per name, all of the elementwise rule."""
     rule = elementwise(**params)
-    return [Op(name, rule, generic=True, binding=True, sparse=on_values, packed=as_values) for name in names.split()]
+    return [
+        Op(name, rule, generic=True, binding=True, plain=True, sparse=on_values, packed=as_values)
+        for name in names.split()
+    ]
 
 
 OPS = [

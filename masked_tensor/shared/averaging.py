@@ -29,16 +29,16 @@ def average(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, 
     empty = mask.numel() == 0
     if weight is None and reduction != SUM:
         number = masks.count(mask)
-        return finish_average(total, lambda: number.to(total.dtype), number != 0, empty, reduction, dtype)
+        return finish_average(total, number, masks.has_valid(mask, number), empty, reduction, dtype)
     return finish_average(
         total, lambda: total_weight(mask, weight, total.dtype), masks.any(mask), empty, reduction, dtype
     )
 
 
 def finish_average(
-    total: Tensor, number: Callable[[], Tensor], some: Tensor, empty: bool, reduction: int, dtype: torch.dtype
+    total: Tensor, number: Tensor | Callable[[], Tensor], some: Tensor, empty: bool, reduction: int, dtype: torch.dtype
 ) -> Pair:
-    """The same for entries of ``dtype``, ``number`` of which are valid (or the sum of their weights).
+    """The same for entries of ``dtype``, ``number`` of which are valid (or a function that gives their summed weights).
 
     ``some``: whether one is.  Where there is none at all (``empty``), the result is that of the plain op.
     """
@@ -50,9 +50,14 @@ def finish_average(
             None if torch.compiler.is_dynamo_compiling() else in_force().over
         )  # Dynamo cannot read it; mean_over notices
         if over is not None:
-            data, valid = over(total, number(), some)
+            data, valid = over(total, number.to(total.dtype) if isinstance(number, Tensor) else number(), some)
             return Pair(data.to(dtype), valid, Payload.ZERO)
-        total = total / (number() if empty else torch.where(some, number(), 1))
+        if empty or masks.is_all_valid(some):
+            total = total / (number if isinstance(number, Tensor) else number())
+        elif isinstance(number, Tensor):
+            total = total / number.clamp_min(1)
+        else:
+            total = total / torch.where(some, number(), 1)
     valid = torch.ones_like(some) if empty else some
     return Pair(total if exact else total.to(dtype), valid, Payload.ZERO)
 

@@ -164,6 +164,10 @@ def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
         if type(grad) is not MaskedTensor:
             return grad
         mask = pair_of(grad).mask
+    if type(grad) is MaskedTensor and grad._packed is None and grad._family is None and grad._history is None:
+        found = grad._pair
+        if found.mask is mask and found.payload is Payload.ZERO and not (grad._tracks and torch.is_grad_enabled()):
+            return found.data
     if mask.layout is not torch.strided:
         return layouts.zero_masked_values(grad._pair.data if type(grad) is MaskedTensor else grad, mask)
     if type(grad) is not MaskedTensor:

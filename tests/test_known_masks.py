@@ -1,0 +1,161 @@
+"""What is known of a mask without a look at it changes what an op costs, never its result.
+
+Known is a mask that is True everywhere, by where it lies; and of a mask that was taken in, the number of valid entries
+and the dimensions along which every slice has one.  Each op of torch's database runs twice, the second time with all of
+this forgotten: masks, values and gradients are the same.
+"""
+
+import itertools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+from torch.utils._pytree import tree_leaves, tree_map
+
+import masked_tensor as mt
+from masked_tensor import masks
+from masked_tensor.engine import dispatch
+from masked_tensor.engine.tensor import pair_of
+
+from .helpers import database
+from .helpers.harness import assert_keeps_promise, assert_same, differentiable
+
+ALL = "MASKED_TENSOR_KNOWN" in os.environ  #: all of torch's operators, not every eighth
+ALWAYS = {
+    "add",
+    "mul",
+    "sum",
+    "mean",
+    "amax",
+    "any",
+    "mm",
+    "addmm",
+    "count_nonzero",
+    "nn.functional.linear",
+    "nn.functional.mse_loss",
+}
+NAMES = sorted({*[n for n in database.ENTRIES if "jiter" not in n][:: 1 if ALL else 8], *ALWAYS})
+WRITTEN = "to_sparse", "empty"  #: results that are not compared: sparse, or memory as it was found
+
+
+def give_anew(shape: Any, device: torch.device, value: bool = True) -> Tensor:
+    return torch.full((), value, dtype=torch.bool, device=device).expand(tuple(shape))
+
+
+@contextmanager
+def nothing_known() -> Iterator[None]:
+    """Every mask is one of which nothing is known."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(masks, "_PRESENT", {})
+        patch.setattr(masks, "full", give_anew)
+        patch.setattr(masks, "note_facts", lambda mask: None)
+        patch.setattr(masks, "is_all_valid", lambda mask: False)
+        patch.setattr(dispatch, "ALL_VALID", set())
+        yield
+
+
+def outcome(sample: database.Sample, masked: str) -> tuple[list[Any], list[Any]]:
+    """Results and gradients with tensors that are valid everywhere, but for those that are ``masked`` at random."""
+    generator, places = torch.Generator().manual_seed(0), itertools.count()
+
+    def give(x: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        if x.layout is not torch.strided or x.is_conj() or x.is_neg():
+            return x
+        valid = torch.rand(x.shape, generator=generator) < 0.2
+        if valid.dim() > 1 and valid.numel():
+            valid.select(-1, 0).fill_(True)  # every row has a valid entry, columns have none
+        number = next(places)
+        hidden = masked == "all" or (masked == "first" and number == 0) or (masked == "rest" and number > 0)
+        made = mt.masked_tensor(x.detach().clone(), valid if hidden else None)
+        return made.requires_grad_() if differentiable(x) else made
+
+    args, kwargs = tree_map(give, (sample.args, sample.kwargs))
+    torch.manual_seed(1)
+    found = [x for x in tree_leaves(sample.op(*args, **kwargs)) if isinstance(x, Tensor)]
+    for x in found:
+        assert_keeps_promise(x)
+    inputs = [x for x in tree_leaves((args, kwargs)) if isinstance(x, Tensor) and x.requires_grad]
+    tracked = [x for x in found if x.requires_grad and not any(x is i for i in inputs)]
+    seeds = [
+        torch.linspace(0.5, 1.5, x.shape.numel(), dtype=torch.float64).reshape(x.shape).to(x.dtype) for x in tracked
+    ]
+    grads = torch.autograd.grad(tracked, inputs, seeds, allow_unused=True) if tracked and inputs else []
+    return found, [g for g in grads if g is not None]
+
+
+def attempt(sample: database.Sample, masked: str) -> Any:
+    """The outcome, or what was raised."""
+    try:
+        return outcome(sample, masked)
+    except (RuntimeError, TypeError, ValueError, NotImplementedError) as error:
+        return type(error)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_known_changes_no_result() -> None:
+    same = 0
+    for name in NAMES:
+        for sample in database.samples(name, limit=8 if name in ALWAYS else 1):
+            for masked in ("none", "all", "first", "rest"):
+                known = attempt(sample, masked)
+                with nothing_known():
+                    expected = attempt(sample, masked)
+                if isinstance(known, type) or isinstance(expected, type):
+                    assert known is expected, f"{name}: {known}, {expected}"
+                    continue
+                for actual, wanted in zip(known, expected, strict=True):
+                    assert len(actual) == len(wanted), name
+                    for a, b in zip(actual, wanted, strict=True):
+                        if not any(w in name for w in WRITTEN):
+                            assert_same(a, b, name)
+                            same += 1
+    assert same > 400
+
+
+def test_a_mask_that_is_taken_in_is_known() -> None:
+    x = mt.masked_tensor(torch.randn(3, 4), torch.eye(3, 4, dtype=torch.bool))
+    mask = pair_of(x).mask
+    assert masks.is_all_valid(masks.any(mask, 1))
+    assert not masks.is_all_valid(masks.any(mask, 0))
+    assert masks.is_all_valid(masks.any(mask))
+    assert masks.count(mask).item() == 3
+    hidden = F.linear(x, torch.randn(5, 4))
+    assert masks.is_all_valid(pair_of(hidden).mask)
+    assert masks.is_all_valid(pair_of(hidden.relu().T[1:]).mask)
+    assert not masks.is_all_valid(pair_of(mt.masked_tensor(torch.randn(2), [True, True])).mask)
+
+
+def test_a_write_ends_what_is_known() -> None:
+    x = mt.masked_tensor(torch.randn(3, 4))
+    y = mt.as_masked_tensor(torch.randn(3, 4), torch.eye(3, 4, dtype=torch.bool))
+    kept = F.linear(y, torch.ones(2, 4))
+    x[0] = mt.masked_tensor(torch.zeros(4), [False] * 4)
+    y[1] = mt.masked_tensor(torch.zeros(4), [False] * 4)
+    assert x.get_mask().sum() == 8
+    assert mt.masked_tensor(torch.ones(2)).get_mask().all()
+    assert F.linear(y, torch.ones(2, 4)).get_mask().sum(1).tolist() == [2, 0, 2]
+    assert kept.get_mask().all()
+    assert x.sum(1).get_mask().tolist() == [False, True, True]
+
+
+def test_shared_memory_holds_a_mask_of_its_own() -> None:
+    x, other = mt.masked_tensor(torch.randn(3)), mt.masked_tensor(torch.randn(3))
+    x.share_memory_()
+    assert not masks.is_all_valid(pair_of(x).mask)
+    assert masks.is_all_valid(pair_of(other).mask)
+    assert x.get_mask().all()
+    assert not pair_of(other).mask.is_shared()
+
+
+def test_the_data_of_what_is_known_to_be_valid_keep_their_history() -> None:
+    x = mt.masked_tensor(torch.randn(2, 3), requires_grad=True)
+    (x * 2).get_data().sum().backward()
+    assert x.grad is not None
+    assert x.grad.filled(0).eq(2).all()
