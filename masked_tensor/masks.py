@@ -26,7 +26,7 @@ from .compat import in_transform, is_readable_memory, is_wrapped, mode_is_active
 _TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are views of that are known to be True
 _true_address = _TRUE.data_ptr
 _ALL_VALID: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, the last few that were asked for
-ALL_VALID: set[int] = set()  #: the identities of those views
+ALL_VALID: dict[int, Tensor] = {}  #: those views by their identity; it holds them, so that no other tensor gets theirs
 #: By the mask's identity: along which dimensions every slice has a valid entry, and the number of valid entries.
 _PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int]] = {}
 
@@ -277,7 +277,7 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
                 ALL_VALID.clear()
                 _ALL_VALID.clear()
             found = _ALL_VALID[shape] = _TRUE.expand(shape)
-            ALL_VALID.add(id(found))
+            ALL_VALID[id(found)] = found
         return found
     return torch.full((), value, dtype=torch.bool, device=device).expand(tuple(shape))
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import torch
 
+from masked_tensor import masks
+
 from .helpers.forced import packing
 
 if os.environ.get("MASKED_TENSOR_PACKED"):
@@ -36,6 +38,11 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
     gpu = [item for item in items if item.get_closest_marker("cuda")]
     config.hook.pytest_deselected(items=gpu)
     items[:] = [item for item in items if item not in set(gpu)]
+
+
+def pytest_runtest_teardown() -> None:
+    """Nobody wrote to the byte that all masks share that are known to be True."""
+    assert masks.full((), torch.device("cpu")).item()
 
 
 def table(outcomes: list[tuple[str, str, int]]) -> Iterator[str]:

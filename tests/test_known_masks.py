@@ -55,7 +55,7 @@ def nothing_known() -> Iterator[None]:
         patch.setattr(masks, "full", give_anew)
         patch.setattr(masks, "note_facts", lambda mask: None)
         patch.setattr(masks, "is_all_valid", lambda mask: False)
-        patch.setattr(dispatch, "ALL_VALID", set())
+        patch.setattr(dispatch, "ALL_VALID", {})
         yield
 
 
