@@ -14,7 +14,7 @@ from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 
 from .. import errors, layouts, masks
 from ..compat import OpOverload, schema, tree_leaves
-from ..masks import ALL_VALID
+from ..masks.known import ALL_VALID
 from ..op import NoRule, Op, StorageRule
 from ..packing import Packed
 from ..packing.rules import elementwise as packed_elementwise

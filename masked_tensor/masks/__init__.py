@@ -3,15 +3,9 @@
 A mask keeps stride 0 along the dimensions in which it is constant.  ``compact`` shrinks those to size 1, ``both`` works
 there and re-expands: the AND of two ``(B, T, 1)`` padding masks over ``(B, T, C)`` data touches ``B * T`` bytes.
 Nothing here reads a value on the host, but for ``note_facts``, which is called where a mask is taken in.
-
-Two facts are known of masks on the CPU without a look at them.  One that is True everywhere is a view of the one byte
-that ``full`` gives, see ``is_all_valid``.  And of a mask that was taken in it is noted how many entries are valid, and
-along which dimensions every slice has a valid entry, so that ``any`` along them is all valid.  What cannot know
-(tracing, torch.func, a GPU) treats such masks as any other.
 """
 
 import builtins
-import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
@@ -20,15 +14,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import counting, settings, shapes
-from .compat import in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
-
-_TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are views of that are known to be True
-_true_address = _TRUE.data_ptr
-_ALL_VALID: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, the last few that were asked for
-ALL_VALID: dict[int, Tensor] = {}  #: those views by their identity; it holds them, so that no other tensor gets theirs
-#: By the mask's identity: along which dimensions every slice has a valid entry, and the number of valid entries.
-_PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int]] = {}
+from .. import counting, settings, shapes
+from ..compat import in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
+from . import known
+from .known import is_all_valid as is_all_valid
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -79,16 +68,6 @@ def same_memory(a: Tensor, b: Tensor) -> bool:
     )
 
 
-def is_all_valid(mask: Tensor) -> bool:
-    """Whether ``mask`` is known to be True everywhere, by where it lies; False says nothing."""
-    if type(mask) is not Tensor or torch.compiler.is_dynamo_compiling():
-        return False
-    try:
-        return mask.data_ptr() == _true_address()
-    except RuntimeError:  # wrapped by a transform, or sparse
-        return False
-
-
 def note_facts(mask: Tensor) -> None:
     """Notes how many entries of ``mask`` are valid, and along which dimensions every slice has one.  It reads values.
 
@@ -99,36 +78,15 @@ def note_facts(mask: Tensor) -> None:
         return
     number = int(count(small).item())
     if number:
-        values, place = small.view(torch.uint8), id(mask)
+        values = small.view(torch.uint8)
         present = frozenset(d for d, size in enumerate(small.shape) if size > 1 and values.amax(d).amin().item())
-        number *= mask.numel() // small.numel()
-        _PRESENT[place] = weakref.ref(mask, lambda _: _PRESENT.pop(place, None)), present, number
+        known.note(mask, present, number * (mask.numel() // small.numel()))
 
 
 def forget_facts(mask: Tensor) -> Tensor:
     """``mask``, or a copy, of which nothing is known: for memory that somebody may write to."""
-    _PRESENT.pop(id(mask), None)
+    known.forget(mask)
     return compact(mask).clone().expand(mask.shape) if is_all_valid(mask) else mask
-
-
-def _any_by_note(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor | None:
-    """What ``any`` gives if it was noted that every slice of ``mask`` along ``dim`` has a valid entry."""
-    found = _PRESENT.get(id(mask))
-    if found is None or found[0]() is not mask:
-        return None
-    if type(dim) is not int:
-        dims = shapes.canonical_dims(dim, mask.dim())
-        if len(dims) < mask.dim() and found[1].isdisjoint(dims):
-            return None
-        return full(shapes.reduced_shape(mask.shape, dims, keepdim), mask.device)
-    shape = list(mask.shape)
-    if dim % len(shape) not in found[1]:
-        return None
-    if keepdim:
-        shape[dim] = 1
-    else:
-        del shape[dim]
-    return full(shape, mask.device)
 
 
 def logical_and(a: Tensor, b: Tensor) -> Tensor:
@@ -153,8 +111,8 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
         return a
     if 0 not in a.stride() and 0 not in b.stride():
         return torch.bitwise_and(a, b)
-    for known, other in ((a, b), (b, a)):
-        if is_all_valid(known):
+    for one, other in ((a, b), (b, a)):
+        if is_all_valid(one):
             return other if a.shape == b.shape else expand_to(other, shapes.broadcast_two(a.shape, b.shape))
     result = torch.bitwise_and(compact(a), compact(b))
     return expand_to(result, a.shape if a.shape == b.shape else shapes.broadcast_two(a.shape, b.shape))
@@ -270,22 +228,14 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
         and device.type == "cpu"
         and not (torch.compiler.is_dynamo_compiling() or in_transform() or mode_is_active())
     ):
-        shape = tuple(shape)
-        found = _ALL_VALID.get(shape)
-        if found is None:
-            if len(_ALL_VALID) >= settings.SHAPES:
-                ALL_VALID.clear()
-                _ALL_VALID.clear()
-            found = _ALL_VALID[shape] = _TRUE.expand(shape)
-            ALL_VALID[id(found)] = found
-        return found
+        return known.all_true(tuple(shape))
     return torch.full((), value, dtype=torch.bool, device=device).expand(tuple(shape))
 
 
 def has_valid(mask: Tensor, number: Tensor) -> Tensor:
     """Whether ``mask``, of which ``number`` entries are valid, has a valid one: 0-d."""
-    known = _any_by_note(mask, None, False) if id(mask) in _PRESENT else None
-    return number != 0 if known is None else known
+    found = known.any_along(mask, None, False)
+    return number != 0 if found is None else found
 
 
 def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:
@@ -307,10 +257,10 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         >>> masks.count(torch.tensor([[True, False], [True, True]]), 1)
         tensor([1, 2])
     """
-    if dim is None and not keepdim and id(mask) in _PRESENT:
-        found = _PRESENT[id(mask)]
-        if found[0]() is mask:
-            return torch.full((), found[2], dtype=torch.int64)
+    if dim is None and not keepdim:
+        number = known.number(mask)
+        if number is not None:
+            return torch.full((), number, dtype=torch.int64)
     if is_small(mask):
         return torch.count_nonzero(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
     dims = shapes.canonical_dims(dim, mask.dim())
@@ -350,10 +300,9 @@ def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
         >>> masks.any(torch.tensor([[True, False], [False, False]]), 1)
         tensor([ True, False])
     """
-    if id(mask) in _PRESENT:
-        known = _any_by_note(mask, dim, keepdim)
-        if known is not None:
-            return known
+    found = known.any_along(mask, dim, keepdim)
+    if found is not None:
+        return found
     if is_small(mask):
         return torch.any(mask) if dim is None and not keepdim else torch.any(mask, _dims(dim, mask), keepdim)
     return _any_or_all(mask, dim, keepdim, False)

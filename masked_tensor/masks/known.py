@@ -1,0 +1,80 @@
+"""What is known of masks on the CPU without a look at them.
+
+A mask that is True everywhere is a view of one byte, which ``all_true`` gives.  And of a mask that was taken in it is
+noted how many entries are valid, and along which dimensions every slice has a valid entry, so that ``any`` along them
+is all valid.  What cannot know (tracing, torch.func, a GPU) treats such masks as any other.
+"""
+
+import weakref
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from .. import settings, shapes
+
+_TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are views of that are known to be True
+_true_address = _TRUE.data_ptr
+_BY_SHAPE: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, the last few that were asked for
+ALL_VALID: dict[int, Tensor] = {}  #: those views by their identity; it holds them, so that no other tensor gets theirs
+#: By the mask's identity: along which dimensions every slice has a valid entry, and the number of valid entries.
+_PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int]] = {}
+
+
+def all_true(shape: tuple[int, ...]) -> Tensor:
+    """The mask of ``shape`` that is known to be True everywhere; nobody writes to it."""
+    found = _BY_SHAPE.get(shape)
+    if found is None:
+        if len(_BY_SHAPE) >= settings.SHAPES:
+            _BY_SHAPE.clear()
+            ALL_VALID.clear()
+        found = _BY_SHAPE[shape] = _TRUE.expand(shape)
+        ALL_VALID[id(found)] = found
+    return found
+
+
+def is_all_valid(mask: Tensor) -> bool:
+    """Whether ``mask`` is known to be True everywhere, by where it lies; False says nothing."""
+    if type(mask) is not Tensor or torch.compiler.is_dynamo_compiling():
+        return False
+    try:
+        return mask.data_ptr() == _true_address()
+    except RuntimeError:  # wrapped by a transform, or sparse
+        return False
+
+
+def note(mask: Tensor, present: frozenset[int], number: int) -> None:
+    """Notes that ``number`` entries are valid, and along which dimensions every slice has one."""
+    place = id(mask)
+    _PRESENT[place] = weakref.ref(mask, lambda _: _PRESENT.pop(place, None)), present, number
+
+
+def forget(mask: Tensor) -> None:
+    """Takes back what was noted of ``mask``."""
+    _PRESENT.pop(id(mask), None)
+
+
+def number(mask: Tensor) -> int | None:
+    """How many entries are valid, if it was noted."""
+    found = _PRESENT.get(id(mask))
+    return found[2] if found is not None and found[0]() is mask else None
+
+
+def any_along(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor | None:
+    """What ``any`` gives if it was noted that every slice of ``mask`` along ``dim`` has a valid entry."""
+    found = _PRESENT.get(id(mask))
+    if found is None or found[0]() is not mask:
+        return None
+    if type(dim) is not int:
+        dims = shapes.canonical_dims(dim, mask.dim())
+        if len(dims) < mask.dim() and found[1].isdisjoint(dims):
+            return None
+        return all_true(tuple(shapes.reduced_shape(mask.shape, dims, keepdim)))
+    shape = list(mask.shape)
+    if dim % len(shape) not in found[1]:
+        return None
+    if keepdim:
+        shape[dim] = 1
+    else:
+        del shape[dim]
+    return all_true(tuple(shape))
