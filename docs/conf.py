@@ -9,7 +9,7 @@ import generate
 import masked_tensor
 
 project = "masked_tensor"
-author = "the masked_tensor authors"
+author = copyright = "the masked_tensor authors"
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
