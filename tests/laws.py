@@ -21,7 +21,7 @@ LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled", "infe
 FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
 PATTERNS = ("random", "rows", "none")
 RECORDED = settings.RECORDED
-WHOLE = bool(os.environ.get("MASKED_TENSOR_LAWS"))  # twice the samples of each entry
+WHOLE = bool(os.environ.get("MASKED_TENSOR_LAWS"))  # twice the samples of each entry; known failures take all
 COSTLY = ("linalg", "solve", "fourier")  # many entries that share few rules, and hole or whole is all there is to see
 
 
@@ -47,18 +47,22 @@ def laws(family: str) -> Callable[..., None]:
     def test_law(
         name: str, law: str, record_property: Callable[[str, object], None], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        checked = 0
+        checked = ran = 0
         for k, sample in enumerate(_samples(name, law)):
+            if ran == (1 if law == "compiled" else 6) and not (WHOLE or (name, law) in XFAIL):
+                break
             if not plain_runs(sample) or (law == "gradient" and extreme(sample)):
                 continue
             # Samples are tiny: every other one is recorded as a large tensor is.
             monkeypatch.setattr(settings, "RECORDED", RECORDED if k % 2 else 0)
+            before = checked
             for case in _cases(sample, law):
                 try:
                     _check(name, law, sample, case)
                 except MaskedValueError:  # the documented refusal: a hole was asked where to split, what to repeat ...
                     continue
                 checked += 1
+            ran += checked > before
         record_property("law", (FAMILY[name], name, checked))
         assert checked or law == "inplace", "no sample of the database could be run"
 
@@ -67,12 +71,15 @@ def laws(family: str) -> Callable[..., None]:
 
 def _samples(name, law):
     if law == "compiled":
-        return database.samples(name, limit=2 if WHOLE else 1)
+        return database.samples(name, limit=2)
     if law == "autocast":  # which leaves float64 alone
         dtype = torch.float32 if torch.float32 in database.ENTRIES[name].supported_dtypes("cpu") else None
         return database.samples(name, dtype, limit=4)
     few = law in ("inference", "vmap") or FAMILY[name] in COSTLY
-    return database.samples(name, limit=4 if few else 12 if WHOLE else 6)
+    if few:
+        return database.samples(name, limit=4)
+    found = list(database.samples(name, limit=12))
+    return [*found[::2], *found[1::2]]  # the database orders simple samples first
 
 
 def _cases(sample, law):

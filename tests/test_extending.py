@@ -146,7 +146,11 @@ def right(x: extend.Pair) -> extend.Pair:
 
 
 MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
-    "reads masked-out data": (lambda x: extend.Pair(x.data.square() + 0 * x.data.sum(), x.mask), {}, "payload nan"),
+    "reads masked-out data": (
+        lambda x: extend.Pair(x.data.square() + 0 * x.data.sum(), x.mask),
+        {},
+        "masked-out data nan",
+    ),
     "no guard": (lambda x: extend.Pair(x.data.square(), x.mask), {}, "gradient"),
     "other values": (wrong, {}, "where all is valid: the outputs differ"),
     "no gradient": (lambda x: extend.Pair(x.data.detach().square(), x.mask), {}, "where all is valid: the gradients"),

@@ -48,11 +48,12 @@ THRESHOLDS = {
 }
 OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT", "COLUMNS"}  # strided tensors never ask
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
+OF_KNOWN = {"NOTED", "SHAPES"}  # what they decide is compared in tests/test_known_masks.py
 
 
 def test_every_tuning_number_is_known() -> None:
     numbers = {name for name, value in vars(settings).items() if type(value) is int and name.isupper()}
-    assert numbers == set(THRESHOLDS) | OF_SPARSE_DATA | OF_ROLLING
+    assert numbers == set(THRESHOLDS) | OF_SPARSE_DATA | OF_ROLLING | OF_KNOWN
 
 
 def patched_down(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +220,15 @@ REDUCTIONS: dict[str, Callable[[Any, int], Any]] = {
 @pytest.mark.parametrize("name", REDUCTIONS)
 def test_reductions_go_along_the_memory(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tensor that lies column by column costs what its transpose, which lies row by row, costs: the same calls."""
-    for setting, value in {"COUNTED": 1, "FEW": 1, "LARGE": 256, "CHUNK": 128, "PIECE": 64, "FORMULA": 1}.items():
+    for setting, value in {
+        "COUNTED": 1,
+        "FEW": 1,
+        "LARGE": 256,
+        "CHUNK": 128,
+        "PIECE": 64,
+        "FORMULA": 1,
+        "NOTED": 0,
+    }.items():
         monkeypatch.setattr(settings, setting, value)
     call = REDUCTIONS[name]
     generator = torch.Generator().manual_seed(0)

@@ -34,14 +34,19 @@ def compact(mask: Tensor) -> Tensor:
 def to_bytes(mask: Tensor) -> Tensor:
     """The mask as uint8 (0 or 1): the same memory; traced, a copy (inductor of torch 2.11 has no such view)."""
     if type(mask) is Tensor:
-        return mask.to(torch.uint8) if is_wrapped(mask) else mask.view(torch.uint8)  # torch 2.11 batches no such view
+        return mask.to(torch.uint8) if _is_in_transform(mask) else mask.view(torch.uint8)
     return compact(mask).to(torch.uint8).expand(mask.shape)
+
+
+def _is_in_transform(mask: Tensor) -> bool:
+    """Whether ``vmap`` holds it: in torch 2.11 it has no views as another dtype.  Dynamo cannot trace the question."""
+    return not torch.compiler.is_dynamo_compiling() and is_wrapped(mask)
 
 
 def from_bytes(mask: Tensor) -> Tensor:
     """The mask with these bytes (0 or 1): the same memory; traced, a comparison (inductor has no such view)."""
     if type(mask) is Tensor:
-        return mask.to(torch.bool) if is_wrapped(mask) else mask.view(torch.bool)
+        return mask.to(torch.bool) if _is_in_transform(mask) else mask.view(torch.bool)
     return (compact(mask).to(torch.float32) != 0).expand(mask.shape)  # inductor vectorises this, not byte != 0
 
 

@@ -74,7 +74,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Pair:
     if type(weight) is Pair and is_sparse(weight.data) and not is_sparse(pair.data_of(x)):
         product = _swap_result(_times(weight, _swap(x)))
     else:
-        product = matmul(x, _swap(weight))
+        product = matmul(x, weight if is_sparse(pair.data_of(weight)) else _swap(weight))  # it refuses two sparse ones
     return product if bias is None else _add(bias, product)
 
 

@@ -30,6 +30,10 @@ from .packed_cases import build, chosen, packed_case
 NAN = float("nan")
 
 
+def is_packed(value: Any) -> bool:
+    return type(value) is MaskedTensor and value.is_packed
+
+
 class Call(NamedTuple):
     """A call of an overload: plain tensors, and where one was packed the frame that it had."""
 
@@ -62,7 +66,7 @@ def calls(names: list[str]) -> list[Call]:
 
     def keep(entry: Entry, args: Any, kwargs: Any, *rest: Any) -> Any:
         leaves, spec = tree_flatten((args, kwargs))
-        frames = [x._packed.frame if packed_boundary.is_packed(x) else None for x in leaves]
+        frames = [x._packed.frame if is_packed(x) else None for x in leaves]
         plain = [_filled(x) if type(x) is MaskedTensor else x for x in leaves]
         shapes = tuple(
             (x.dim(), f is None) if isinstance(x, Tensor) else None for x, f in zip(plain, frames, strict=True)
@@ -144,13 +148,13 @@ def packed_arguments(call: Call) -> Iterator[tuple[str, list[Any]]]:
                 leaves[i] = masked(leaves[i])
             elif state != "plain":
                 leaves[i] = packed(leaves[i], call.frames[i], state == "packed")
-        if any(packed_boundary.is_packed(x) for x in leaves) and not any(leaves[i] is None for i in call.tensors):
+        if any(is_packed(x) for x in leaves) and not any(leaves[i] is None for i in call.tensors):
             yield ", ".join(f"argument {i} {state}" for i, state in plan.items()), leaves
 
 
 def strided(leaves: list[Any]) -> list[Any]:
     """The packed ones as the padded ones that they stand for."""
-    return [x.unpacked().contiguous() if packed_boundary.is_packed(x) else x for x in leaves]
+    return [x.unpacked().contiguous() if is_packed(x) else x for x in leaves]
 
 
 def sparse_arguments(call: Call) -> Iterator[tuple[str, list[Any], list[Any]]]:
