@@ -52,7 +52,7 @@ def give_anew(shape: Any, device: torch.device, value: bool = True) -> Tensor:
 def nothing_known() -> Iterator[None]:
     """Every mask is one of which nothing is known."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(known, "_PRESENT", {})
+        patch.setattr(known, "PRESENT", {})
         patch.setattr(masks, "full", give_anew)
         patch.setattr(known, "all_true", lambda shape: give_anew(shape, torch.device("cpu")))
         patch.setattr(masks, "note_facts", lambda mask: None)

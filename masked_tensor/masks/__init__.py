@@ -239,7 +239,7 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
 
 def has_valid(mask: Tensor, number: Tensor) -> Tensor:
     """Whether ``mask``, of which ``number`` entries are valid, has a valid one: 0-d."""
-    found = known.any_along(mask, None, False)
+    found = known.any_along(mask, None, False) if id(mask) in known.PRESENT else None
     return number != 0 if found is None else found
 
 
@@ -262,7 +262,7 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         >>> masks.count(torch.tensor([[True, False], [True, True]]), 1)
         tensor([1, 2])
     """
-    if dim is None and not keepdim:
+    if dim is None and not keepdim and id(mask) in known.PRESENT:  # most are not: no call for these
         number = known.number(mask)
         if number is not None:
             return torch.full((), number, dtype=torch.int64)
@@ -305,9 +305,10 @@ def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
         >>> masks.any(torch.tensor([[True, False], [False, False]]), 1)
         tensor([ True, False])
     """
-    found = known.any_along(mask, dim, keepdim)
-    if found is not None:
-        return found
+    if id(mask) in known.PRESENT:
+        found = known.any_along(mask, dim, keepdim)
+        if found is not None:
+            return found
     if is_small(mask):
         return torch.any(mask) if dim is None and not keepdim else torch.any(mask, _dims(dim, mask), keepdim)
     return _any_or_all(mask, dim, keepdim, False)

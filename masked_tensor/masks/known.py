@@ -18,7 +18,7 @@ _true_address = _TRUE.data_ptr
 _BY_SHAPE: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, the last few that were asked for
 ALL_VALID: dict[int, Tensor] = {}  #: those views by their identity; it holds them, so that no other tensor gets theirs
 #: By the mask's identity: along which dimensions every slice has a valid entry, and the number of valid entries.
-_PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int]] = {}
+PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int]] = {}
 
 
 def all_true(shape: tuple[int, ...]) -> Tensor:
@@ -46,23 +46,23 @@ def is_all_valid(mask: Tensor) -> bool:
 def note(mask: Tensor, present: frozenset[int], number: int) -> None:
     """Notes that ``number`` entries are valid, and along which dimensions every slice has one."""
     place = id(mask)
-    _PRESENT[place] = weakref.ref(mask, lambda _: _PRESENT.pop(place, None)), present, number
+    PRESENT[place] = weakref.ref(mask, lambda _: PRESENT.pop(place, None)), present, number
 
 
 def forget(mask: Tensor) -> None:
     """Takes back what was noted of ``mask``."""
-    _PRESENT.pop(id(mask), None)
+    PRESENT.pop(id(mask), None)
 
 
 def number(mask: Tensor) -> int | None:
     """How many entries are valid, if it was noted."""
-    found = _PRESENT.get(id(mask))
+    found = PRESENT.get(id(mask))
     return found[2] if found is not None and found[0]() is mask else None
 
 
 def any_along(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor | None:
     """What ``any`` gives if it was noted that every slice of ``mask`` along ``dim`` has a valid entry."""
-    found = _PRESENT.get(id(mask))
+    found = PRESENT.get(id(mask))
     if found is None or found[0]() is not mask:
         return None
     if type(dim) is not int:

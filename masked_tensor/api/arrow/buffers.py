@@ -12,9 +12,9 @@ from torch import Tensor
 from .abi import readable
 from .checks import expect
 
+_BITS = torch.arange(256).unsqueeze(1).bitwise_right_shift(torch.arange(8)).bitwise_and(1)
 #: Of each byte its eight bits as bools, the lowest first; eight bools are one word.
-_BOOLS = (torch.arange(256).unsqueeze(1).bitwise_right_shift(torch.arange(8)) & 1).to(torch.uint8).view(torch.int64)
-_WORDS = _BOOLS.flatten()
+_WORDS = _BITS.to(torch.uint8).view(torch.int64).flatten()
 
 
 def has_nulls(array: Any) -> bool:
