@@ -1,5 +1,6 @@
 """What surrounds a program: ``torch.func``, autocast, ``torch.export``, the meta device; right, or a clear error."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 import masked_tensor as mt
 from masked_tensor.compat import RUNNING
+from masked_tensor.engine.boundary.vmap import view_batched
 from masked_tensor.extend import Pair, register_rule
 from masked_tensor.testing import assert_close
 
@@ -372,6 +374,25 @@ def test_vmap_of_composites_is_differentiable_and_plain_tensors_take_torchs_way(
 
 
 # ------------------------------------------------------------------------------------------- autocast, export, meta
+
+
+@pytest.mark.parametrize("seen", [torch.int64, torch.int32, torch.int16, torch.int8])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_batching_of_views_as_integers(dtype: torch.dtype, seen: torch.dtype) -> None:
+    """The rule that torch 2.11 lacks gives each entry's own view, or the error of that."""
+    masked()  # there it is registered with the first one
+    view = lambda entry: view_batched(entry, seen)  # noqa: E731
+    for shape in ((4,), (3, 4), (2, 8, 4)):
+        x = torch.linspace(-100, 100, torch.Size(shape).numel()).to(dtype).view(shape)
+        for dim in range(x.dim()):
+            try:
+                expected = torch.stack([entry.view(seen) for entry in x.unbind(dim)])
+            except RuntimeError as of_one:
+                with pytest.raises(RuntimeError, match=re.escape(str(of_one))):
+                    vmap(view, dim)(x)
+            else:
+                assert torch.equal(vmap(view, dim)(x), expected)
+    assert torch.equal(vmap(vmap(view))(x), x.view(seen))
 
 
 def test_counts_stay_exact_under_autocast() -> None:

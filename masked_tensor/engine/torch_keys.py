@@ -255,6 +255,11 @@ def transform_level() -> int:
     return current
 
 
+def has_batching_rule(op: OpOverload) -> bool:
+    """Whether ``vmap`` has a kernel for ``op``."""
+    return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), VMAP)
+
+
 def below_vmap() -> AbstractContextManager[Any]:
     """Ops called inside do not go through vmap again."""
     guard: AbstractContextManager[Any] = _ExcludeDispatchKeyGuard(DispatchKeySet(DispatchKey.FuncTorchBatched))

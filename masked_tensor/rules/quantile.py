@@ -62,7 +62,9 @@ def _quantile(
     skip_nan: bool,
     ends: tuple[float, float] = (1.0, 1.0),
 ) -> Pair:
-    known = pair.as_pair(q) if isinstance(q, Pair | Tensor) else pair.plain_pair(x.data.new_full((), q))
+    if not isinstance(q, Pair | Tensor):  # the same in each entry of a vmap: torch 2.11 can check no other
+        q = meshes.replicate_like(torch.full((), q, dtype=x.data.dtype, device=x.data.device), x.data)
+    known = pair.as_pair(q)
     share = select(known.data, known.mask, 0)
     torch.quantile(x.data.detach().new_zeros(1), share.detach(), interpolation=interpolation)  # its checks of q
     shape = _result_shape(x.data.shape, dim, keepdim)

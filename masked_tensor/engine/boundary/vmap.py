@@ -1,9 +1,11 @@
-"""``vmap`` over the composite ops whose masked meaning is more than that of their parts: one call per entry.
+"""What ``vmap`` lacks: composite ops whose masked meaning is more than that of their parts, and values as integers.
 
 Under ``vmap`` torch takes a composite op apart before a rule can see it: a weighted mean would be a sum divided by the
 full size, a covariance a product of matrices.  A kernel at torch's own batching key runs the rule once for each entry
 of the batch, as torch does with every op that has no batching rule.  Plain tensors still take torch's way, and the
 kernels are registered only when the first masked tensor is made.
+
+Rules that put values in order see them as integers; torch 2.11 has no batching rule for that, and gets one.
 """
 
 from collections.abc import Callable
@@ -39,6 +41,19 @@ def _kernel(op: OpOverload) -> Callable[..., Any]:
     return batched
 
 
+def view_batched(x: Tensor, dtype: torch.dtype) -> Tensor:
+    """The batching rule of ``x.view(dtype)``: the entries lie along the first dimension, which must not change."""
+    level = torch_keys.transform_level()
+    with torch_keys.below_vmap():
+        data, dim = torch_keys.unwrap_batched(x, level)
+        if dim is None:
+            return data.view(dtype)
+        if data.dim() == 1:
+            data.new_empty(()).view(dtype)  # torch's own error where one number has another size than the other
+        viewed = data.movedim(dim, 0).view(dtype)
+    return torch_keys.wrap_batched(viewed, level)
+
+
 def _holds_masked(value: Any) -> bool:
     return isinstance(value, Tensor) and type(unwrap_transforms(value)) is MaskedTensor
 
@@ -46,15 +61,18 @@ def _holds_masked(value: Any) -> bool:
 def follow(entry: table.Entry) -> None:
     """Has ``vmap`` call the entry once for each entry of the batch, if its op says so."""
     if entry.op.batched and entry.kind == "functional":
-        when_first_made(partial(_register, entry.overload))
+        when_first_made(partial(_register, entry.overload, _kernel(entry.overload)))
 
 
-def _register(op: OpOverload) -> None:
+def _register(op: OpOverload, kernel: Callable[..., Any]) -> None:
     namespace, _, name = op.name().partition("::")
     if namespace not in _LIBRARIES:
         _LIBRARIES[namespace] = torch.library.Library(namespace, "IMPL")  # lives as long as the process
-    _LIBRARIES[namespace].impl(name, _kernel(op), torch_keys.VMAP)
+    _LIBRARIES[namespace].impl(name, kernel, torch_keys.VMAP)
 
 
 for _entry in table.ENTRIES.values():
     follow(_entry)
+
+if not torch_keys.has_batching_rule(torch.ops.aten.view.dtype):
+    when_first_made(partial(_register, torch.ops.aten.view.dtype, view_batched))
