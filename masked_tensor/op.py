@@ -81,7 +81,6 @@ class Op:
     binding: bool = False
     sparse: StorageRule | None = None
     packed: StorageRule | tuple[StorageRule, ...] = ()
-    plain: bool = False  #: where every operand is known to be valid everywhere, the plain op itself runs
     batched: bool = False  #: a compiled ``vmap`` runs it once per entry: taken apart, it would lose its meaning
     each: bool = False  #: ``vmap`` runs it once per entry: its rule reads values, or the memory of its argument
     detaches: bool = False  #: the result shares memory with the argument, but no history

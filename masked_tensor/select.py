@@ -53,11 +53,11 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     result goes into ops only, so that it may be ``data`` itself, whose gradient is cleared where it leaves.  ``once``:
     into one op, and so does nothing else that is made of ``data`` in this rule.
     """
-    if 0 in mask.stride() and masks.is_all_valid(mask):
-        return data if data.shape == mask.shape else data.expand(mask.shape)
     if in_transform():
         return torch.where(mask, data, _without_tangent(data) if in_dual_level() else data.detach())
     if is_tracked(data):
+        if 0 in mask.stride() and masks.is_all_valid(mask):
+            return data if data.shape == mask.shape else data.expand(mask.shape)
         node: Any = data.grad_fn
         if type(node) in PORTS and (
             ((inside or owned or once) and node.mask is mask) or (once and node.leaf and data.shape == mask.shape)

@@ -19,7 +19,6 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import masks
-from masked_tensor.engine import dispatch
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.masks import known
 
@@ -57,7 +56,6 @@ def nothing_known() -> Iterator[None]:
         patch.setattr(known, "all_true", lambda shape: give_anew(shape, torch.device("cpu")))
         patch.setattr(masks, "note_facts", lambda mask: None)
         patch.setattr(masks, "is_all_valid", lambda mask: False)
-        patch.setattr(dispatch, "ALL_VALID", {})
         yield
 
 

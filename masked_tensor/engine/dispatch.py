@@ -12,15 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 
-from .. import errors, layouts, masks
+from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
-from ..masks.known import ALL_VALID
 from ..op import NoRule, Op, StorageRule
 from ..packing import Packed
 from ..packing.rules import elementwise as packed_elementwise
-from ..pair import Pair, Payload, plain_pair
+from ..pair import Pair
 from ..rules.foreach import LOOPS
-from ..settings import STACK
 from ..sparse.rules import on_values
 from . import table
 from .alias_members import copy_hardness
@@ -122,41 +120,31 @@ def _make_view_kernel(entry: Entry) -> Callable[..., Any]:
 
 def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
     """The kernel of most ops: as in ``run_op``, without its calls."""
-    rule, plain = entry.rule, entry.plain
+    rule = entry.rule
 
     def functional(*args: Any, **kwargs: Any) -> Any:
         recording = is_grad_enabled()
         pairs: list[Any] = []
         sparse = False
-        valid = plain is not None and not kwargs
         for a in args:
             kind = type(a)
             if kind is MaskedTensor:
                 if a._packed is not None:
                     return run_op(entry, args, kwargs, recording)
-                shared = a._history
-                if a._family is not None or (shared is not None and a._writes_seen != shared.writes):
-                    a = enter_masked(a, recording)
-                else:
+                if a._family is None and a._history is None:
                     a = enter_masked(a, recording) if recording and a._tracks else a._pair
+                else:
+                    a = enter_masked(a, recording)
                 if a.data.layout is not STRIDED:
                     sparse = True
-                elif valid:
-                    valid = id(a.mask) in ALL_VALID or (0 in a.mask.stride() and masks.is_all_valid(a.mask))
             elif kind is list or kind is tuple:
                 if packed_boundary.any_packed(a):
                     return run_op(entry, args, kwargs, recording)
                 a = enter(a, recording)
                 sparse = sparse or layouts.any_sparse(a)
-                valid = False
             pairs.append(a)
         if kwargs:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
-        if valid and plain is not None and not sparse and not STACK.get():
-            result = plain(*[a.data if type(a) is Pair else a for a in pairs])
-            if type(result) is Tensor:
-                return leave(Pair(result, masks.full(result.shape, result.device), Payload.ZERO))
-            return leave(tuple(plain_pair(r) for r in result))
         result = run_sparse_rule(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs) if kwargs else rule(*pairs)
         if result is pairs[0]:  # a rule's way to say: the tensor itself
             return args[0]

@@ -32,7 +32,6 @@ class Entry:
     single: bool  #: no argument but the first can be a tensor
     outs: tuple[str, ...]  #: names of the ``out=`` arguments
     sparse: Callable[..., Any] | None  #: the rule for pairs with sparse data
-    plain: Callable[..., Any] | None  #: runs in place of the rule where all operands are known to be valid everywhere
     packed: tuple[Callable[..., Any], ...]  #: the rules for packed tensors, each for what those before it do not serve
 
 
@@ -92,8 +91,7 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         rules = op.packed_rules if kind != "out" and target is not None else ()
         packed = tuple(restrict(r.make(rule, target), r.takes, overload) for r in rules)
         single = not any("Tensor" in str(a.type) for a in schema(overload).arguments[1:])
-        plain = (_binding(base) if op.binding else base) if op.plain and kind == "functional" else None
-        yield Entry(overload, op, kind, rule, view, single, _outs(overload), sparse, plain, packed)
+        yield Entry(overload, op, kind, rule, view, single, _outs(overload), sparse, packed)
 
 
 def _binding(overload: OpOverload | None) -> Any:

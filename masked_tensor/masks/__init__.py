@@ -116,9 +116,11 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
         return a
     if 0 not in a.stride() and 0 not in b.stride():
         return torch.bitwise_and(a, b)
-    for one, other in ((a, b), (b, a)):
+    for one, other in ((b, a), (a, b)):
         if is_all_valid(one):
-            return other if a.shape == b.shape else expand_to(other, shapes.broadcast_two(a.shape, b.shape))
+            if other.shape[other.dim() - one.dim() :] == one.shape:
+                return other
+            return expand_to(other, shapes.broadcast_two(a.shape, b.shape))
     result = torch.bitwise_and(compact(a), compact(b))
     return expand_to(result, a.shape if a.shape == b.shape else shapes.broadcast_two(a.shape, b.shape))
 

@@ -16,7 +16,6 @@ from .. import settings, shapes
 _TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are views of that are known to be True
 _true_address = _TRUE.data_ptr
 _BY_SHAPE: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, the last few that were asked for
-ALL_VALID: dict[int, Tensor] = {}  #: those views by their identity; it holds them, so that no other tensor gets theirs
 #: By the mask's identity: along which dimensions every slice has a valid entry, and the number of valid entries.
 PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int]] = {}
 
@@ -27,9 +26,7 @@ def all_true(shape: tuple[int, ...]) -> Tensor:
     if found is None:
         if len(_BY_SHAPE) >= settings.SHAPES:
             _BY_SHAPE.clear()
-            ALL_VALID.clear()
         found = _BY_SHAPE[shape] = _TRUE.expand(shape)
-        ALL_VALID[id(found)] = found
     return found
 
 

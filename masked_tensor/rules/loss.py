@@ -14,6 +14,7 @@ from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair, data_of
 from ..select import guard, select, zero_masked
+from ..settings import STACK
 from ..shared.averaging import MEAN, NONE, SUM, average, reduce_loss
 from ..shared.chunks import rounds_noticeably
 from ..sparse.rules import on_values
@@ -29,6 +30,8 @@ def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keyword
     reduction = named.pop("reduction", MEAN)
     operands = {name: pair.as_pair(value) for name, value in named.items() if isinstance(value, Pair | Tensor)}
     mask = common_mask([x.mask for x in operands.values()])
+    if _runs_as_plain(mask):
+        return pair.plain_pair(op(**named | {name: x.data for name, x in operands.items()}, reduction=reduction))
     data = {name: zero_outside(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}
     entries = op(**{**named, **data}, reduction=NONE)
     return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction)
@@ -44,6 +47,8 @@ def distance(
         mask = masks.logical_and(x.mask, y.mask) if type(y) is Pair else x.mask
     else:
         mask = pair.as_pair(y).mask
+    if _runs_as_plain(mask):
+        return pair.plain_pair(op(data_of(x), data_of(y), reduction, *parameters, **keywords))
     first, second = zero_outside(x, mask), zero_outside(y, mask)
     if not rounds_noticeably(first.dtype) and not rounds_noticeably(second.dtype):
         total = op(first, second, SUM, *parameters, **keywords)
@@ -51,6 +56,11 @@ def distance(
     entries = op(first, second, NONE, *parameters, **keywords)
     wide = torch.float32 if rounds_noticeably(entries.dtype) else None
     return average(entries.sum(dtype=wide), mask, reduction, None, entries.dtype)
+
+
+def _runs_as_plain(mask: Tensor) -> bool:
+    """Whether every entry is known to be valid, and no setting asks for another mean: the op itself is the rule."""
+    return not STACK.get() and masks.is_all_valid(mask)
 
 
 def common_mask(several: list[Tensor]) -> Tensor:
@@ -78,7 +88,7 @@ PARAMETERS = {
     op: tuple(a.name for a in schema(op).arguments)
     for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
 }
-LIFTS: dict[str, Any] = {"generic": True, "plain": True, "sparse": on_values, "packed": packed.elementwise}
+LIFTS: dict[str, Any] = {"generic": True, "sparse": on_values, "packed": packed.elementwise}
 OPS = [
     *ops(DISTANCES, distance, **LIFTS),
     *ops(NAMES, elementwise, **LIFTS),

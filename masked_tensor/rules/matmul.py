@@ -70,6 +70,8 @@ def product(op: OpOverload, a: Operand, b: Operand, *dtype: torch.dtype) -> Pair
 def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
     """``x @ weight.T + bias``."""
     if type(x) is Pair and type(weight) is not Pair and type(bias) is not Pair:
+        if masks.is_all_valid(x.mask):
+            return pair.plain_pair(torch.nn.functional.linear(x.data, weight, bias))
         data = torch.nn.functional.linear(factor(x, weight, -1), weight, bias)
         return zeroed_result(data, product_validity.is_present(x.mask, -1, keepdim=True))
     data = torch.nn.functional.linear(
@@ -197,7 +199,6 @@ OPS = [
     Op(
         "linear",
         linear,
-        plain=True,
         sparse=sparse_rule(sparse_product.linear, free=(0, 1), masked=(2,)),
         packed=packed.linear,
     ),
