@@ -12,6 +12,7 @@ from torch import Tensor
 
 from . import masks, settings, shapes
 from .compat import is_readable_memory, mode_is_active
+from .masks.strides import lay_out_as
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
@@ -131,7 +132,7 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor, spare: Tens
     if small.numel() <= settings.CHUNK:
         _select_chunk(bits, small, fill, out, apart, spare)
         return
-    small = masks.compact(masks.expand_to(mask, bits.shape)).view(torch.uint8)
+    small = masks.compact(lay_out_as(masks.expand_to(mask, bits.shape), bits)).view(torch.uint8)
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
         bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), settings.CHUNK
     else:

@@ -5,7 +5,9 @@ import itertools
 import pytest
 import torch
 
-from masked_tensor import masks, shapes
+from masked_tensor import masks, settings, shapes
+from masked_tensor.masks import bits
+from masked_tensor.masks.strides import lay_out_as
 
 SHAPES = [
     (), (0,), (1,), (7,), (8,), (5000,), (4096,), (3, 0), (0, 3), (1, 1), (2, 3, 4), (70, 64), (70, 61), (300, 40),
@@ -124,6 +126,36 @@ def test_canonical_dims_out_of_range(dim, ndim):
 def test_canonical_dims_twice():
     with pytest.raises(RuntimeError, match="multiple times"):
         shapes.canonical_dims((0, -2), 2)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (70, 64), (3, 5, 7), (2, 3, 4, 5), (1, 70, 1, 61), (0, 3)], ids=str)
+def test_a_mask_is_laid_out_in_the_order_of_its_data(shape, monkeypatch):
+    monkeypatch.setattr(settings, "FEW", 0)
+    for counted in (0, 1 << 17):  # by way of bits, and not
+        monkeypatch.setattr(settings, "COUNTED", counted)
+        for mask in variants(shape):
+            for order in itertools.permutations(range(len(shape))):
+                data = torch.empty([shape[d] for d in order]).permute([order.index(d) for d in range(len(shape))])
+                laid = lay_out_as(mask, data)
+                assert torch.equal(laid, mask)
+                small = masks.compact(laid).permute(order)
+                assert small.numel() == masks.compact(mask).numel()
+                falls = [stride for size, stride in zip(small.shape, small.stride(), strict=True) if size > 1]
+                assert falls == sorted(falls, reverse=True)
+                assert laid is mask or 0 not in data.shape
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (8, 1), (1, 8), (65, 64), (3, 40, 17), (2, 3, 16, 8)], ids=str)
+def test_bits(shape):
+    mask = torch.rand(shape) < 0.5
+    assert torch.equal(bits.transpose(mask), mask.mT)
+    assert bits.transpose(mask).is_contiguous()
+    for part in (mask, mask.mT, mask[..., 1:], mask.flatten()[3:]):
+        packed = bits.pack_bits(part)
+        assert packed.numel() == -(-part.numel() // 8)
+        assert torch.equal(bits.unpack_bits(packed, 0, part.numel()).view(part.shape), part)
+        if part.numel() > 9:
+            assert torch.equal(bits.unpack_bits(packed, 9, part.numel() - 9), part.flatten()[9:])
 
 
 def test_reduced_shape():

@@ -7,6 +7,7 @@ odd strides, above every one of them: the numbers are patched down, so that the 
 ones.  ``MASKED_TENSOR_STRIDES=1`` runs every sample of every entry in every layout.
 """
 
+import copy
 import itertools
 import os
 import random
@@ -20,7 +21,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
-from masked_tensor import settings
+from masked_tensor import settings, shapes
+from masked_tensor.engine.boundary.enter_leave import leave
+from masked_tensor.engine.tensor import pair_of
+from masked_tensor.extend import Pair, Payload
 
 from .helpers import database, harness
 from .helpers.harness import Masked, is_record
@@ -113,6 +117,56 @@ def run(case: database.Sample, requires_grad: bool) -> list[Any]:
     out = torch.utils._pytree.tree_leaves(case.op(*args, **kwargs))
     inputs = [v for v in torch.utils._pytree.tree_leaves((args, kwargs)) if isinstance(v, Tensor)]
     return [*out, *harness._gradients(out, inputs)]
+
+
+COPIES: dict[str, Callable[[Tensor], Tensor]] = {
+    "contiguous": lambda x: x.contiguous(),
+    "clone": lambda x: x.clone(memory_format=torch.contiguous_format),
+    "to": lambda x: x.to(torch.float64, memory_format=torch.contiguous_format),
+    "channels last": lambda x: x.contiguous(memory_format=torch.channels_last),
+    "deepcopy": copy.deepcopy,
+    "turned": turned,
+}
+
+
+@pytest.mark.parametrize("name", COPIES)
+def test_a_mask_lies_in_the_order_of_its_data(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where data are taken in, and where they are copied: or each op that follows reads one of both across."""
+    patched_down(monkeypatch)
+    shape = (3, 4, 5, 2)
+    whole = torch.rand(shape) < 0.7
+    for mask in (whole, turned(whole), whole[:, :1].expand(shape), turned(whole[..., :1]).expand(shape)):
+        for data in (torch.randn(shape), turned(torch.randn(shape)), torch.randn(3, 5, 2, 4).movedim(-1, 1)):
+            for x in (mt.masked_tensor(data, mask), mt.as_masked_tensor(data, mask)):
+                made: Any = COPIES[name](x)
+                assert torch.equal(made.get_mask(), mask)
+                assert torch.equal(made.filled(0), torch.where(mask, data, 0))
+                for pair in (pair_of(x), pair_of(made)):
+                    order = shapes.memory_order(pair.data.stride())
+                    strides = [s for s in pair.mask.permute(order).stride() if s]
+                    assert strides == sorted(strides, reverse=True)
+
+
+ALONG = [
+    "sum", "mean", "var", "std", "amax", "amin", "prod", "logsumexp", "argmax", "argmin", "max", "any", "all",
+    "softmax", "cumsum", "sort", "median",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("low", [True, False], ids=["as if large", "small"])
+@pytest.mark.parametrize("name", ALONG)
+def test_a_mask_may_lie_in_another_order_than_its_data(name: str, low: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the mask of ``y + x`` does, where ``y`` is plain and lies in another order than ``x``."""
+    if low:
+        patched_down(monkeypatch)
+    mask, values = torch.rand(4, 3, 2) < 0.6, torch.randn(4, 3, 2)
+    data = torch.where(mask, values, torch.nan)
+    for dim in range(3):
+        wanted = tree_leaves(getattr(torch, name)(leave(Pair(data, mask)), dim=dim))
+        for d, m in ((turned(data), mask), (data, turned(mask)), (data.mT.contiguous().mT, turned(mask))):
+            for x in (Pair(d, m), Pair(torch.empty_like(d).copy_(torch.where(m, d, 0)), m, Payload.ZERO)):
+                for got, expected in zip(tree_leaves(getattr(torch, name)(leave(x), dim=dim)), wanted, strict=True):
+                    harness.assert_same(got, expected, name)
 
 
 def refused(case: database.Sample, requires_grad: bool) -> bool:

@@ -16,6 +16,7 @@ from ..engine.alias_family import WrappedHistory
 from ..engine.boundary.enter_leave import leave
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
+from ..masks.strides import lay_out_as
 from ..pair import Pair, Payload
 from ..select import select
 from .intake import accepted_inputs
@@ -70,7 +71,8 @@ def masked_tensor(
     elif mask is not None:
         fits = accepted_inputs.mask_of_input(mask, pair.data)
         known = not isinstance(data, Tensor) or accepted_inputs.has_validity(data)
-        pair = Pair(pair.data, masks.logical_and(pair.mask, fits) if known else own_copy(fits))
+        own = masks.logical_and(pair.mask, fits) if known else own_copy(fits)
+        pair = Pair(pair.data, lay_out_as(own, pair.data))
     fresh = not isinstance(data, Tensor) and pair.payload is Payload.ZERO  # what is no tensor was copied when taken in
     copy = as_result(pair if fresh else _zeroed_copy(Pair(pair.data.detach(), pair.mask)))
     if requires_grad:
@@ -118,7 +120,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     if mask is None and type(data) is MaskedTensor and not layouts.is_sparse(data):
         return data.view_as(data)
     if not (accepted_inputs.has_validity(data) or data.is_quantized):  # nothing to find out about it
-        return _expose_memory(Pair(data, own_copy(accepted_inputs.mask_of_input(mask, data))))
+        return _expose_memory(Pair(data, lay_out_as(own_copy(accepted_inputs.mask_of_input(mask, data)), data)))
     pair = accepted_inputs.pair_of_input(data)
     if mask is None:
         return _expose_memory(Pair(pair.data, layouts.copy_mask(pair.mask)))

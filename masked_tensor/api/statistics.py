@@ -510,7 +510,10 @@ class RunningStatistics(nn.Module):
         high = mean.to(dtype)  # the mean in two parts, or a float32 of 1e4 would be off by 1e-3
         low = (mean - high.double()).to(dtype)
         high, low, scale = (part.to(x.device).view(shape) for part in (high, low, scale.to(dtype)))
-        return (x - high - low) / scale
+        away = x - high
+        if away.requires_grad:
+            return (away - low) / scale
+        return away.sub_(low).div_(scale)  # in memory of its own: fresh memory costs most
 
     def extra_repr(self) -> str:
         """What stands in the parentheses of a printed module."""

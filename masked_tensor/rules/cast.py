@@ -11,13 +11,14 @@ from ..compat import OpOverload
 from ..op import Op
 from ..packing.rules import keep_storage
 from ..pair import Pair
+from ..shared.memory_format import copied
 from ..sparse.rules import on_values
 
 
 def to_copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     """``dtype``, ``layout``, ``device``, ``pin_memory``, ``non_blocking``, ``memory_format`` as the plain op."""
     data = op(x.data, **kwargs)
-    return Pair(data, masks.to_device(x.mask, data.device), x.payload)
+    return copied(Pair(x.data, masks.to_device(x.mask, data.device), x.payload), data)
 
 
 OPS = [Op("_to_copy", to_copy, generic=True, sparse=on_values, packed=keep_storage, copies=True)]

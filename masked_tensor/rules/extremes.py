@@ -88,7 +88,7 @@ def find(x: Pair, dim: int, keepdim: bool, which: str) -> Tensor:
         return locate(filled, x.mask, dim, keepdim, which)
 
     def piece(filled: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
-        return locate(filled, mask, dim, True, which)
+        return locate(filled, mask, dims[0], True, which)  # dim may be another one there: data are read as they lie
 
     dims = shapes.canonical_dims(dim, x.data.dim())
     return chunks.reduce(whole, x, dims, keepdim, identity(which, x.data.dtype), piece, associative=False)

@@ -16,12 +16,13 @@ from ..packing.rules import as_new, compare_shapes, empty_strided, keep_storage,
 from ..pair import Pair, Payload
 from ..settings import DEFAULT, current
 from ..shared import strict_counts
+from ..shared.memory_format import copied
 from ..sparse.rules import on_values, strided, unchanged
 
 
 def copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     """clone, detach, contiguous ...: the same entries; the mask is shared until written."""
-    return Pair(op(x.data, **kwargs), x.mask, x.payload)
+    return copied(x, op(x.data, **kwargs))
 
 
 def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:

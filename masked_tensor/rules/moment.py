@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .. import masks, settings, shapes
 from ..compat import is_readable_memory
+from ..masks.strides import lay_out_as
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair
@@ -46,7 +47,7 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
     if data.numel() == 0:
         nothing = (data.real if data.is_complex() else data).sum(dims, keepdim)  # torch.var warns, and gives NaN
         return nothing * torch.nan, masks.reduce_validity(x.mask, dims, keepdim)
-    precise = Pair(_precise(data), x.mask, x.payload)
+    precise = Pair(_precise(data), lay_out_as(x.mask, data), x.payload)
     walk = chunks.walk_dim(precise.data, dims)
     other = None if walk is None else chunks.as_it_lies(precise, dims)
     if other is not None:

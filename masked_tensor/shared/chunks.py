@@ -15,6 +15,7 @@ from torch import Tensor
 from .. import settings, shapes
 from ..compat import is_tracked
 from ..fill import BITS, can_fill_bits, fill_into
+from ..masks.strides import lay_out_as
 from ..pair import Pair, Payload
 from ..select import fill_masked
 
@@ -48,6 +49,7 @@ def reduce(
     walk = walk_dim(x.data, dims)
     if walk is None or (walk in dims and not associative):
         return kernel(fill_masked(x, identity), dims, keepdim)
+    x = Pair(x.data, lay_out_as(x.mask, x.data), x.payload)
     other = as_it_lies(x, dims)
     if other is not None:
         result = reduce(kernel, other[0], other[1], True, identity, inplace, associative).permute(other[2])

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from ..compat import in_transform
+from ..masks.strides import lay_out_as
 from ..pair import Pair
 
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -34,7 +35,13 @@ def make_dense(x: Pair, *, channels_last: bool = False) -> Pair:
     if x.data.is_contiguous():
         return x
     data = x.data.contiguous(memory_format=suggest_format(x.data) if channels_last else torch.contiguous_format)
-    return x if data is x.data else Pair(data, x.mask, x.payload)
+    return x if data is x.data else copied(x, data)
+
+
+def copied(x: Pair, data: Tensor) -> Pair:
+    """The pair of a copy of its data; where that lies in another order in memory, the mask does, too."""
+    same = type(x.mask) is not Tensor or data.stride() == x.data.stride()
+    return Pair(data, x.mask if same else lay_out_as(x.mask, data), x.payload)
 
 
 def stored_as(data: Tensor, other: Tensor) -> Tensor:

@@ -9,12 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ...masks.bits import WORDS, unpack_bits
 from .abi import readable
 from .checks import expect
-
-_BITS = torch.arange(256).unsqueeze(1).bitwise_right_shift(torch.arange(8)).bitwise_and(1)
-#: Of each byte its eight bits as bools, the lowest first; eight bools are one word.
-_WORDS = _BITS.to(torch.uint8).view(torch.int64).flatten()
 
 
 def has_nulls(array: Any) -> bool:
@@ -25,7 +22,7 @@ def has_nulls(array: Any) -> bool:
 def bits(array: Any, number: int, start: int, length: int) -> Tensor:
     """Bits ``start`` to ``start + length`` of a buffer as bools, in fresh memory."""
     packed, skipped = view_bits(array, number, start, length)
-    return _WORDS.index_select(0, packed.int()).view(torch.bool)[skipped:][:length]
+    return unpack_bits(packed, skipped, length)
 
 
 def view_bits(array: Any, number: int, start: int, length: int) -> tuple[Tensor, int]:
@@ -34,14 +31,13 @@ def view_bits(array: Any, number: int, start: int, length: int) -> tuple[Tensor,
     return view(array, number, torch.uint8, first, last - first), start - 8 * first
 
 
-def unpack_bits(into: Tensor, packed: Tensor, start: int) -> None:
+def write_bits(into: Tensor, packed: Tensor, start: int) -> None:
     """Writes the bits of bytes from ``start`` on into bools; eight at once where both lie at the bounds of words."""
     length = len(into)
-    some = packed[start // 8 : (start + length + 7) // 8].int()
     if (start | length | int(into.storage_offset())) % 8:
-        into.copy_(_WORDS.index_select(0, some).view(torch.bool)[start % 8 :][:length])
+        into.copy_(unpack_bits(packed, start, length))
     else:
-        torch.index_select(_WORDS, 0, some, out=into.view(torch.int64))
+        torch.index_select(WORDS, 0, packed[start // 8 : (start + length) // 8].int(), out=into.view(torch.int64))
 
 
 def view(array: Any, number: int, dtype: torch.dtype, start: int, length: int) -> Tensor:

@@ -15,7 +15,7 @@ from ...pair import Pair, Payload
 from ..intake import tables
 from . import formats
 from .abi import Schema
-from .buffers import bits, has_nulls, unpack_bits, view, view_bits
+from .buffers import bits, has_nulls, view, view_bits, write_bits
 from .checks import children, expect
 
 
@@ -83,7 +83,7 @@ def _copy(into: Tensor, valid: Tensor, part: Part, records: Tensor | None) -> No
         valid.fill_(True)
         return
     if part.packed is not None:
-        unpack_bits(valid, part.packed, part.skipped)
+        write_bits(valid, part.packed, part.skipped)
     if records is not None:
         valid.copy_(records if part.packed is None else records & valid)
     if len(into):
