@@ -305,6 +305,7 @@ NUMBERS = {  # of no size that was measured
     "api/mask_copies.py": "_MOST",
     "counting.py": "_LOW_BYTES _FOUR_ONES _EIGHT_ONES 2040",  # bytes of a word; 255 words
     "masks/__init__.py": "2**31",  # what int32 holds
+    "masks/bits.py": "_GATHER",  # moves the bits of a word
     "packing/dim_order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
     "rules/order.py": "1 << 15",  # what int16 holds
