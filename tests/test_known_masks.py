@@ -145,6 +145,44 @@ def test_a_write_ends_what_is_known() -> None:
     assert x.sum(1).get_mask().tolist() == [False, True, True]
 
 
+def test_counts_are_kept_with_their_mask() -> None:
+    data, valid = torch.randn(3, 4), torch.eye(3, 4, dtype=torch.bool)
+    valid[:, 3] = True
+    x = mt.masked_tensor(data, valid)
+    mask = pair_of(x).mask
+    run = (
+        lambda t: t.mean(0),
+        lambda t: t.mean(1, keepdim=True),
+        lambda t: t.std(1),
+        lambda t: t.var((0, 1), correction=0.5),
+    )
+    with torch.inference_mode():
+        for op in run:
+            op(x)
+    assert not known.PRESENT[id(mask)][3]  # no graph could save them
+    for _ in range(2):
+        for op in run:
+            leaf = x.detach().requires_grad_()
+            found = op(leaf)
+            found.sum().backward()
+            with nothing_known():
+                again = mt.masked_tensor(data, valid.clone()).requires_grad_()
+                wanted = op(again)
+                wanted.sum().backward()
+            assert_same(found, wanted, "values")
+            assert_same(leaf.grad, again.grad, "gradients")
+    assert len(known.PRESENT[id(mask)][3]) == len(run)
+    x[0] = mt.masked_tensor(torch.ones(4))
+    assert x.mean(1).filled(0)[0] == 1
+    assert x.std(1).filled(9)[0] == 0
+    y = mt.masked_tensor(data, valid.clone())
+    place = id(pair_of(y).mask)
+    y.mean(1)
+    assert known.PRESENT[place][3]
+    del y
+    assert place not in known.PRESENT
+
+
 def test_shared_memory_holds_a_mask_of_its_own() -> None:
     x, other = mt.masked_tensor(torch.randn(3)), mt.masked_tensor(torch.randn(3))
     x.share_memory_()

@@ -18,6 +18,7 @@ from .. import counting, settings, shapes
 from ..compat import in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
 from . import known
 from .known import is_all_valid as is_all_valid
+from .known import keep as keep
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -286,6 +287,21 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         total = small.to(wide).sum(dims, keepdim=keepdim, dtype=wide).to(torch.int64)
     total = total if repeats == 1 else total * repeats
     return total if small is mask else expand_to(total, shapes.reduced_shape(mask.shape, dims, keepdim))
+
+
+def divisors(mask: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """What a mean along ``dims`` divides by, the number of valid entries or 1, in ``dtype``, and where there are any.
+
+    Nobody writes to them: those of a mask that was taken in are kept.
+    """
+
+    def make() -> tuple[Tensor, Tensor]:
+        number = count(mask, dims, keepdim)
+        some = known.any_along(mask, dims, keepdim)
+        return number.clamp_min(1).to(dtype), number > 0 if some is None else some
+
+    number, some = keep(mask, ("divisors", dims, keepdim, dtype), make)
+    return number, some
 
 
 def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False) -> Tensor:

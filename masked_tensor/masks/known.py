@@ -2,11 +2,12 @@
 
 A mask that is True everywhere is a view of one byte, which ``all_true`` gives.  And of a mask that was taken in it is
 noted how many entries are valid, and along which dimensions every slice has a valid entry, so that ``any`` along them
-is all valid.  What cannot know (tracing, torch.func, a GPU) treats such masks as any other.
+is all valid.  Counts of its slices are kept, once an op has asked for them.  What cannot know (tracing, torch.func, a
+GPU) treats such masks as any other.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import torch
 from torch import Tensor
@@ -16,8 +17,9 @@ from .. import settings, shapes
 _TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are views of that are known to be True
 _true_address = _TRUE.data_ptr
 _BY_SHAPE: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, the last few that were asked for
-#: By the mask's identity: along which dimensions every slice has a valid entry, and the number of valid entries.
-PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int]] = {}
+Kept = tuple[Tensor, ...]
+#: By the mask's identity: along which dimensions every slice has a valid entry, how many are valid, and what is kept.
+PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int, dict[Hashable, Kept]]] = {}
 
 
 def all_true(shape: tuple[int, ...]) -> Tensor:
@@ -43,7 +45,7 @@ def is_all_valid(mask: Tensor) -> bool:
 def note(mask: Tensor, present: frozenset[int], number: int) -> None:
     """Notes that ``number`` entries are valid, and along which dimensions every slice has one."""
     place = id(mask)
-    PRESENT[place] = weakref.ref(mask, lambda _: PRESENT.pop(place, None)), present, number
+    PRESENT[place] = weakref.ref(mask, lambda _: PRESENT.pop(place, None)), present, number, {}
 
 
 def forget(mask: Tensor) -> None:
@@ -55,6 +57,20 @@ def number(mask: Tensor) -> int | None:
     """How many entries are valid, if it was noted."""
     found = PRESENT.get(id(mask))
     return found[2] if found is not None and found[0]() is mask else None
+
+
+def keep(mask: Tensor, key: Hashable, make: Callable[[], Kept]) -> Kept:
+    """What ``make`` computes of ``mask``, once for each ``key`` if something was noted of it; nobody writes to it."""
+    found = PRESENT.get(id(mask))
+    if found is None or found[0]() is not mask:
+        return make()
+    value = found[3].get(key)
+    if value is None:
+        value = make()
+        # A view would keep its mask alive; what inference mode makes, no graph can save.
+        if all(type(t) is Tensor and t._base is not mask and not t.is_inference() for t in value):
+            found[3][key] = value
+    return value
 
 
 def any_along(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor | None:

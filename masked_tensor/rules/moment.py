@@ -55,23 +55,33 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
         result, valid = ((part if keepdim else part.squeeze(dims)).contiguous() for part in found)
         return result, valid
     keep = keepdim or walk is not None or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is
-    count = masks.count(x.mask, dims, keep)
-    correction = 1 if correction is None else correction
-    valid = count > max(correction, 0)
-    squares = _squares(precise, dims, count, walk, keep)
-    if correction == int(correction):
-        divisor = (count - correction).clamp_min(1)
-    else:  # an int64 tensor less a Python float is float32
-        divisor = torch.where(valid, (count.double() - correction).to(squares.dtype), 1)
-    result = squares / divisor
+    number, divisor, valid = _divisors(x.mask, dims, keep, 1 if correction is None else correction, precise.data.dtype)
+    result = _squares(precise, dims, number, walk, keep) / divisor
     if keep and not keepdim:
         result, valid = result.squeeze(dims), valid.squeeze(dims)
     return result, valid
 
 
-def _squares(x: Pair, dims: tuple[int, ...], count: Tensor, walk: int | None, keep: bool) -> Tensor:
+def _divisors(
+    mask: Tensor, dims: tuple[int, ...], keepdim: bool, correction: float, dtype: torch.dtype
+) -> tuple[Tensor, ...]:
+    """What the mean and the sum of squares are divided by, and where the variance is valid."""
+    dtype = _real(dtype)
+
+    def make() -> tuple[Tensor, ...]:
+        count = masks.count(mask, dims, keepdim)
+        valid = count > max(correction, 0)
+        if correction == int(correction):
+            divisor = (count - correction).clamp_min(1).to(dtype)
+        else:  # an int64 tensor less a Python float is float32
+            divisor = torch.where(valid, (count.double() - correction).to(dtype), 1)
+        return count.clamp_min(1).to(dtype), divisor, valid
+
+    return masks.keep(mask, ("variance", dims, keepdim, correction, dtype), make)
+
+
+def _squares(x: Pair, dims: tuple[int, ...], number: Tensor, walk: int | None, keep: bool) -> Tensor:
     """The sum of the squared distances of the valid entries from their mean; with ``walk`` in pieces along it."""
-    number = count.clamp(min=1)
     if walk is None:
         whole = masks.is_constant(x.mask, dims)  # a slice is valid or masked as a whole: nothing mixes
         data = guard(x.data, x.mask) if whole else zero_masked(x)

@@ -120,8 +120,9 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
             torch.mean(data, dims, keepdim, dtype=dtype), masks.reduce_validity(x.mask, dims, keepdim), x.payload
         )
     wide = torch.float32 if chunks.rounds_noticeably(kind) else dtype  # half precision is rounded once, at the end
-    result, count = total(x, dims, keepdim, wide), masks.count(x.mask, dims, keepdim)
-    return Pair((result / count.clamp(min=1)).to(kind), count > 0, Payload.ZERO)
+    result = total(x, dims, keepdim, wide)
+    number, some = masks.divisors(x.mask, dims, keepdim, result.dtype)
+    return Pair((result / number).to(kind), some, Payload.ZERO)
 
 
 def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:

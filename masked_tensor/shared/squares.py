@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor
 
+from ..compat import in_transform, is_tracked
+
 
 def abs_squared(x: Tensor) -> Tensor:
     """``abs(x) ** 2``; ``conj`` would be a view, which the values of a CSR tensor do not have."""
@@ -11,5 +13,7 @@ def abs_squared(x: Tensor) -> Tensor:
 
 def safe_sqrt(x: Tensor) -> Tensor:
     """The square root, with gradient 0 at 0."""
+    if not (is_tracked(x) or in_transform()):
+        return x.sqrt()
     zero = x == 0
     return torch.where(zero, 0, torch.where(zero, 1, x).sqrt())
