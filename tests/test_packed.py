@@ -4,10 +4,14 @@ import copy
 import gc
 import io
 import pickle
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
@@ -289,6 +293,42 @@ def test_what_is_a_copy_of_padded_data_is_one_of_packed(name: str) -> None:
     seen, packed_seen = COPIES_OR_VIEWS[name](x), COPIES_OR_VIEWS[name](p)
     x[0], p[0] = 7.0, 7.0
     assert_same(packed_seen, seen, name)
+
+
+EXITS = sorted(
+    {*dir(mt.MaskedTensor), *mt.__all__} - {"get_data", "packed", "unpacked"}
+)  # what those share is documented
+
+
+def written_into(x: mt.MaskedTensor, call: Callable[..., Any], *args: int) -> bool | str:
+    """Whether a write into what ``call`` returns changes ``x``."""
+    try:
+        results = [r.values() if r.is_nested else r for r in tree_leaves(call(x, *args)) if isinstance(r, torch.Tensor)]
+    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+        return type(error).__name__
+    with torch.no_grad():
+        for result in results:
+            if result is not x and result.dtype is x.dtype and result.layout is torch.strided:
+                result.fill_(77)
+    return bool((x.filled(0) == 77).any())
+
+
+@pytest.mark.parametrize("lengths", [[4, 2, 1], [4, 4, 4]])
+@pytest.mark.filterwarnings("ignore")  # of deprecated names
+def test_what_is_a_copy_of_a_padded_batch_is_one_of_a_packed_one(lengths: list[int]) -> None:
+    """Over all methods and functions: values of a packed tensor are handed out only where padded data are."""
+    padded = mt.from_lengths(torch.rand(3, 4, 2), lengths)
+    asked: Counter[bool | str] = Counter()
+    for name in EXITS:
+        if name.startswith("_") or name.endswith("_"):
+            continue
+        for call in {getattr(mt.MaskedTensor, name, None), getattr(mt, name, None)} - {None}:
+            for args in ((), (1,)) if callable(call) else ():
+                expected, found = (written_into(x, call, *args) for x in (padded.clone(), padded.clone().packed()))
+                asked[expected] += 1
+                assert found is not True or expected is True, name
+    assert asked[True] > 20
+    assert asked[False] > 200
 
 
 PROGRAMS = {

@@ -281,6 +281,8 @@ WRITTEN: dict[str, Callable[[Tensor], object]] = {  # what k.data is, written in
     "zeros": lambda data: data.zero_(),
     "a copy": lambda data: data.copy_(torch.arange(1.0, 7.0).view(2, 3)),
     "some": lambda data: data.masked_fill_(torch.eye(2, 3, dtype=torch.bool), 6.0),
+    "what is out": lambda data: torch.mul(data, 3, out=data),
+    "another alias": lambda data: (data.data.mul_(2), data.detach().mul_(3)),
 }
 
 
@@ -291,19 +293,22 @@ def derivative(x: Tensor, made: str, saved: str, written: str | None) -> Tensor:
     y = (SAVED | MIXED)[saved](k)
     if written is not None:
         WRITTEN[written](k.data)
+        k.data[:, 2] -= 1  # once more, of what is strided by now
     (gradient,) = torch.autograd.grad(y.sum(), x)
     return mt.filled(gradient, 0) if mt.is_masked_tensor(gradient) else gradient
 
 
 @pytest.mark.parametrize("written", WRITTEN)
 @pytest.mark.parametrize("saved", [*SAVED, *MIXED])
-def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, written: str) -> None:
+@pytest.mark.parametrize("packed", [False, True], ids=["strided", "packed"])
+def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, written: str, packed: bool) -> None:
     """As in torch, which does not notice: the derivative reads what is there then, or what an op kept a copy of."""
     masks = [torch.ones(2, 3, dtype=torch.bool)]
     if saved in SAVED:
         masks.append(torch.tensor([[True, False, True], [False, True, True]]))
-    for mask, made in itertools.product(masks, MADE):
-        got = derivative(mt.masked_tensor(LEAVES, mask), made, saved, written)
+    for mask, made in itertools.product(masks, MADE if saved in SAVED or not packed else ["a result"]):
+        x = mt.masked_tensor(LEAVES, mask)
+        got = derivative(x.packed() if packed else x, made, saved, written)
         after, before = (derivative(LEAVES.clone(), made, saved, w) * mask for w in (written, None))
         if saved == "square" or (saved in SAVED and mask.all()):
             assert torch.equal(got, after), made

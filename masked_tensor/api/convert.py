@@ -210,7 +210,9 @@ def compressed(x: MaskedTensor) -> Tensor:
     if type(x) is MaskedTensor and x._packed is not None:
         stored = enter_packed(x, torch.is_grad_enabled(), enter)
         if stored.order == orders.identity_order(len(stored.order)):  # read as it is stored
-            return stored.values.reshape(-1) if stored.inner is None else stored.values[stored.inner]
+            if stored.inner is not None:
+                return stored.values[stored.inner]
+            return stored.values.clone(memory_format=torch.contiguous_format).view(-1)
     pair = _enter(x, "compressed")
     if layouts.is_sparse(pair.data):
         return layouts.values(pair.data)[layouts.values(pair.mask)]

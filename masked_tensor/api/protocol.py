@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks
+from ..engine.alias_members import uncounted
 from ..engine.boundary.enter_leave import leave
 from ..engine.storage_notes import called_from_outside
 from ..engine.tensor import MaskedTensor, add_members, expose, pair_of, set_pair, wrap
@@ -145,9 +146,12 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
 def data(x: MaskedTensor) -> MaskedTensor:
     """``x.data``: shares memory and validity with ``x``; as in torch, a write into it is none to autograd."""
     result: MaskedTensor = x.detach()
+    if result is x:  # the gradient of a leaf, which nobody else holds
+        return result
+    result._past_autograd = True
     pair = pair_of(result) if result._packed is None else None
     if pair is not None and type(pair.data) is Tensor and not layouts.is_sparse(pair.data):
-        set_pair(result, Pair(pair.data.data, pair.mask, pair.payload))  # with a count of versions of its own
+        set_pair(result, uncounted(pair))
     return result
 
 

@@ -104,7 +104,7 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     """
     stored = _stored_values(x, dim)
     if stored is not None:
-        nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values, stored.grid.offsets)
+        nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values.clone(), stored.grid.offsets)
         return nested
     parts = unpad(x, dim)
     time = dim % x.dim() - 1

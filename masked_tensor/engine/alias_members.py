@@ -13,6 +13,7 @@ from .. import layouts
 from ..compat import in_transform, shares_memory
 from ..layouts import meshes
 from ..pair import Pair, Payload
+from ..select import zero_masked
 from . import alias_family, graph_inputs
 from .tensor import MaskedTensor, pair_of, set_pair
 from .torch_keys import AUTOGRAD, BACKEND
@@ -36,6 +37,8 @@ def join_family(view: MaskedTensor, base: MaskedTensor, detached: bool = False) 
     family = view._family = family_of(base)
     if base._exposed:
         view._exposed = True
+    if base._past_autograd:
+        view._past_autograd = True
     _attend(view)
     # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
     view._version_seen = family.version if view.dtype == base.dtype else -1
@@ -80,6 +83,8 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     pair = pair_of(x)
     if new.mask.is_inference() and not pair.data.is_inference():
         new = Pair(new.data, new.mask.clone(), new.payload)
+    if x._past_autograd and new.payload is not Payload.ZERO:  # a derivative may read it that does not know this mask
+        new = Pair(zero_masked(new), new.mask, Payload.ZERO)
     if x._exposed and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
     into = graph_inputs.kind_of(x)
@@ -93,6 +98,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     set_pair(x, alias_family.write_validity(pair, x._family, new.mask, new.payload))
     if x._family is not None:
         x._version_seen = x._family.version
+        x._family.tell_saved(x._past_autograd)
         for member in x._family.members:
             seen = member()
             if seen is not None:
@@ -105,6 +111,11 @@ def _write_valid(data: Tensor, new: Pair) -> None:
         torch.where(new.mask, new.data, data, out=data)
     else:
         data.copy_(torch.where(new.mask, new.data, data))
+
+
+def uncounted(pair: Pair) -> Pair:
+    """The same memory with a count of versions of its own: autograd does not see a write into it."""
+    return Pair(pair.data.data, pair.mask, pair.payload)
 
 
 def copy_hardness(x: MaskedTensor, copy: MaskedTensor) -> None:

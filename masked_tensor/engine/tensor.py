@@ -61,6 +61,7 @@ class MaskedTensor(Methods):
     _graph_input: bool | UnpackedCopy = False  # while compiling: an input of the graph, or what it has of a packed one
     _basis: bool = False  # of what torch.func makes a Jacobian with: vectors that are valid in one entry at most
     _exposed: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
+    _past_autograd: bool = False  # made by ``x.data``, or a view of that: what was saved of ``x`` sees what is written
     _mask_bytes: tuple[Tensor, Tensor] | None = None  # (mask, its memory as bytes): guards go by identity
 
     # As torch has recorded them, without asking whether the base was written since (asking.py): on every op's way.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_unflatten
 
 from .compare import Outcome, shares
 from .copies import Arguments
@@ -91,6 +92,12 @@ def of(*dtypes: torch.dtype) -> Callable[[Case], bool]:
     return lambda case: any(x.dtype in dtypes for x in case.arguments.tensors)
 
 
+def of_values(case: Case) -> bool:
+    """Whether ``x.new`` is given values in a list, and not sizes."""
+    args, _ = tree_unflatten(case.arguments.leaves, case.arguments.spec)
+    return len(args) == 2 and type(args[1]) in (list, tuple)
+
+
 def two_observations(case: Case) -> bool:
     """Whether a correlation of half precision is of two values, so that its derivative is 0 and all else rounding."""
     x = case.arguments.tensors[0]
@@ -157,6 +164,7 @@ EXCEPTIONS = [
         lambda case: (r := case.result()) is not None and not r.is_floating_point() and not r.is_complex(),
     ),
     Meant("a list of numbers is asked for its values", r"tensor", PLAIN, numbers),
+    Meant("new of values is plain, as new_tensor is", r"new", PLAIN, of_values),
     Meant("positions to split at are numbers", r"tensor_split", PLAIN, lambda case: case.only(1)),
     Meant(
         "only the shape or the dtype of the masked one is asked",

@@ -47,6 +47,8 @@ def _of_tensor(data: Tensor) -> Pair:
         raise TypeError(f"masked tensors of quantized data ({data.dtype}) have no ops; give data.dequantize()")
     entered = enter(data, torch.is_grad_enabled())
     if type(entered) is Pair:
+        if type(data) is MaskedTensor and data._packed is not None and data._packed.grid.full:  # its very values
+            return Pair(entered.data.clone(), entered.mask, entered.payload)
         return entered
     if layouts.is_sparse(data):
         layouts.verbs_of(data).validate(data.detach())

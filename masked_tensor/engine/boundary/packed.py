@@ -24,7 +24,7 @@ from .. import tensor
 from ..dynamo import told_settings
 from ..table import Entry
 from ..tensor import MaskedTensor, pair_of, set_pair
-from ..torch_keys import KEYS, direct_apply
+from ..torch_keys import KEYS, direct_apply, gradient_is_shared
 
 Enter = Callable[[Any, bool], Any]  #: ``enter`` of strided tensors, handed down: the two know of each other
 SEQUENCES = frozenset((list, tuple))  #: arguments that may hold masked tensors
@@ -172,12 +172,14 @@ class _EnterPacked(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: MaskedTensor, enter: Enter, inner: Tensor | None) -> Tensor:
         p: Any = x._packed
-        ctx.frame, ctx.enter = Frame(p.stored, p.grid, p.order, inner), enter
+        ctx.frame, ctx.enter, ctx.leaf = Frame(p.stored, p.grid, p.order, inner), enter, x._node is None
         result: Tensor = p.values.detach()
         return result
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> Any:
+        if ctx.leaf and gradient_is_shared(grad):  # as of a strided leaf: ``.grad.data`` may be written
+            grad = grad.clone()
         return leave_packed(Packed(grad, ctx.frame.grid, ctx.frame.order, ctx.frame.inner), ctx.enter), None, None
 
 

@@ -15,13 +15,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...compat import in_transform, schema
+from ...compat import in_transform, schema, shares_memory
 from ...errors import UnsupportedOpError
 from ...layouts import meshes
-from ...packing import Packed, unpack
+from ...packing import Frame, Packed, unpack
+from ...packing.packed import values_at_tokens
 from ...pair import Pair
+from ...select import select
 from .. import graph_inputs, storage_notes
-from ..alias_members import join_family
+from ..alias_family import Family
+from ..alias_members import family_of, join_family, uncounted
 from ..boundary.enter_leave import enter, leave
 from ..boundary.packed import enter_packed
 from ..table import Entry
@@ -79,6 +82,7 @@ def add_view(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...
             view._view_group = group
             view._path = (*base._path, ViewStep(entry, args, kwargs, which if several else None))
             view._held = held
+            view._past_autograd = base._past_autograd
             group.members.append(weakref.ref(view))
 
 
@@ -114,7 +118,10 @@ def is_unshared(x: MaskedTensor) -> bool:
     """Whether nobody else would have to see a write into ``x``, and no hard mask forbids it.
 
     While a graph is traced who is still held is not who will be when it runs: then it is told by what was ever a view.
+    A write past autograd is seen by what autograd saved.
     """
+    if x._past_autograd:
+        return False
     if x._view_group is not None and _traced(x):
         return False
     return x._family is None and (x._view_group is None or all(member is x for member in x._view_group.living()))
@@ -143,6 +150,7 @@ def unpack_family(x: MaskedTensor) -> None:
         for base in (found.base.owner, found.base):
             if base is not None and base not in made:
                 made[base] = _stand_in(base.pair, [f.history for f in again if f.base is base])
+    saved = _saved_values(group.record, again) if x._past_autograd else []
     for found in again:
         _become(found.member, found.pair)
     for base, x in made.items():
@@ -151,6 +159,11 @@ def unpack_family(x: MaskedTensor) -> None:
     for found in again:
         if made[found.base] is not found.member:
             join_family(found.member, made[found.base])
+    for base, values in saved:
+        family_of(made[base]).saved.append(values)
+    for found in again:
+        if found.member._past_autograd:
+            set_pair(found.member, uncounted(found.member._pair))
 
 
 def unpack_before_write(entry: Entry, args: tuple[Any, ...]) -> None:
@@ -160,6 +173,48 @@ def unpack_before_write(entry: Entry, args: tuple[Any, ...]) -> None:
         for argument, value in zip(described.arguments, args, strict=False):
             if type(value) is MaskedTensor and argument.alias_info is not None and argument.alias_info.is_write:
                 unpack_family(value)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SavedValues:
+    """What autograd may have saved of a packed tensor: its values, and where they lie since it was unpacked."""
+
+    data: Tensor
+    values: Tensor
+    frame: Frame | None  #: None: the values have the padding, as a graph was given them
+
+    def follow(self, family: Family) -> None:
+        """Takes what was written past autograd: the derivative reads what is there then, as in torch.
+
+        What was masked stays as it was.  Values of which several lie in one place cannot take it: there torch raises.
+        """
+        if any(s == 0 and n > 1 for s, n in zip(self.values.stride(), self.values.shape, strict=True)):
+            torch.autograd.graph.increment_version(self.values)
+            return
+        with torch.no_grad():
+            new = self.data if family.buffer is None else select(self.data, family.live(self.data), 0)
+            if self.frame is not None:
+                new = values_at_tokens(new, self.frame)
+                if self.frame.inner is not None:
+                    new = torch.where(self.frame.inner, new, self.values)
+            self.values.data.copy_(new)
+
+
+def _saved_values(record: Packed, again: list["Found"]) -> list[tuple["Base", SavedValues]]:
+    """What autograd may have saved of these members and their root, by base."""
+    result: list[tuple[Base, SavedValues]] = []
+    if type(record.values) is not Tensor or record.values.is_inference():
+        return result
+    for base in {found.base.owner or found.base for found in again}:
+        if not base.path:
+            result.append((base, SavedValues(base.pair.data, record.values, record.frame)))
+    for found in again:
+        p, parts = found.member._packed, found.member._parts
+        if p is not None and not shares_memory(p.values, record.values):
+            result.append((found.base, SavedValues(found.pair.data, p.values, p.frame)))
+        if p is not None and parts is not None and parts[0] is p:
+            result.append((found.base, SavedValues(found.pair.data, parts[1], None)))
+    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)

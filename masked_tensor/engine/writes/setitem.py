@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ... import masks, shapes
 from ...compat import in_transform
-from ...pair import Payload
+from ...pair import Pair, Payload
+from ...select import zero_masked
 from ..alias_family import WrappedHistory, history_of
 from ..alias_members import family_of
 from ..tensor import MaskedTensor, pair_of
@@ -26,6 +27,8 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
     kind = type(value)
     if kind is MaskedTensor:
         pair = pair_of(value)
+        if x._past_autograd:  # a derivative may read what lies under this mask
+            pair = Pair(zero_masked(pair), pair.mask, Payload.ZERO)
         mask, payload, value = pair.mask, pair.payload, pair.data
         if mask.shape != part.shape:
             if not shapes.can_expand(mask.shape, part.shape):
@@ -46,6 +49,7 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
     if payload is Payload.ANY:
         family.payload = Payload.ANY
     family.version += 1
+    family.tell_saved(x._past_autograd)
     return True
 
 
