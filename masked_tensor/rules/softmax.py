@@ -44,7 +44,7 @@ def softmax(x: Pair, dim: int, dtype: torch.dtype | None = None, *, log: bool = 
         data = guard(x.data, x.mask, inside=True) if whole else select(x.data, x.mask, -INFINITY)
         return Pair(_inf_as_zero(data, dim, log), x.mask)
     if whole:
-        return Pair(_plain(guard(x.data, x.mask, inside=True), dim, log), x.mask)
+        return Pair(_plain(guard(x.data, x.mask, owned=True, inside=True), dim, log), x.mask)
     if type(x.data) is not Tensor or in_transform() or not x.data.is_cpu:
         result = _plain(select(x.data, x.mask, -INFINITY), dim, log)
         return Pair(result, x.mask) if log else Pair(select(result, x.mask, 0), x.mask, Payload.ZERO)
