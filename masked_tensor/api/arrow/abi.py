@@ -71,6 +71,10 @@ def take_capsule(capsule: object, kind: type) -> Iterator[Any]:
             content.release(ctypes.pointer(content))
 
 
+_BYTE = c_char * 1
+_AT_ONCE = 1 << 9  # more than 1024 bytes of different places are not taken in one call
+
+
 class _Probe(threading.local):
     pipe: tuple[int, int] | None = None  # where it is read, and where it is written
 
@@ -93,24 +97,28 @@ def probing() -> Iterator[None]:
             os.close(end)
 
 
-def readable(address: int, size: int) -> bool:
-    """Whether there is memory of ours at an address: its first and its last byte are asked of the system.
+def readable(*places: tuple[int, int]) -> bool:
+    """Whether there is memory of ours at addresses, of so many bytes: the first and last are asked of the system.
 
     The interface does not say how large a buffer is, so this is all that can be known of one.
     """
-    if address <= 0 or address + size >= 2**63:
+    if any(address <= 0 or address + size >= 2**63 for address, size in places):
         return False
-    if not size or os.name != "posix":
+    ends = [_BYTE.from_address(end) for address, size in places if size for end in (address, address + size - 1)]
+    if not ends or os.name != "posix":
         return True
     with probing():
         assert _PROBE.pipe is not None
         source, sink = _PROBE.pipe
-        ends = [(c_char * 1).from_address(place) for place in (address, address + size - 1)]
-        try:
-            written = os.writev(sink, ends)  # an error, where reading it would end the process
-        except OSError:
-            return False
-        return len(os.read(source, written)) == len(ends)
+        for start in range(0, len(ends), _AT_ONCE):
+            some = ends[start : start + _AT_ONCE]
+            try:
+                written = os.writev(sink, some)  # an error, where reading it would end the process
+            except OSError:
+                return False
+            if len(os.read(source, written)) < len(some):
+                return False
+    return True
 
 
 def make_capsule(content: Any) -> Any:

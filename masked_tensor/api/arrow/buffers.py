@@ -46,6 +46,8 @@ def view(array: Any, number: int, dtype: torch.dtype, start: int, length: int) -
         return torch.empty(0, dtype=dtype)
     expect(number < array.n_buffers and array.buffers, f"it has {array.n_buffers} buffers")
     address, size = (array.buffers[number] or 0) + start * dtype.itemsize, length * dtype.itemsize
-    expect(array.buffers[number] and readable(address, size), f"no memory lies at entries {start} to {start + length}")
+    expect(
+        array.buffers[number] and readable((address, size)), f"no memory lies at entries {start} to {start + length}"
+    )
     memory = (ctypes.c_char * size).from_address(address)
     return torch.frombuffer(memory, dtype=dtype)

@@ -5,7 +5,6 @@ The interface hands over addresses and counts.  Each structure must still be the
 """
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 from . import formats
@@ -59,18 +58,21 @@ def check_array(schema: Any, array: Any) -> None:
         check_array(schema.dictionary.contents, _at(array.dictionary, Array))
 
 
-def children(content: Any, kind: Any) -> Iterator[Any]:
+def children(content: Any, kind: Any) -> list[Any]:
     """The structures that a structure consists of."""
-    count, pointers = content.n_children, content.children
+    count = content.n_children
     expect(0 <= count <= LONGEST, f"it has {count} children")
-    size = ctypes.sizeof(ctypes.c_void_p)
-    expect(not count or readable(_address(pointers), size * count), f"its {count} children are not there")
-    for i in range(count):
-        yield _at(pointers[i], kind)
+    if not count:
+        return []
+    start = _address(content.children)
+    expect(readable((start, ctypes.sizeof(ctypes.c_void_p) * count)), f"its {count} children are not there")
+    places = [place or 0 for place in (ctypes.c_void_p * count).from_address(start)]
+    expect(readable(*((place, ctypes.sizeof(kind)) for place in places)), "one of its children is not there")
+    return [kind.from_address(place) for place in places]
 
 
 def _at(pointer: Any, kind: Any) -> Any:
-    expect(readable(_address(pointer), ctypes.sizeof(kind)), "one of its children is not there")
+    expect(readable((_address(pointer), ctypes.sizeof(kind))), "one of its children is not there")
     return pointer.contents
 
 
