@@ -18,6 +18,7 @@ from ..engine.tensor import ENGINE, MaskedTensor, expose, pair_of, wrap
 from ..layouts import meshes
 from ..packing import Grid, Packed
 from ..pair import Pair, Payload
+from .sent_masks import SentMask, receive_mask, send_mask
 
 #: Before, torch asked no input for what it adds to the key of a compiled graph in a cache on disk.
 _KEYS_ARE_PICKLES = torch.__version__ < "2.13"
@@ -42,7 +43,7 @@ def rebuild(kind: str, parts: dict[str, Any]) -> MaskedTensor:
 
 def rebuild_pair(
     data: Tensor,
-    mask: Tensor,
+    mask: Tensor | SentMask | None,
     payload: str,
     requires_grad: bool,
     attributes: dict[str, Any],
@@ -53,7 +54,7 @@ def rebuild_pair(
 
     ``shared``: another process may write into the data, so nothing is known of the masked-out data.
     """
-    x = wrap(Pair(data, masks.expand_to(mask, data.shape), Payload(payload)))
+    x = wrap(Pair(data, receive_mask(mask, data), Payload(payload)))
     if family is not None:
         x._family, x._version_seen = Family.of_record(family, data), -1  # read anew
     x.requires_grad_(requires_grad)
@@ -66,7 +67,7 @@ def rebuild_pair(
 def rebuild_packed(
     values: Tensor,
     index: Tensor,
-    inner: Tensor | None,
+    inner: Tensor | SentMask | None,
     payload: str,
     grid: tuple[int, ...],
     order: Any,
@@ -74,8 +75,8 @@ def rebuild_packed(
     attributes: dict[str, Any],
 ) -> MaskedTensor:
     """A packed tensor without views; ``inner`` is compact."""
-    inner = None if inner is None else masks.expand_to(inner, values.shape)
-    x = wrap_packed(Packed(values, Grid(index, grid), order, inner, Payload(payload)))
+    part = None if inner is None else receive_mask(inner, values)
+    x = wrap_packed(Packed(values, Grid(index, grid), order, part, Payload(payload)))
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     return x
@@ -172,15 +173,19 @@ def _parts(x: MaskedTensor) -> tuple[str, dict[str, Any]]:
 
 
 def reduce_shared(x: MaskedTensor) -> Any:
-    """For another process, which shares the data and gets a copy of the mask.
+    """For another process, which shares the data and gets a copy of the mask, as bits.
 
     After a write into the data, the other process sees the new numbers where its own mask is True.
     """
-    if x._packed is not None or has_packed_family(x):  # never written
-        return reduce_ex(x, None)
-    expose(x)
-    make, (kind, parts) = reduce_ex(x, None)
-    return make, (kind, {**parts, "shared": True})
+    if x._packed is None and not has_packed_family(x):  # those are never written
+        expose(x)
+    make, (kind, *rest) = reduce_ex(x, None)
+    if kind == "pair":
+        sent = {} if x._family is not None else {"mask": send_mask(pair_of(x).mask)}
+        return make, (kind, {**rest[0], **sent, "shared": True})
+    if kind == "packed" and x._packed.inner is not None:
+        return make, (kind, {**rest[0], "inner": send_mask(x._packed.inner)})
+    return make, (kind, *rest)
 
 
 def expect_leaf(x: MaskedTensor, action: str) -> None:
