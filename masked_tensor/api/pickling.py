@@ -183,8 +183,8 @@ def reduce_shared(x: MaskedTensor) -> Any:
     if kind == "pair":
         sent = {} if x._family is not None else {"mask": send_mask(pair_of(x).mask)}
         return make, (kind, {**rest[0], **sent, "shared": True})
-    if kind == "packed" and x._packed.inner is not None:
-        return make, (kind, {**rest[0], "inner": send_mask(x._packed.inner)})
+    if kind == "packed" and rest[0]["inner"] is not None:
+        return make, (kind, {**rest[0], "inner": send_mask(rest[0]["inner"])})
     return make, (kind, *rest)
 
 
