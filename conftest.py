@@ -1,7 +1,8 @@
-"""Names that the examples in docstrings may use without importing them."""
+"""Names that the examples in docstrings may use without importing them; the list of what was skipped."""
 
 import builtins
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,3 +18,10 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 def names_in_examples(doctest_namespace: dict[str, Any]) -> None:
     names = {name: getattr(masked_tensor, name) for name in masked_tensor.__all__ if not hasattr(builtins, name)}
     doctest_namespace.update(names, torch=torch, mt=masked_tensor)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Writes what was skipped to the file that is named, one per line, for ``pytest @FILE`` where more is installed."""
+    if file := os.environ.get("MASKED_TENSOR_SKIPPED"):
+        skipped = {report.nodeid for report in terminalreporter.stats.get("skipped", [])}
+        Path(file).write_text("\n".join(sorted(skipped)))
