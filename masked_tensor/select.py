@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import checkpoint_may_keep, in_dual_level, in_transform, is_tracked
+from .compat import checkpoint_may_keep, in_dual_level, in_transform, is_differentiated, is_tracked
 from .fill import can_fill_bits, fill_outside, where, where_like, zero_outside_
 from .pair import Pair, Payload
 
@@ -54,6 +54,8 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     into one op, and so does nothing else that is made of ``data`` in this rule.
     """
     if in_transform():
+        if not is_differentiated(data):
+            return data if data.shape == mask.shape else data.expand(mask.shape)
         return torch.where(mask, data, _without_tangent(data) if in_dual_level() else data.detach())
     if is_tracked(data):
         if 0 in mask.stride() and masks.is_all_valid(mask):
@@ -118,7 +120,7 @@ def zeroed_result(data: Tensor, mask: Tensor) -> Pair:
     """
     if masks.is_all_valid(mask):
         return Pair(data, masks.expand_to(mask, data.shape), Payload.ZERO)
-    if is_tracked(data):
+    if is_tracked(data) and not in_transform():
         return Pair(zero_masked_inplace(data, mask), masks.expand_to(mask, data.shape), Payload.ZERO)
     return Pair(data, masks.expand_to(mask, data.shape))
 

@@ -7,7 +7,7 @@ of torch stand in ``compat.py``.
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from operator import or_
 from types import FrameType
 from typing import Any
@@ -38,6 +38,7 @@ VMAP = "FuncTorchBatched"
 #: The one key of a tensor that comes before torch.func.  A thread in which no transform runs excludes it.
 ABOVE_TRANSFORMS = "TESTING_ONLY_GenericWrapper"
 _ABOVE: Any = torch._C._parse_dispatch_key(ABOVE_TRANSFORMS)
+_ABOVE_SET = DispatchKeySet(_ABOVE)
 #: The keys of a masked tensor beside its backend's.  Autocast comes before the kernels, as for plain tensors.
 KEYS = reduce(
     or_,
@@ -80,6 +81,12 @@ def call_at(op: OpOverload, key: Any) -> Any:
 def is_composite(op: OpOverload) -> bool:
     """Whether torch itself writes ``op`` in terms of other ops, by which it is differentiated, too."""
     return torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), DispatchKey.CompositeImplicitAutograd)
+
+
+@cache
+def composed(op: OpOverload) -> Any:
+    """What a composite op is composed of, as written in C++: torch's decompositions in Python cost several times more."""
+    return call_at(op, DispatchKey.CompositeImplicitAutograd)
 
 
 def foreach_loop(op: OpOverload) -> Any:
@@ -220,7 +227,7 @@ engine_is_skipped = partial(torch._C._dispatch_tls_is_dispatch_key_excluded, _AB
 
 def not_caught() -> AbstractContextManager[Any]:
     """Ops called inside reach their kernels by torch's way."""
-    guard: AbstractContextManager[Any] = _ExcludeDispatchKeyGuard(DispatchKeySet(_ABOVE))
+    guard: AbstractContextManager[Any] = _ExcludeDispatchKeyGuard(_ABOVE_SET)
     return guard
 
 

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import settings, shapes
+from ..compat import is_wrapped, unwrap_transforms
 
 _TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are views of that are known to be True
 _true_address = _TRUE.data_ptr
@@ -36,9 +37,11 @@ def is_all_valid(mask: Tensor) -> bool:
     """Whether ``mask`` is known to be True everywhere, by where it lies; False says nothing."""
     if type(mask) is not Tensor or torch.compiler.is_dynamo_compiling():
         return False
+    if is_wrapped(mask):  # then it has no address, and to ask for it costs an exception: 150 us
+        mask = unwrap_transforms(mask)
     try:
         return mask.data_ptr() == _true_address()
-    except RuntimeError:  # wrapped by a transform, or sparse
+    except RuntimeError:  # sparse
         return False
 
 

@@ -25,6 +25,7 @@ from ..torch_keys import (
     ABOVE_TRANSFORMS,
     autocast_key,
     call_at,
+    composed,
     foreach_loop,
     is_composite,
     not_caught,
@@ -98,7 +99,7 @@ def _run_masked(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         elif op.name() in LOOPS:
             return foreach_loop(op)(*args, **kwargs)
         elif is_composite(op):
-            return op.decompose(*args, **kwargs)
+            return composed(op)(*args, **kwargs)
         else:
             raise errors.unsupported(op.name(), masked_arguments(op, args, kwargs))
         KERNELS[op] = kernel

@@ -40,6 +40,8 @@ def enter_level(x: MaskedTensor) -> Pair:
     """The pair inside ``x``; what was made outside of the transforms is read outside of them."""
     if x._packed is None and is_inside(x._pair):
         return pair_of(x)
+    if x._packed is None and x._family is None and x._history is None and not x._tracks:
+        return x._pair  # nothing to read anew, and nothing that autograd knows
     with below_transforms():
         pair: Pair = enter(x, torch.is_grad_enabled())
     return pair
