@@ -125,17 +125,6 @@ def unwrap_transforms(x: Tensor) -> Tensor:
     return x
 
 
-def is_differentiated(data: Tensor) -> bool:
-    """Whether a transform, or autograd outside of all of them, may differentiate along ``data``."""
-    if in_dual_level():
-        return True
-    while is_wrapped(data):
-        if data.requires_grad:
-            return True
-        data = get_unwrapped(data)
-    return data.requires_grad
-
-
 def in_dual_level() -> bool:
     """Whether forward-mode AD is active."""
     return forward_ad._current_level >= 0

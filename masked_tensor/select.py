@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import checkpoint_may_keep, in_dual_level, in_transform, is_differentiated, is_tracked
+from .compat import checkpoint_may_keep, get_unwrapped, in_dual_level, in_transform, is_tracked, is_wrapped
 from .fill import can_fill_bits, fill_outside, where, where_like, zero_outside_
 from .pair import Pair, Payload
 
@@ -54,7 +54,7 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
     into one op, and so does nothing else that is made of ``data`` in this rule.
     """
     if in_transform():
-        if not is_differentiated(data):
+        if not _is_differentiated(data):
             return data if data.shape == mask.shape else data.expand(mask.shape)
         return torch.where(mask, data, _without_tangent(data) if in_dual_level() else data.detach())
     if is_tracked(data):
@@ -72,6 +72,17 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
         result: Tensor = _Guard.apply(wide, mask, owned)
         return result
     return data
+
+
+def _is_differentiated(data: Tensor) -> bool:
+    """Whether a transform, or autograd outside of all of them, may differentiate along ``data``."""
+    if in_dual_level():
+        return True
+    while is_wrapped(data):
+        if data.requires_grad:
+            return True
+        data = get_unwrapped(data)
+    return data.requires_grad
 
 
 def _without_tangent(data: Tensor) -> Tensor:
@@ -116,7 +127,7 @@ def zero_masked_inplace(data: Tensor, mask: Tensor) -> Tensor:
 def zeroed_result(data: Tensor, mask: Tensor) -> Pair:
     """The pair of a fresh result, to whose shape ``mask`` broadcasts.
 
-    With a gradient to come the next op needs zeros: writing them here is cheapest.
+    With a gradient to come the next op needs zeros: writing them here is cheapest, unless a transform forbids to write.
     """
     if masks.is_all_valid(mask):
         return Pair(data, masks.expand_to(mask, data.shape), Payload.ZERO)

@@ -197,3 +197,16 @@ def test_the_data_of_what_is_known_to_be_valid_keep_their_history() -> None:
     (x * 2).get_data().sum().backward()
     assert x.grad is not None
     assert x.grad.filled(0).eq(2).all()
+
+
+def test_what_a_transform_has_wrapped_is_known_as_what_it_wraps() -> None:
+    """No address is asked of the wrapper: it has none, and the exception takes longer than the op."""
+    answers = []
+
+    def ask(mask: Tensor) -> Tensor:
+        answers.append(known.is_all_valid(mask))
+        return mask
+
+    torch.vmap(torch.vmap(ask))(known.all_true((2, 3, 4)))
+    torch.vmap(torch.vmap(ask))(torch.ones(2, 3, 4, dtype=torch.bool))
+    assert answers == [True, False]

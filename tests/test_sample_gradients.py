@@ -1,5 +1,6 @@
 """Per-sample gradients: ``vmap(grad)`` of a module over a padded batch gives those of its unpadded rows."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -8,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import masked_tensor as mt
 
@@ -129,3 +131,28 @@ def test_an_embedding_of_a_table_of_each_samples_own() -> None:
     for i, n in enumerate(LENGTHS):
         counts = torch.bincount(IDS[i, :n], minlength=WORDS)[:, None]
         torch.testing.assert_close(found[i].filled(0), torch.where(masks[i], 2 * tables[i] * counts, 0))
+
+
+class Fills(TorchDispatchMode):
+    """Counts the tensors that are filled, forward and backward."""
+
+    count = 0
+
+    def __torch_dispatch__(self, op: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += op is torch.ops.aten.where.self
+        return op(*args, **(kwargs or {}))
+
+
+def test_a_chain_of_layers_fills_what_each_product_takes_and_nothing_else() -> None:
+    """Once forward and once backward for each layer but the first, whose input nobody differentiates."""
+    mask = PRESENT[..., None].expand(DATA.shape)
+    inputs, target = mt.masked_tensor(DATA, mask), torch.ones(BATCH, STEPS, 2).double()
+    counts = []
+    for depth in (1, 2, 3):
+        layers = [nn.Linear(FEATURES, FEATURES), nn.ReLU()] * (depth - 1)
+        model = nn.Sequential(*layers, nn.Linear(FEATURES, 2)).double()
+        loss = lambda p, x, y: F.mse_loss(functional_call(model, p, (x,)), y).filled(0)  # noqa: B023, E731
+        with Fills() as fills:
+            vmap(grad(loss), (None, 0, 0))(dict(model.named_parameters()), inputs, target)
+        counts.append(fills.count)
+    assert [later - before for before, later in itertools.pairwise(counts)] == [2, 2]

@@ -85,7 +85,7 @@ def is_composite(op: OpOverload) -> bool:
 
 @cache
 def composed(op: OpOverload) -> Any:
-    """What a composite op is composed of, as written in C++: torch's decompositions in Python cost several times more."""
+    """What a composite op is composed of, as written in C++, which takes less time than torch's forms in Python."""
     return call_at(op, DispatchKey.CompositeImplicitAutograd)
 
 
