@@ -73,7 +73,7 @@ def near(a: Tensor, b: Tensor) -> bool:
     """Whether two plain tensors are the same up to torch's tolerance, or to rounding of the largest; NaN is NaN."""
     if a.dtype is torch.complex32:  # torch compares none
         a, b = a.to(torch.complex64), b.to(torch.complex64)
-    if torch.equal(a, b):
+    if a.is_meta or torch.equal(a, b):  # of no values their shapes were compared
         return True
     try:
         torch.testing.assert_close(a, b, equal_nan=True, check_stride=False)
