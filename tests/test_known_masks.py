@@ -183,6 +183,23 @@ def test_counts_are_kept_with_their_mask() -> None:
     assert place not in known.PRESENT
 
 
+def test_hidden_keys_are_kept_with_their_mask() -> None:
+    valid = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])[:, None, :, None]
+    data = torch.randn(2, 3, 1, 3, 4)
+    key, value = (mt.masked_tensor(t, valid) for t in data)
+    assert pair_of(key).mask is pair_of(value).mask
+    for heads, length, causal in [(1, 2, False), (2, 3, False), (2, 3, False), (2, 3, True), (1, 2, False)]:
+        query = torch.randn(3, heads, length, 4)
+        wide = [t.expand(3, heads, 3, 4) for t in (key, value)]
+        for k, v in ((key, value), wide):
+            found = F.scaled_dot_product_attention(query, k, v, is_causal=causal)
+            with nothing_known():
+                wanted = F.scaled_dot_product_attention(query, *(t + 0 for t in (k, v)), is_causal=causal)
+            assert_same(found, wanted, "attention")
+            assert not found.get_mask()[2].any()
+    assert len([of for of in known.PRESENT[id(pair_of(key).mask)][3] if of[0] == "keys"]) == 2  # type: ignore[index]
+
+
 def test_shared_memory_holds_a_mask_of_its_own() -> None:
     x, other = mt.masked_tensor(torch.randn(3)), mt.masked_tensor(torch.randn(3))
     x.share_memory_()

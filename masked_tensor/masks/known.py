@@ -70,9 +70,8 @@ def keep(mask: Tensor, key: Hashable, make: Callable[[], Kept]) -> Kept:
     value = found[3].get(key)
     if value is None:
         value = make()
-        # A view would keep its mask alive; what inference mode makes, no graph can save.
-        if all(type(t) is Tensor and t._base is not mask and not t.is_inference() for t in value):
-            found[3][key] = value
+        if all(type(t) is Tensor and not t.is_inference() for t in value):  # which no graph could save
+            value = found[3][key] = tuple(t.data for t in value)  # views would keep their mask alive
     return value
 
 

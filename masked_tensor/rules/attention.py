@@ -117,16 +117,19 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     if type(key) is not Pair and type(value) is not Pair and type(attn_mask) is not Pair and attn_mask is None:
         seen = masks.full(shape, q.data.device, True)
         return Visibility(*operands, None, is_causal, seen, masks.any(seen, -1, True), queries)
+    if attn_mask is None and not is_causal and v.mask is k.mask and masks.is_constant(k.mask, -1):
+        of = ("keys", q.mask.shape[-3:-2], shape)  # all that it depends on but for the mask of the keys
+        return _by_mask(operands, masks.keep(k.mask, of, lambda: _hide_keys(_visible_keys(q, k, v), shape)), queries)
     seen = _visible_keys(q, k, v)
     if is_causal:
         seen = seen & torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
     if attn_mask is None:
-        return _by_mask(operands, seen, shape, queries)
+        return _by_mask(operands, _hide_keys(seen, shape), queries)
     user = pair.as_pair(attn_mask)
     hides = user.data if user.data.dtype is torch.bool else user.data != float("-inf")
     seen = seen & (masks.compact(user.mask) & hides)
     if user.data.dtype is torch.bool:
-        return _by_mask(operands, seen, shape, queries)
+        return _by_mask(operands, _hide_keys(seen, shape), queries)
     some = masks.any(seen, -1, True)
     added = select(zero_masked(user).expand(torch.broadcast_shapes(user.data.shape, seen.shape)), seen, float("-inf"))
     return Visibility(
@@ -165,17 +168,22 @@ def _expand_mask(seen: Tensor, shape: tuple[int, int]) -> tuple[int, ...]:
     return (*seen.shape[:-2], *shape)
 
 
-def _by_mask(
-    operands: tuple[Tensor, Tensor, Tensor], seen: Tensor, shape: tuple[int, int], queries: Tensor
-) -> Visibility:
-    """With a bool mask for the kernel, which knows of no causal one.
+def _by_mask(operands: tuple[Tensor, ...], hidden: tuple[Tensor, ...], queries: Tensor) -> Visibility:
+    """With a bool mask for the kernel, which knows of no causal one."""
+    query, key, value = operands
+    mask, seen, some = hidden
+    return Visibility(query, key, value, mask, False, seen, some, queries)
+
+
+def _hide_keys(seen: Tensor, shape: tuple[int, int]) -> tuple[Tensor, ...]:
+    """The kernel's mask, which key each query sees, and the queries that see one.
 
     For the kernel a query that sees nothing looks everywhere: its row is masked, and the kernel makes no NaN.
     Contiguous before it is expanded: one that steps through memory would be copied to ``(B, H, L, S)`` by the kernel.
     """
     some = masks.any(seen, -1, True)
     mask = masks.expand_to((seen | ~some).contiguous(), (*seen.shape[:-1], shape[1]))
-    return Visibility(*operands, mask, False, masks.expand_to(seen, _expand_mask(seen, shape)), some, queries)
+    return mask, masks.expand_to(seen, _expand_mask(seen, shape)), some
 
 
 def _additive(sight: Visibility) -> Tensor | None:
