@@ -130,6 +130,8 @@ def _methods(base: ast.ClassDef) -> Iterator[str]:
 
 
 def _returns(node: ast.FunctionDef) -> str:
+    if isinstance(node.returns, ast.Constant):  # in quotes, as what may be missing when the package is imported
+        return str(node.returns.value)
     return ast.unparse(node.returns) if node.returns else "None"
 
 

@@ -1,7 +1,6 @@
 """A sampler for packed batches: batches of equal numbers of tokens, planned alike on every rank."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -85,7 +84,7 @@ class balanced_batches(Sampler[list[int]]):
         """
         self.epoch, self._start = epoch, 0
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, int]:
         """Where the sampler stands, for :meth:`load_state_dict`: after the batches that it has given out.
 
         Returns:
@@ -102,7 +101,7 @@ class balanced_batches(Sampler[list[int]]):
         """
         return {"epoch": self.epoch, "seed": self.seed, "step": self._start}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, int]) -> None:
         """Goes on where :meth:`state_dict` was taken: with the same lengths, tokens and ranks.
 
         Args:

@@ -4,7 +4,6 @@ Each is a function of a masked tensor, and a method of the same name.  All are d
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -262,7 +261,7 @@ def count(
     return masks.count(valid, dim, keepdim)
 
 
-def to_numpy_ma(x: MaskedTensor) -> Any:
+def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
     """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
     Its mask means the opposite: True = masked.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
@@ -25,6 +25,10 @@ from ..shared.group_mean import (
 )
 from .mean_parts import Part, check_eager, note_backward, positive_counts, scale_gradients, watch_steps
 from .parallel_guards import gradient_divisors
+
+if TYPE_CHECKING:
+    from torch.distributed import ProcessGroup
+    from torch.distributed.device_mesh import DeviceMesh
 
 
 class mean_over(Setting):
@@ -83,7 +87,7 @@ class mean_over(Setting):
         self,
         parameters: Iterable[Tensor] | None = None,
         count: float | Sequence[float] | None = None,
-        group: Any = None,
+        group: "ProcessGroup | DeviceMesh | None" = None,
         gradients: Literal["mean", "sum"] | None = None,
     ) -> None:
         super().__init__()

@@ -7,7 +7,7 @@ valid on all of it.  Where torch would put a masked tensor *into* a DTensor (``d
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -26,9 +26,16 @@ from ..select import fill_masked
 from ..shared.identity import identity
 from .modes import meaning
 
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
+    from torch.distributed.tensor import Placement
+
 
 def redistribute(
-    x: MaskedTensor, device_mesh: Any = None, placements: Sequence[Any] | None = None, **kwargs: Any
+    x: MaskedTensor,
+    device_mesh: "DeviceMesh | None" = None,
+    placements: "Sequence[Placement] | None" = None,
+    **kwargs: bool | torch.dtype | None,
 ) -> MaskedTensor:
     """The same masked tensor with other placements of its data and mask on a mesh.
 
@@ -37,7 +44,7 @@ def redistribute(
         device_mesh (DeviceMesh, optional): The mesh; by default that of ``x``.
         placements (list of Placement, optional): How the data are placed on each dimension of the mesh; the mask
             follows.
-        **kwargs (Any): Other keywords of ``DTensor.redistribute``; with ``async_op`` it waits, too.
+        **kwargs (bool or dtype): Other keywords of ``DTensor.redistribute``; with ``async_op`` it waits, too.
 
     Returns:
         MaskedTensor: The global shape and dtype of ``x``.
@@ -59,7 +66,7 @@ def redistribute(
     return share_family(leave(Pair(data, meshes.place_like(pair.mask, data), pair.payload)), x)
 
 
-def to_local(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
+def to_local(x: MaskedTensor, *, grad_placements: "Sequence[Placement] | None" = None) -> MaskedTensor:
     """This rank's part of a masked tensor on a mesh, which shares memory with it.
 
     Of data with terms to be added up (``Partial``) it is this rank's terms under the whole mask. All ranks have to call
@@ -103,7 +110,7 @@ def align(x: MaskedTensor) -> None:
         x._family.buffer_view(pair.data)
 
 
-def full_tensor(x: MaskedTensor, *, grad_placements: Sequence[Any] | None = None) -> MaskedTensor:
+def full_tensor(x: MaskedTensor, *, grad_placements: "Sequence[Placement] | None" = None) -> MaskedTensor:
     """The whole of a masked tensor on a mesh, data and mask, on every rank.
 
     Args:

@@ -1,7 +1,7 @@
 """Pictures of what is missing; needs matplotlib, and is imported when ``masked_tensor.plot`` is asked for."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import matplotlib.pyplot as plt
 import torch
@@ -9,6 +9,9 @@ from torch import Tensor
 
 from .. import errors, layouts
 from ..engine.tensor import MaskedTensor, pair_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["missing"]
 
@@ -20,8 +23,8 @@ def missing(
     sort: str | None = None,
     dim: int = 1,
     completeness: bool = True,
-    ax: Any = None,
-) -> Any:
+    ax: "Axes | None" = None,
+) -> "Axes":
     """A picture of a table or batch in which valid entries are dark and masked ones light.
 
     Each row of a table is a line, beside which stands the share of it that is valid. A step of a batch that is valid in
@@ -78,7 +81,7 @@ def _shares(x: MaskedTensor, dim: int) -> Tensor:
     return shares if shares.dim() == 2 else shares.flatten(2).mean(2)
 
 
-def _beside(ax: Any, shares: Tensor) -> None:
+def _beside(ax: "Axes", shares: Tensor) -> None:
     """The line of completeness, in the picture's own coordinates right of it."""
     side = ax.inset_axes((1.02, 0, 0.12, 1), sharey=ax)
     side.plot(shares.numpy(), range(len(shares)), color="0.3", linewidth=1)

@@ -5,7 +5,7 @@ conversion that cannot carry a mask gives its result if nothing is masked out, a
 silently.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -22,6 +22,9 @@ from ..pair import Pair, plain_pair
 from . import convert, copies, pickling
 from .show import MASKED
 from .ufuncs import array_ufunc
+
+if TYPE_CHECKING:
+    from numpy import ndarray
 
 POSITIONS = (int, slice, type(None), type(...))  # keys that are no condition
 
@@ -174,7 +177,7 @@ def _expect_valid(x: MaskedTensor, action: str, way_out: str) -> Tensor:
     return data.requires_grad_(x.requires_grad)
 
 
-def numpy(x: MaskedTensor, *, force: bool = False) -> Any:
+def numpy(x: MaskedTensor, *, force: bool = False) -> "ndarray":
     """The data as a numpy array, if no entry is masked.
 
     The array shares memory with ``x`` as that of ``torch.Tensor.numpy`` does.

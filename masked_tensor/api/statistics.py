@@ -1,7 +1,7 @@
 """Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
@@ -22,6 +22,9 @@ from ..shared.moments import (
     zeros_of,
 )
 from ..sparse.reduction import take_valid
+
+if TYPE_CHECKING:
+    from torch.distributed.device_mesh import DeviceMesh
 
 _STATE = ("count", "center", "squares", "low", "high")
 
@@ -221,7 +224,7 @@ class RunningStatistics(nn.Module):
             self.bins += state["bins"]
         return self
 
-    def all_reduce(self, group: Any = None) -> "RunningStatistics":
+    def all_reduce(self, group: "dist.ProcessGroup | DeviceMesh | None" = None) -> "RunningStatistics":
         """The statistics of all ranks, the same on each; this object stays that of its own rank.
 
         Args:

@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 _Index = Any
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, overload
+import numpy
 from torch import SymInt
 from torch._prims_common import DeviceLikeType
 from torch.storage import TypedStorage, UntypedStorage
@@ -1266,7 +1267,7 @@ class Methods(Tensor):
         References:
             ``numpy.ma.count``.
         """
-    def to_numpy_ma(self) -> Any:
+    def to_numpy_ma(self) -> numpy.ma.MaskedArray:
         """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
         Its mask means the opposite: True = masked.
