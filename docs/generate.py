@@ -54,7 +54,7 @@ def chart(block: tuple, block_vars: dict, gallery_conf: dict) -> str:
 
 
 def thumbnail(path: Path) -> None:
-    """For tutorials that end in a table: a tensor with holes."""
+    """For tutorials that end in a table: a tensor with masked entries."""
     values = np.ma.masked_equal([[3, 2, 5, 0], [0, 4, 0, 2], [5, 0, 3, 4]], 0)
     figure, axes = plt.subplots(figsize=(4, 2.8))
     axes.pcolormesh(values, cmap="Purples", vmin=0, vmax=7, edgecolor="white", linewidth=6)
@@ -92,16 +92,16 @@ def _rule(name: str, rule: object) -> str:
 
 
 def ops() -> str:
-    """Every operator that has a row, by family and rule."""
+    """Every operator that has an entry, by family and rule."""
     counted = len(table.ENTRIES)
     parts = [
         "# The op table",
-        f"{len(_all())} rows spell out {counted} overloads (in-place and `out=` twins included). "
+        f"{len(_all())} entries spell out {counted} overloads (in-place and `out=` variants included). "
         "`python -m masked_tensor` prints the same list. An operator that is not here either decomposes into ones that "
         "are, or raises `UnsupportedOpError`, which names the ways out. "
         "How many of torch's operator database pass: [the score](../limits.md#score-over-torchs-operator-database). "
-        "What the rules do: [semantics](semantics.md). In parentheses: how the row serves sparse masked tensors, "
-        "[lift by lift](sparse_forms.md); one that says nothing raises `UnsupportedOpError`, which names `to_dense()`.",
+        "What the rules do: [semantics](semantics.md). In parentheses: how the op serves sparse masked tensors, "
+        "[rule by rule](sparse_forms.md); one that says nothing raises `UnsupportedOpError`, which names `to_dense()`.",
     ]
     for family in FAMILIES:
         if family.OPS:
@@ -110,7 +110,7 @@ def ops() -> str:
 
 
 def _by_rule(family: ModuleType) -> list[str]:
-    """A line for each rule of the family and lift, the largest first: the ops that follow it."""
+    """A line for each rule of the family and its sparse rule, the largest first: the ops that follow it."""
     names: dict[tuple[str, str], list[str]] = {}
     for op in sorted(family.OPS, key=lambda op: op.name):
         rule = op.rule.__name__.lstrip("_")

@@ -1,4 +1,4 @@
-"""The private names of torch, in one room: what each is for, and what breaks without it.
+"""The private names of torch, in one file: what each is for, and what breaks without it.
 
 No other file names them, save ``engine/torch_keys.py`` (keys and kernels); private *ops* stand where ops are named.  A
 torch that lacks a name says so on import, where there is no other way.  Only static facts are asked: no value is read.
@@ -206,7 +206,7 @@ def is_functional_tensor(x: Tensor) -> bool:
 
 
 def schema(op: OpOverload) -> torch.FunctionSchema:
-    """The signature of an operator.  Without it no twin and no keyword could be derived."""
+    """The signature of an operator.  Without it no variant and no keyword could be derived."""
     return op._schema
 
 

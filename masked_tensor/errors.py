@@ -130,18 +130,18 @@ def not_inexact(name: str, dtype: torch.dtype) -> RuntimeError:
     return RuntimeError(f"{name}(): input dtype must be floating point or complex, got {dtype}")
 
 
-def no_sparse_functional_form(name: str, input: Tensor) -> UnsupportedOpError:
+def no_sparse_functional_rule(name: str, input: Tensor) -> UnsupportedOpError:
     """A functional form was given a sparse input, of which it would make something dense."""
     return UnsupportedOpError(
-        f"masked_tensor.{name} has no form for {input.layout} inputs; give it input.to_dense() (and the same mask)"
+        f"masked_tensor.{name} has no rule for {input.layout} inputs; give it input.to_dense() (and the same mask)"
     )
 
 
 def no_sparse_rule(op: str, layout: torch.layout, reason: str = "") -> UnsupportedOpError:
-    """An op was called on a sparse masked tensor, and its row names no form for that."""
+    """An op was called on a sparse masked tensor, and it has no rule for that."""
     because = f" ({reason})" if reason else ""
     return UnsupportedOpError(
-        f"{op} has no form for masked tensors of layout {layout}{because}; convert first: x.to_dense() keeps validity"
+        f"{op} has no rule for masked tensors of layout {layout}{because}; convert first: x.to_dense() keeps validity"
     )
 
 

@@ -42,7 +42,7 @@ def select(data: Tensor, mask: Tensor, fill: complex = 0, *, owned: bool = False
 
 #: The nodes that hand a gradient on to a masked tensor, and clear it outside of what they are told to.  They know its
 #: ``mask``, and whether it is a ``leaf``: then no other op uses what they made.
-PORTS: set[type] = set()
+ENTER_NODES: set[type] = set()
 
 
 def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = False, once: bool = False) -> Tensor:
@@ -61,7 +61,7 @@ def guard(data: Tensor, mask: Tensor, *, owned: bool = False, inside: bool = Fal
         if 0 in mask.stride() and masks.is_all_valid(mask):
             return data if data.shape == mask.shape else data.expand(mask.shape)
         node: Any = data.grad_fn
-        if type(node) in PORTS and (
+        if type(node) in ENTER_NODES and (
             ((inside or owned or once) and node.mask is mask) or (once and node.leaf and data.shape == mask.shape)
         ):
             node.clears = mask

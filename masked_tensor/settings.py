@@ -204,7 +204,7 @@ SHAPES = 1 << 8
 COUNTED = 1 << 17
 #: From here on ``topk`` looks at blocks of a row.  On 8 of rows of 4096: crosses between 130 and 520 thousand.
 BLOCKS = 1 << 18
-#: Sparse forms make a table of all positions for n stored keys if there are at most ``TABLE_OF * n + TABLE``.  On 16384
+#: Sparse rules make a table of all positions for n stored keys if there are at most ``TABLE_OF * n + TABLE``.  On 16384
 #: keys a table is 20 times as fast as a sort at 4 to one, 6 times at 64 to one: the limit is for its memory.
 TABLE_OF = 4
 TABLE = 1024

@@ -29,7 +29,7 @@ def test_padding_comes_last_and_goes_back() -> None:
     assert torch.equal(x.grad.get_data(), expected[..., None].expand(4, 5, 2).double())
 
 
-def test_inner_holes_stay_where_they_are_in_the_row() -> None:
+def test_inner_masked_entries_stay_where_they_are_in_the_row() -> None:
     x = mt.masked_tensor([[None, 1, None, 2, None], [None] * 5])
     assert mt.to_left(x).tolist() == [[1, None, 2, None, None], [None] * 5]
     assert mt.to_right(x).tolist() == [[None, None, 1, None, 2], [None] * 5]

@@ -295,7 +295,7 @@ def test_functional_forms_hold_what_torch_holds(name: str, dtype: torch.dtype, l
             assert not overflows(torch.where(stored, a, 0), torch.where(stored, e, 0)), f"{what}: {a}, not {e}"
 
 
-def test_bytes_are_interpolated_around_holes() -> None:
+def test_bytes_are_interpolated_around_masked_entries() -> None:
     """As float32, rounded; where no neighbour is masked as torch's own kernel rounds."""
     image = torch.randint(0, 256, (1, 2, 6, 6), generator=torch.Generator().manual_seed(0), dtype=torch.uint8)
     mask = torch.rand(image.shape, generator=torch.Generator().manual_seed(1)) < 0.7

@@ -101,7 +101,7 @@ def test_grouped_queries(pattern):
     assert_same(F.scaled_dot_product_attention(*build(values, NAN), enable_gqa=True), expected, pattern)
 
 
-def test_a_masked_user_mask_hides_its_holes():
+def test_a_masked_user_mask_hides_its_masked_entries():
     q, k, v = inputs("padding")
     visible = torch.rand(QUERIES, KEYS, generator=torch.Generator().manual_seed(5)) < 0.7
     holes = torch.rand(QUERIES, KEYS, generator=torch.Generator().manual_seed(6)) < 0.7
@@ -312,7 +312,7 @@ def test_inf_in_a_plain_value_at_a_masked_key_stays_there() -> None:
 @pytest.mark.parametrize("need_weights", [True, False])
 @pytest.mark.parametrize("train", [True, False])
 @pytest.mark.parametrize("how", ["key_padding_mask", "attn_mask", "both"])
-def test_a_query_whose_valid_keys_are_all_hidden_is_a_hole_without_a_gradient(how, train, need_weights):
+def test_a_query_whose_valid_keys_are_all_hidden_is_a_masked_entry_without_a_gradient(how, train, need_weights):
     """Row 0 has one valid key, which a plain mask hides; row 1 has two, of which one is seen."""
     module = attention_module(batch_first=True).train(train)
     x = mt.from_lengths(torch.randn(2, 3, 8, dtype=torch.float64), [1, 2]).requires_grad_()
@@ -352,7 +352,7 @@ def test_sparse_operands_get_one_error_that_names_the_way(
 ) -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 2.0]]).to_sparse(layout=layout)
     x = mt.masked_invalid(x) if masked else x
-    way = rf"scaled_dot_product_attention has no form for {layout} inputs; give it input.to_dense\(\)"
+    way = rf"scaled_dot_product_attention has no rule for {layout} inputs; give it input.to_dense\(\)"
     for place in range(3):
         operands = [torch.ones(2, 2) if k != place else x for k in range(3)]
         with pytest.raises(mt.UnsupportedOpError, match=way):

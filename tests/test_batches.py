@@ -98,7 +98,7 @@ def test_packed_sequences_come_and_go(enforce_sorted: bool) -> None:
     assert again.batch_sizes.equal(packed.batch_sizes)
 
 
-def test_sequences_with_holes_inside_are_refused() -> None:
+def test_sequences_with_masked_entries_inside_are_refused() -> None:
     inside = mt.masked_tensor([[1.0, None, 3.0]])
     partly = mt.masked_tensor([[[1.0, None]]])
     for x in (inside, partly):
@@ -174,7 +174,7 @@ def test_a_loader_collates(workers: int) -> None:
     torch.testing.assert_close(batches[0].unpad(), rows[:2])
 
 
-def test_none_makes_a_hole() -> None:
+def test_none_makes_a_masked_entry() -> None:
     x = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]])
     x[0, 1] = None
     assert x.tolist() == [[1.0, None], [3.0, 4.0]]

@@ -27,7 +27,7 @@ def test_on_two_ranks(case: str, found: list[dict[str, str]]) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*is deprecated:FutureWarning")  # functions that torch 2.13 names anew
-def test_a_plain_tensor_cannot_receive_what_has_holes() -> None:
+def test_a_plain_tensor_cannot_receive_what_has_masked_entries() -> None:
     x, plain = mt.masked_tensor([1.0, None]), torch.zeros(2)
     with alone():
         for call in (

@@ -121,7 +121,7 @@ def test_dynamic_shapes_in_training() -> None:
     assert len(set(compilations)) == 1
 
 
-def test_broadcast_masks_and_payloads_compile_once_each() -> None:
+def test_broadcast_masks_and_masked_out_data_compile_once_each() -> None:
     counter = CompileCounterWithBackend("aot_eager")
     function = torch.compile(lambda x: (x * 2).sum(), fullgraph=True, backend=counter)
     rows = torch.tensor([[True], [False], [True]])

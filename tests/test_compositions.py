@@ -164,7 +164,7 @@ def test_padded_batch_equals_unpadded_rows(name, training):
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_payload_is_invisible(name):
+def test_masked_out_data_is_invisible(name):
     make, shape, dim, lengths = NETWORKS[name]
     torch.manual_seed(0)
     mask = torch.arange(shape[dim]) < torch.tensor(lengths)[:, None]

@@ -60,7 +60,7 @@ def test_scalars_and_no_mask() -> None:
     assert mt.masked_tensor([1, 2]).tolist() == [1, 2]
 
 
-def test_a_masked_tensor_keeps_its_holes() -> None:
+def test_a_masked_tensor_keeps_its_masked_entries() -> None:
     x = mt.masked_tensor([1.0, 2.0, 3.0], [True, False, True])
     assert mt.masked_tensor(x, [True, True, False]).tolist() == [1.0, None, None]
     assert mt.as_masked_tensor(x, [True, True, False]).tolist() == [1.0, None, None]
@@ -122,7 +122,7 @@ def test_lengths() -> None:
 
 @pytest.mark.parametrize("side", ["left", "right"])
 @pytest.mark.parametrize("batch_first", [True, False])
-def test_pad_sequence_is_the_plain_one_with_holes(batch_first: bool, side: str) -> None:
+def test_pad_sequence_is_the_plain_one_with_masked_entries(batch_first: bool, side: str) -> None:
     parts = [torch.rand(3, 2), torch.rand(1, 2), torch.rand(2, 2)]
     x = mt.pad_sequence(parts, batch_first, NAN, side)
     plain = torch.nn.utils.rnn.pad_sequence(parts, batch_first, NAN, side)
@@ -131,7 +131,7 @@ def test_pad_sequence_is_the_plain_one_with_holes(batch_first: bool, side: str) 
     assert x.get_mask().stride()[-1] == 0
 
 
-def test_pad_sequence_of_masked_sequences_keeps_their_holes() -> None:
+def test_pad_sequence_of_masked_sequences_keeps_their_masked_entries() -> None:
     parts = [torch.ones(2), mt.masked_tensor([5.0, 6.0, 7.0], [True, False, True])]
     assert mt.from_sequences(parts).tolist() == [[1.0, 1.0, None], [5.0, None, 7.0]]
 
@@ -148,7 +148,7 @@ def test_is_masked_tensor() -> None:
     assert not mt.is_masked_tensor(1.0)
 
 
-def test_a_hole_in_a_list_has_no_say_in_its_dtype() -> None:
+def test_a_masked_entry_in_a_list_has_no_say_in_its_dtype() -> None:
     assert mt.masked_tensor([True, None]).dtype is torch.bool
     assert mt.masked_tensor([[None, 1], [2, None]]).dtype is torch.int64
     assert mt.masked_tensor([None, 1, 0.5]).dtype is torch.float32

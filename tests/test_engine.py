@@ -48,7 +48,7 @@ def test_a_row_for_one_overload_outranks_the_general_row() -> None:
     assert table.ENTRIES[torch.ops.aten.max.dim].op.name != "max.other"
 
 
-def test_twins_follow_from_the_schema() -> None:
+def test_variants_follow_from_the_schema() -> None:
     aten = torch.ops.aten
     kinds = {o: table.ENTRIES[o].kind for o in (aten.mul.Tensor, aten.mul_.Tensor, aten.mul.out, aten.max.dim_max)}
     assert list(kinds.values()) == ["functional", "inplace", "out", "out"]
@@ -86,7 +86,7 @@ def test_users_add_rows_for_their_own_ops() -> None:
         mt.extend.register_rule("test_engine::double_plus")(double_plus)
 
 
-def test_both_doors_give_the_same_result() -> None:
+def test_both_ways_of_dispatch_give_the_same_result() -> None:
     x, w = example(), torch.tensor([2.0, float("nan")])
     eager = (x * w).sum(0)
     with torch.inference_mode():
@@ -132,7 +132,7 @@ def test_validity_has_an_owner() -> None:
     assert y.tolist() == [[9.0, 9.0], [3.0, 4.0]]
 
 
-def test_payload_is_known_where_a_row_says_so() -> None:
+def test_masked_out_data_is_known_where_an_op_says_so() -> None:
     x = example()
     wrapped = mt.as_masked_tensor(torch.ones(2, 2), x.get_mask())
     assert pair_of(x).payload is Payload.ZERO

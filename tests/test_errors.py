@@ -358,7 +358,7 @@ def test_lengths() -> None:
     refused(ValueError, lambda: mt.from_sequences([]), """from_sequences needs at least one sequence""")
 
 
-def test_values_of_holes() -> None:
+def test_values_of_masked_entries() -> None:
     hole = mt.masked_tensor(1.0, False)
     refused(
         mt.MaskedValueError,
@@ -432,7 +432,7 @@ class Named(torch.Tensor):
     """A subclass as users write them, which takes every result for its own."""
 
 
-def test_leaving_with_holes() -> None:
+def test_leaving_with_masked_entries() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False])
     refused(
         mt.MaskedValueError,
@@ -672,79 +672,79 @@ def test_sparse_masked_tensors() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: torch.cov(x),
-        """aten::cov has no form for masked tensors of layout torch.sparse_coo; convert first: x.to_dense() keeps validity""",
+        """aten::cov has no rule for masked tensors of layout torch.sparse_coo; convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: torch.addmm(x, x, ones(3, 3)),
-        """aten::addmm has no form for masked tensors of layout torch.sparse_coo (argument self must be strided); convert first: x.to_dense() keeps validity""",
+        """aten::addmm has no rule for masked tensors of layout torch.sparse_coo (argument self must be strided); convert first: x.to_dense() keeps validity""",
     )
     where = ones(3, dtype=torch.int64)
     refused(
         mt.UnsupportedOpError,
         lambda: F.layer_norm(ones(3, 3), (3,), x[0]),
-        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (argument input must be sparse); convert first: x.to_dense() keeps validity""",
+        """aten::layer_norm has no rule for masked tensors of layout torch.sparse_coo (argument input must be sparse); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: F.layer_norm(x, (3,), mt.masked_tensor([1.0, 2.0, None])),
-        """aten::layer_norm has no form for masked tensors of layout torch.sparse_coo (argument weight must be plain and strided); convert first: x.to_dense() keeps validity""",
+        """aten::layer_norm has no rule for masked tensors of layout torch.sparse_coo (argument weight must be plain and strided); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: torch.dist(x, ones(3)),
-        """aten::dist has no form for masked tensors of layout torch.sparse_coo (both operands must have one shape); convert first: x.to_dense() keeps validity""",
+        """aten::dist has no rule for masked tensors of layout torch.sparse_coo (both operands must have one shape); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: F.cross_entropy(ones(3, 3), where, x[0]),
-        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (argument self must be sparse); convert first: x.to_dense() keeps validity""",
+        """aten::cross_entropy_loss has no rule for masked tensors of layout torch.sparse_coo (argument self must be sparse); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: F.cross_entropy(x, ones(3, 3)),
-        """aten::cross_entropy_loss has no form for masked tensors of layout torch.sparse_coo (the target must be class indices, and nothing smoothed); convert first: x.to_dense() keeps validity""",
+        """aten::cross_entropy_loss has no rule for masked tensors of layout torch.sparse_coo (the target must be class indices, and nothing smoothed); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: torch.unique_consecutive(x, dim=0),
-        """aten::unique_consecutive has no form for masked tensors of layout torch.sparse_coo (runs of whole slices); convert first: x.to_dense() keeps validity""",
+        """aten::unique_consecutive has no rule for masked tensors of layout torch.sparse_coo (runs of whole slices); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: mt.masked_tensor(torch.eye(99) > 0, torch.eye(99) > 0).to_sparse().expand(2, 99, 99),
-        """aten::expand has no form for masked tensors of layout torch.sparse_coo (the result would be dense); convert first: x.to_dense() keeps validity""",
+        """aten::expand has no rule for masked tensors of layout torch.sparse_coo (the result would be dense); convert first: x.to_dense() keeps validity""",
     )
     refused(RuntimeError, lambda: F.layer_norm(x, (3,), ones(2)), """weight must have shape (3,), got (2,)""")
     refused(
         mt.UnsupportedOpError,
         lambda: x @ x,
-        """aten::matmul has no form for masked tensors of layout torch.sparse_coo (sparse @ dense takes a sparse matrix and a strided vector or matrix, got (3, 3) (torch.sparse_coo) @ (3, 3) (torch.sparse_coo)); convert first: x.to_dense() keeps validity""",
+        """aten::matmul has no rule for masked tensors of layout torch.sparse_coo (sparse @ dense takes a sparse matrix and a strided vector or matrix, got (3, 3) (torch.sparse_coo) @ (3, 3) (torch.sparse_coo)); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: torch.matmul(ones(3, 3), torch.stack([x.to_dense()] * 2).to_sparse()),
-        """aten::matmul has no form for masked tensors of layout torch.sparse_coo (one factor must be a sparse masked matrix); convert first: x.to_dense() keeps validity""",
+        """aten::matmul has no rule for masked tensors of layout torch.sparse_coo (one factor must be a sparse masked matrix); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: x * ones(2, 3, 3),
-        """aten::mul.Tensor has no form for masked tensors of layout torch.sparse_coo (the result of shape (2, 3, 3) would store entries more than once); convert first: x.to_dense() keeps validity""",
+        """aten::mul.Tensor has no rule for masked tensors of layout torch.sparse_coo (the result of shape (2, 3, 3) would store entries more than once); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: torch.where(ones(3, 3) > 0, x, ones(3, 3)),
-        """aten::where.self has no form for masked tensors of layout torch.sparse_coo (a strided branch is valid wherever it is chosen); convert first: x.to_dense() keeps validity""",
+        """aten::where.self has no rule for masked tensors of layout torch.sparse_coo (a strided branch is valid wherever it is chosen); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: x.quantile(mt.masked_tensor([0.5, None])),
-        """aten::quantile has no form for masked tensors of layout torch.sparse_coo (argument q must be plain and strided); convert first: x.to_dense() keeps validity""",
+        """aten::quantile has no rule for masked tensors of layout torch.sparse_coo (argument q must be plain and strided); convert first: x.to_dense() keeps validity""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: torch.add(x, 1, out=x),
-        """aten::add.out has no form for masked tensors of layout torch.sparse_coo (out= would have to be stored anew); convert first: x.to_dense() keeps validity""",
+        """aten::add.out has no rule for masked tensors of layout torch.sparse_coo (out= would have to be stored anew); convert first: x.to_dense() keeps validity""",
     )
     refused(RuntimeError, lambda: x.topk(5), """topk: k must lie between 0 and 3, the size of dim -1, got 5""")
     refused(IndexError, lambda: x.select(0, 5), """select(): index 5 out of range for tensor of size [3, 3] at dim 0""")
@@ -862,7 +862,7 @@ def test_functional_forms_of_sparse_input() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: mt.logaddexp(x, x),
-        """masked_tensor.logaddexp has no form for torch.sparse_coo inputs; give it input.to_dense() (and the same mask)""",
+        """masked_tensor.logaddexp has no rule for torch.sparse_coo inputs; give it input.to_dense() (and the same mask)""",
     )
     refused(
         mt.UnsupportedOpError,
@@ -1524,7 +1524,7 @@ def test_pickles_of_later_versions() -> None:
         )
 
 
-def test_lengths_with_holes() -> None:
+def test_lengths_with_masked_entries() -> None:
     x, pack = mt.from_lengths(ones(2, 3, 1), [3, 2]), torch.nn.utils.rnn.pack_padded_sequence
     refused(
         mt.MaskedValueError,

@@ -59,7 +59,7 @@ def test_masked_results_are_written_into_them(make) -> None:
     assert pair_of(x.grad).data[1, 1] == 0
 
 
-def test_the_inverse_of_a_permutation_with_holes_has_holes() -> None:
+def test_the_inverse_of_a_permutation_with_masked_entries_has_masked_entries() -> None:
     """How experts of a mixture put their rows back; an index that was never written would be out of range."""
     scores = mt.masked_tensor([3, None, 1, 2, None])
     order = scores.argsort()

@@ -51,7 +51,7 @@ def test_a_masked_state_dict_survives(tmp_path: Path) -> None:
     assert second.bias.equal(first.bias)
 
 
-def test_a_file_without_holes_is_a_plain_one(tmp_path: Path) -> None:
+def test_a_file_without_masked_entries_is_a_plain_one(tmp_path: Path) -> None:
     mt.save_file({"a": torch.ones(2)}, tmp_path / "a")
     assert mt.load_file(tmp_path / "a")["a"].tolist() == [1.0, 1.0]
 

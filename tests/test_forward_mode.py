@@ -95,7 +95,7 @@ class Attention(torch.nn.Module):
     ids=lambda m: type(m).__name__,
 )
 def test_tangents_of_a_padded_batch_are_those_of_its_rows(module: torch.nn.Module) -> None:
-    """By finite differences of the rows: torch has no formula for its fused attention, nor for LSTM."""
+    """By finite differences of the rows: torch has no ruleula for its fused attention, nor for LSTM."""
     module = module.double()
     data = torch.linspace(-2, 2, 48, dtype=torch.float64).view(2, 4, 6).cos()
     step = torch.linspace(0, 3, 48, dtype=torch.float64).view(2, 4, 6).sin()

@@ -121,7 +121,7 @@ def test_unique_slices() -> None:
     assert sorted(masked.tolist(), key=str) == [[1.0, 7.0], [1.0, None], [2.0, 3.0]]
     values, counts = mt.unique_consecutive(x[[0, 3, 1]], return_counts=True, dim=0, mask=mask[[0, 3, 1]])
     assert counts.tolist() == [2, 1]
-    with pytest.raises(mt.UnsupportedOpError, match=r"masked_tensor.unique\(dim=\) has no form"):
+    with pytest.raises(mt.UnsupportedOpError, match=r"masked_tensor.unique\(dim=\) has no rule"):
         mt.unique(x.to_sparse_coo(), dim=0)
 
 
@@ -313,7 +313,7 @@ def test_errors_name_both_sides() -> None:
         mt.sum(1)  # type: ignore[arg-type]
     with pytest.raises(IndexError, match="Dimension out of range"):
         mt.sum(x.to_sparse_coo(), 5)
-    with pytest.raises(NotImplementedError, match=r"masked_tensor.logaddexp has no form for torch.sparse_coo inputs"):
+    with pytest.raises(NotImplementedError, match=r"masked_tensor.logaddexp has no rule for torch.sparse_coo inputs"):
         mt.logaddexp(x.to_sparse_coo(), x)
     with pytest.raises(ValueError, match="unbiased or correction, not both"):
         mt.var(x, 0, True, correction=1)

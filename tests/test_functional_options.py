@@ -171,7 +171,7 @@ def test_min_count_and_gradients() -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_no_payload_where_nothing_need_be_valid(sparse: bool) -> None:
+def test_no_masked_out_data_where_nothing_need_be_valid(sparse: bool) -> None:
     x = torch.tensor([[5.0, 6.0], [1.0, 2.0]])
     mask = torch.tensor([[False], [True]])
     given = x.to_sparse_coo() if sparse else x

@@ -160,7 +160,7 @@ REFUSALS = (RuntimeError, IndexError, ValueError)
 
 @settings(max_examples=CHAINS, deadline=None, suppress_health_check=list(HealthCheck))
 @given(CHAIN)
-def test_no_chain_depends_on_the_payload(chain: Chain) -> None:
+def test_no_chain_depends_on_the_masked_out_data(chain: Chain) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

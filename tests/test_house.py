@@ -361,7 +361,7 @@ def layers_on_page(head: str) -> list[set[str]]:
     return [set(re.findall(r"`(\w+)`", line.split("|")[1])) for line in lines[2:]]
 
 
-def test_the_house_has_at_most_twelve_floors() -> None:
+def test_the_package_has_at_most_twelve_floors() -> None:
     assert len(floors()) <= 12
 
 

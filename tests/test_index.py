@@ -40,7 +40,7 @@ def test_a_masked_index_gives_a_masked_result(payload) -> None:
 
 
 @pytest.mark.parametrize("payload", [-100, 10**9])
-def test_no_gradient_goes_where_a_hole_points(payload) -> None:
+def test_no_gradient_goes_where_a_masked_entry_points(payload) -> None:
     table = torch.ones(2, 2, requires_grad=True)
     index = holes(1, None, None, payload=payload)
     for take in (
@@ -94,7 +94,7 @@ def test_valid_indices_out_of_range_raise() -> None:
             call()
 
 
-def test_a_hole_cannot_say_where_to_split() -> None:
+def test_a_masked_entry_cannot_say_where_to_split() -> None:
     x = example()
     assert [p.shape[1] for p in x.tensor_split(holes(1, 2), 1)] == [1, 1, 1]
     with pytest.raises(MaskedValueError, match="tensor_split"):

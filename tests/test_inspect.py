@@ -57,7 +57,7 @@ def test_explain_of_an_unknown_op() -> None:
         explain("sofmax")
 
 
-def test_rows_of_every_family_can_be_explained() -> None:
+def test_ops_of_every_family_can_be_explained() -> None:
     for overload in list(table.ENTRIES)[::20]:
         assert "means   " in explain(overload.name())
 

@@ -187,7 +187,7 @@ def test_means_of_half_precision(dtype):
     assert loss.item() == 9
 
 
-def test_range_checks_do_not_see_the_payload():
+def test_range_checks_do_not_see_the_masked_out_data():
     mask = torch.tensor([True, False])
     x = mt.as_masked_tensor(torch.tensor([0.5, 7.0]), mask)
     assert_same(F.binary_cross_entropy(x, torch.tensor([1.0, NAN])), torch.tensor(0.5).log().neg(), "loss")

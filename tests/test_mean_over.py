@@ -109,7 +109,7 @@ def test_packed_parts_add_up_to_the_whole() -> None:
         torch.testing.assert_close([p.grad for p in net.parameters()], gradients, rtol=1e-13, atol=1e-15)
 
 
-def test_nothing_valid_is_a_hole_with_zero_gradients() -> None:
+def test_nothing_valid_is_a_masked_entry_with_zero_gradients() -> None:
     weight = torch.ones(2, requires_grad=True)
     mean = mt.mean_over(parameters=[weight])
     for _ in range(2):

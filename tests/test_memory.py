@@ -575,7 +575,7 @@ def test_a_tracked_write_saves_no_mask() -> None:
     assert w.grad.tolist() == [sum(range(5))] * 2000
 
 
-def test_gradients_of_what_was_there_before_a_write_keep_its_holes() -> None:
+def test_gradients_of_what_was_there_before_a_write_keep_its_masked_entries() -> None:
     """The gradient that goes on through writes is added to another use's: nothing is lost, holes stay 0."""
     x = mt.masked_tensor(torch.ones(3, 4), torch.arange(4) % 2 == 0).requires_grad_()
     y = x * 2

@@ -62,7 +62,7 @@ def test_every_way_to_make_one(mesh: Any, placement: Any, valid: torch.Tensor) -
         assert whole(y + 1)[0] == (x + 1).tolist()
 
 
-def test_a_packed_tensor_is_spread(mesh: Any) -> None:
+def test_a_packed_tensor_is_unpacked(mesh: Any) -> None:
     x = mt.masked_tensor(DATA[None], torch.tensor([[[True], [True], [False], [False]]]))
     expected = x.tolist()
     for y in (distribute_tensor(x.packed(), mesh, [Shard(0)]), DTensor.from_local(x.packed(), mesh, [Shard(1)])):
@@ -90,7 +90,7 @@ def test_a_part_that_is_still_to_be_added(mesh: Any) -> None:
 
 
 @pytest.mark.parametrize("reduction", ["sum", "product", "max", "min"])
-def test_a_hole_is_no_term(mesh: Any, reduction: str) -> None:
+def test_a_masked_entry_is_no_term(mesh: Any, reduction: str) -> None:
     x = mt.as_masked_tensor(torch.where(VALID, DATA, torch.nan), VALID).requires_grad_()
     whole = DTensor.from_local(x, mesh, [Partial(reduction)]).full_tensor()
     assert whole.tolist() == x.tolist()
@@ -173,7 +173,7 @@ def on_two_ranks() -> list[dict[str, Any]]:
 
 
 @RECENT
-def test_shards_of_different_length_and_terms_with_other_holes(on_two_ranks: list[dict[str, Any]]) -> None:
+def test_shards_of_different_length_and_terms_with_other_masked_entries(on_two_ranks: list[dict[str, Any]]) -> None:
     assert [rank["uneven"] for rank in on_two_ranks] == [[], []]
 
 

@@ -325,7 +325,7 @@ def test_a_valid_nan_stays_in_its_group_in_the_closed_form(monkeypatch):
 
 @pytest.mark.parametrize("payload", Payload)
 @pytest.mark.parametrize("lost", [NAN, float("inf")])
-def test_the_weight_of_a_channel_of_holes_knows_no_nan_of_its_group(lost, payload, monkeypatch):
+def test_the_weight_of_a_channel_of_masked_entries_knows_no_nan_of_its_group(lost, payload, monkeypatch):
     """Not the closed form, which takes the sums of a channel before it multiplies by what is NaN."""
     torch.manual_seed(0)
     monkeypatch.setattr(settings, "FORMULA", 0)

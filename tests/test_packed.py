@@ -207,7 +207,7 @@ def test_modes() -> None:
         p + mt.from_lengths(torch.ones(3, 4, 5), [4, 1, 2]).packed()
 
 
-def test_what_has_no_form_is_reported() -> None:
+def test_what_has_no_rule_is_reported() -> None:
     x, _ = batch(5)
     p = x.packed()
     with mt.extend.packing_report() as report:
@@ -251,13 +251,13 @@ def test_sequences_are_packed_without_padding(side: str, batch_first: bool, dim:
     assert_same(q, x, "from lengths")
 
 
-def test_masked_sequences_are_packed_with_their_holes() -> None:
+def test_masked_sequences_are_packed_with_their_masked_entries() -> None:
     sequences = [mt.masked_tensor([[1.0, None], [2.0, 3.0]]), mt.masked_tensor([[None, 4.0]])]
     assert_same(mt.from_sequences(sequences, packed=True), mt.from_sequences(sequences), "packed")
     assert mt.from_sequences(sequences, packed=True).is_packed
 
 
-def test_a_write_through_a_view_that_was_spread_reaches_a_full_grid() -> None:
+def test_a_write_through_a_view_that_was_unpacked_reaches_a_full_grid() -> None:
     mask = torch.tensor([[[True, False]]] * 3)
     for view in (lambda x: x.split(1, 0)[2], lambda x: x[1:], lambda x: x.transpose(0, 1)):
         x, y = (mt.masked_tensor(torch.ones(3, 1, 2), mask) for _ in range(2))

@@ -284,7 +284,7 @@ def test_a_write_into_a_result_reaches_who_shares_it_or_is_refused() -> None:
     assert first[:, 0].sum() == 0
 
 
-def test_what_lies_in_holes_within_rows_stays_out_of_graphs() -> None:
+def test_what_lies_in_masked_entries_within_rows_stays_out_of_graphs() -> None:
     data = torch.tensor([[[1.0, torch.nan], [2.0, 3.0]], [[torch.inf, 5.0], [torch.nan, torch.nan]]])
     x = mt.as_masked_tensor(data, data.isfinite()).packed()
     weight = torch.randn(2, 3)

@@ -135,7 +135,7 @@ def test_moves_keep_it_packed() -> None:
         assert_same(q * 2, p * 2, "in inference mode")
 
 
-def test_every_spread_is_counted() -> None:
+def test_every_unpacking_is_counted() -> None:
     p = mt.from_sequences([r.detach() for r in sequences(3)], packed=True)
     with mt.extend.packing_report() as outer:
         p.flip(1)

@@ -189,7 +189,7 @@ def test_scores_are_a_packed_tensor_like_others() -> None:
         x.packed(like=scores)
 
 
-def test_holes_within_rows_are_spread() -> None:
+def test_masked_entries_within_rows_are_unpacked() -> None:
     p, x = given(ROWS["prefix"], True), given(ROWS["prefix"], False)
     p, x = (mt.masked_tensor(y.get_data(), y.get_mask() & (y.filled(0) > -1)) for y in (p, x))
     assert_same(plainly(p.packed(), p.packed(), p.packed(), LEARNED), plainly(x, x, x, LEARNED), "holes")

@@ -111,7 +111,7 @@ def test_bfloat16_and_autocast(name: str) -> None:
     torch.testing.assert_close(packed.filled(0), strided.filled(0), rtol=1e-2, atol=1e-2)
 
 
-def test_what_has_no_form_is_right() -> None:
+def test_what_has_no_rule_is_right() -> None:
     torch.manual_seed(0)
     net = nn.LSTM(F, 4, batch_first=True).double()
     data = torch.randn(B, T, F).double()

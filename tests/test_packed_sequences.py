@@ -89,7 +89,7 @@ def test_along_time(name: str, rows: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*OPS, *PREFIX, *SPREAD])
-def test_holes_and_what_has_no_form(name: str) -> None:
+def test_masked_entries_and_what_has_no_rule(name: str) -> None:
     op = (OPS | PREFIX | SPREAD)[name]
     for rows, holes in ((ROWS["prefix"], True), (ROWS["prefix"], False), (ROWS["full"] & False, False)):
         (actual, _), (expected, _) = (outcome(op, rows, packed, holes) for packed in (True, False))

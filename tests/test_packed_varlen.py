@@ -122,7 +122,7 @@ def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[i
             assert (grad.shape, grad.dtype) == (x.shape, dtype)
 
 
-def test_other_dtypes_are_spread() -> None:
+def test_other_dtypes_are_unpacked() -> None:
     x, rows = torch.ones(2, 1, 8, dtype=torch.float64), Grid(torch.arange(2), (1, 2))
     with pytest.raises(NoRule):
         attention_cuda.attend(x, x, x, rows, rows, 0.0, False, None)

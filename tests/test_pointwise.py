@@ -31,7 +31,7 @@ def decomposes(overload: torch._ops.OpOverload) -> bool:
     return torch._C._dispatch_has_kernel_for_dispatch_key(overload.name(), "CompositeImplicitAutograd")
 
 
-def test_every_op_that_torch_calls_pointwise_has_a_row() -> None:
+def test_every_op_that_torch_calls_pointwise_has_an_entry() -> None:
     names = {s.name.removeprefix("aten::") for s in torch._C._jit_get_all_schemas() if s.name.startswith("aten::")}
     missing = []
     for name in sorted(names):
@@ -66,7 +66,7 @@ def test_a_zero_dimensional_operand_does_not_promote_and_gets_the_sum_of_valid_g
 
 @pytest.mark.parametrize("payload", [NAN, INF, 1e30])
 @pytest.mark.parametrize("op", [torch.mul, torch.div, torch.atan2, torch.hypot, torch.pow, torch.logaddexp])
-def test_a_broadcast_plain_operand_never_sees_the_payload(op, payload: float) -> None:
+def test_a_broadcast_plain_operand_never_sees_the_masked_out_data(op, payload: float) -> None:
     data = torch.tensor([[1.0, payload, 2.0], [3.0, 0.5, payload]], requires_grad=True)
     mask = torch.tensor([[True, False, True], [True, True, False]])
     w = torch.tensor([0.5, 2.0, 3.0], requires_grad=True)
@@ -90,7 +90,7 @@ def test_keywords() -> None:
     assert torch.addcmul(x, y, y, value=0.5).tolist() == [3.0, None, 5.5]
 
 
-def test_an_infinite_alpha_does_not_reach_a_hole() -> None:
+def test_an_infinite_alpha_does_not_reach_a_masked_entry() -> None:
     x = mt.masked_tensor(torch.tensor([1.0, 2.0, 3.0]), MASK, requires_grad=True)
     total = torch.add(x, x.detach(), alpha=INF)
     assert pair_of(total).payload is Payload.ANY
@@ -211,7 +211,7 @@ QUOTIENTS = {
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.int64])
 @pytest.mark.parametrize("name", QUOTIENTS)
-def test_an_integer_zero_under_a_hole_of_either_side_divides_nothing(name, dtype):
+def test_an_integer_zero_under_a_masked_entry_of_either_side_divides_nothing(name, dtype):
     quotient, numbers, divisors = QUOTIENTS[name], torch.tensor([7, 0, 9], dtype=dtype), torch.tensor([2, 0, 4])
     hole = torch.tensor([True, False, True])
     expected = quotient(numbers[hole], divisors.to(dtype)[hole])

@@ -90,7 +90,7 @@ def test_a_copy_has_its_own_validity() -> None:
 # ----------------------------------------------------------------------------------------------------------- questions
 
 
-def test_a_hole_has_no_value() -> None:
+def test_a_masked_entry_has_no_value() -> None:
     x = example()
     assert x[0].item() == 1.0
     assert bool(x[2]) is True
@@ -156,7 +156,7 @@ def test_compiled_dropout() -> None:
     assert y.count() == 40
 
 
-def test_no_random_number_depends_on_the_payload() -> None:
+def test_no_random_number_depends_on_the_masked_out_data() -> None:
     mask = torch.rand(50) < 0.5
     valid = torch.rand(50)
     draws = {

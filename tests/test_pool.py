@@ -72,7 +72,7 @@ def random_case(*shape, seed=0):
     return torch.where(mask, torch.randn(shape, generator=generator), torch.nan), mask
 
 
-def test_max_pool_over_holes_against_a_loop():
+def test_max_pool_over_masked_entries_against_a_loop():
     data, mask = random_case(4, 3, 12)
     x = mt.as_masked_tensor(data, mask)
     for kernel, stride, padding in [(3, 2, 1), (2, 2, 0), (3, 1, 1), (4, 3, 2)]:
@@ -153,7 +153,7 @@ def test_what_is_no_tile_is_an_error_of_torch(monkeypatch):
                 F.max_pool2d(x, kernel)
 
 
-def test_holes_in_tiles(monkeypatch):
+def test_masked_entries_in_tiles(monkeypatch):
     """The largest valid entry of each tile, and the gradient to it alone; of a tile of holes, nothing."""
     torch.manual_seed(0)
     monkeypatch.setattr(settings, "RECORDED", 1)

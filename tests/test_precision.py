@@ -136,7 +136,7 @@ NORMS: dict[str, tuple[Callable[..., Any], tuple[int, ...], tuple[int, ...]]] = 
 @pytest.mark.parametrize("eps", [0.0, 1e-12, 1e-5])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("name", NORMS)
-def test_groups_of_holes_spoil_no_norm(
+def test_groups_of_masked_entries_spoil_no_norm(
     name: str, dtype: torch.dtype, eps: float, dense: bool, record_property: Any
 ) -> None:
     """Values, and the gradients of parameters and input, are finite, and those of float64 with the usual eps."""

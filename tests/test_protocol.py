@@ -206,7 +206,7 @@ def test_format() -> None:
     assert f"{x}" == repr(x)
 
 
-def test_numpy_and_dlpack_only_without_holes() -> None:
+def test_numpy_and_dlpack_only_without_masked_entries() -> None:
     whole = mt.masked_tensor([1.0, 2.0])
     assert whole.numpy().tolist() == [1.0, 2.0]
     assert np.asarray(whole).tolist() == [1.0, 2.0]

@@ -198,7 +198,7 @@ def test_packing_both_ways(batch_first, enforce_sorted):
     assert torch.equal(got.mask, mask.transpose(0, 1) if batch_first else mask)
 
 
-def test_packed_sequence_with_a_hole():
+def test_packed_sequence_with_a_masked_entry():
     clean = torch.randn(STEPS, 1, FEATURES)
     mask = torch.ones(STEPS, 1, 1, dtype=torch.bool)
     mask[2] = False

@@ -69,12 +69,12 @@ def test_indices_are_int64_whatever_the_dtype(dtype, size, where):
 
 
 @pytest.mark.parametrize("function", [torch.argmax, lambda x, d: torch.max(x, d).indices])
-def test_argmax_never_points_at_a_hole_below_a_valid_infinity(function):
+def test_argmax_never_points_at_a_masked_entry_below_a_valid_infinity(function):
     assert function(masked([5.0, -INF], [F, T]), 0).filled(-1) == 1
     assert function(masked([NAN, -INF, -INF], [F, T, T]), 0).filled(-1) == 1
 
 
-def test_argmin_never_points_at_a_hole_above_the_greatest_integer():
+def test_argmin_never_points_at_a_masked_entry_above_the_greatest_integer():
     assert torch.argmin(masked([5, 127], [F, T], dtype=torch.int8), 0).filled(-1) == 1
     assert torch.argmax(masked([5, 0], [F, T], dtype=torch.uint8), 0).filled(-1) == 1
     assert torch.argmax(masked([7, -(2**63)], [F, T])).filled(-1) == 1
@@ -198,7 +198,7 @@ def test_special_values_are_values():
     assert x.nansum(1).tolist()[:2] == [1.0, INF]
 
 
-def test_nan_variants_skip_nan_and_holes():
+def test_nan_variants_skip_nan_and_masked_entries():
     x = masked([[NAN, 1.0, 5.0], [NAN, NAN, 7.0], [3.0, 4.0, 5.0]], [[T, T, F], [T, T, F], [F, F, F]])
     assert x.nansum(1).tolist() == [1.0, 0.0, None]
     means = torch.nanmean(x, 1)
@@ -350,7 +350,7 @@ def test_partly_constant_masks(name):
         torch.testing.assert_close(a.filled(0), b.filled(0))
 
 
-def test_sum_keeps_zero_payload_honest():
+def test_sum_promises_zeros_only_where_they_are():
     x = mt.as_masked_tensor(torch.full((2, 3), NAN), torch.tensor([[T], [F]]).expand(2, 3))
     out = pair_of(x.sum(1))
     assert out.payload is Payload.ANY or (out.data[~out.mask] == 0).all()
@@ -400,7 +400,7 @@ def test_a_fractional_correction_keeps_the_dtypes_precision() -> None:
 
 
 @pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "amin", "logsumexp", "var", "std"])
-def test_a_dimension_of_one_promises_nothing_of_the_payload(name):
+def test_a_dimension_of_one_promises_no_zeros(name):
     # Constant along a dimension of size 1, without a stride of 0: what is promised of the payload must be true.
     x = mt.as_masked_tensor(torch.tensor([[1.0, float("nan")]]), torch.tensor([[True, False]]))
     arguments = {"correction": 0} if name in ("var", "std") else {}

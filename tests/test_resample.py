@@ -53,7 +53,7 @@ def test_padding_is_attached_to_the_rows_ends(dims, mode, left):
         boxes(partial(F.pad, pad=pad, mode=mode, **value), dims, 6, index, left)
 
 
-def test_constant_padding_keeps_inner_holes_and_crops():
+def test_constant_padding_keeps_inner_masked_entries_and_crops():
     x = mt.masked_tensor([[1.0, 2.0, 3.0, 4.0, 5.0]], [[True, False, True, True, False]])
     assert F.pad(x, (1, 2), value=9.0).tolist() == [[9.0, 1.0, None, 3.0, 4.0, 9.0, 9.0, None]]
     assert F.pad(x, (-1, 1), value=9.0).tolist() == [[None, 3.0, 4.0, 9.0, None]]
@@ -62,7 +62,7 @@ def test_constant_padding_keeps_inner_holes_and_crops():
     assert F.pad(empty, (1, 1)).tolist() == [[None] * 4]
 
 
-def test_border_padding_of_a_row_with_holes():
+def test_border_padding_of_a_row_with_masked_entries():
     x = mt.masked_tensor([[[1.0, 2.0, 3.0, 4.0, 5.0]]], [[[True, False, True, True, False]]])
     assert F.pad(x, (2, 2), mode="reflect").tolist() == [[[3.0, None, 1.0, None, 3.0, 4.0, 3.0, None, None]]]
     assert F.pad(x, (1, 2), mode="replicate").tolist() == [[[1.0, 1.0, None, 3.0, 4.0, 4.0, 4.0, None]]]
@@ -109,7 +109,7 @@ def test_linear_weights_are_renormalised_over_valid_neighbours():
 
 @pytest.mark.parametrize("antialias", [False, True])
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
-def test_a_constant_image_with_holes_stays_constant(mode, antialias):
+def test_a_constant_image_with_masked_entries_stays_constant(mode, antialias):
     generator = torch.Generator().manual_seed(0)
     mask = torch.rand(4, 1, 9, 9, generator=generator) < 0.6
     x = mt.as_masked_tensor(torch.where(mask, 5.0, torch.nan).expand(4, 2, 9, 9), mask.expand(4, 2, 9, 9))
@@ -138,7 +138,7 @@ def test_all_true_is_the_plain_op():
         torch.testing.assert_close(got.data, F.grid_sample(x, grid, mode, border, align))
 
 
-def test_grid_sample_with_holes_and_masked_coordinates():
+def test_grid_sample_with_masked_entries_and_masked_coordinates():
     generator = torch.Generator().manual_seed(0)
     mask = torch.rand(2, 1, 6, 6, generator=generator) < 0.7
     data = torch.where(mask, torch.full((2, 3, 6, 6), 2.0), torch.nan)

@@ -188,7 +188,7 @@ def test_transforms(transform):
     assert torch.equal(result, torch.tensor([2.0, 0.0, 6.0]))
 
 
-def test_zeroed_and_filled_trust_a_zero_payload():
+def test_zeroed_and_filled_trust_known_zeros():
     data, mask = torch.tensor([1.0, 0.0]), torch.tensor([True, False])
     assert zero_masked(Pair(data, mask, Payload.ZERO)) is data
     assert fill_masked(Pair(data, mask, Payload.ZERO), 0) is data

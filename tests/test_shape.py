@@ -74,7 +74,7 @@ def test_views_of_other_widths(payload) -> None:
         x[:, :3].view(torch.int64)
 
 
-def test_a_hole_with_a_valid_part() -> None:
+def test_a_masked_entry_with_a_valid_part() -> None:
     x = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]])
     z = torch.view_as_complex(x)
     assert z.sum().tolist() == 3 + 4j, "the valid part of a hole is not 0"
@@ -118,7 +118,7 @@ def test_masks_are_reshaped_without_being_spelled_out(shape, news) -> None:
 
 
 @pytest.mark.parametrize("split", [torch.split, torch.split_with_sizes, torch.unsafe_split_with_sizes])
-def test_holes_behind_sizes_that_were_counted_without_them(split) -> None:
+def test_masked_entries_behind_sizes_that_were_counted_without_them(split) -> None:
     """They belong to the last part, so that the parts make the whole again; what leaves out a valid entry raises."""
     x = mt.masked_tensor([[1.0, None, 3.0, 4.0, None, None]], requires_grad=True)
     parts = split(x, [1, 3], 1)

@@ -100,7 +100,7 @@ masked_tensor([1.5000, --, 3.0000,
 
 
 @pytest.mark.parametrize("payload", [NAN, float("inf"), 1e30, -1e-30])
-def test_the_payload_does_not_show(payload: float) -> None:
+def test_the_masked_out_data_does_not_show(payload: float) -> None:
     mask = torch.tensor([[True, False], [False, True]])
     data = torch.tensor([[1.5, 0.0], [0.0, 20.0]])
     clean = mt.as_masked_tensor(data, mask)

@@ -322,7 +322,7 @@ def test_what_losses_refuse() -> None:
         lambda: masked.multilabel_soft_margin_loss(x, y),
         lambda: masked.triplet_margin_loss(x, y, y),
     ):
-        with pytest.raises(NotImplementedError, match=r"has no form for torch.sparse_coo inputs; give it in"):
+        with pytest.raises(NotImplementedError, match=r"has no rule for torch.sparse_coo inputs; give it in"):
             refused()
 
 

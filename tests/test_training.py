@@ -221,7 +221,7 @@ def test_a_hook_that_returns_a_plain_gradient_is_masked() -> None:
     assert w.grad.tolist() == [2.0, 0.0, 2.0]
 
 
-def test_backward_with_a_plain_gradient_counts_zero_at_holes() -> None:
+def test_backward_with_a_plain_gradient_counts_zero_at_masked_entries() -> None:
     w = torch.ones(3, requires_grad=True)
     x = mt.masked_tensor(torch.ones(3), torch.tensor([True, False, True]))
     (x * w).backward(torch.tensor([1.0, float("nan"), 3.0]))
@@ -237,7 +237,7 @@ def test_nothing_valid_gives_a_masked_loss_and_zero_gradients() -> None:
     assert all((g == 0).all() for g in gradients(net))
 
 
-def test_a_parameter_with_holes_is_stepped() -> None:
+def test_a_parameter_with_masked_entries_is_stepped() -> None:
     parameter = nn.Parameter(mt.masked_tensor(torch.ones(3), torch.tensor([True, False, True])))
     assert type(parameter) is MaskedTensor
     assert isinstance(parameter, nn.Parameter)

@@ -117,7 +117,7 @@ def test_encoder_does_not_depend_on_padding():
         torch.testing.assert_close(out[row, :length], alone[0])
 
 
-def test_encoder_with_left_padding_and_holes():
+def test_encoder_with_left_padding_and_masked_entries():
     generator = torch.Generator().manual_seed(1)
     valid = torch.rand(BATCH, TIME, generator=generator) < 0.6
     valid[1] = False

@@ -82,7 +82,7 @@ def _describe(name: str) -> str:
 
 
 def families() -> dict[str, list[str]]:
-    """The operators with a row, by the family their rule belongs to."""
+    """The operators with an entry, by the family their rule belongs to."""
     result: dict[str, list[str]] = {}
     for entry in table.ENTRIES.values():
         group = result.setdefault(_family(entry), [])

@@ -69,7 +69,7 @@ def _spell_out(op: Op) -> Iterator[Entry]:
     name, _, only = name.partition(".")
     writes = name.endswith("_") and not name.endswith("__")  # an op for ``name_`` does its own writing
     library = getattr(torch.ops, namespace or "aten")
-    packets = [getattr(library, twin) for twin in (name, _inplace_name(name)) if hasattr(library, twin)]
+    packets = [getattr(library, n) for n in (name, _inplace_name(name)) if hasattr(library, n)]
     kinds = {overload: _kind(overload) for packet in packets for overload in _overloads(packet)}
     functional = [overload for overload, kind in kinds.items() if kind == "functional"]
     for overload, kind in kinds.items():

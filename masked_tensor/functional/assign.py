@@ -207,7 +207,7 @@ def _check_mask(name: str, input: Any, mask: Any) -> Tensor:
     if mask.dtype is not torch.bool:
         raise TypeError(f"mask must be a bool tensor, got {str(mask.dtype).removeprefix('torch.')}; use mask.bool()")
     if layouts.is_sparse(input) and type(input) is not MaskedTensor:
-        raise errors.no_sparse_functional_form(name, input)
+        raise errors.no_sparse_functional_rule(name, input)
     return mask if type(mask) is MaskedTensor else layouts.dense_mask(mask)
 
 

@@ -62,7 +62,7 @@ def scaled_dot_product_attention(
     """
     for x in (query, key, value):
         if isinstance(x, Tensor) and x.layout not in (torch.strided, torch.jagged):
-            raise errors.no_sparse_functional_form("scaled_dot_product_attention", x)
+            raise errors.no_sparse_functional_rule("scaled_dot_product_attention", x)
     if key_mask is None:
         return F.scaled_dot_product_attention(
             query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa

@@ -83,7 +83,7 @@ def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
 
 
 def run_op(op: OpOverload, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """The op itself on plain tensors; its row's rule as soon as one argument is a pair."""
+    """The op itself on plain tensors; its rule as soon as one argument is a pair."""
     if type(x) is not Pair and not any(type(a) is Pair for a in (*args, *kwargs.values())):
         return op(x, *args, **kwargs)
     entry = table.ENTRIES.get(op)
@@ -190,9 +190,9 @@ def restore_dims(result: Any, shape: Sequence[int]) -> Any:
 
 
 def refuse_sparse(name: str, x: Input) -> None:
-    """Raises for a sparse input of a function that has no sparse form."""
+    """Raises for a sparse input of a function that has no sparse rule."""
     if layouts.is_sparse(x.data):
-        raise errors.no_sparse_functional_form(name, x.data)
+        raise errors.no_sparse_functional_rule(name, x.data)
 
 
 def as_pair(x: Input) -> Pair:

@@ -298,7 +298,7 @@ def choice(
 
 
 def sparse_choice(kind: type[R], results: Any, x: Input, empty: float, fill_value: Number | None) -> Tensor | R:
-    """The same of the sparse form's results, each with its validity."""
+    """The same of the sparse rule's results, each with its validity."""
     (values, valid), second = results
     values = sparse_result(values, valid, x.masked, empty, fill_value)
     if second is None:

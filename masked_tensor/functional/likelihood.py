@@ -48,7 +48,7 @@ def binary_cross_entropy(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or a valid entry of ``input`` is no probability.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -99,7 +99,7 @@ def binary_cross_entropy_with_logits(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -148,7 +148,7 @@ def kl_div(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> x = torch.tensor([[0.5, 0.5], [0.1, 0.9]]).log()
@@ -211,7 +211,7 @@ def poisson_nll_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])

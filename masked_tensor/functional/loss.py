@@ -68,7 +68,7 @@ def mse_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> target = torch.tensor([1.0, float("nan")])
@@ -119,7 +119,7 @@ def l1_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -167,7 +167,7 @@ def smooth_l1_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -218,7 +218,7 @@ def huber_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> y, m = torch.tensor([1.0, 9.0]), torch.tensor([True, False])
@@ -266,7 +266,7 @@ def hinge_embedding_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> x, y = torch.tensor([0.5, 0.2, 9.0]), torch.tensor([1, -1, 1])
@@ -311,7 +311,7 @@ def soft_margin_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> x, y = torch.tensor([0.0, 9.0]), torch.tensor([1.0, -1.0])

@@ -49,7 +49,7 @@ def margin_ranking_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> a, b = torch.tensor([1.0, 9.0]), torch.tensor([3.0, 0.0])
@@ -101,7 +101,7 @@ def cosine_embedding_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input1`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0, 9.0]]), torch.tensor([[1.0, 0.0, 0.0]])
@@ -158,7 +158,7 @@ def triplet_margin_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``anchor`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> a, p = torch.tensor([[0.0, 9.0]]), torch.tensor([[1.0, 0.0]])
@@ -215,7 +215,7 @@ def multi_margin_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: A valid target is out of range, the shapes do not fit, or ``p`` is neither 1 nor 2.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> x, y = torch.tensor([[0.5, 1.0], [9.0, 9.0]]), torch.tensor([1, 0])
@@ -261,7 +261,7 @@ def multilabel_margin_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: A valid target is out of range, or the shapes do not fit.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> x, y = torch.tensor([0.5, 1.0, 9.0]), torch.tensor([1, -1, -1])
@@ -307,7 +307,7 @@ def multilabel_soft_margin_loss(
         ValueError: ``reduction`` is another word, or a mask does not broadcast to its operand or lies on another
             device.
         RuntimeError: The shapes do not broadcast, or ``input`` is not floating point.
-        UnsupportedOpError: An operand is sparse, and the loss has no sparse form, or one that would be dense.
+        UnsupportedOpError: An operand is sparse, and the loss has no sparse rule, or the result would be dense.
 
     Example:
         >>> x, y = torch.zeros(1, 2), torch.tensor([[1.0, 9.0]])

@@ -193,7 +193,7 @@ def local_response_norm(
 
 
 def run_norm(op: Any, form: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
-    """The op on strided data, or its sparse form, which takes the same arguments."""
+    """The op on strided data, or its sparse rule, which takes the same arguments."""
     given = enter_input(input, mask)
     if not layouts.is_sparse(given.data):
         return as_result(run_op(op, given.x, *arguments), given.masked, 0)

@@ -1,4 +1,4 @@
-"""Functional order statistics: median, quantile, mode and their sisters."""
+"""Functional order statistics: median, quantile, mode and the like."""
 
 from collections.abc import Sequence
 from typing import Any, cast

@@ -1,4 +1,4 @@
-"""Functional reductions: ``sum(input, dim, mask=...)`` and its sisters, for tensors and masks of any layout."""
+"""Functional reductions: ``sum(input, dim, mask=...)`` and the like, for tensors and masks of any layout."""
 
 import torch
 from torch import Tensor

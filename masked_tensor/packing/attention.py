@@ -1,4 +1,4 @@
-"""Attention on packed rows: sequences of one length that lie side by side are one call of the fused kernel.
+"""Attention on packed batches: sequences of one length that lie side by side are one call of the fused kernel.
 
 There is no padding anywhere, so nothing is computed for it and no mask is made of it: a key that is stored is valid,
 and one that is not takes no part.  Masks of the user and learned biases are cut per call.  A query that sees nothing is
@@ -81,7 +81,7 @@ def _attend_traced(
     query: Packed, key: Packed, value: Packed, attn_mask: Any, dropout_p: float, is_causal: bool,
     scale: float | None, enable_gqa: bool,
 ) -> Packed:  # fmt: skip
-    """In a graph, where no length is known: one op, for attention within one set of rows."""
+    """In a graph, where no length is known: one op, for attention within one set of tokens."""
     if query.grid.host or not (query.grid is key.grid is value.grid) or attn_mask is not None or dropout_p:
         raise NoRule
     q, k, v = (split_heads(x) for x in (query, key, value))

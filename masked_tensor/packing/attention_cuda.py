@@ -1,4 +1,4 @@
-"""Attention on packed rows by the GPU's kernels for sequences of any length: one call for all of them.
+"""Attention on packed batches by the GPU's kernels for sequences of any length: one call for all of them.
 
 A kernel is given where each sequence begins and how long one can be at most, so that nothing is read on the host.
 """

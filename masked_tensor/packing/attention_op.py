@@ -1,4 +1,4 @@
-"""Attention over packed rows as one op of a compiled graph, which knows nothing of how long the sequences are.
+"""Attention over packed batches as one op of a compiled graph, which knows nothing of how long the sequences are.
 
 The op reads the lengths when the graph runs, and its body is what runs outside of graphs.
 """

@@ -31,7 +31,7 @@ class Run(NamedTuple):
 
 
 def runs_of(queries: Grid, keys: Grid) -> list[Run]:
-    """The calls to make, in the order of the rows.  Raises NoRule for queries of a sequence that has no key."""
+    """The calls to make, in the order of the tokens.  Raises NoRule for queries of a sequence that has no key."""
     runs = []
     at = 0
     for (q, k), several in groupby(zip(queries.sizes, keys.sizes, strict=True)):
@@ -41,7 +41,7 @@ def runs_of(queries: Grid, keys: Grid) -> list[Run]:
         if q:
             runs.append(Run(at, number, q, k))
         elif k:
-            raise NoRule  # keys that nobody asks for: their rows would have to be skipped
+            raise NoRule  # keys that nobody asks for: their tokens would have to be skipped
         at += number
     if not runs:
         raise NoRule
@@ -70,7 +70,7 @@ class Blocks(Grid):
 
     @property
     def device(self) -> torch.device:
-        """Where the rows lie."""
+        """Where the tokens lie."""
         return self.queries.device
 
     @cached_property
@@ -113,7 +113,7 @@ class Blocks(Grid):
 
 
 def make_blocks(queries: Grid, keys: Grid, heads: tuple[int, ...]) -> Blocks:
-    """The blocks of these rows: all layers of a model share one."""
+    """The blocks of these tokens: all layers of a model share one."""
     key = (Blocks, id(keys), heads)  # the blocks hold the keys, so that none takes their place
     if key not in queries.known:
         queries.known[key] = Blocks(queries, keys, heads)
@@ -122,7 +122,7 @@ def make_blocks(queries: Grid, keys: Grid, heads: tuple[int, ...]) -> Blocks:
 
 
 def positions_of_run(grid: Grid, run: Run) -> Tensor | int:
-    """The places in the grid of a run's rows: a length, if they are the first ones; else ``(sequences, T)``."""
+    """The places in the grid of a run's tokens: a length, if they are the first ones; else ``(sequences, T)``."""
     size = grid.sizes[run.first]
     if grid.prefix:
         return size

@@ -1,6 +1,6 @@
 """Convolution over time: the sequences stand on one tape, with as many zeros between two as the window reaches out.
 
-Of a convolution that keeps the length, an output is valid where its centre is (the core rule), so the rows stay.
+Of a convolution that keeps the length, an output is valid where its centre is (the core rule), so the tokens stay.
 """
 
 from typing import Any

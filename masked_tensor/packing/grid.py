@@ -32,7 +32,7 @@ class Grid:
         self.index = index
         self.shape = shape
         self.host = type(index) is Tensor  #: whether the index is not traced: then it may be looked at on the host
-        self.known: dict[Any, Any] = {}  #: what follows from these rows, for those who work it out
+        self.known: dict[Any, Any] = {}  #: what follows from these tokens, for those who work it out
         self._tapes: dict[tuple[int, bool], Grid] = {}
         self._cuts: dict[tuple[int, int], tuple[Grid, Tensor]] = {}
 
@@ -66,17 +66,17 @@ class Grid:
 
     @cached_property
     def batch(self) -> Tensor:
-        """The sequence that each row belongs to: (N,)."""
+        """The sequence that each token belongs to: (N,)."""
         return self.index.div(self.shape[1], rounding_mode="floor")
 
     @cached_property
     def time(self) -> Tensor:
-        """The place of each row in its sequence: (N,)."""
+        """The place of each token in its sequence: (N,)."""
         return self.index.remainder(self.shape[1])
 
     @cached_property
     def stretches(self) -> tuple[Tensor, int]:
-        """Which stretch of a sequence, at most ``settings.CHAIN`` places, each row lies in; how many one has."""
+        """Which stretch of a sequence, at most ``settings.CHAIN`` places, each token lies in; how many one has."""
         number = -(-self.shape[1] // settings.CHAIN)
         if number <= 1:
             return self.batch, 1
@@ -84,7 +84,7 @@ class Grid:
 
     @cached_property
     def lengths(self) -> Tensor:
-        """How many rows each sequence has: (B,)."""
+        """How many tokens each sequence has: (B,)."""
         if self.full:
             return self.index.new_full((self.shape[0],), self.shape[1])
         if self.host:  # found in the rising index: a count of each number would be read on the host
@@ -94,7 +94,7 @@ class Grid:
 
     @cached_property
     def offsets(self) -> Tensor:
-        """Where each sequence begins among the rows, and where the last one ends: (B + 1,)."""
+        """Where each sequence begins among the tokens, and where the last one ends: (B + 1,)."""
         return torch.cat([self.lengths.new_zeros(1), self.lengths.cumsum(0)])
 
     @cached_property
@@ -105,7 +105,7 @@ class Grid:
 
     @cached_property
     def mask(self) -> Tensor:
-        """The grid as a mask: (B, T), True where a row is stored."""
+        """The grid as a mask: (B, T), True where a token is stored."""
         if self.full:
             return torch.ones((), dtype=torch.bool, device=self.device).expand(self.shape)
         flat = torch.zeros(self.places, dtype=torch.bool, device=self.device)
@@ -122,13 +122,13 @@ class Grid:
 
     @cached_property
     def numbers(self) -> Tensor:
-        """The number of the row at each place, -1 where none is stored: (B, T)."""
+        """The number of the token at each place, -1 where none is stored: (B, T)."""
         flat = torch.full((self.places,), -1, dtype=torch.int64, device=self.device)
         return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.shape)
 
     @cached_property
     def turns(self) -> tuple[Packing, Tensor]:
-        """The rows as a recurrent layer takes them, step by step, the longest sequence first; and the way back."""
+        """The tokens as a recurrent layer takes them, step by step, the longest sequence first; and the way back."""
         way = packing_of_lengths(self.sizes, self.offsets[:-1])
         return way, way.steps.argsort()
 
@@ -140,7 +140,7 @@ class Grid:
         return flat.index_select(0, self.index)
 
     def cut(self, first: int, last: int) -> tuple["Grid", Tensor]:
-        """The places ``first`` to ``last`` of every sequence as a grid of their own, and which rows lie there; once."""
+        """The places ``first`` to ``last`` of every sequence as a grid of their own, and its tokens; once."""
         self.look()
         if (first, last) not in self._cuts:
             kept = ((self.time >= first) & (self.time < last)).nonzero().squeeze(1)
@@ -160,7 +160,7 @@ class Grid:
         return self._tapes[gap, read]
 
     def agrees(self, other: "Grid") -> bool:
-        """Whether rows of the same kind, over the same grid, store the same places: where looking is free."""
+        """Whether tokens of the same kind, over the same grid, store the same places: where looking is free."""
         if self.index.shape != other.index.shape:
             return False
         return self.full or (

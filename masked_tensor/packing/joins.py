@@ -1,6 +1,6 @@
-"""Joins: along features, of tensors on the same rows, and over time, which gives rows of a longer grid.
+"""Joins: along features, of tensors on the same tokens, and over time, which gives tokens of a longer grid.
 
-Along features a plain part would be valid beyond the rows: no rule.
+Along features a plain part would be valid beyond the tokens: no rule.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Packed:
 
 
 def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
-    """A cat over time: the rows of all parts on one grid, also of plain ones: a class token, a cache of keys."""
+    """A cat over time: the tokens of all parts on one grid, also of plain ones: a class token, a cache of keys."""
     if not all(len(atoms) == 1 for atoms in first.order):
         raise NoRule  # dimensions that are products, or of size 1: no order for what is not packed
     lead = canonicalize(first)

@@ -1,4 +1,4 @@
-"""Losses over what is stored: an elementwise loss of aligned values, cross entropy of rows of class logits."""
+"""Losses over what is stored: an elementwise loss of aligned values, cross entropy of class logits."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def _class_loss(rule: Rule, op: Rule) -> Rule:
     return on_packed
 
 
-class_loss = StorageRule("rows of classes", _class_loss, Takes(free=("target",)))
+class_loss = StorageRule("class logits of each token", _class_loss, Takes(free=("target",)))
 
 
 def _linear_class_loss(rule: Rule, op: Rule) -> Rule:
@@ -88,4 +88,6 @@ def _linear_class_loss(rule: Rule, op: Rule) -> Rule:
 
 
 _PARAMETERS = ("linear_weight", "linear_bias", "weight")
-linear_class_loss = StorageRule("rows of features", _linear_class_loss, Takes(free=("target",), masked=_PARAMETERS))
+linear_class_loss = StorageRule(
+    "features of each token", _linear_class_loss, Takes(free=("target",), masked=_PARAMETERS)
+)

@@ -1,4 +1,4 @@
-"""Operands brought to the same rows: what an elementwise op needs before its values can meet."""
+"""Operands brought to the same tokens: what an elementwise op needs before its values can meet."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,10 +14,10 @@ from .views import expand
 
 
 def align_operands(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
-    """The leading packed operand, wide enough for all, and every operand's values at its rows.
+    """The leading packed operand, wide enough for all, and every operand's values at its tokens.
 
     Numbers and 0-d tensors stay as they are, so that they promote as torch does.  A valid stored value is a plain one:
-    a pair comes back only where entries within the rows are masked.
+    a pair comes back only where entries within the tokens are masked.
     """
     lead = next(a for a in args if type(a) is Packed)
     others = [a for a in args if a is not lead and type(a) is Packed]
@@ -53,7 +53,7 @@ def _values_at(a: Any, lead: Packed, differs: bool = False) -> Any:
 
 
 def match_grid(a: Packed, lead: Packed | Frame) -> Packed:
-    """A packed tensor that broadcasts to the shape of ``lead``, on its rows and in its order."""
+    """A packed tensor that broadcasts to the shape of ``lead``, on its tokens and in its order."""
     if same_places(a.grid, lead.grid):
         if a.order == lead.order and a.stored == lead.stored:
             return a
@@ -67,7 +67,7 @@ def match_grid(a: Packed, lead: Packed | Frame) -> Packed:
 
 
 def pack_like(result: Any, lead: Packed) -> Any:
-    """What an op made of aligned values, as packed tensors on the rows of ``lead``."""
+    """What an op made of aligned values, as packed tensors on the tokens of ``lead``."""
     if isinstance(result, (tuple, list)):
         return tuple(pack_like(r, lead) for r in result)
     if type(result) is Pair or isinstance(result, Tensor):

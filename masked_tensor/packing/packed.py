@@ -106,7 +106,7 @@ class Packed:
 
     @property
     def is_plain_grid(self) -> bool:
-        """Whether values, index, order and shape say it all: each row is valid, and batch and time are seen as such."""
+        """Whether values, index, order and shape say it all: tokens are valid, and batch and time are seen as such."""
         return self.inner is None and self.first == GRID and (0,) in self.order and (1,) in self.order
 
     @property
@@ -147,7 +147,7 @@ class Packed:
 
 
 def pack_values(values: Pair | Tensor, like: Packed, order: Order | None = None) -> Packed:
-    """Values on the rows of ``like``, in its order unless another is given; atoms of size 1 are left out."""
+    """Values on the tokens of ``like``, in its order unless another is given; atoms of size 1 are left out."""
     inner, payload, data = None, Payload.ZERO, values
     if type(values) is Pair:
         data, inner, payload = values.data, masks.expand_to(values.mask, values.data.shape), values.payload
@@ -213,7 +213,7 @@ def to_atoms(x: Tensor, like: Packed | Frame) -> Tensor:
 
 
 def values_at_tokens(x: Tensor, like: Packed | Frame) -> Tensor:
-    """A tensor that broadcasts to the shape of ``like``, read at its rows: ``(N or 1, F1 or 1, ..)``."""
+    """A tensor that broadcasts to the shape of ``like``, read at its tokens: ``(N or 1, F1 or 1, ..)``."""
     wide = to_atoms(x, like)
     if like.first != GRID:
         return like.grid.read(wide)
@@ -228,14 +228,14 @@ def values_at_tokens(x: Tensor, like: Packed | Frame) -> Tensor:
 
 
 def pack_onto(x: Pair, like: Packed | Frame) -> Packed:
-    """A strided pair that broadcasts to the shape of ``like``, at its rows; what it masks there is ``inner``."""
+    """A strided pair that broadcasts to the shape of ``like``, at its tokens; what it masks there is ``inner``."""
     values, inner = values_at_tokens(x.data, like), values_at_tokens(masks.compact(x.mask), like)
     shape = (like.stored[0], *torch.broadcast_shapes(values.shape[1:], inner.shape[1:]))
     return drop_full_inner(Packed(values.expand(shape), like.grid, like.order, inner.expand(shape), x.payload))
 
 
 def pack(x: Pair, order: Order | None = None, grid: Grid | None = None) -> Packed:
-    """A strided pair as packed rows: of its own valid places, or of ``grid``, which must hold them all.
+    """A strided pair packed: of its own valid places, or of ``grid``, which must hold them all.
 
     The first two dimensions are the grid unless ``order`` says otherwise.
     """
@@ -245,7 +245,7 @@ def pack(x: Pair, order: Order | None = None, grid: Grid | None = None) -> Packe
     data, valid = x.data.permute(back), x.mask.permute(back)
     inside = tuple(range(GRID, data.dim()))
     some = masks.any(valid, inside) if inside else valid
-    whole = grid is None and masks.is_constant(valid, inside)  # each row is valid, or is not stored
+    whole = grid is None and masks.is_constant(valid, inside)  # each token is valid, or is not stored
     if grid is None:
         grid = grid_of_mask(some)
     elif bool((some & ~grid.mask).any()):
@@ -265,7 +265,7 @@ def pack(x: Pair, order: Order | None = None, grid: Grid | None = None) -> Packe
 
 
 def drop_full_inner(x: Packed) -> Packed:
-    """Without ``inner`` if nothing in a stored row is masked: looked at once, where looking is free."""
+    """Without ``inner`` if nothing in a stored token is masked: looked at once, where looking is free."""
     if x.inner is not None and is_readable_memory(x.inner) and bool(masks.compact(x.inner).all()):
         return Packed(x.values, x.grid, x.order)
     return x

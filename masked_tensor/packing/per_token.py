@@ -1,4 +1,4 @@
-"""Ops along features: the rows are a batch of their own, so the plain op runs on what is stored."""
+"""Ops along features: the tokens are a batch of their own, so the plain op runs on what is stored."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +16,7 @@ from .views import feature_axis, feature_dim, features_last
 
 
 def run_on_values(x: Packed, rule: Rule, op: Rule) -> Rule:
-    """The plain op, or the family's own rule where entries of a stored row are masked."""
+    """The plain op, or the family's own rule where entries of a stored token are masked."""
     return op if x.inner is None else rule
 
 
@@ -96,7 +96,7 @@ normalize = over_last_dims(_normalize)  #: layer and rms norm
 
 
 def append_feature(at: int) -> StorageRule:
-    """One more feature: what a row holds, argument ``at``, is looked up (embedding, one_hot)."""
+    """One more feature: what a token holds, argument ``at``, is looked up (embedding, one_hot)."""
 
     def make(rule: Rule, op: Rule) -> Rule:
         def on_packed(*args: Any, **kwargs: Any) -> Any:
@@ -136,5 +136,5 @@ def _batch_norm(rule: Rule, op: Rule) -> Rule:
     return on_packed
 
 
-#: all rows are one batch: channels, the second dimension, are a feature
+#: all tokens are one batch: channels, the second dimension, are a feature
 batch_norm = StorageRule("one batch", _batch_norm, Takes(whole=(0,)))

@@ -1,4 +1,4 @@
-"""Products of two packed tensors: queries times keys give blocks of scores, blocks times values are rows again.
+"""Products of two packed tensors: queries times keys give blocks of scores, blocks times values are tokens again.
 
 So attention that is written by hand, ``softmax(q @ k.mT) @ v``, is never padded.  What lies between the two products,
 elementwise or a softmax, runs on the stored scores.

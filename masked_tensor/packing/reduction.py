@@ -1,6 +1,6 @@
-"""Reductions: within the rows, over everything, or over time by segments.
+"""Reductions: within the tokens, over everything, or over time by segments.
 
-Within the rows the result is packed; over everything it is that of the stored values, of which there is at least one;
+Within the tokens the result is packed; over everything it is that of the stored values, of which there is at least one;
 over time each sequence is a segment, and one that stores nothing gives a masked entry.
 """
 

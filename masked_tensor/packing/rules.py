@@ -1,7 +1,7 @@
 """Packed rules by kind of op: how an op's rule serves packed tensors.
 
 A packed rule gets each packed argument as a ``Packed``, other masked ones as a ``Pair``, and returns packed tensors on
-rows of its packed arguments (or pairs, or plain tensors).  What each argument may be it declares (``Takes``).  It
+tokens of its packed arguments (or pairs, or plain tensors).  What each argument may be it declares (``Takes``).  It
 raises ``NoRule`` for what else it cannot do: then the ordinary rule runs on the padded tensors.
 """
 
@@ -24,10 +24,10 @@ def packed_rule(own: Rule, **takes: Arguments) -> StorageRule:
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:
-    """The plain op on the stored values; the family's own rule, if some entries within the rows are masked."""
+    """The plain op on the stored values; the family's own rule, if some entries within the tokens are masked."""
 
     def elementwise(*args: Any, **kwargs: Any) -> Any:
-        kwargs.pop("memory_format", None)  # of what is stored by rows there is one
+        kwargs.pop("memory_format", None)  # of what is stored by tokens there is one
         if len(args) == 1:
             lead, values = args[0], [args[0].operand()]
         else:
@@ -40,7 +40,7 @@ def _elementwise(rule: Rule, op: Rule) -> Rule:
 
 
 def _choose(rule: Rule, op: Rule) -> Rule:
-    """A choice stays within the rows if the condition is packed, or if all it chooses from is, on the same rows."""
+    """A choice stays within the tokens if the condition is packed, or if all it chooses from is, on the same tokens."""
     elementwise = _elementwise(rule, op)
 
     def chosen(condition: Any, *choices: Any) -> Any:
@@ -111,8 +111,8 @@ def _compare_shapes(rule: Rule, op: Rule) -> Rule:
     return as_shapes
 
 
-elementwise = StorageRule("elementwise", _elementwise, None)  #: the values of all operands, brought to the same rows
-choose = StorageRule("elementwise, within the rows", _choose, None)  #: ``where``
+elementwise = StorageRule("elementwise", _elementwise, None)  #: the values of all operands, brought to the same tokens
+choose = StorageRule("elementwise, within the tokens", _choose, None)  #: ``where``
 keep_storage = StorageRule("as it is stored", _keep_storage)  #: one tensor's values, whatever the other arguments are
 keep_by_rule = StorageRule(
     "as it is stored, by its rule", _keep_by_rule

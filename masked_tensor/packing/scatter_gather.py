@@ -1,4 +1,4 @@
-"""Take and put: rows out of a grid and back into one.
+"""Take and put: tokens out of a grid and back into one.
 
 The places are distinct, so each is the other's backward; ``index_select``'s own would add up what cannot meet.
 """
@@ -13,7 +13,7 @@ from .grid import Grid
 
 
 def gather_tokens(flat: Tensor, grid: Grid) -> Tensor:
-    """The stored rows ``(N, ...)`` of a flat grid ``(B * T, ...)``."""
+    """The stored tokens ``(N, ...)`` of a flat grid ``(B * T, ...)``."""
     if grid.full:
         return flat
     if is_tracked(flat) and not in_transform():
@@ -23,7 +23,7 @@ def gather_tokens(flat: Tensor, grid: Grid) -> Tensor:
 
 
 def scatter_tokens(values: Tensor, grid: Grid) -> Tensor:
-    """The flat grid ``(B * T, ...)`` with the rows in their places and 0 elsewhere."""
+    """The flat grid ``(B * T, ...)`` with the tokens in their places and 0 elsewhere."""
     if grid.full:
         return values
     if is_tracked(values) and not in_transform():

@@ -1,4 +1,4 @@
-"""Cuts through time: ``x[:, i]`` is one row of each sequence, ``x[:, a:b]`` the rows of a narrower grid."""
+"""Cuts through time: ``x[:, i]`` is one token of each sequence, ``x[:, a:b]`` the tokens of a narrower grid."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -36,7 +36,7 @@ def select(x: Packed, dim: int, index: int) -> Packed | Pair:
 
 
 def index(x: Packed, indices: Sequence[Any]) -> Pair:
-    """``x[mask]`` and ``x[sequences, times]``: rows picked out of the grid; a place that stores none is masked."""
+    """``x[mask]`` and ``x[sequences, times]``: tokens picked out of the grid; a place that stores none is masked."""
     if x.order[:2] != ((0,), (1,)) or x.first != GRID or not x.values.shape[0]:
         raise NoRule
     if (

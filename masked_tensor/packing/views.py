@@ -113,7 +113,7 @@ def expand(x: Packed, size: Sequence[int], *, implicit: bool = False) -> Packed:
 
 
 def alias(x: Packed) -> Packed:
-    """Another tensor over the same rows."""
+    """Another tensor over the same tokens."""
     return Packed(x.values, x.grid, x.order, x.inner, x.payload)
 
 

@@ -1,6 +1,6 @@
 """Assignment: what is written becomes valid, what is written masked becomes masked, a masked index writes nothing.
 
-The functional forms are here; ``x[k] = v``, ``copy_``, ``out=`` and the other in-place twins follow from them.
+The functional forms are here; ``x[k] = v``, ``copy_``, ``out=`` and the other in-place variants follow from them.
 """
 
 from collections.abc import Sequence

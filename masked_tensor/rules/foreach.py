@@ -1,4 +1,4 @@
-"""``_foreach_`` ops: torch's own loop over their lists runs, and the ops on the elements have rows of their own."""
+"""``_foreach_`` ops: torch's own loop over their lists runs, and the ops on the elements have entries of their own."""
 
 from ..compat import operator_names
 

@@ -1,6 +1,6 @@
 """Copies and likes: a copy and a ``*_like`` keep the mask; what ``new_*`` makes is valid everywhere.
 
-``new_zeros`` and its sisters give masked tensors, because code that makes one by ``x.new_zeros(size)`` goes on to write
+``new_zeros`` and the like give masked tensors, because code that makes one by ``x.new_zeros(size)`` goes on to write
 results of ``x`` into it, masked entries included.  ``new_tensor`` is told its values, and plain.
 """
 

@@ -88,9 +88,9 @@ PARAMETERS = {
     op: tuple(a.name for a in schema(op).arguments)
     for op in (getattr(torch.ops.aten, n).default for n in f"{DISTANCES} {NAMES} binary_cross_entropy".split())
 }
-LIFTS: dict[str, Any] = {"generic": True, "sparse": on_values, "packed": packed.elementwise}
+COMMON: dict[str, Any] = {"generic": True, "sparse": on_values, "packed": packed.elementwise}
 OPS = [
-    *ops(DISTANCES, distance, **LIFTS),
-    *ops(NAMES, elementwise, **LIFTS),
-    Op("binary_cross_entropy", elementwise, {"ranged": True}, **LIFTS),
+    *ops(DISTANCES, distance, **COMMON),
+    *ops(NAMES, elementwise, **COMMON),
+    Op("binary_cross_entropy", elementwise, {"ranged": True}, **COMMON),
 ]

@@ -177,7 +177,7 @@ def keeps_zero_of_product(operands: Sequence[Any]) -> bool:
 
 
 def elementwise_ops(names: str, **params: Any) -> list[Op]:
-    """One row per name, all of the elementwise rule."""
+    """One op per name, all of the elementwise rule."""
     rule = elementwise(**params)
     return [Op(name, rule, generic=True, binding=True, sparse=on_values, packed=as_values) for name in names.split()]
 

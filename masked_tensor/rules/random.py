@@ -39,7 +39,7 @@ def rrelu(x: Pair, lower: float = 0.125, upper: float = 1 / 3, training: bool = 
 
 
 def refill(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """``uniform_`` and its sisters: new numbers in the old places."""
+    """``uniform_`` and the like: new numbers in the old places."""
     return Pair(op(x.data, *args, **kwargs), x.mask)
 
 

@@ -27,7 +27,7 @@ Operand = Pair | Tensor
 
 
 def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float | None, dims: int, line: Any) -> Pair:
-    """upsample_nearest and its pixel-centred sister; ``line``: the same in one dimension."""
+    """upsample_nearest and its pixel-centred variant; ``line``: the same in one dimension."""
     data = op(x.data, output_size, *scales)
     mask, payload = masks.compact(x.mask), x.payload
     for i in range(dims):

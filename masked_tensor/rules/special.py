@@ -16,7 +16,7 @@ from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, plain
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """``polygamma(n, x)``; the in-place twin alone has its arguments the other way round."""
+    """``polygamma(n, x)``; the in-place variant alone has its arguments the other way round."""
     n, x = (x, n) if type(n) is Pair else (n, x)
     return plainly(torch.ops.aten.polygamma.default, n, x)
 

@@ -1,8 +1,8 @@
-"""Lifts: how a row's rule serves pairs with sparse data.
+"""Sparse rules by kind of op: how an op's rule serves pairs with sparse data.
 
 Elementwise ops run the family's own rule on the stored values (so ``cos`` needs no dense result: what is unspecified is
-masked out), binary ones on the common pattern; scans run it on each slice; reductions, products and views have forms of
-their own.  A row names its lift.
+masked out), binary ones on the common pattern; scans run it on each slice; reductions, products and views have rules
+of their own.  An op names its rule.
 """
 
 from functools import partial
@@ -68,29 +68,29 @@ def _unchanged(rule: Rule) -> Rule:
 def _in_row_order(rule: Rule) -> Rule:
     def in_a_row(x: Pair, *args: Any, **kwargs: Any) -> Any:
         order = keys(x.mask).argsort()
-        row = Pair(values(x.data)[order], values(x.mask)[order])
-        result = rule(row, *args, **kwargs)
+        flat = Pair(values(x.data)[order], values(x.mask)[order])
+        result = rule(flat, *args, **kwargs)
         if not isinstance(result, tuple):
             return result
-        return tuple(_back_in_order(r, x.mask, order) if r.mask is row.mask else r for r in result)
+        return tuple(_back_in_order(r, x.mask, order) if r.mask is flat.mask else r for r in result)
 
     return in_a_row
 
 
 def _runs(rule: Rule) -> Rule:
-    row = _in_row_order(rule)
+    in_order = _in_row_order(rule)
 
     def runs(x: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None) -> Any:
         if dim is not None:
             raise NoRule("runs of whole slices")
-        return row(x, return_inverse, return_counts)
+        return in_order(x, return_inverse, return_counts)
 
     return runs
 
 
-def _back_in_order(row: Pair, pattern: Tensor, order: Tensor) -> Pair:
-    """A result with an entry for every entry of the row, at the places where those are."""
-    data, mask = (torch.empty_like(part).index_copy(0, order, part) for part in (row.data, row.mask))
+def _back_in_order(result: Pair, pattern: Tensor, order: Tensor) -> Pair:
+    """A result with an entry for every stored entry, at the places where those are."""
+    data, mask = (torch.empty_like(part).index_copy(0, order, part) for part in (result.data, result.mask))
     return Pair(with_values(pattern, data), with_values(pattern, mask))
 
 
@@ -130,7 +130,7 @@ def _renumber(number: Tensor, data: Tensor, mask: Tensor) -> Pair:
 
 _OWN = "a rule of its own, at the cost of what is stored"
 _VALUES = "the rule itself, entry by entry, on the stored values of the pattern that the operands have in common"
-_ROW = "the rule itself, on the stored values in row-major order"
+_IN_ORDER = "the rule itself, on the stored values in row-major order"
 _SCAN = "the rule itself, on the stored values of each slice"
 
 on_values = StorageRule("on values", _on_values, None, _VALUES)
@@ -141,8 +141,8 @@ unchanged = StorageRule("as it is", _unchanged, None, "the rule itself, which as
 strided = StorageRule(
     "strided", _strided, says="the rule itself, which asks for dtype and device: the result is strided"
 )
-in_row_order = StorageRule("in a row", _in_row_order, says=_ROW)
-runs = StorageRule("in a row", _runs, says=_ROW)  #: the same for runs of entries, but not of slices
+in_row_order = StorageRule("in order", _in_row_order, says=_IN_ORDER)
+runs = StorageRule("in order", _runs, says=_IN_ORDER)  #: the same for runs of entries, but not of slices
 move_stored = StorageRule("moved", _move, says="torch's own op moves the entries, in the layouts in which it can")
 scan = StorageRule("scan", _scan, says=_SCAN)
 scan_extreme = StorageRule(

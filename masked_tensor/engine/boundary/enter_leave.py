@@ -14,7 +14,7 @@ from ... import layouts, masks, settings
 from ...compat import in_functorch, in_transform
 from ...packing import Packed
 from ...pair import Pair, Payload
-from ...select import PORTS, select, zero_masked_inplace
+from ...select import ENTER_NODES, select, zero_masked_inplace
 from ..alias_members import unconnected_error, view_geometry, view_memory
 from ..tensor import MaskedTensor, add_members, pair_of, set_pair, wrap
 from ..torch_keys import below_transforms, direct_apply, gradient_is_shared, node_classes, owns_gradient
@@ -230,7 +230,7 @@ class _Renew(torch.autograd.Function):
 
 
 record_enter, record_leave, record_renew = direct_apply(_Enter), direct_apply(_Leave), direct_apply(_Renew)
-PORTS.update(node_classes(_Enter))
+ENTER_NODES.update(node_classes(_Enter))
 MASKED = set(
     node_classes(_Leave, _Renew, *packed_boundary.MASKED)
 )  #: nodes whose tensors are masked; assigning.py has more

@@ -2,8 +2,8 @@
 
 The inside of a packed masked tensor is a ``Packed`` record.  Whatever asks for its pair gets the unpacked one, so that
 what knows nothing of packing is right by default.  Here is what does know: calls of ops with a packed rule, the two
-Functions that carry stored values through autograd (the gradient of a packed tensor is packed, on its own rows), and
-writes that take a new record instead of touching the old one.
+Functions that carry stored values through autograd (the gradient of a packed tensor is packed, as the tensor itself),
+and writes that take a new record instead of touching the old one.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ def without_history(p: Packed, dtype: torch.dtype) -> Packed:
 
 
 def wrap_packed(p: Packed) -> MaskedTensor:
-    """An untracked MaskedTensor around packed rows; its strides are always contiguous ones."""
+    """An untracked MaskedTensor around a packed batch; its strides are always contiguous ones."""
     p = p if not p.values.requires_grad else without_history(p, p.values.dtype)
     # fmt: off
     result = tensor.make(
@@ -145,7 +145,7 @@ def leave_packed(p: Packed, enter: Enter) -> MaskedTensor:
 
 
 def packed_gradient(grad: Tensor, frame: Frame, enter: Enter) -> Tensor:
-    """A gradient arriving from outside, of whatever kind, as values on the rows of ``frame``, 0 where it is masked."""
+    """A gradient that arrives from outside, of any kind, as values of the tokens of ``frame``, 0 where it is masked."""
     recording = torch.is_grad_enabled()
     if type(grad) is MaskedTensor and grad._packed is not None:
         new = match_grid(enter_packed(grad, recording, enter), frame)

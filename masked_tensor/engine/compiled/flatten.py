@@ -22,7 +22,7 @@ from . import cache_key
 
 Told = (
     Payload | UnpackedCopy | tuple[Any, bool]
-)  #: what a graph knows of the parts; of rows their order, and if views share it
+)  #: what a graph knows of the parts; of packed ones their order, and if views share it
 PADDED_PARTS, PACKED_PARTS = ["_data", "_bytes"], ["_stored", "_places"]
 
 
@@ -148,7 +148,7 @@ def packed_values(x: MaskedTensor) -> Tensor:
 
 
 def packed_index(x: MaskedTensor) -> Tensor:
-    """The places of the rows of a packed tensor."""
+    """The places of the tokens of a packed tensor."""
     assert x._packed is not None
     return x._packed.grid.index
 

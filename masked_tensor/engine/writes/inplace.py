@@ -106,7 +106,7 @@ def _fill_expanded(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], 
 
 
 def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
-    """An in-place op on a packed tensor that shares with nobody: within its rows, it takes a new record."""
+    """An in-place op on a packed tensor that shares with nobody: within its tokens, it takes a new record."""
     target = args[0]
     new = None if entry.view else packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
     if type(new) is not Packed or new.shape != tuple(target.shape) or not same_places(new.grid, target._packed.grid):

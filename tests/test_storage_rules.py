@@ -1,4 +1,4 @@
-"""An op is one row: what a sparse masked tensor does follows from the row alone, never from a name."""
+"""What a sparse masked tensor does follows from the entry of the op alone, never from a name."""
 
 import types
 
