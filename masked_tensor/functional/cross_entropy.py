@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .. import errors, layouts, sparse
+from .. import errors, sparse
 from ..engine.tensor import MaskedTensor
 from .entrance import Input, Number, as_result, enter_input
 from .form import aten
@@ -61,7 +61,7 @@ def nll_loss(
     """
     masking = Masking(mask, target_mask, fill_value)
     scores, classes, fill_value = enter_sides(input, target, masking)
-    if layouts.is_sparse(scores.data):
+    if scores.is_sparse:
         return _sparse("nll_loss", scores, classes, fill_value, weight, ignore_index, 0.0, reduction)
     return run_loss(
         aten.nll_loss_nd.default,
@@ -132,7 +132,7 @@ def cross_entropy(
     """
     masking = Masking(mask, target_mask, fill_value)
     scores, classes, fill_value = enter_sides(input, target, masking)
-    if layouts.is_sparse(scores.data):
+    if scores.is_sparse:
         return _sparse("cross_entropy", scores, classes, fill_value, weight, ignore_index, label_smoothing, reduction)
     op, after = aten.cross_entropy_loss.default, (ignore_index, label_smoothing)
     return run_loss(op, [scores, classes, _enter_weight(weight)], reduction, fill_value, after, "cross_entropy")

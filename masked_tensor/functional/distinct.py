@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .. import errors, layouts, sparse
+from .. import errors, sparse
 from .entrance import Input, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
 
@@ -57,7 +57,7 @@ def unique(
         ``torch.unique``.
     """
     given = enter_input(input, mask)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         if dim is not None:
             refuse_sparse("unique(dim=)", given)
         return _sparse_unique("unique", given, sparse.unique, return_inverse, return_counts)
@@ -111,7 +111,7 @@ def unique_consecutive(
         ``torch.unique_consecutive``.
     """
     given = enter_input(input, mask)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         if dim is not None:
             refuse_sparse("unique_consecutive(dim=)", given)
         return _sparse_unique("unique_consecutive", given, sparse.unique_consecutive, return_inverse, return_counts)

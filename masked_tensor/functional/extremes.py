@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes, sparse
+from .. import shapes, sparse
 from .entrance import (
     Input,
     Number,
@@ -242,7 +242,7 @@ def _position(
     given = check_ordered(name, enter_input(input, mask))
     dims = shapes.canonical_dims(dim, given.data.dim())
     fill_value = for_too_few(name, torch.int64, given.masked, fill_value, min_count)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         data, valid = sparse.position(
             given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
         )
@@ -273,7 +273,7 @@ def _run_extreme(
     fill_value = for_too_few(name, given.data.dtype, given.masked, fill_value, min_count)
     options: dict[str, Any] = {"fill_value": fill_value, "min_count": min_count}
     op = getattr(aten, name)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         if dim is None and given.data.numel() == 0:
             op.default(torch.empty(0))  # raises
         values, indices = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max", **options)

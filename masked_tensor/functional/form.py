@@ -63,7 +63,7 @@ def run_reduction(
     dims = shapes.canonical_dims(dim, given.data.dim())
     kind = torch.bool if form.logical else given.data.dtype
     fill_value = for_too_few(form.name, kind, given.masked, fill_value, min_count)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         return in_dtype(_sparse(form, given, dims, keepdim, fill_value, min_count, **params), dtype)
     result = form.call(given.x, dims, keepdim, **params)
     valid = has_min_count(given, dims, keepdim, min_count, fill_value)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from .. import layouts, masks, sparse
+from .. import masks, sparse
 from ..pair import Pair
 from .entrance import Number, enter_input
 from .form import aten
@@ -168,7 +168,7 @@ def kl_div(
     valid = [side.mask for side in (first, second) if side.mask is not None]
     if not valid:
         return total / first.data.shape[0]
-    if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
+    if first.is_sparse or second.is_sparse:
         return total / sparse.count_valid_rows(sparse.mask_and(first.mask, second.mask), first.data)
     both = masks.logical_and(*valid) if len(valid) == 2 else valid[0]
     return total / masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
@@ -280,6 +280,6 @@ def gaussian_nll_loss(
         spread = spread.unsqueeze(-1)  # one variance per row, as torch reads it
     operands = [first, second, enter_input(spread, None, "var")]
     by_element = partial(F.gaussian_nll_loss, full=full, eps=eps, reduction="none")
-    if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
+    if first.is_sparse or second.is_sparse:
         return sparse_loss(by_element, operands, reduction, fill_value)
     return python_loss(lambda mask, *data: Pair(by_element(*data), mask), operands, fill_value, reduction)

@@ -390,7 +390,7 @@ def run_loss(
     """
     number = reduction_number(reduction)
     operands = [g for g in arguments if type(g) is Input]
-    if any(layouts.is_sparse(x.data) for x in operands):
+    if any(x.is_sparse for x in operands):
         if table.ENTRIES[op].op.sparse is not on_values:
             for x in operands:
                 refuse_sparse(name or op.name().removeprefix("aten::"), x)

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes, sparse
+from .. import shapes, sparse
 from ..pair import Pair
 from ..sparse import slice_reductions
 from .entrance import Dim, Input, Number, as_result, enter_input, run_op
@@ -322,7 +322,7 @@ def dist(
     """
     first, second = enter_input(input, mask), enter_input(other, None, "other")
     masked = first.masked or second.masked
-    if layouts.is_sparse(first.data) or layouts.is_sparse(second.data):
+    if first.is_sparse or second.is_sparse:
         if first.data.shape != second.data.shape:
             shapes_of = f"{tuple(first.data.shape)} and {tuple(second.data.shape)}"
             raise ValueError(f"dist with a sparse input does not broadcast: both must have one shape, got {shapes_of}")
@@ -364,14 +364,14 @@ def _moment(
     given = enter_input(input, mask).to(dtype)
     if not (given.data.is_floating_point() or given.data.is_complex()):
         given = given.to(torch.get_default_dtype())  # as torch.masked, where torch.var raises
-    if given.masked and layouts.is_sparse(given.data) and min_count is None and given.data.numel():
+    if given.masked and given.is_sparse and min_count is None and given.data.numel():
         min_count = math.floor(correction) + 1
     form = Reduction(
         name,
         lambda x, dims, keepdim: run_op(op, x, list(dims), correction=correction, keepdim=keepdim),
         lambda v, s: getattr(slice_reductions, name)(v, s, correction),
         _NAN,
-        everywhere=layouts.is_sparse(given.data) and _may_be_short(given, dim, correction),
+        everywhere=given.is_sparse and _may_be_short(given, dim, correction),
     )
     return run_reduction(form, given, dim, keepdim, None, None, fill_value, min_count)
 

@@ -185,7 +185,7 @@ def local_response_norm(
         neural networks, 2012.
     """
     given = enter_input(input, mask)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         return result_in_pattern(given, sparse.local_response_norm(given.data, given.mask, size, alpha, beta, k))
     x = Input(Pair(select(given.data, given.mask, 0), given.mask), given.masked) if given.mask is not None else given
     data = F.local_response_norm(x.data, size, alpha, beta, k)
@@ -195,7 +195,7 @@ def local_response_norm(
 def run_norm(op: Any, form: Callable[..., Tensor], input: Tensor, mask: Tensor | None, *arguments: Any) -> Tensor:
     """The op on strided data, or its sparse rule, which takes the same arguments."""
     given = enter_input(input, mask)
-    if not layouts.is_sparse(given.data):
+    if not given.is_sparse:
         return as_result(run_op(op, given.x, *arguments), given.masked, 0)
     for parameter in arguments:
         if isinstance(parameter, Tensor) and (type(parameter) is MaskedTensor or layouts.is_sparse(parameter)):

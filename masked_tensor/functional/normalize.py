@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes, sparse
+from .. import shapes, sparse
 from ..pair import Pair
 from ..select import select
 from .entrance import as_result, enter_input, result_in_pattern, run_op
@@ -56,7 +56,7 @@ def normalize(
     given = enter_input(input, mask).to(dtype)
     p = float(p)
     dims = shapes.canonical_dims(int(dim), given.data.dim())
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         data = sparse.normalize(given.data, given.mask, dims[0] if dims else 0, p, eps)
         return result_in_pattern(given, data)
     size = run_op(aten.linalg_vector_norm.default, given.x, p, list(dims), True)

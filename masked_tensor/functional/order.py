@@ -6,7 +6,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes, sparse
+from .. import shapes, sparse
 from ..rules.quantile import quantile_between
 from .entrance import (
     Number,
@@ -184,7 +184,7 @@ def mode(
     dims = shapes.canonical_dims(dim, given.data.dim())
     fill_value = for_too_few("mode", given.data.dtype, given.masked, fill_value, min_count)
     result: Any
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         sparse.check_nonempty("mode", check_ordered("mode", given, boolean=True).data.shape, dims)
         found = sparse.mode(given.data, given.mask, dims, keepdim, fill_value, min_count)
         result = sparse_choice(kind, found, given, _NAN, fill_value)
@@ -324,7 +324,7 @@ def _median(
         sparse.check_nonempty(name, given.data.shape, dims)
     fill_value = for_too_few(name, given.data.dtype, given.masked, fill_value, min_count)
     options: dict[str, Any] = {"fill_value": fill_value, "min_count": min_count}
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         options |= {"skip_nan": name == "nanmedian", "positions": dim is not None}
         found = sparse.median(given.data, given.mask, dims, keepdim, **options)
         return sparse_choice(kind, found, given, _NAN, fill_value)
@@ -344,7 +344,7 @@ def _quantile(
     skip_nan = name == "nanquantile"
     if isinstance(q, (list, tuple)):
         q = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         dims = shapes.canonical_dims(dim, given.data.dim())
         options = options | {"skip_nan": skip_nan, "fill_value": fill_value}
         data, valid = sparse.quantile(given.data, given.mask, q, dims, keepdim, **options)

@@ -4,7 +4,7 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from .. import layouts, shapes, sparse
+from .. import shapes, sparse
 from ..rules.order import rank
 from .entrance import as_pair, as_result, check_ordered, enter_input, refuse_sparse, result_in_pattern
 from .extremes import one_dim
@@ -56,7 +56,7 @@ def rankdata(input: Tensor, method: Ties = "average", *, dim: int | None = None,
         raise ValueError(f"method must be one of {get_args(Ties)}, got {method!r}")
     one_dim("rankdata", dim)
     given = check_ordered("rankdata", enter_input(input, mask), boolean=True)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         if dim is None:
             refuse_sparse("rankdata(dim=None)", given)
         (axis,) = shapes.canonical_dims(dim, max(given.data.dim(), 1))

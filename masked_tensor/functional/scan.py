@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts, shapes, sparse
+from .. import shapes, sparse
 from ..sparse import slice_reductions
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
 from .extremes import R
@@ -191,14 +191,14 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
 
 def _scan(op: Any, input: Any, dim: int, dtype: Any, mask: Any) -> Tensor:
     given = input if type(input) is Input else enter_input(input, mask).to(dtype)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         return in_dtype(_sparse(sparse.scan, lambda row, _: [run_op(op, row, 1)], given, dim)[0], dtype)
     return in_dtype(as_result(run_op(op, given.x, dim), given.masked, 0), dtype)
 
 
 def _scan_extreme(kind: type[R], op: Any, input: Any, dim: int, mask: Any) -> R:
     given = enter_input(input, mask)
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         return kind(_sparse(sparse.scan_extreme, partial(run_op, op), given, dim))
     values, indices = run_op(op, given.x, dim)
     return kind((as_result(values, given.masked, 0), as_result(indices, given.masked, 0)))

@@ -133,10 +133,7 @@ def softmin(
         ``torch.nn.functional.softmin``, ``torch.masked.softmin``.
     """
     given = enter_input(input, mask).to(dtype)
-    if layouts.is_sparse(given.data):
-        flipped = layouts.with_values(given.data, -layouts.values(given.data))
-    else:
-        flipped = -given.data
+    flipped = layouts.with_values(given.data, -layouts.values(given.data)) if given.is_sparse else -given.data
     x = Pair(flipped, given.x.mask) if type(given.x) is Pair else flipped
     return _normalize(Input(x, given.masked), dim, None, None, mode, log=False)
 
@@ -202,7 +199,7 @@ def _normalize(input: Any, dim: int, dtype: Any, mask: Any, mode: Mode, log: boo
     slice_reductions.check_inexact("log_softmax" if log else "softmax", given.data)
     (dim,) = shapes.canonical_dims(int(dim), max(given.data.dim(), 1))
     empty = -float("inf") if log else 0.0
-    if layouts.is_sparse(given.data):
+    if given.is_sparse:
         data = sparse.softmax(given.data, given.mask, dim, log=log, mode=mode)
         return result_in_pattern(given, data)
     if mode != "inf_as_zero" and type(given.x) is not Pair:
