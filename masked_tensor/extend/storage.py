@@ -202,12 +202,12 @@ def sparse_reduction(function: SegmentFunction) -> StorageRule:
     def make(rule: Rule) -> Rule:
         signature = inspect.signature(rule)
 
-        def reduced(*args: Any, **kwargs: Any) -> Pair:
+        def reduce_slices(*args: Any, **kwargs: Any) -> Pair:
             x, dim, keepdim, others = _read_arguments(signature, args, kwargs)
             dims = shapes.canonical_dims(dim, x.data.dim())
             return valid_outputs(*reduce(over_slices, x.data, x.mask, dims, keepdim, **others))
 
-        return reduced
+        return reduce_slices
 
     return StorageRule("reduction", make, Takes(), "the valid stored values of each slice, one segment for each result")
 
@@ -247,7 +247,7 @@ def packed_reduction(function: SegmentFunction) -> StorageRule:
         names = list(signature.parameters)
         before = names[1 : names.index("dim")] if "dim" in names else []
 
-        def reduced(*args: Any, **kwargs: Any) -> Any:
+        def reduce_tokens(*args: Any, **kwargs: Any) -> Any:
             x, dim, keepdim, others = _read_arguments(signature, args, kwargs)
             dims = shapes.canonical_dims(dim, len(x.order))
             _expect_one_kind(x, dims if "dim" in names else ())
@@ -258,7 +258,7 @@ def packed_reduction(function: SegmentFunction) -> StorageRule:
             named |= {name: value for name, value in others.items() if name not in before}
             return form.make(rule, op)(x, *(others[name] for name in before), **named)
 
-        return reduced
+        return reduce_tokens
 
     return StorageRule("reduction", make)
 

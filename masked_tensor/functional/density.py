@@ -82,7 +82,7 @@ def _marginal(distribution: distributions.Distribution, value: Tensor) -> Tensor
         parts = _marginal(distribution.component_distribution, value.unsqueeze(-1 - len(distribution.event_shape)))
         return (parts + distribution.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
     if isinstance(distribution, distributions.TransformedDistribution) and _is_elementwise(distribution):
-        return _transformed(distribution, value)
+        return _log_prob_of_transformed(distribution, value)
     if isinstance(distribution, distributions.LowRankMultivariateNormal):
         return _of_events(distribution, value, _low_rank_normal)
     if isinstance(distribution, distributions.MultivariateNormal) and len(distribution.event_shape) == 1:
@@ -144,7 +144,7 @@ def _is_elementwise(distribution: distributions.TransformedDistribution) -> bool
     return alone and len(distribution.event_shape) > 0
 
 
-def _transformed(distribution: distributions.TransformedDistribution, value: Tensor) -> Tensor:
+def _log_prob_of_transformed(distribution: distributions.TransformedDistribution, value: Tensor) -> Tensor:
     event_dim, corrections = len(distribution.event_shape), []
     for step in reversed(distribution.transforms):
         before = step.inv(value)

@@ -186,7 +186,7 @@ def _carry(
     """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
     given, x, dim = _enter_series(name, input, dim, limit, area, mask)
     mask = gaps.narrow_constant(x.mask, dim)
-    valid, place = gaps.carried(mask, dim, forward)
+    valid, place = gaps.carry_valid(mask, dim, forward)
     if limit is not None or area is not None:
         around = gaps.before(mask, dim), gaps.after(mask, dim)
         valid = gaps.fillable(mask, dim, *around, limit, area, "forward" if forward else "backward")

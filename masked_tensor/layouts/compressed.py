@@ -34,7 +34,7 @@ def indices(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def assemble(x: Tensor, values: Tensor) -> Tensor:
-    """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored(x)``."""
+    """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored_values(x)``."""
     offsets, plain = indices(x)
     return torch.sparse_compressed_tensor(
         offsets, plain, values, tuple(x.shape), layout=x.layout, check_invariants=False
@@ -42,7 +42,7 @@ def assemble(x: Tensor, values: Tensor) -> Tensor:
 
 
 def coordinate(x: Tensor, dim: int) -> Tensor:
-    """The position along ``dim`` of every stored value, in the order of ``stored(x).reshape(-1)``."""
+    """The position along ``dim`` of every stored value, in the order of ``stored_values(x).reshape(-1)``."""
     offsets, plain = indices(x)
     batch, values = offsets.dim() - 1, x.values()
     if values.dim() == 1:  # one plain matrix: the common case, at the least cost

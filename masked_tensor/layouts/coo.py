@@ -29,14 +29,14 @@ def indices(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def assemble(x: Tensor, values: Tensor) -> Tensor:
-    """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored(x)``."""
+    """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored_values(x)``."""
     return torch.sparse_coo_tensor(
         x._indices(), values, x.shape, check_invariants=False, is_coalesced=x.is_coalesced() or None
     )
 
 
 def coordinate(x: Tensor, dim: int) -> Tensor:
-    """The position along ``dim`` of every stored value, in the order of ``stored(x).reshape(-1)``."""
+    """The position along ``dim`` of every stored value, in the order of ``stored_values(x).reshape(-1)``."""
     values = x._values()
     if dim < x.sparse_dim():
         position, axis = x._indices()[dim], 0

@@ -26,12 +26,12 @@ def indices(x: Tensor) -> tuple[Tensor, ...]:
 
 
 def assemble(x: Tensor, values: Tensor) -> Tensor:
-    """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored(x)``."""
+    """A tensor with the pattern of ``x`` and other values, given in the shape of ``stored_values(x)``."""
     return values
 
 
 def coordinate(x: Tensor, dim: int) -> Tensor:
-    """The position along ``dim`` of every stored value, in the order of ``stored(x).reshape(-1)``."""
+    """The position along ``dim`` of every stored value, in the order of ``stored_values(x).reshape(-1)``."""
     position = torch.arange(x.shape[dim], device=x.device)
     return position.view(-1, *[1] * (x.dim() - dim - 1)).expand(x.shape).reshape(-1)
 

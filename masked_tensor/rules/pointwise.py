@@ -147,7 +147,7 @@ def may_differentiate(data: list[Any]) -> bool:
     return in_transform()
 
 
-plainly = elementwise()
+run_elementwise = elementwise()
 
 
 def is_fractional(x: Tensor) -> bool:

@@ -21,7 +21,7 @@ from ..pair import Pair
 from ..select import select
 from ..shared import strict_counts
 from ..sparse.rules import on_values
-from .pointwise import NUMBERS, elementwise, is_fractional, join_operands, plainly
+from .pointwise import NUMBERS, elementwise, is_fractional, join_operands, run_elementwise
 
 
 def finite_divisor(operands: tuple[Any, ...]) -> bool:
@@ -73,7 +73,7 @@ def divide(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
             other = Pair(select(other.data, other.mask, 1), other.mask)
         else:
             other = _nonzero_divisor(x, other, join_operands((x, other))[1])
-    return plainly(op, x, other, **keywords)
+    return run_elementwise(op, x, other, **keywords)
 
 
 def _nonzero_divisor(x: Any, other: Pair | Tensor, mask: Tensor) -> Pair | Tensor:

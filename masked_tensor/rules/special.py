@@ -12,13 +12,13 @@ from ..op import Op
 from ..packing.rules import elementwise as as_values
 from ..pair import Pair
 from ..sparse.rules import on_values
-from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, plainly
+from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, run_elementwise
 
 
 def polygamma(n: Any, x: Any) -> Any:
     """``polygamma(n, x)``; the in-place variant alone has its arguments the other way round."""
     n, x = (x, n) if type(n) is Pair else (n, x)
-    return plainly(torch.ops.aten.polygamma.default, n, x)
+    return run_elementwise(torch.ops.aten.polygamma.default, n, x)
 
 
 def vander(x: Pair, N: int | None = None, increasing: bool = False) -> Pair:

@@ -13,7 +13,7 @@ def narrow_constant(mask: Tensor, dim: int) -> Tensor:
     return compact.expand(*compact.shape[:dim], mask.shape[dim], *compact.shape[dim + 1 :])
 
 
-def carried(mask: Tensor, dim: int, forward: bool) -> tuple[Tensor, Tensor]:
+def carry_valid(mask: Tensor, dim: int, forward: bool) -> tuple[Tensor, Tensor]:
     """Whether there is a valid entry up to here, or from here on, and the position along ``dim`` of the nearest.
 
     The greatest byte so far is 1 from the first valid entry on, and the last place where it was seen that of the last
@@ -27,13 +27,13 @@ def carried(mask: Tensor, dim: int, forward: bool) -> tuple[Tensor, Tensor]:
 
 def before(mask: Tensor, dim: int) -> Tensor:
     """The position along ``dim`` of the last valid entry up to here, -1 where there is none."""
-    found, place = carried(mask, dim, True)
+    found, place = carry_valid(mask, dim, True)
     return torch.where(found, place, -1)
 
 
 def after(mask: Tensor, dim: int) -> Tensor:
     """The position along ``dim`` of the next valid entry from here on, the size of ``dim`` where there is none."""
-    found, place = carried(mask, dim, False)
+    found, place = carry_valid(mask, dim, False)
     return torch.where(found, place, mask.shape[dim])
 
 

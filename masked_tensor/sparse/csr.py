@@ -51,7 +51,7 @@ class Stored:
         return torch.repeat_interleave(number.to(torch.int32) if small else number, output_size=self.inner.shape[0])
 
 
-def stored(x: Tensor) -> Stored:
+def parts_of(x: Tensor) -> Stored:
     """Where a sparse matrix of any layout stores its values."""
     shape = (x.shape[0], x.shape[1])
     if x.layout is torch.sparse_csr:
@@ -78,7 +78,7 @@ def product(s: Stored, v: Tensor, mask: Tensor | None, dense: Tensor, zeroed: bo
     ``zeroed``: the others are 0.
     """
     if v.dtype is not dense.dtype or not _has_kernel(v, dense) or in_transform():
-        return _gathered(s, v, mask, dense)
+        return _gather_products(s, v, mask, dense)
     result: Tensor = _Product.apply(v, mask, s, dense, zeroed)
     return result
 
@@ -88,7 +88,7 @@ def _has_kernel(v: Tensor, dense: Tensor) -> bool:
     return fits and dense.device.type in ("cpu", "cuda") and 0 not in (v.shape[0], *dense.shape)
 
 
-def _gathered(s: Stored, v: Tensor, mask: Tensor | None, dense: Tensor) -> Tensor:
+def _gather_products(s: Stored, v: Tensor, mask: Tensor | None, dense: Tensor) -> Tensor:
     """The same for other dtypes and devices, and under transforms: every pair is written down."""
     rows, columns = (s.inner, s.rows()) if s.transposed else (s.rows(), s.inner)
     if mask is not None:

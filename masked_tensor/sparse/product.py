@@ -32,7 +32,7 @@ def _times(x: Pair, y: Pair | Tensor, turned: bool = False) -> Pair:
             f"sparse @ dense takes a sparse matrix and a strided vector or matrix, got {tuple(x.data.shape)} "
             f"({x.data.layout}) @ {tuple(data.shape)} ({data.layout})"
         )
-    where = csr.stored(x.mask).t() if turned else csr.stored(x.mask)
+    where = csr.parts_of(x.mask).t() if turned else csr.parts_of(x.mask)
     if data.shape[0] != where.size[1]:
         raise RuntimeError(f"shapes {where.size} and {tuple(data.shape)} cannot be multiplied")
     flat = data.dim() == 1

@@ -115,9 +115,9 @@ class GradientHooks:
             if type(use) is InGradient and use.owner is node:
                 stack.finish(use)
         edges = node.next_functions
-        return tuple(self._returned(g, behind) for g, (behind, _) in zip(grads, edges, strict=True))
+        return tuple(self._return_gradient(g, behind) for g, (behind, _) in zip(grads, edges, strict=True))
 
-    def _returned(self, grad: Any, behind: Any) -> Any:
+    def _return_gradient(self, grad: Any, behind: Any) -> Any:
         if grad is None or behind is None:
             return grad
         python = isinstance(behind, BackwardCFunction)

@@ -33,7 +33,7 @@ def run_each(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
             args, kwargs = tree_unflatten([_entry(part, i) for part in parts], spec)
             results.append(tree_flatten(op(*args, **kwargs)))
         stacked = [torch.stack(entries) for entries in zip(*(found for found, _ in results), strict=True)]
-    return tree_unflatten([_batched(x, level) for x in stacked], results[0][1])
+    return tree_unflatten([_add_batch_level(x, level) for x in stacked], results[0][1])
 
 
 def _part(value: Any, level: int) -> Part:
@@ -58,7 +58,7 @@ def _entry(part: Part, i: int) -> Any:
     return value if mask is None else leave_level(Pair(value, mask))
 
 
-def _batched(x: Tensor, level: int) -> Tensor:
+def _add_batch_level(x: Tensor, level: int) -> Tensor:
     if type(x) is not MaskedTensor:
         return wrap_batched(x, level)
     pair = enter_level(x)

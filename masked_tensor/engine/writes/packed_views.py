@@ -75,7 +75,7 @@ def add_view(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...
         group = base._view_group = PackedFamily(base)
     group.members = [ref for ref in group.members if ref() is not None]
     several = isinstance(result, (list, tuple))
-    traced = _traced(base)
+    traced = _is_traced(base)
     held = () if entry.op.detaches and not traced else (*base._held, base if traced else _history_of(base))
     for which, view in enumerate(result if several else (result,)):
         if type(view) is MaskedTensor and view is not base:
@@ -110,7 +110,7 @@ def check_seen(x: MaskedTensor) -> None:
                     )
 
 
-def _traced(x: MaskedTensor) -> bool:
+def _is_traced(x: MaskedTensor) -> bool:
     return type(x._pair.data if x._packed is None else x._packed.values) is not Tensor
 
 
@@ -122,7 +122,7 @@ def is_unshared(x: MaskedTensor) -> bool:
     """
     if x._past_autograd:
         return False
-    if x._view_group is not None and _traced(x):
+    if x._view_group is not None and _is_traced(x):
         return False
     return x._family is None and (x._view_group is None or all(member is x for member in x._view_group.living()))
 
