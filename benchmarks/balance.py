@@ -44,7 +44,7 @@ def simulate(lengths: Tensor, ranks: int) -> None:
     budget = int(lengths.double().mean() * ROWS)
     sampler = mt.balanced_batches(lengths, tokens=max(budget, int(lengths.max())), ranks=ranks)
     start = time.process_time()
-    order, cuts = sampler._plan()
+    order, cuts = sampler._make_plan()
     spent = time.process_time() - start
     assert torch.equal(order.sort().values, torch.arange(len(lengths)))  # each sample once
     print(f"{ranks} ranks, {len(lengths)} samples, {sampler.tokens} tokens a batch: planned in {spent:.1f} s")

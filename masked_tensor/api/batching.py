@@ -117,19 +117,19 @@ class balanced_batches(Sampler[list[int]]):
 
     def __len__(self) -> int:
         """The number of batches of an epoch, the same on every rank."""
-        return (len(self._plan()[1]) - 1) // self.ranks
+        return (len(self._make_plan()[1]) - 1) // self.ranks
 
     def __iter__(self) -> Iterator[list[int]]:
         """The batches of this rank, from where the sampler stands."""
         steps = range(self._start, len(self))
-        order, cuts = self._plan()
+        order, cuts = self._make_plan()
         for step in steps:
             batch = step * self.ranks + self.rank
             self._start = step + 1
             yield order[cuts[batch] : cuts[batch + 1]].tolist()
         self._start = 0
 
-    def _plan(self) -> tuple[Tensor, Tensor]:
+    def _make_plan(self) -> tuple[Tensor, Tensor]:
         """The plan of the epoch, which is kept until another one begins."""
         if self._plan is None or self._plan[:2] != (self.epoch, self.seed):
             generator = torch.Generator().manual_seed((self.seed << 20) + self.epoch)

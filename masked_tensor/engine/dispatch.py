@@ -93,8 +93,8 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
 
 def make_kernel(entry: Entry) -> Callable[..., Any]:
     """What a call of the entry's overload is handed to."""
-    if entry.kind == "functional" and not (entry.view or entry.op.copies):
-        return _make_fast_kernel(entry)
+    if entry.kind == "functional" and not entry.view:
+        return _make_copying_kernel(entry) if entry.op.copies else _make_fast_kernel(entry)
     if entry.kind == "functional" and entry.view and entry.single and not entry.op.copies:
         return _make_view_kernel(entry)
 
@@ -151,6 +151,19 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
         return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
 
     return functional
+
+
+def _make_copying_kernel(entry: Entry) -> Callable[..., Any]:
+    """The kernel of a copy, whose mask is as hard as that of its argument."""
+    functional = _make_fast_kernel(entry)
+
+    def copying(*args: Any, **kwargs: Any) -> Any:
+        result = functional(*args, **kwargs)
+        if result is not args[0]:
+            copy_hardness(args[0], result)
+        return result
+
+    return copying
 
 
 def torch_dispatch(

@@ -22,7 +22,8 @@ from ..sparse.rules import on_values, strided, unchanged
 
 def copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     """clone, detach, contiguous ...: the same entries; the mask is shared until written."""
-    return copied(x, op(x.data, **kwargs))
+    data = op(x.data, **kwargs)
+    return Pair(data, x.mask, x.payload) if data.stride() == x.data.stride() else copied(x, data)
 
 
 def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
