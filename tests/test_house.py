@@ -192,7 +192,7 @@ def op_of(name: str) -> str | None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_private_names_of_torch_stand_in_one_room(path: Path) -> None:
+def test_private_names_of_torch_stand_in_one_file(path: Path) -> None:
     room = str(path.relative_to(ROOT / "masked_tensor"))
     found = {name: op_of(name) for name in private_names(ast.parse(path.read_text()))}
     assert {n for n, op in found.items() if op is None} == set(PRIVATE.get(room, "").split()), "it belongs in compat.py"
@@ -378,14 +378,14 @@ def test_the_table_of_layers_is_the_contract(head: str, container: str) -> None:
     assert layers_on_page(head) == floors(container)
 
 
-def test_the_engine_has_at_most_sixteen_rooms() -> None:
+def test_the_engine_has_at_most_sixteen_parts() -> None:
     rooms = set().union(*floors("masked_tensor.engine"))
     files = {path.stem for path in (ROOT / "masked_tensor/engine").iterdir() if path.suffix == ".py" or path.is_dir()}
     assert rooms == files - {"__init__", "__pycache__"}
     assert len(rooms) <= 16
 
 
-def test_every_wing_has_its_law() -> None:
+def test_every_package_has_its_law() -> None:
     wings = {name for names in floors() for name in names if (ROOT / f"masked_tensor/{name}").is_dir()}
     for name in wings:
         law = ast.get_docstring(ast.parse((ROOT / f"masked_tensor/{name}/__init__.py").read_text())).partition("\n\n")[
