@@ -1,7 +1,7 @@
 """Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -22,9 +22,6 @@ from ..shared.moments import (
     zeros_of,
 )
 from ..sparse.reduction import take_valid
-
-if TYPE_CHECKING:
-    from torch.distributed.device_mesh import DeviceMesh
 
 _STATE = ("count", "center", "squares", "low", "high")
 
@@ -224,7 +221,7 @@ class RunningStatistics(nn.Module):
             self.bins += state["bins"]
         return self
 
-    def all_reduce(self, group: "dist.ProcessGroup | DeviceMesh | None" = None) -> "RunningStatistics":
+    def all_reduce(self, group: "dist.ProcessGroup | dist.device_mesh.DeviceMesh | None" = None) -> "RunningStatistics":
         """The statistics of all ranks, the same on each; this object stays that of its own rank.
 
         Args:
