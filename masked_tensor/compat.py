@@ -43,8 +43,10 @@ try:
     from torch._C._functorch import (
         TransformType,
         get_interpreter_stack,
-        get_unwrapped as get_unwrapped,
         peek_interpreter_stack,
+    )
+    from torch._C._functorch import (
+        get_unwrapped as get_unwrapped,
     )
     from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
 
