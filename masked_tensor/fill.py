@@ -128,15 +128,15 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor, spare: Tens
     if not out.is_contiguous():  # along the memory: a table may lie column by column
         order = shapes.memory_order(out.stride())
         bits, mask, out = (t.permute(order) for t in (bits, masks.expand_to(mask, out.shape), out))
-    small = masks.compact(mask).view(torch.uint8)
-    if small.numel() <= settings.CHUNK:
+    small, fit = masks.compact(mask).view(torch.uint8), settings.per_step(settings.CHUNK)
+    if small.numel() <= fit:
         _select_chunk(bits, small, fill, out, apart, spare)
         return
     small = masks.compact(lay_out_as(masks.expand_to(mask, bits.shape), bits)).view(torch.uint8)
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
-        bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), settings.CHUNK
+        bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), fit
     else:
-        step = max(1, settings.CHUNK * bits.shape[0] // max(1, bits.numel()))
+        step = max(1, fit * bits.shape[0] // max(1, bits.numel()))
         small = small.expand(bits.shape[0], *small.shape[1:])
     if spare is None and fill != 0:
         spare = torch.empty(bits[:step].numel(), dtype=bits.dtype)

@@ -150,6 +150,11 @@ def current() -> Meaning:
     return in_force().meaning
 
 
+def per_step(size: int) -> int:
+    """How many elements a step of a loop works on whose steps have ``size`` with one thread."""
+    return size if torch.get_num_threads() == 1 else max(size, SHARED)
+
+
 # --------------------------------------------------------------------------------------------- numbers that decide how
 # Elements, unless said.  Where two ways cross was measured by benchmarks/thresholds.py: CPU time of one thread,
 # float32, random masks with 70 % valid, torch 2.13 on a busy AMD EPYC (2 MiB of L2, 32 MiB of L3), forward without
@@ -169,6 +174,10 @@ RECORDED = 1 << 12
 #: Per step of a fill, a sort or a reduction: what a step uses stays in cache.  On ``sum``, ``amax`` and ``prod`` of 16
 #: million: half of it costs 1.2 to 1.4 times as much, twice of it between 0.9 and 1.35.
 CHUNK = 1 << 18
+#: Per step of such a loop, at least, where torch has several threads: every call waits for all of them.  With two
+#: threads on a machine that has other work, ``layer_norm`` of 2 million, forward and backward: steps of a quarter
+#: million cost 2.2 times as much.
+SHARED = 1 << 21
 #: From here on a reduction fills and reduces in steps: smaller copies stay in cache by themselves.  On ``sum(1)`` in
 #: rows of 64: even at 2 million; it saves the memory of the copy, which this does not show.
 LARGE = 1 << 19

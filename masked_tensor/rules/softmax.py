@@ -98,7 +98,7 @@ def _fill_and_normalize(data: Tensor, mask: Tensor, dim: int, log: bool) -> Tens
     if dim > 1 and data.is_contiguous() and mask.is_contiguous():
         data, mask, out = (t.flatten(0, dim - 1) for t in (data, mask, out))
         dim = 1
-    rows = data.shape[0] if dim == 0 else max(1, settings.PIECE * data.shape[0] // data.numel())
+    rows = data.shape[0] if dim == 0 else max(1, settings.per_step(settings.PIECE) * data.shape[0] // data.numel())
     mask = masks.compact(mask).view(torch.uint8).expand(data.shape[0], *(-1 for _ in data.shape[1:]))
     integer = INTEGERS[data.dtype.itemsize]
     infinity = torch.tensor(fill_bits(-INFINITY, data.dtype), dtype=integer)

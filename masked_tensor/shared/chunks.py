@@ -44,7 +44,9 @@ def reduce(
 
     A kernel that is not ``associative`` is never given a part of a slice.
     """
-    if x.data.numel() < settings.LARGE or (identity == 0 and x.payload is Payload.ZERO):
+    size = x.data.numel()
+    one_step = size < settings.LARGE or (inplace is None and size <= settings.per_step(0))
+    if one_step or (identity == 0 and x.payload is Payload.ZERO):
         return kernel(fill_masked(x, identity), dims, keepdim)
     walk = walk_dim(x.data, dims)
     if walk is None or (walk in dims and not associative):
@@ -81,7 +83,8 @@ def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
     if data.numel() < settings.LARGE or is_tracked(data) or not can_fill_bits(data):
         return None
     outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
-    enough = [d for d in outermost_first if data.shape[d] * settings.CHUNK >= data.numel()]
+    fit = settings.per_step(settings.CHUNK)
+    enough = [d for d in outermost_first if data.shape[d] * fit >= data.numel()]
     walk = enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
     return None if walk in dims and rounds_noticeably(data.dtype) else walk
 
@@ -92,7 +95,7 @@ def pieces(x: Pair, walk: int, fill: float) -> Iterator[tuple[Tensor, Tensor, in
     All pieces share one buffer: a piece is valid, and may be written to, until the next is asked for.
     """
     size = x.data.shape[walk]
-    step = max(1, size * settings.CHUNK // x.data.numel())
+    step = max(1, size * settings.per_step(settings.CHUNK) // x.data.numel())
     buffer: Tensor | None = None
     for start in range(0, size, step):
         length = min(step, size - start)
@@ -128,13 +131,13 @@ class Split:
 
 def split(data: Tensor, dims: tuple[int, ...]) -> Split:
     """Cuts ``data`` outside ``dims``; it stays whole where the pieces would be made of short stretches of memory."""
-    size = max(1, data.numel())
-    steps = {d: min(n, max(1, n * settings.PIECE // size)) for d, n in enumerate(data.shape) if d not in dims}
+    size, fit = max(1, data.numel()), settings.per_step(settings.PIECE)
+    steps = {d: min(n, max(1, n * fit // size)) for d, n in enumerate(data.shape) if d not in dims}
     good = [d for d, n in steps.items() if n * data.stride(d) >= settings.STRETCH]
     good.sort(key=data.stride, reverse=True)
-    if size <= settings.PIECE or not good:
+    if size <= fit or not good:
         return Split(0, [data.shape[0]])
-    long = [d for d in good if data.shape[d] * settings.PIECE >= size]
+    long = [d for d in good if data.shape[d] * fit >= size]
     dim = long[0] if long else max(good, key=lambda d: data.shape[d])
     whole, rest = divmod(data.shape[dim], steps[dim])
     return Split(dim, [steps[dim]] * whole + [rest] * (rest > 0))

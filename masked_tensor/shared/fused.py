@@ -11,18 +11,17 @@ The mean is rounded: ``x - mean`` of float32 is centred once more, by its own me
 What is as small as the groups is combined first, so that each pass over the data does as much as it can: where a weight
 is constant over stretches of a group, ``(x - mean - rest) * rstd * weight + bias`` is one product and one sum.
 
-Nothing under the mask takes part: it is cleared bit by bit, because 0 times NaN is NaN.
+Nothing under the mask takes part: it is cleared by a choice, because 0 times NaN is NaN.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import masks
-from ..fill import BITS
 from ..pair import Payload
 from .chunks import Split, split
 
@@ -43,22 +42,33 @@ def forward(
     mean, squares, rstd = torch.zeros_like(count), torch.empty_like(count), torch.empty_like(count)
     rest = torch.empty_like(count) if centred and data.dtype is torch.float32 else None
     tensors = map(parts, (data, number, mean, squares, rstd, rest, weight, bias))
-    for keep, h, wide, out, x, n, m, v, r, c, w, b in zip(
-        _zero_fillers(mask, parts, dtype), *_buffers(parts, data, result, dtype), *tensors, strict=True
+    for flags, h, wide, out, x, n, m, v, r, c, w, b in zip(
+        _flags(mask, parts, dtype), *_buffers(parts, data, result, dtype), *tensors, strict=True
     ):
         if x.dtype is not dtype:
             x = h.copy_(x)
         if payload is not Payload.ZERO:
-            x = keep(x, h)
+            x = _zero(x, flags, h)
         if centred:
-            x = keep(torch.sub(x, torch.sum(x, dims, True, out=m).div_(n), out=h), h)
-        torch.sum(torch.mul(x, x, out=wide), dims, True, out=v).div_(n)
+            x = _zero(torch.sub(x, torch.sum(x, dims, True, out=m).div_(n), out=h), flags, h)
+        _sum_of_squares(x, dims, wide, v).div_(n)
         if c is not None:  # sum((x - c) ** 2) = sum(x ** 2) - n * c ** 2
             torch.sum(x, dims, True, out=c).div_(n)
             v.addcmul_(c, c, value=-1).clamp_min_(0)
         torch.add(v, eps, out=r).rsqrt_()
-        keep(_scale_and_shift(x, c, r, w, b, dims, wide), out)
+        _zero(_scale_and_shift(x, c, r, w, b, dims, wide), flags, out)
     return result, mean, squares, rstd, rest
+
+
+def _sum_of_squares(x: Tensor, dims: tuple[int, ...], wide: Tensor, out: Tensor) -> Tensor:
+    """Of few numbers in one pass; torch adds up those of a norm one after the other, and rounds each time."""
+    if dims[-1] == x.dim() - 1 and prod(x.shape[d] for d in dims) <= _FEW:
+        return torch.linalg.vector_norm(x, 2, dims, True, out=out).square_()
+    found: Tensor = torch.sum(torch.mul(x, x, out=wide), dims, True, out=out)
+    return found
+
+
+_FEW = 1 << 12
 
 
 def _scale_and_shift(x: Tensor, c: Any, r: Tensor, w: Any, b: Any, dims: tuple[int, ...], out: Tensor) -> Tensor:
@@ -111,12 +121,12 @@ def _by_group(
     if other:  # a NaN of a group, which ``rstd`` knows, must not reach the weights of its masked entries
         mean, rest = (t if t is None else t.nan_to_num(0, 0, 0) for t in (mean, rest))
     tensors = (data, grad, sums, products, mean, rest, share, scale, slope, from_mean, grad_rstd, weight)
-    for keep, h, wide, out, x, g, p, q, m, c, share_, a, b, e, f, w in zip(
-        _zero_fillers(mask, parts, dtype), *_buffers(parts, data, back, dtype), *map(parts, tensors), strict=True
+    for flags, h, wide, out, x, g, p, q, m, c, share_, a, b, e, f, w in zip(
+        _flags(mask, parts, dtype), *_buffers(parts, data, back, dtype), *map(parts, tensors), strict=True
     ):
         x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
         x = torch.sub(x, m, out=h) if centred else x
-        x = x if payload is Payload.ZERO else keep(x, h)
+        x = x if payload is Payload.ZERO else _zero(x, flags, h)
         torch.sum(g, alike, True, out=p)
         torch.sum(torch.mul(g, x, out=wide), alike, True, out=q)
         p, q = _group_sums(p, q if c is None else q.addcmul_(p, c, value=-1), w, other)
@@ -125,7 +135,7 @@ def _by_group(
         if centred:
             e = p * share_ if e is None else torch.addcmul(e, p, share_)
             wide.add_(e if c is None else e.addcmul_(b, c, value=-1))
-        keep(wide, out)
+        _zero(wide, flags, out)
     if weight is not None:
         found = products * rstd
         weight = (found.masked_fill_(products == 0, 0) if other else found).sum_to_size(weight.shape)
@@ -150,13 +160,13 @@ def _by_element(
     from_mean = _divide_by_count(grad_mean, count, centred)
     from_rstd = grad_rstd * rstd if grad_rstd is not None else None
     tensors = (data, grad, mean, rstd, rest, share, from_mean, from_rstd, weight, *totals)
-    for keep, h, wide, out, x, g, m, r, c, share, e, f, w, weights, biases in zip(
-        _zero_fillers(mask, parts, dtype), *_buffers(parts, data, back, dtype), *map(parts, tensors), strict=True
+    for flags, h, wide, out, x, g, m, r, c, share, e, f, w, weights, biases in zip(
+        _flags(mask, parts, dtype), *_buffers(parts, data, back, dtype), *map(parts, tensors), strict=True
     ):
         x, g = h.copy_(x) if x.dtype is not dtype else x, g.to(dtype)
         x = torch.sub(x, m, out=h) if centred else x
         x = x if c is None else h.sub_(c)
-        h = keep(torch.mul(x, r, out=h), h)
+        h = _zero(torch.mul(x, r, out=h), flags, h)
         q = torch.mul(g, h, out=wide)
         if weights is not None:
             weights.add_(q.sum_to_size(weights.shape))
@@ -168,7 +178,7 @@ def _by_element(
             s = p.sum(dims, True)
             e = s * share if e is None else torch.addcmul(e, s, share)
         torch.mul(p, r, out=wide).addcmul_(h, (q if f is None else q + f) * share)
-        keep(wide if e is None else wide.add_(e), out)
+        _zero(wide if e is None else wide.add_(e), flags, out)
     return back, *totals
 
 
@@ -182,20 +192,22 @@ def _buffers(parts: Split, data: Tensor, result: Tensor, dtype: torch.dtype) -> 
     return parts.buffers(data, dtype), outs if data.dtype is dtype else parts.buffers(data, dtype), outs
 
 
-def _zero_fillers(mask: Tensor, parts: Split, dtype: torch.dtype) -> Iterator[Callable[[Tensor, Tensor], Tensor]]:
-    """For each piece, what writes data of ``dtype`` into another tensor and 0 outside the mask: on its bits.
+def _flags(mask: Tensor, parts: Split, dtype: torch.dtype) -> Iterator[Tensor]:
+    """For each piece of the mask the numbers 0 and 1, all in one buffer."""
+    small = masks.compact(mask).view(torch.uint8)
+    for valid, flags in zip(parts(small), parts.buffers(small, dtype), strict=True):
+        yield flags.copy_(valid)
 
-    ``bits * flags`` with flags in {0, 1}; integers of 64 bits have no fast product, ``bits & -flags``.
+
+def _zero(data: Tensor, flags: Tensor, out: Tensor) -> Tensor:
+    """Writes ``data`` into ``out``, and 0 where the flags are 0, whatever lies there: the derivative of ``threshold``.
+
+    Of the ways to choose without a branch it is the one that needs one call and no other view of the data.
     """
-    small = masks.compact(mask).view(torch.int8)
-    wide = dtype.itemsize == 8
-    combine = torch.bitwise_and if wide else torch.mul
-    for valid, flags in zip(parts(small), parts.buffers(small, BITS[dtype.itemsize]), strict=True):
-        yield partial(_zero_fill, combine, flags.copy_(valid.neg() if wide else valid))
-
-
-def _zero_fill(combine: Callable[..., Tensor], flags: Tensor, data: Tensor, out: Tensor) -> Tensor:
     if data.dtype is not out.dtype:  # half precision; the data is a buffer of our own
-        return out.copy_(_zero_fill(combine, flags, data, data))
-    combine(data.view(flags.dtype), flags, out=out.view(flags.dtype))
-    return out
+        return out.copy_(_zero(data, flags, data))
+    found: Tensor = _CHOOSE(data, flags, 0, grad_input=out)
+    return found
+
+
+_CHOOSE = torch.ops.aten.threshold_backward.grad_input
