@@ -1,5 +1,6 @@
 """Time series with gaps, against pandas."""
 
+from collections.abc import Callable
 from itertools import product
 from typing import Any
 
@@ -64,6 +65,43 @@ def test_nearest(limit: int | None, direction: Any) -> None:
         known = frame[[0, 2, 3, 4]]  # scipy interpolates no column without values
         said = {"limit": limit, "limit_direction": direction, "limit_area": "inside"}
         same(mt.interpolate(x, method="nearest", **said)[:, [0, 2, 3, 4]], known.interpolate("nearest", **said))
+
+
+FILLS: list[Callable[[Any], Any]] = [
+    mt.ffill,
+    mt.bfill,
+    lambda x: mt.ffill(x, limit=2),
+    lambda x: mt.bfill(x, limit_area="inside"),
+    mt.interpolate,
+    lambda x: mt.interpolate(x, limit=2, limit_direction="both"),
+    lambda x: mt.interpolate(x, index=torch.arange(len(x)) ** 2, limit_area="outside", limit_direction="backward"),
+    lambda x: mt.interpolate(x, method="nearest"),
+]
+
+
+@pytest.mark.parametrize("fit", [1, 7, 40])
+def test_gaps_reach_over_stretches(fit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is filled a few positions at a time is what is filled at once; an inf or NaN fills as any value does."""
+    generator = torch.Generator().manual_seed(fit)
+    for shape, share in product([(61,), (33, 4)], [0.02, 0.5]):
+        data, mask = torch.randn(shape, generator=generator), torch.rand(shape, generator=generator) < share
+        data[torch.rand(shape, generator=generator) < 0.2] = torch.inf
+        data[torch.rand(shape, generator=generator) < 0.1] = torch.nan
+        mask.view(len(mask), -1)[:, -1] = share == 0.5  # nothing valid in a column, or everything
+        x = mt.as_masked_tensor(data, mask)
+        for fill in FILLS:
+            whole = fill(x)
+            with monkeypatch.context() as patch:
+                patch.setattr(settings, "WINDOWS", fit)
+                parts = fill(x)
+            assert parts.get_mask().equal(whole.get_mask())
+            torch.testing.assert_close(parts.filled(0), whole.filled(0), rtol=0, atol=0, equal_nan=True)
+
+
+def test_steps_of_half_precision_are_counted_exactly() -> None:
+    x = mt.masked_tensor([*[1.0] * 1000, 0.0, *[None] * 9, 10.0], dtype=torch.bfloat16)
+    wanted = torch.arange(11.0).to(torch.bfloat16)
+    torch.testing.assert_close(mt.interpolate(x).filled(0)[1000:], wanted, rtol=2**-7, atol=0)
 
 
 @pytest.mark.parametrize("statistic", ["sum", "mean", "min", "max", "var", "std", "median", "count"])

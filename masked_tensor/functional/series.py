@@ -3,6 +3,7 @@
 The input is a masked tensor, or a plain one with ``mask=``.  What remains masked is NaN in a plain result.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import torch
@@ -10,7 +11,6 @@ from torch import Tensor
 
 from .. import errors, masks, shapes
 from ..pair import Pair
-from ..select import guard
 from ..shared import gaps
 from .entrance import Input, Number, as_pair, enter_input, refuse_sparse, with_gaps
 from .names import as_torch
@@ -167,17 +167,19 @@ def interpolate(
     size = x.data.shape[dim]
     if index is not None and tuple(index.shape) != (size,):
         raise ValueError(f"index must have one place per entry along dim, {(size,)}, got {tuple(index.shape)}")
-    places = torch.arange(size, device=x.data.device) if index is None else index
-    places = places.to(x.data.real.dtype if x.data.is_complex() else x.data.dtype)
-    mask = gaps.narrow_constant(x.mask, dim)
-    around = gaps.before(mask, dim), gaps.after(mask, dim)
-    if method == "linear":
-        data = gaps.interpolate_line(x, dim, places, *around)
-    else:
-        data = gaps.gather_clamped(x, dim, gaps.nearest(dim, places, *around))
-        limit_area = "inside" if limit_area is None else limit_area
-    valid = gaps.fillable(mask, dim, *around, limit, limit_area, limit_direction)
-    return with_gaps("interpolate", _fill_gaps(x, data, valid), given, fill_value)
+    dtype = x.data.real.dtype if x.data.is_complex() else x.data.dtype
+    places = None if index is None else index.to(dtype)
+    if method == "nearest" and limit_area is None:
+        limit_area = "inside"
+
+    def fill(s: gaps.Stretch) -> tuple[Tensor, Tensor]:
+        linear = method == "linear"
+        data = gaps.interpolate_line(x, s, places) if linear else gaps.gather_clamped(x, dim, gaps.nearest(s, places))
+        return data, gaps.fillable(s, limit, limit_area, limit_direction)
+
+    length = gaps.stretch_length(x, dim, 4)
+    parts = map(fill, gaps.stretches(gaps.narrow_constant(x.mask, dim), dim, length))
+    return with_gaps("interpolate", _join(parts, x, dim, length), given, fill_value)
 
 
 def _carry(
@@ -185,19 +187,33 @@ def _carry(
 ) -> Tensor:
     """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
     given, x, dim = _enter_series(name, input, dim, limit, area, mask)
-    mask = gaps.narrow_constant(x.mask, dim)
-    valid, place = gaps.carry_valid(mask, dim, forward)
-    if limit is not None or area is not None:
-        around = gaps.before(mask, dim), gaps.after(mask, dim)
-        valid = gaps.fillable(mask, dim, *around, limit, area, "forward" if forward else "backward")
-    data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
-    return with_gaps(name, Pair(data, masks.expand_to(valid, x.data.shape)), given, fill_value)
+    mask, length, free = gaps.narrow_constant(x.mask, dim), gaps.stretch_length(x, dim), limit is None and area is None
+    if free and length is None:
+        valid, place = gaps.carry_valid(mask, dim, forward)
+        data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
+        return with_gaps(name, Pair(data, masks.expand_to(valid, x.data.shape)), given, fill_value)
+    parts: Iterator[tuple[Tensor, Tensor]]
+    if free:
+        found = (gaps.before if forward else gaps.after)(mask, dim, length)
+        parts = ((place, place >= 0 if forward else place < x.data.shape[dim]) for place in found)
+    else:
+        direction = "forward" if forward else "backward"
+        around = gaps.stretches(mask, dim, length)
+        parts = ((s.last if forward else s.following, gaps.fillable(s, limit, area, direction)) for s in around)
+    parts = ((gaps.gather_clamped(x, dim, place), valid) for place, valid in parts)
+    return with_gaps(name, _join(parts, x, dim, length), given, fill_value)
 
 
-def _fill_gaps(x: Pair, data: Tensor, valid: Tensor) -> Pair:
-    """``x`` where it is valid, else ``data``, of which nothing comes back where the result is masked."""
-    valid = masks.expand_to(valid, x.data.shape)
-    return Pair(torch.where(x.mask, guard(x.data, x.mask), guard(data, valid & ~x.mask)), valid)
+def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int | None) -> Pair:
+    """Data and validity of the stretches along ``dim`` as those of all."""
+    if length is None:
+        ((data, valid),) = parts
+        return Pair(data, masks.expand_to(valid, x.data.shape))
+    data, known = torch.empty_like(x.data), []
+    for (_, target), (part, valid) in zip(gaps.cut(data, dim, length), parts, strict=True):
+        target.copy_(part)
+        known.append(valid)
+    return Pair(data, masks.expand_to(torch.cat(known, dim), x.data.shape))
 
 
 def _enter_series(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any) -> tuple[Input, Pair, int]:

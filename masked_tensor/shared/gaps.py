@@ -1,9 +1,14 @@
 """Gaps along one dimension, and the valid entries around them."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, settings
+from ..compat import is_readable_memory, is_tracked
 from ..pair import Pair
 
 
@@ -25,71 +30,117 @@ def carry_valid(mask: Tensor, dim: int, forward: bool) -> tuple[Tensor, Tensor]:
     return masks.from_bytes(found), place
 
 
-def before(mask: Tensor, dim: int) -> Tensor:
-    """The position along ``dim`` of the last valid entry up to here, -1 where there is none."""
-    found, place = carry_valid(mask, dim, True)
-    return torch.where(found, place, -1)
+def stretch_length(x: Pair, dim: int, copies: int = 1) -> int | None:
+    """How many positions along ``dim`` are worked on at a time, if so many ``copies`` are made of them.  None: all."""
+    size, fit = x.data.numel(), max(1, settings.WINDOWS // copies)
+    whole = size <= fit or is_tracked(x.data) or not is_readable_memory(x.data)
+    return None if whole else max(1, x.data.shape[dim] * fit // size)
 
 
-def after(mask: Tensor, dim: int) -> Tensor:
-    """The position along ``dim`` of the next valid entry from here on, the size of ``dim`` where there is none."""
-    found, place = carry_valid(mask, dim, False)
-    return torch.where(found, place, mask.shape[dim])
+def before(mask: Tensor, dim: int, length: int | None = None) -> Iterator[Tensor]:
+    """The position along ``dim`` of the last valid entry up to here, -1 where there is none, of each stretch."""
+    edge: Any = -1
+    for start, part in cut(mask, dim, length):
+        found, place = carry_valid(part, dim, True)
+        last = torch.where(found, place + start if start else place, edge)
+        yield last
+        edge = last.narrow(dim, max(part.shape[dim] - 1, 0), 1) if part.shape[dim] else edge
 
 
-def fillable(
-    mask: Tensor, dim: int, last: Tensor, following: Tensor, limit: int | None, area: str | None, direction: str
-) -> Tensor:
-    """Which entries are filled: those ``limit`` steps at most from what they are filled from, in the ``area`` asked.
+def after(mask: Tensor, dim: int, length: int | None = None) -> Iterator[Tensor]:
+    """The same of the next valid entry from here on, the size of ``dim`` where there is none."""
+    parts = list(cut(mask, dim, length))
+    edges: list[Any] = [mask.shape[dim]]
+    for start, part in parts[:0:-1]:
+        first = masks.to_bytes(part).argmax(dim, True) + start
+        edges.append(torch.where(masks.any(part, dim, True), first, edges[-1]))
+    for (start, part), edge in zip(parts, reversed(edges), strict=True):
+        found, place = carry_valid(part, dim, False)
+        yield torch.where(found, place + start if start else place, edge)
 
-    ``last`` and ``following`` are the positions of :func:`before` and :func:`after`.
-    """
-    ahead, behind = last >= 0, following < mask.shape[dim]
+
+def cut(x: Tensor, dim: int, length: int | None) -> Iterator[tuple[int, Tensor]]:
+    """The stretches along ``dim``, and where they start."""
+    size = x.shape[dim]
+    step = max(1, size if length is None else length)
+    for start in range(0, max(size, 1), step):
+        yield start, x if step >= size else x.narrow(dim, start, min(step, size - start))
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Entries that follow each other along ``dim``."""
+
+    dim: int
+    size: int  #: how many there are along ``dim`` in all
+    mask: Tensor  #: whether they are valid
+    at: Tensor  #: their positions, ``(n,)``
+    last: Tensor  #: what :func:`before` gives
+    following: Tensor  #: what :func:`after` gives
+
+    def along(self, values: Tensor) -> Tensor:
+        """One value for each position, where it broadcasts to the entries."""
+        return values.view(-1, *(1,) * (self.mask.dim() - self.dim - 1))
+
+
+def stretches(mask: Tensor, dim: int, length: int | None) -> Iterator[Stretch]:
+    """All entries, so many ``length`` positions at a time."""
+    parts = zip(cut(mask, dim, length), before(mask, dim, length), after(mask, dim, length), strict=True)
+    for (start, part), last, following in parts:
+        at = torch.arange(start, start + part.shape[dim], device=mask.device)
+        yield Stretch(dim, mask.shape[dim], part, at, last, following)
+
+
+def fillable(s: Stretch, limit: int | None, area: str | None, direction: str) -> Tensor:
+    """Which entries are filled: those ``limit`` steps at most from what they are filled from, in the ``area`` asked."""
+    ahead, behind = s.last >= 0, s.following < s.size
     filled = {"forward": ahead, "backward": behind}.get(direction)
     if limit is not None:
-        position = _positions(mask, dim)
-        near = {"forward": ahead & (position - last <= limit), "backward": behind & (following - position <= limit)}
+        at = s.along(s.at)
+        near = {"forward": ahead & (at - s.last <= limit), "backward": behind & (s.following - at <= limit)}
         filled = near.get(direction, near["forward"] | near["backward"])
     elif filled is None:
         filled = ahead | behind
     if area is not None:
         inside = ahead & behind
         filled = filled & (inside if area == "inside" else ~inside)
-        filled = filled | mask
+        filled = filled | s.mask
     return filled
 
 
 def gather_clamped(x: Pair, dim: int, index: Tensor) -> Tensor:
     """The data at these positions along ``dim``; out of range, that of some entry at the edge."""
     index = index.clamp(0, max(x.data.shape[dim] - 1, 0))
-    return x.data.gather(dim, index.expand(x.data.shape))
+    shape = [n if d == dim else x.data.shape[d] for d, n in enumerate(index.shape)]
+    return x.data.gather(dim, index if list(index.shape) == shape else index.expand(shape))
 
 
-def interpolate_line(x: Pair, dim: int, places: Tensor, last: Tensor, following: Tensor) -> Tensor:
+def interpolate_line(x: Pair, s: Stretch, places: Tensor | None) -> Tensor:
     """The data on the straight line between the valid entries around each, constant beyond the first and the last.
 
-    ``places`` are the positions along ``dim``, in its shape ``(T,)``: rising, of the dtype of the data's real part.
+    ``places`` are the times of all positions, ``(T,)``, rising; None: one step apart.
     """
-    size = x.data.shape[dim]
-    first = torch.where(last < 0, following, last)
-    second = torch.where(following >= size, last, following)
-    at = places.view(-1, *(1,) * (last.dim() - dim - 1)).expand(last.shape)
-    start, end = (at.gather(dim, i.clamp(0, max(size - 1, 0))) for i in (first, second))
-    apart = end - start
-    share = torch.where(apart > 0, (at - start) / torch.where(apart > 0, apart, 1), 0)
-    low, high = gather_clamped(x, dim, first), gather_clamped(x, dim, second)
-    return torch.lerp(low, high, share.expand(low.shape).to(low.dtype))
+    first = torch.where(s.last < 0, s.following, s.last)
+    second = torch.where(s.following >= s.size, s.last, s.following)
+    low, high = gather_clamped(x, s.dim, first), gather_clamped(x, s.dim, second)
+    if places is None:
+        gone, whole = s.along(s.at) - first, second - first
+    else:
+        edge = max(s.size - 1, 0)
+        start, end = (places.take(i.clamp(0, edge)) for i in (first, second))
+        gone, whole = s.along(places.take(s.at)) - start, end - start
+    between = whole > 0  # elsewhere it is a valid entry, or beyond all of them: no line, an inf stays one
+    wide = torch.float64 if low.dtype in (torch.float64, torch.complex128) else torch.float32
+    share = gone.to(wide).div_(whole.clamp_min_(1) if places is None else torch.where(between, whole, 1))
+    return torch.where(between, torch.lerp(low, high, share.to(low.dtype).expand(low.shape)), low)
 
 
-def nearest(dim: int, places: Tensor, last: Tensor, following: Tensor) -> Tensor:
+def nearest(s: Stretch, places: Tensor | None) -> Tensor:
     """The position of the valid entry that is nearest, the earlier of two."""
-    size = last.shape[dim]
-    at = places.view(-1, *(1,) * (last.dim() - dim - 1)).expand(last.shape)
-    edge = max(size - 1, 0)
-    back = at - at.gather(dim, last.clamp(0, edge))
-    ahead = at.gather(dim, following.clamp(0, edge)) - at
-    return torch.where((following >= size) | ((last >= 0) & (back <= ahead)), last, following)
-
-
-def _positions(mask: Tensor, dim: int) -> Tensor:
-    return torch.arange(mask.shape[dim], device=mask.device).view(-1, *(1,) * (mask.dim() - dim - 1))
+    if places is None:
+        back, ahead = s.along(s.at) - s.last, s.following - s.along(s.at)
+    else:
+        at, edge = s.along(places.take(s.at)), max(s.size - 1, 0)
+        back = at - places.take(s.last.clamp(0, edge))
+        ahead = places.take(s.following.clamp(0, edge)) - at
+    return torch.where((s.following >= s.size) | ((s.last >= 0) & (back <= ahead)), s.last, s.following)
