@@ -53,7 +53,7 @@ def _with_strides_of(result: Tensor, data: Tensor) -> Tensor:
 _READY: dict[tuple[type, complex, torch.dtype], Tensor] = {
     (type(fill), fill, dtype): torch.full((), fill, dtype=dtype, device="cpu")
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    for fill in (0, 1, float("inf"), -float("inf"))
+    for fill in (0, 1, float("inf"), -float("inf"), torch.nan)
 }
 
 
@@ -109,7 +109,7 @@ def fill_bits(fill: complex, dtype: torch.dtype) -> int:
     """The bits of the constant ``fill`` in ``dtype``, as the integer of its width."""
     if fill == 0:
         return 0 if str(fill) != "-0.0" else _bits_of("-0.0", dtype)
-    return _bits_of(fill, dtype)
+    return _bits_of(torch.nan if fill != fill else fill, dtype)  # one NaN: another would not be found in the cache
 
 
 @lru_cache(maxsize=256)

@@ -191,7 +191,7 @@ def middle(n: Tensor) -> Tensor:
 def _central_number(x: Pair, dim: int, skip_nan: bool) -> Tensor:
     """The index of the median of floating-point data: that of its numbers, unless one of them is NaN and counts."""
     data = x.data.detach()
-    values, indices = torch.nanmedian(select(data, x.mask, float("nan")), dim, True)
+    values, indices = torch.nanmedian(select(data, x.mask, torch.nan), dim, True)
     if skip_nan:
         return torch.where(values.isnan(), masks.to_bytes(x.mask).argmax(dim, True), indices)
     spoiled, nan = masks.to_bytes(data.isnan() & x.mask).max(dim, True)

@@ -53,6 +53,9 @@ def quantile_between(
     return _quantile(x, q, dim, keepdim, interpolation, skip_nan, (alphap, betap))
 
 
+_DTYPES = (torch.float32, torch.float64)
+
+
 def _quantile(
     x: Pair,
     q: Pair | Tensor | float,
@@ -66,7 +69,9 @@ def _quantile(
         q = meshes.replicate_like(torch.full((), q, dtype=x.data.dtype, device=x.data.device), x.data)
     known = pair.as_pair(q)
     share = select(known.data, known.mask, 0)
-    torch.quantile(x.data.detach().new_zeros(1), share.detach(), interpolation=interpolation)  # its checks of q
+    usual = type(q) is float and 0 <= q <= 1 and interpolation == "linear" and x.data.dtype in _DTYPES
+    if not usual:  # torch's checks
+        torch.quantile(x.data.detach().new_zeros(1), share.detach(), interpolation=interpolation)
     shape = _result_shape(x.data.shape, dim, keepdim)
     if dim is None or x.data.dim() == 0:
         x = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)

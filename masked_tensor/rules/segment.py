@@ -37,6 +37,7 @@ def segment_reduce(
         where[name] = _host_lengths(extent, name)
     exact = x.data.dim() and x.data.shape[axis] <= settings.EXACT
     n = torch.segment_reduce(x.mask.to(torch.float32 if exact else torch.float64), "sum", **where)
+    where["unsafe"] = True  # the call above has checked them
     data = torch.segment_reduce(
         fill_masked(x, identity(reduce, x.data.dtype)),
         "sum" if reduce == "mean" else reduce,
