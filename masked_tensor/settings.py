@@ -195,6 +195,8 @@ WINDOWS = 1 << 17
 MERGED = 200
 #: How many numbers a scatter adds one after the other: each rounds, and the errors of more would show.
 CHAIN = 64
+#: Squares of so many numbers are added up one after the other: each rounds.  In pieces of rows of 512 that costs half.
+ONE_BY_ONE = 1 << 12
 #: Norms of fewer follow the formula step by step: fewer calls.  On ``layer_norm`` of rows of 64: crosses above 32
 #: thousand forward, at 20 thousand with its gradient.
 FORMULA = 1 << 14

@@ -49,6 +49,7 @@ THRESHOLDS = {
     "FUSED": 1,
     "BLOCKS": 1,
     "CHAIN": 2,
+    "ONE_BY_ONE": 2,
 }
 OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT", "COLUMNS"}  # strided tensors never ask
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py

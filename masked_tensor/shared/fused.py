@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks
+from .. import masks, settings
 from ..pair import Payload
 from .chunks import Split, split
 
@@ -62,13 +62,10 @@ def forward(
 
 def _sum_of_squares(x: Tensor, dims: tuple[int, ...], wide: Tensor, out: Tensor) -> Tensor:
     """Of few numbers in one pass; torch adds up those of a norm one after the other, and rounds each time."""
-    if dims[-1] == x.dim() - 1 and prod(x.shape[d] for d in dims) <= _FEW:
-        return torch.linalg.vector_norm(x, 2, dims, True, out=out).square_()
-    found: Tensor = torch.sum(torch.mul(x, x, out=wide), dims, True, out=out)
-    return found
-
-
-_FEW = 1 << 12
+    few = dims[-1] == x.dim() - 1 and prod(x.shape[d] for d in dims) <= settings.ONE_BY_ONE
+    found: Any = torch.linalg.vector_norm(x, 2, dims, True, out=out).square_() if few else None
+    result: Tensor = torch.sum(torch.mul(x, x, out=wide), dims, True, out=out) if found is None else found
+    return result
 
 
 def _scale_and_shift(x: Tensor, c: Any, r: Tensor, w: Any, b: Any, dims: tuple[int, ...], out: Tensor) -> Tensor:
