@@ -40,14 +40,8 @@ try:
 
     # The torch.func transforms that run, innermost last, and the wrappers they put around tensors.  Without it rules
     # would use autograd Functions, ``out=`` buffers and views as integers where only plain ops may be used.
-    from torch._C._functorch import (
-        TransformType,
-        get_interpreter_stack,
-        peek_interpreter_stack,
-    )
-    from torch._C._functorch import (
-        get_unwrapped as get_unwrapped,
-    )
+    from torch._C._functorch import TransformType, get_interpreter_stack, peek_interpreter_stack
+    from torch._C._functorch import get_unwrapped as get_unwrapped
     from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
 
     # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
