@@ -1,5 +1,6 @@
 """Batches of equal tokens: each sample once, the same steps on every rank, equal sums; resumable, in DataLoaders."""
 
+from itertools import product
 from typing import Any
 
 import pytest
@@ -31,14 +32,36 @@ def test_each_sample_once_and_the_same_steps_on_every_rank(n: int, ranks: int) -
     assert all(batch for batches in found for batch in batches)
 
 
-@pytest.mark.parametrize("ranks", [2, 8, 32])
-def test_sums_of_tokens_are_equal_over_the_ranks_of_each_step(ranks: int) -> None:
-    lengths = lengths_of(16384)
-    found = plans(lengths, ranks, tokens=3200)
-    sums = torch.tensor([[int(lengths[batch].sum()) for batch in batches] for batches in found]).double()
-    assert (sums.amax(0) / sums.mean(0)).max() < 1.02
-    assert sums.max() / sums.mean() < 1.15
-    assert sums.mean() / 3200 == pytest.approx(1, abs=0.1)
+KINDS = {
+    "uniform": lambda n, draw: torch.randint(1, 1025, (n,), generator=draw),
+    "lognormal": lambda n, draw: lengths_of(n),
+    "exponential": lambda n, draw: (torch.empty(n).exponential_(generator=draw) * 100).long() + 1,
+    "two lengths": lambda n, draw: torch.where(torch.rand(n, generator=draw) < 0.5, 20, 1000),
+    "few short": lambda n, draw: torch.where(torch.rand(n, generator=draw) < 0.01, 20, 1000),
+    "few long": lambda n, draw: torch.where(torch.rand(n, generator=draw) < 0.001, 1000, 50),
+    "one huge": lambda n, draw: torch.cat([torch.full((n - 1,), 10), torch.tensor([160])]),
+    "constant": lambda n, draw: torch.full((n,), 128),
+}
+SMOOTH = "uniform", "lognormal", "exponential"
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 8, 64, 1024])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_epoch_waits_for_one_sample_at_most(kind: str, ranks: int) -> None:
+    """Constant lengths cannot be dealt evenly if the ranks do not divide their number: one step takes what is left."""
+    for each, many, n in product((8, 16, 32), (3, 20), (0, 5)) if ranks < 64 else ((8, 3, 0), (9, 3, 5)):
+        lengths = KINDS[kind](max(100, ranks * each * many + n), torch.Generator().manual_seed(0))
+        tokens = max(int(lengths.double().mean() * each), int(lengths.max()))
+        sampler = mt.balanced_batches(lengths, tokens=tokens, ranks=ranks)
+        order, cuts = sampler._planned()
+        assert torch.equal(order.sort().values, torch.arange(len(lengths)))
+        sums = torch.cat([torch.zeros(1), lengths[order].double().cumsum(0)])[cuts].diff().view(-1, ranks)
+        apart = sums.amax(1) - sums.amin(1)
+        assert apart.sum() <= lengths.max()
+        if kind in SMOOTH or len(lengths) % ranks == 0 and kind == "constant":
+            assert (sums.amax(1) <= 1.02 * sums.mean(1)).all()
+            assert sums.max() <= 1.15 * sums.mean()
+        assert (sums.amax(1) > 1.02 * sums.mean(1)).sum() <= 1
 
 
 def test_hostile_lengths() -> None:
@@ -59,9 +82,10 @@ def test_epochs_seeds_and_drop_last() -> None:
     assert second != first
     assert second == list(mt.balanced_batches(lengths, tokens=2000, epoch=1))
     assert list(mt.balanced_batches(lengths, tokens=2000, seed=1)) not in (first, second)
-    kept = [i for batch in mt.balanced_batches(lengths, tokens=2000, drop_last=True) for i in batch]
-    windows = max(1, int(lengths.sum()) // 2000 // 16)
-    assert len(kept) == len(set(kept)) == 1000 // windows * windows
+    kept = [i for batches in plans(lengths, 3, tokens=2000, drop_last=True) for batch in batches for i in batch]
+    assert len(kept) == len(set(kept)) == 999
+    steps = zip(*plans(torch.full((1003,), 5), 10, tokens=20, drop_last=True), strict=True)
+    assert all(len({len(batch) for batch in step}) == 1 for step in steps)
 
 
 @pytest.mark.parametrize("workers", [0, 2])

@@ -11,9 +11,13 @@ class balanced_batches(Sampler[list[int]]):
     """Batches of samples of different length with about equal numbers of tokens on every rank and at every step.
 
     A packed batch costs what is valid, so a step takes the time of the rank that has most tokens. All ranks plan the
-    same batches without asking each other: samples are shuffled and cut into windows of some steps; those of a window
-    are dealt to its batches in turns, the longest sample to the emptiest batch. Batches of equal sums make a step. Each
-    sample comes once an epoch, and all ranks take the same number of steps.
+    same batches without asking each other. Samples are dealt by chance to windows of some steps, of which all get about
+    the same lengths; those of a window are dealt to its batches in turns, the longest samples to the emptiest batches.
+    Batches of equal sums make a step. Each sample comes once an epoch, and all ranks take the same number of steps.
+
+    The differences between the fullest and the emptiest rank, added up over all steps of an epoch, are at most the
+    longest sample if ``tokens`` is 4 times as long: one step takes what cannot be divided. With lengths as those of
+    speech or text, 8 samples a batch and more, all steps are within 2 % of their mean.
 
     Args:
         lengths (Tensor or list of int): The number of tokens of each sample, ``(n,)``, any integer dtype, positive.
@@ -23,8 +27,8 @@ class balanced_batches(Sampler[list[int]]):
         rank (int, optional): Which of them this is. Default: 0.
         seed (int, optional): Of the order; the same on all ranks. Default: 0.
         epoch (int, optional): The epoch to begin with, see :meth:`set_epoch`. Default: 0.
-        drop_last (bool, optional): Leave out samples so that all windows have the same number: fewer than there are
-            windows. Default: False.
+        drop_last (bool, optional): Leave out fewer than ``ranks`` samples, so that their number is a multiple of
+            ``ranks``. Default: False.
         window (int, optional): How many steps are planned together; more make sums more equal, and batches less random.
             Default: 16.
 
@@ -148,24 +152,18 @@ def plan_batches(
     steps = max(1, int(lengths.sum()) // (tokens * ranks))
     windows = max(1, steps // window)
     bins = steps // windows * ranks  # batches of a window
-    n = lengths.numel() // windows * windows if drop_last else lengths.numel()
-    order = torch.randperm(lengths.numel(), generator=generator)[:n]
-    longest = (n + windows - 1) // windows  # samples of a window
-    rounds = (longest + bins - 1) // bins
-    size = rounds * bins
-    padded = torch.full((size, windows), -1)  # position i of the shuffled samples goes to window i % windows
-    padded.view(-1)[:n] = order
-    sample = padded.T
+    order = torch.randperm(lengths.numel(), generator=generator)
+    if drop_last:
+        order = order[: len(order) // ranks * ranks]
+    sample = deal_windows(order[lengths[order].argsort(descending=True, stable=True)], windows, ranks, generator)
     tokens_of = torch.where(sample >= 0, lengths[sample.clamp_min(0)], 0)
-    tokens_of, by = tokens_of.sort(dim=1, descending=True, stable=True)
-    sample = sample.gather(1, by)
     load = torch.zeros(windows, bins, dtype=torch.int64)
-    into = torch.empty_like(sample)
-    for turn in range(rounds):
-        part = slice(turn * bins, (turn + 1) * bins)
-        emptiest = load.argsort(dim=1, stable=True)  # the longest sample goes to the emptiest batch
-        into[:, part] = emptiest
-        load.scatter_add_(1, emptiest, tokens_of[:, part])
+    into, half = torch.empty_like(sample), (bins + 1) // 2
+    for start in range(0, sample.shape[1], half):  # the longest samples go to the emptier half of the batches
+        part = tokens_of[:, start : start + half]
+        emptiest = load.argsort(dim=1, stable=True)[:, : part.shape[1]]
+        into[:, start : start + half] = emptiest
+        load.scatter_add_(1, emptiest, part)
     rank = load.argsort(dim=1, stable=True).argsort(dim=1)  # batches of equal sums make a step
     step = torch.rand(windows, bins // ranks, generator=generator).argsort(dim=1)
     place = step.gather(1, rank // ranks) * ranks + rank % ranks
@@ -174,3 +172,16 @@ def plan_batches(
     batch, sample = batch[kept], sample[kept]
     cuts = torch.bincount(batch, minlength=windows * bins).cumsum(0)
     return sample[batch.argsort(stable=True)], torch.cat([cuts.new_zeros(1), cuts])
+
+
+def deal_windows(order: Tensor, windows: int, ranks: int, generator: torch.Generator) -> Tensor:
+    """The samples of each window, longest first: ``(windows, samples)``, -1 where there is none.
+
+    ``order`` has the longest sample first.  Of each ``windows * ranks`` samples of like length, every window gets
+    ``ranks`` neighbours, by chance.  So all windows have about the same lengths, and each rank can have one of a kind.
+    """
+    turns = -(-len(order) // (windows * ranks))
+    padded = torch.full((turns, windows, ranks), -1)
+    padded.view(-1)[: len(order)] = order
+    by = torch.rand(turns, windows, generator=generator).argsort(dim=1)
+    return padded.gather(1, by.unsqueeze(2).expand_as(padded)).transpose(0, 1).flatten(1)
