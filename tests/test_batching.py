@@ -58,7 +58,7 @@ def test_an_epoch_waits_for_one_sample_at_most(kind: str, ranks: int) -> None:
         sums = torch.cat([torch.zeros(1), lengths[order].double().cumsum(0)])[cuts].diff().view(-1, ranks)
         apart = sums.amax(1) - sums.amin(1)
         assert apart.sum() <= lengths.max()
-        if kind in SMOOTH or len(lengths) % ranks == 0 and kind == "constant":
+        if kind in SMOOTH or (len(lengths) % ranks == 0 and kind == "constant"):
             assert (sums.amax(1) <= 1.02 * sums.mean(1)).all()
             assert sums.max() <= 1.15 * sums.mean()
         assert (sums.amax(1) > 1.02 * sums.mean(1)).sum() <= 1
