@@ -1,6 +1,7 @@
 """Tables and series, reductions and norms of ``everyday.py``: 30 % of each is missing, at random."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -57,7 +58,7 @@ def quantile(size: int, dtype: torch.dtype) -> Candidates:
     }
 
 
-def covariance(size: int, dtype: torch.dtype) -> Candidates:
+def covariance(size: int, dtype: torch.dtype, correlation: bool = False) -> Candidates:
     columns = 20
     data, seen = torch.randn(columns, size // columns, dtype=dtype), holes(columns, size // columns)
     x = mt.masked_tensor(data, seen)
@@ -67,9 +68,14 @@ def covariance(size: int, dtype: torch.dtype) -> Candidates:
         present = seen.to(dtype)
         centred = torch.where(seen, data - torch.where(seen, data, 0).sum(1, True) / present.sum(1, True), 0)
         number, sums = present @ present.T, centred @ present.T
-        return (centred @ centred.T - sums * sums.T / number) / (number - 1)
+        products = centred @ centred.T - sums * sums.T / number
+        if not correlation:
+            return products / (number - 1)
+        squares = centred.square() @ present.T - sums * sums / number
+        return products / (squares * squares.T).sqrt()
 
-    return {"plain": lambda: torch.cov(data), "by hand": by_hand, "masked": lambda: torch.cov(x)}
+    call: Callable[[Any], Any] = torch.corrcoef if correlation else torch.cov
+    return {"plain": lambda: call(data), "by hand": by_hand, "masked": lambda: call(x)}
 
 
 def series(size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Any]:
@@ -105,6 +111,21 @@ def rolling_max(size: int, dtype: torch.dtype) -> Candidates:
         "plain": lambda: pool(data), "by hand": by_hand, "masked": lambda: mt.rolling(x, WINDOW, 1).max()
     }  # fmt: skip
     return with_pandas(calls, pandas_series(data, seen), lambda s: s.rolling(WINDOW, 1).max())
+
+
+def rolling_sum(size: int, dtype: torch.dtype) -> Candidates:
+    data, seen, x = series(size, dtype)
+
+    def by_hand() -> Tensor:
+        total = F.pad(torch.where(seen, data, 0), (WINDOW, 0)).cumsum(0, dtype=torch.float64)
+        return (total[WINDOW:] - total[:-WINDOW]).to(dtype)
+
+    calls = {
+        "plain": lambda: F.pad(data, (WINDOW - 1, 0)).unfold(0, WINDOW, 1).sum(-1),
+        "by hand": by_hand,
+        "masked": lambda: mt.rolling(x, WINDOW, 1).sum(),
+    }
+    return with_pandas(calls, pandas_series(data, seen), lambda s: s.rolling(WINDOW, 1).sum())
 
 
 def rolling_mean(size: int, dtype: torch.dtype) -> Candidates:
@@ -170,6 +191,17 @@ def ffill(size: int, dtype: torch.dtype) -> Candidates:
 
     calls = {"plain": lambda: data[torch.arange(size)], "by hand": by_hand, "masked": lambda: mt.ffill(x)}
     return with_pandas(calls, pandas_series(data, seen), lambda s: s.ffill())
+
+
+def bfill(size: int, dtype: torch.dtype) -> Candidates:
+    data, seen, x = series(size, dtype)
+
+    def by_hand() -> Tensor:
+        following = torch.where(seen, torch.arange(size), size).flip(0).cummin(0).values.flip(0)
+        return torch.where(following == size, NAN, data[following.clamp_max(size - 1)])
+
+    calls = {"plain": lambda: data[torch.arange(size)], "by hand": by_hand, "masked": lambda: mt.bfill(x)}
+    return with_pandas(calls, pandas_series(data, seen), lambda s: s.bfill())
 
 
 def interpolate(size: int, dtype: torch.dtype) -> Candidates:
@@ -278,11 +310,14 @@ CASES = [
         "quantile per column, 100,000 x 50", "1.2", lambda _, dtype: quantile(5_000_000, dtype), half=False, heavy=True
     ),
     Case("covariance of 20 columns", "1.2", covariance, (20_000, 1_000_000), tolerance=0.1),
+    Case("correlation of 20 columns", "1.2", partial(covariance, correlation=True), (20_000, 1_000_000), tolerance=0.1),
+    Case("rolling sum, window 20", "1.2", rolling_sum, (10_000, 1_000_000)),
     Case("rolling max, window 20", "1.2", rolling_max, (10_000, 1_000_000)),
     Case("rolling mean, window 20", "1.2", rolling_mean, BAND),
     Case("rolling std, window 20", "1.2", rolling_std, (10_000, 1_000_000)),
     Case("rolling median, window 20", "1.2", rolling_median, (10_000, 1_000_000), half=False),
     Case("ffill", "1.2", ffill, BAND),
+    Case("bfill", "1.2", bfill, (10_000, 1_000_000)),
     Case("interpolate", "1.2", interpolate, (10_000, 1_000_000), half=False),
     Case("segment mean", "1.2", segments, (10_000, 1_000_000), tolerance=0.1),
     Case(
