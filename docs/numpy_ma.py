@@ -15,7 +15,7 @@ abs | np.ma.abs(a) | x.abs() |
 absolute | np.ma.absolute(a) | x.abs() |
 add | np.ma.add(a, b) | x + y |
 all | np.ma.all(a > 0) | (x > 0).all() |
-allclose | np.ma.allclose(a, a) | torch.isclose(x, x).all() | torch.allclose(x, y) asks for the same holes, too
+allclose | np.ma.allclose(a, a) | torch.isclose(x, x).all() | torch.allclose(x, y) asks for the same mask, too
 allequal | np.ma.allequal(a, a) | (x == x).all() |
 alltrue | np.ma.alltrue(a > 0) | (x > 0).all(0) |
 amax | np.ma.amax(a, 0) | x.amax(0) |
@@ -37,7 +37,7 @@ arctan2 | np.ma.arctan2(a, b) | torch.arctan2(x, y) |
 arctanh | np.ma.arctanh(a) | x.arctanh() | as arccos
 argmax | np.ma.argmax(w) | v.argmax() |
 argmin | np.ma.argmin(w) | v.argmin() |
-argsort | | v.argsort() | holes last; their indices are masked or in range, never invented
+argsort | | v.argsort() | masked entries last; their indices are masked or in range, never invented
 around | np.ma.around(a, 1) | x.round(decimals=1) |
 array | np.ma.array(a) | mt.masked_tensor(a) | with a mask: masked_tensor(data, ~hidden), as True means valid here
 asanyarray | np.ma.asanyarray(a) | mt.masked_tensor(a) | as_masked_tensor(data, mask) wraps without a copy
@@ -82,7 +82,7 @@ diag | np.ma.diag(a) | x.diag() |
 diagflat | | torch.diagflat(v) |
 diagonal | np.ma.diagonal(a) | x.diagonal() |
 diff | np.ma.diff(w) | v.diff() |
-divide | np.ma.divide(a, b) | x / y | division by 0 is inf, a value, not a hole
+divide | np.ma.divide(a, b) | x / y | division by 0 is inf, a value, and valid
 dot | np.ma.dot(a, b.T) | x @ y.T |
 dstack | np.ma.dstack([a, b]) | torch.dstack([x, y]) |
 ediff1d | np.ma.ediff1d(w) | v.diff() |
@@ -105,7 +105,7 @@ fmod | np.ma.fmod(a, b) | torch.fmod(x, y) |
 frombuffer | | mt.masked_tensor(torch.frombuffer(bytearray(8), dtype=torch.float32)) |
 fromflex | | nothing | there are no structured dtypes
 fromfunction | | torch.arange(3)[:, None] + torch.arange(4) | the function, of positions that broadcast
-getdata | | x.get_data() | what lies under a hole may be anything
+getdata | | x.get_data() | masked-out data may be anything
 getmask | ~np.ma.getmask(a) | x.mask | True means valid
 getmaskarray | ~np.ma.getmaskarray(a) | x.mask | True means valid
 greater | np.ma.greater(a, b) | x > y |
@@ -156,9 +156,9 @@ masked_invalid | np.ma.masked_invalid(a) | mt.masked_invalid(x) |
 masked_less | np.ma.masked_less(a, 0.5) | mt.masked_where(x < 0.5, x) |
 masked_less_equal | np.ma.masked_less_equal(a, 0.5) | mt.masked_where(x <= 0.5, x) |
 masked_not_equal | np.ma.masked_not_equal(a, 0.5) | mt.masked_where(x != 0.5, x) |
-masked_object | | mt.masked_equal(x, 0.5) | of an object array: masked_tensor(array), None is a hole
+masked_object | | mt.masked_equal(x, 0.5) | of an object array: masked_tensor(array), None is masked
 masked_outside | np.ma.masked_outside(a, 0.3, 0.6) | mt.masked_where((x < 0.3) \\| (x > 0.6), x) |
-masked_print_option | | nothing | a hole prints as --
+masked_print_option | | nothing | a masked entry prints as --
 masked_singleton | | mt.masked_tensor(0.0, False) | in an assignment and in a list: None
 masked_values | np.ma.masked_values(a, 0.5) | mt.masked_where(torch.isclose(x, torch.tensor(0.5).double()), x) |
 masked_where | np.ma.masked_where(d, a) | mt.masked_where(c, x) |
@@ -192,7 +192,7 @@ prod | np.ma.prod(a, 0) | x.prod(0) |
 product | np.ma.product(a, 0) | x.prod(0) |
 ptp | np.ma.ptp(a, 0) | x.amax(0) - x.amin(0) |
 put | | v.clone().put_(torch.tensor([0]), torch.tensor([9.0]).double()) | or v[index] = values
-putmask | | x.clone().masked_fill_(c, 0.0) | to make holes valid as well: x[c] = 0.0
+putmask | | x.clone().masked_fill_(c, 0.0) | to make masked entries valid as well: x[c] = 0.0
 ravel | np.ma.ravel(a) | x.ravel() |
 remainder | np.ma.remainder(a, b) | x % y |
 repeat | np.ma.repeat(a, 2, 0) | x.repeat_interleave(2, 0) |
@@ -224,10 +224,10 @@ tan | np.ma.tan(a) | x.tan() |
 tanh | np.ma.tanh(a) | x.tanh() |
 trace | np.ma.trace(a) | x.diagonal().sum() |
 transpose | np.ma.transpose(a) | x.T |
-true_divide | np.ma.true_divide(a, b) | x / y | division by 0 is inf, a value, not a hole
+true_divide | np.ma.true_divide(a, b) | x / y | division by 0 is inf, a value, and valid
 union1d | np.ma.union1d(w, w).compressed() | torch.cat([v, v]).unique() |
-unique | np.ma.unique(w).compressed() | v.unique() | holes are left out
-vander | | torch.vander(v, 3) | numpy.ma writes 0 into the rows of holes, here they are holes
+unique | np.ma.unique(w).compressed() | v.unique() | masked entries are left out
+vander | | torch.vander(v, 3) | numpy.ma writes 0 into the rows of masked entries, here they are masked
 var | np.ma.var(a, 0) | x.var(0, correction=0) | torch's default is correction=1
 vstack | np.ma.vstack([a, b]) | torch.vstack([x, y]) |
 where | np.ma.where(d, a, b) | torch.where(c, x, y) |
