@@ -9,9 +9,10 @@ from torch import nn
 
 import masked_tensor as mt
 
-from .libraries import _page
+from .libraries import _images, _page
 from .libraries._case import Case, Given, beside, ragged
 from .libraries._run import cases, files, installed, outcome
+from .models import image_checks
 
 SMALL = ("einops", "entmax", "torchdiffeq", "torchmetrics")  # what the extra "interop" installs
 HERE = [(name, case) for name in SMALL if installed(name) for case in cases(name).CASES]
@@ -31,6 +32,13 @@ def test_the_page_has_every_case_and_none_is_wrong(name: str) -> None:
     for case in cases(name).CASES:
         assert found[case.name][0] == ("meaning" if case.within else case.outcome), case.name
         assert case.note or case.outcome == "exact", case.name
+
+
+@pytest.mark.parametrize("name", _images.names())
+def test_a_padded_image_is_what_it_is_alone_or_the_page_says_why(name: str) -> None:
+    found = _page.known()[name]["images"]
+    assert list(found) == [case.name for case in _images.of_images(name)]
+    assert not [off for case, said in found.items() if (off := _images.wrong(name, case, said))]
 
 
 def test_the_page_is_made_of_what_was_found() -> None:
@@ -68,3 +76,41 @@ def test_a_wrong_class_is_found(wrong: type[nn.Module], given: Callable[[], Give
     case = Case("wrong", wrong, given)
     assert outcome(case)[0] == "WRONG"
     assert outcome(dataclasses.replace(case, make=lambda: nn.Linear(3, 3)))[0] == "exact"
+
+
+class _Pooled(nn.Module):
+    """Maps and scores; with a mean over the width of the batch, if it ``counts``."""
+
+    def __init__(self, counts: bool) -> None:
+        super().__init__()
+        self.layers, self.counts = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU(), nn.Conv2d(4, 4, 3)), counts
+        self.double()
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = self.layers(x)
+        return y, y.sum((2, 3)) / y.shape[3] if self.counts else y.mean((2, 3))
+
+
+@pytest.mark.parametrize(("counts", "outcome"), [(False, "exact"), (True, "differs")])
+def test_the_law_of_padded_images(counts: bool, outcome: str) -> None:
+    x = torch.randn(2, 3, 16, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert image_checks.half(_Pooled(counts), x).outcome == outcome
+
+
+def test_the_marginal_likelihood_of_what_was_observed() -> None:
+    """As gpytorch has it: the covariance of a process, some of whose values are missing anywhere."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.randn(2, 3, 9, dtype=torch.float64, generator=generator)
+    scale = torch.tensor(0.7, dtype=torch.float64, requires_grad=True)
+    mask = torch.rand(3, 9, generator=generator) > 0.3
+
+    def normal(x: torch.Tensor) -> torch.distributions.MultivariateNormal:
+        squares = (x.unsqueeze(-1) - x.unsqueeze(-2)).square()
+        covariance = (-squares / scale).exp() + 0.1 * torch.eye(x.shape[-1], dtype=x.dtype)
+        return torch.distributions.MultivariateNormal(torch.zeros_like(x), covariance)
+
+    found = mt.log_prob(normal(x), mt.as_masked_tensor(y.masked_fill(~mask, torch.nan), mask))
+    alone = torch.stack([normal(x[i, m]).log_prob(y[i, m]) for i, m in enumerate(mask)])
+    torch.testing.assert_close(found.filled(0), alone)
+    of_both = [torch.autograd.grad(p.sum(), scale)[0] for p in (found.filled(0), alone)]
+    torch.testing.assert_close(*of_both)

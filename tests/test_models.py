@@ -13,7 +13,7 @@ from .models.judge import first_states, judge, padded, rows_of_ids
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 transformers = pytest.importorskip("transformers", reason="optional: pip install torch-masked-tensor[models]")
 
-from .models import labels, others, signals, text  # noqa: E402 (after the question whether transformers is there)
+from .models import labels, left, others, signals, text  # noqa: E402 (after the question whether transformers is there)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other package's own
 HANDFUL = [
@@ -121,14 +121,21 @@ SERIES = {"InformerForPrediction": "exact", "TimesFmModel": "helped", "TimesFm2_
 @pytest.mark.parametrize("name", SERIES)
 def test_time_series_of_transformers(name: str) -> None:
     """Valid everywhere as plain, beside a masked series as without it; a short past as with the model's own mask."""
-    found = {check: outcome for check, (outcome, _) in others.verdicts(name, "series").items()}
+    found = {check: outcome for check, (outcome, _) in others.verdicts(name, "series", others.CHECKS["series"]).items()}
     assert found == {"whole": "exact", "beside": "exact", "past": SERIES[name]}
 
 
-@pytest.mark.parametrize("name", ["dinov2", "resnet"])
-def test_images_of_transformers(name: str) -> None:
-    found = {check: outcome for check, (outcome, _) in others.verdicts(name, "vision").items()}
-    assert found == {"whole": "exact", "beside": "exact"}
+@pytest.mark.parametrize(("name", "half"), [("dinov2", "differs"), ("resnet", "exact")])
+def test_images_of_transformers(name: str, half: str) -> None:
+    """The positions of dinov2 are resized to the padded size."""
+    found = {check: outcome for check, (outcome, _) in others.verdicts(name, "vision", others.CHECKS["vision"]).items()}
+    assert found == {"whole": "exact", "beside": "exact", "pixels": "exact", "half": half}
+
+
+@pytest.mark.parametrize(("name", "outcome"), [("llama", "exact"), ("gpt2", "helped"), ("mamba", "differs")])
+def test_padding_in_front(name: str, outcome: str) -> None:
+    """Of models with rotary positions, with a table of positions (``position_ids`` help), and of a recurrence."""
+    assert left.verdicts(name)["left"][0] == outcome
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])

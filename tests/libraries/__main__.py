@@ -10,12 +10,15 @@ import signal
 import sys
 import time
 import warnings
+from collections import Counter
+from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
+from . import _images
 from ._case import Case
 from ._page import keep, known
-from ._run import cases, files, installed, outcome
+from ._run import cases, files, installed, outcome, verdict
 
 
 class _Late(BaseException):
@@ -25,11 +28,17 @@ class _Late(BaseException):
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.libraries", description=__doc__)
     parser.add_argument("names", nargs="*", help="files of tests/libraries, or file:case; left out, all")
+    parser.add_argument("--images", action="store_true", help="more of what is given images: padded, missing pixels")
+    parser.add_argument("--within", help="a context for all cases, such as 'meaning(product=\"all\")': what it changes")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     found, wrong, before = {}, [], known()
     chosen = [name.partition(":") for name in options.names or files()]
+    if options.within:
+        return _changed(chosen, options.within)
+    if options.images:
+        return _of_images(chosen)
     for name, _, one in [] if options.page else chosen:
         if not installed(name):
             print(f"{name:24} not installed")
@@ -38,9 +47,39 @@ def main() -> int:
         wrong += [f"{name}:{case}" for case, (result, _) in said.items() if result == "WRONG"]
         earlier = found.get(name, before.get(name, {"cases": {}}))["cases"] | said
         found[name] = {"version": installed(name), "torch": version("torch").partition("+")[0]}
+        found[name] |= {k: of for k, of in before.get(name, {}).items() if k == "images"}
         found[name]["cases"] = {case.name: earlier[case.name] for case in cases(name).CASES if case.name in earlier}
     keep({name: of for name, of in (known() | found).items() if name in files()})
     print(*(f"WRONG {name}" for name in wrong), sep="\n")
+    return bool(wrong)
+
+
+def _changed(chosen: list[tuple[str, str, str]], context: str) -> int:
+    """Says which cases are exact by default alone, and which in a context alone; of those that name no context."""
+    counts: Counter[str] = Counter()
+    for name, _, one in chosen:
+        for case in cases(name).CASES if installed(name) else []:
+            if one in ("", case.name) and not case.within:
+                now = verdict(replace(case, within=context))
+                change = {(True, False): "lost", (False, True): "gained"}
+                said = change.get((case.outcome == "exact", now.outcome == "exact"), "as before")
+                counts[said] += 1
+                print(f"{said:10} {name}:{case.name} {now.outcome} {now.detail}", flush=True)
+    print(dict(counts))
+    return 0
+
+
+def _of_images(chosen: list[tuple[str, str, str]]) -> int:
+    found, wrong = known(), []
+    for name, _, one in chosen:
+        for case in _images.of_images(name) if installed(name) and name in found else []:
+            if one in ("", case.name):
+                said = _images.verdicts(case)
+                found[name].setdefault("images", {})[case.name] = said
+                wrong += [f"{name}:{case.name} {off}" for off in [_images.wrong(name, case.name, said)] if off]
+                print(f"{name:24} {case.name:32} {'; '.join(' '.join(v) for v in said.values())}", flush=True)
+        keep(found)
+    print(*(f"WRONG {off}" for off in wrong), sep="\n")
     return bool(wrong)
 
 

@@ -109,6 +109,29 @@ def beside(*inputs: Any, rows: int = 4, masked: tuple[int, ...] = (1,)) -> Calla
     return given
 
 
+@dataclass(frozen=True)
+class Images:
+    """Images of which one is masked altogether; ``--images`` does more with a class that is given them."""
+
+    image: Input
+    others: tuple[Input, ...] = ()
+
+    def __call__(self) -> Given:
+        """The second of three is masked."""
+        return beside(self.image, *self.others, rows=3)()
+
+    def drawn(self, rows: int = 3) -> list[Tensor]:
+        """Images, and what else the class is given with each of them."""
+        generator = torch.Generator().manual_seed(0)
+        given = [replace(one, kind=one.kind.removeprefix("plain ")) for one in (self.image, *self.others)]
+        return [torch.cat(one.rows((0,) * rows, generator)) for one in given]
+
+
+def images(*shape: int, others: tuple[Input, ...] = (), kind: str = "normal") -> Images:
+    """Random images."""
+    return Images(Input(shape, kind), others)
+
+
 def _input(given: Any) -> Input:
     return given if isinstance(given, Input) else Input(given)
 

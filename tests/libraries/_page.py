@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from . import _images
 from ._run import cases, files
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -53,7 +54,8 @@ def page(found: Found) -> str:
     return (
         HEAD.format(cases=sum(known.values()), classes=len(classes), libraries=len(found), **known)
         + "\n".join(lines)
-        + "\n"
+        + "\n\n"
+        + _images.section(found)
     )
 
 

@@ -38,7 +38,7 @@ def installed(name: str) -> str | None:
         return None
 
 
-class _Scaled(nn.Module):
+class Scaled(nn.Module):
     """A model or function after a factor of 1 for each input, whose gradient shows what comes back to the inputs."""
 
     def __init__(self, case: Case, inputs: int) -> None:
@@ -68,7 +68,7 @@ def verdict(case: Case) -> Verdict:
     torch.manual_seed(0)
     try:
         given = case.given()
-        model = _Scaled(case, len(given.batch))
+        model = Scaled(case, len(given.batch))
     except Exception as error:
         return Verdict("not built", short(error))
     kept = given.kept

@@ -1,8 +1,8 @@
 """denoising-diffusion-pytorch: networks and losses of diffusion, beside masked images."""
 
-from ._case import Case, beside, load, plain, unit
+from ._case import Case, beside, images, load, plain, unit
 
-IMAGES = beside((3, 16, 16), plain(unit()), rows=3)
+IMAGES = images(3, 16, 16, others=(plain(unit()),))
 LIBRARY = "denoising-diffusion-pytorch"
 CASES = [
     Case("Unet", lambda: load("denoising_diffusion_pytorch").Unet(8, dim_mults=(1, 2), flash_attn=False), IMAGES),

@@ -2,9 +2,9 @@
 
 import torch
 
-from ._case import Case, beside, integers, load, plain, ragged
+from ._case import Case, beside, images, integers, load, plain, ragged
 
-IMAGES = beside((3, 16, 16), plain(integers(10)), rows=3)
+IMAGES = images(3, 16, 16, others=(plain(integers(10)),))
 LIBRARY = "diffusers"
 SMALL = {"block_out_channels": (8, 8), "norm_num_groups": 4, "layers_per_block": 1}
 
@@ -76,7 +76,7 @@ CASES = [
             latent_channels=2,
             **SMALL,
         ),
-        beside((3, 16, 16), rows=3),
+        images(3, 16, 16),
         call=lambda m, x: m(x).sample,
     ),
     Case(
@@ -92,7 +92,7 @@ CASES = [
             patch_size=2,
             num_embeds_ada_norm=10,
         ),
-        beside((3, 8, 8), plain(integers(10)), rows=3),
+        images(3, 8, 8, others=(plain(integers(10)),)),
         call=lambda m, x, t: m(x, t, class_labels=t % 3).sample,
     ),
     Case(
@@ -105,7 +105,7 @@ CASES = [
             num_layers=1,
             norm_num_groups=4,
         ),
-        beside((8, 8, 8), rows=3),
+        images(8, 8, 8),
         call=lambda m, x: m(x).sample,
     ),
     Case(

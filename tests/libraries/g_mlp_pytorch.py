@@ -1,6 +1,6 @@
 """g-mlp-pytorch: gates over positions."""
 
-from ._case import Case, beside, integers, load
+from ._case import Case, beside, images, integers, load
 
 LIBRARY = "g-mlp-pytorch"
 CASES = [
@@ -12,7 +12,7 @@ CASES = [
     Case(
         "gMLPVision",
         lambda: load("g_mlp_pytorch").gMLPVision(image_size=16, patch_size=4, num_classes=5, dim=16, depth=2),
-        beside((3, 16, 16)),
+        images(3, 16, 16),
     ),
     Case("gMLPBlock", lambda: load("g_mlp_pytorch").g_mlp_pytorch.gMLPBlock(dim=16, dim_ff=32, seq_len=12),
          beside((12, 16))),

@@ -1,8 +1,11 @@
 """gpytorch: kernels of padded sets of points, means, and a marginal likelihood."""
 
-from ._case import Case, load, ragged
+import masked_tensor as mt
+
+from ._case import Case, Input, load, plain, ragged
 
 POINTS = ragged((None, 2))
+MISSING = ragged(plain(Input((None, 2))), (None,))  # all x are there, and some y
 LIBRARY = "gpytorch"
 
 
@@ -12,6 +15,35 @@ def kernel(name, **options):
 
 def matrix(model, x):
     return model(x).to_dense()
+
+
+class Process:
+    """A Gaussian process with what it is trained with."""
+
+    def __new__(cls):
+        gpytorch = load("gpytorch")
+
+        class Exact(gpytorch.models.ExactGP):
+            def forward(self, x):
+                return gpytorch.distributions.MultivariateNormal(self.mean(x), self.kernel(x))
+
+        made = Exact(None, None, gpytorch.likelihoods.GaussianLikelihood())
+        made.mean = gpytorch.means.ConstantMean()
+        made.kernel = gpytorch.kernels.ScaleKernel(gpytorch.kernels.RBFKernel())
+        return made
+
+
+def marginal(model, x, y):
+    """The own likelihood of gpytorch."""
+    model.train().set_train_data(x, y, strict=False)
+    return load("gpytorch.mlls").ExactMarginalLogLikelihood(model.likelihood, model)(model(x), y)
+
+
+def observed(model, x, y):
+    """The same, of what was observed."""
+    model.train().set_train_data(x, y, strict=False)
+    n = y.count(-1) if mt.is_masked_tensor(y) else y.shape[-1]
+    return mt.log_prob(model.likelihood(model(x)), y) / n
 
 
 CASES = [
@@ -30,4 +62,8 @@ CASES = [
     Case("ConstantMean", lambda: load("gpytorch.means").ConstantMean(), POINTS, "declared",
          "a constant of the shape of its input: `as_masked_tensor(y, x.get_mask()[..., 0])`"),
     Case("LinearMean", lambda: load("gpytorch.means").LinearMean(2), POINTS),
+    Case("ExactMarginalLogLikelihood (missing y)", Process, MISSING, "declared",
+         "a process of which some `y` are missing has a masked likelihood. That of the observed ones is "
+         "`mt.log_prob(likelihood(model(x)), y) / y.count(-1)`", call=marginal),
+    Case("ExactMarginalLogLikelihood (missing y, log_prob)", Process, MISSING, call=observed),
 ]  # fmt: skip

@@ -1,9 +1,9 @@
 """kornia: filters, colours, losses and metrics of images that are padded or masked."""
 
-from ._case import Case, beside, load, ragged, unit
+from ._case import Case, beside, images, load, ragged, unit
 
 IMAGES = ragged(unit(3, 16, None), lengths=(16, 8, 12))
-BATCH, PAIRS = beside(unit(3, 8, 8)), beside(unit(3, 8, 8), unit(3, 8, 8))
+BATCH, PAIRS = images(3, 8, 8, kind="unit"), beside(unit(3, 8, 8), unit(3, 8, 8))
 LIBRARY = "kornia"
 
 

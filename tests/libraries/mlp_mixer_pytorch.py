@@ -1,8 +1,8 @@
 """mlp-mixer-pytorch: mixing over patches, beside masked images."""
 
-from ._case import Case, beside, load
+from ._case import Case, images, load
 
-IMAGES = beside((3, 16, 16), rows=3)
+IMAGES = images(3, 16, 16)
 LIBRARY = "mlp-mixer-pytorch"
 CASES = [
     Case(

@@ -1,8 +1,8 @@
 """monai: networks beside masked volumes, losses and metrics."""
 
-from ._case import Case, beside, load, unit
+from ._case import Case, beside, images, load, unit
 
-IMAGES = beside((1, 32, 32), rows=3)
+IMAGES = images(1, 32, 32)
 PAIRS = beside(unit(2, 8, 8), unit(2, 8, 8))
 LIBRARY = "monai"
 PLANE = {"spatial_dims": 2, "in_channels": 1, "out_channels": 2}

@@ -1,8 +1,8 @@
 """neuraloperator: Fourier operators, beside fields that are masked."""
 
-from ._case import Case, beside, load
+from ._case import Case, beside, images, load
 
-FIELDS = beside((3, 16, 16), rows=3)
+FIELDS = images(3, 16, 16)
 LIBRARY = "neuraloperator"
 CASES = [
     Case("ChannelMLP", lambda: load("neuralop.layers.channel_mlp").ChannelMLP(3, 3, 8), FIELDS),

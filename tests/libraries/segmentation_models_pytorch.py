@@ -1,8 +1,8 @@
 """segmentation-models-pytorch: networks beside masked images, and losses of partly labelled ones."""
 
-from ._case import Case, beside, integers, load
+from ._case import Case, beside, images, integers, load
 
-IMAGES = beside((3, 64, 64), rows=3)
+IMAGES = images(3, 64, 64)
 LABELS = beside((3, 8, 8), integers(3, 8, 8))
 BINARY = beside((1, 8, 8), integers(2, 1, 8, 8))
 NAMES = "Unet UnetPlusPlus MAnet Linknet FPN PSPNet DeepLabV3 DeepLabV3Plus UPerNet"

@@ -1,8 +1,8 @@
 """timm: losses and layers; docs/models.md has its models."""
 
-from ._case import Case, beside, integers, load, ragged, unit
+from ._case import Case, beside, images, integers, load, ragged, unit
 
-STEPS, IMAGES = ragged((None, 8)), beside((8, 8, 8))
+STEPS, IMAGES = ragged((None, 8)), images(8, 8, 8)
 CLASSES = beside((5,), integers(5))
 LIBRARY = "timm"
 

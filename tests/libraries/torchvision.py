@@ -1,8 +1,8 @@
 """torchvision: image models and losses beside images that are masked."""
 
-from ._case import Case, beside, load, unit
+from ._case import Case, beside, images, load, unit
 
-IMAGES, MAPS = beside((3, 64, 64), rows=3), beside((3, 64, 64), rows=3)
+IMAGES = images(3, 64, 64)
 LIBRARY = "torchvision"
 
 
@@ -25,6 +25,18 @@ def segmentation(name):
     )
 
 
+def detection():
+    made = load("torchvision.models.detection.backbone_utils").resnet_fpn_backbone
+    head = load("torchvision.models.detection.retinanet").RetinaNetHead(256, 9, 3)
+    backbone = made(backbone_name="resnet18", weights=None, trainable_layers=5)
+    return load("torch.nn").ModuleDict({"backbone": backbone, "head": head})
+
+
+def detected(model, x):
+    found = model["head"](list(model["backbone"](x).values()))
+    return load("torch").cat([found["cls_logits"], found["bbox_regression"]], -1)
+
+
 def loss(name, **options):
     return lambda: lambda *x: getattr(load("torchvision.ops"), name)(*x, **options)
 
@@ -41,9 +53,11 @@ CASES = [
     *[Case(name, model(name), IMAGES) for name in (
         "resnet18", "squeezenet1_1", "mobilenet_v2", "mobilenet_v3_small", "shufflenet_v2_x0_5", "mnasnet0_5",
         "regnet_y_400mf", "efficientnet_b0", "densenet121", "googlenet")],
-    Case("VisionTransformer", vit, beside((3, 32, 32), rows=3)),
-    Case("SwinTransformer", swin, beside((3, 32, 32), rows=3)),
-    Case("lraspp_mobilenet_v3_large", segmentation("lraspp_mobilenet_v3_large"), MAPS),
+    Case("VisionTransformer", vit, images(3, 32, 32)),
+    Case("SwinTransformer", swin, images(3, 32, 32)),
+    Case("lraspp_mobilenet_v3_large", segmentation("lraspp_mobilenet_v3_large"), IMAGES),
+    Case("deeplabv3_mobilenet_v3_large", segmentation("deeplabv3_mobilenet_v3_large"), IMAGES),
+    Case("RetinaNet (backbone, head)", detection, IMAGES, call=detected),
     Case("sigmoid_focal_loss", loss("sigmoid_focal_loss"), beside((5,), unit(5))),
     Case("sigmoid_focal_loss (mean)", loss("sigmoid_focal_loss", reduction="mean"), beside((5,), unit(5))),
     Case("generalized_box_iou_loss", loss("generalized_box_iou_loss", reduction="mean"), BOXES, call=boxes),

@@ -1,8 +1,8 @@
 """vit-pytorch: image models beside images that are masked."""
 
-from ._case import Case, beside, load
+from ._case import Case, images, load
 
-IMAGES = beside((3, 16, 16), rows=3)
+IMAGES = images(3, 16, 16)
 SIZES = {"image_size": 16, "patch_size": 4, "num_classes": 5, "dim": 16, "depth": 1, "heads": 2, "mlp_dim": 16}
 
 

@@ -10,7 +10,8 @@ processor time.
 that spread, and must be what the padded batches give.
 
 ``--timm`` sweeps over image models, by the modules of timm (about ten minutes); ``docs/models_timm.json`` keeps it.
-``--series`` sweeps over the time series of transformers, ``--vision`` over its image types (ten minutes).
+``--series`` sweeps over the time series of transformers, ``--vision`` over its image types (ten minutes), ``--left``
+over its text models with the padding in front, and in ``meaning(product="all")`` (ten minutes).
 """
 
 import argparse
@@ -27,7 +28,7 @@ from typing import Any, TypeVar
 
 import masked_tensor as mt
 
-from . import image_page, labels, other_page, others, page, signals, text
+from . import image_page, labels, left, other_page, others, page, signals, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
@@ -46,6 +47,7 @@ def main() -> None:
     parser.add_argument("--timm", action="store_true", help="image models; names are those of modules of timm")
     parser.add_argument("--series", action="store_true", help="time series; names are those of classes")
     parser.add_argument("--vision", action="store_true", help="image types")
+    parser.add_argument("--left", action="store_true", help="text models with the padding in front")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
     parser.add_argument("--again", action="store_true", help="judge what is known, too")
     parser.add_argument("--page", action="store_true", help="only write docs/models.md")
@@ -55,8 +57,9 @@ def main() -> None:
     again = options.again or bool(options.names)
     if options.timm and not options.page:
         image_page.sweep(options.names, options.seconds, again)
-    elif (options.series or options.vision) and not options.page:
-        _checks("series" if options.series else "vision", options.names, options.seconds, again)
+    elif (options.series or options.vision or options.left) and not options.page:
+        kind = "series" if options.series else "vision" if options.vision else "left"
+        _checks(kind, options.names, options.seconds, again)
     elif not options.page:
         kind = signals if options.signals else labels if options.labels else text
         path = {signals: SIGNALS, labels: LABELS, text: PACKED if options.packed else FOUND}[kind]
@@ -89,12 +92,16 @@ def _checks(kind: str, names: list[str], seconds: float, again: bool) -> None:
     """Sweeps over what is judged by checks of whole batches."""
     found = other_page.known(kind)
     end = time.monotonic() + seconds
-    for name in names or others.names(kind):
+    said = left.verdicts if kind == "left" else partial(others.verdicts, kind=kind)
+    checks = left.CHECKS if kind == "left" else others.CHECKS[kind]
+    for name in names or (text.types() if kind == "left" else others.names(kind)):
         if time.monotonic() > end:
             return
-        if again or name not in found:
-            late = {check: ["not built", LATE] for check in others.CHECKS[kind]}
-            found[name] = _in_time(partial(others.verdicts, name, kind), late)
+        before = {} if again else {k: v for k, v in found.get(name, {}).items() if k in checks}
+        missing = [check for check in checks if check not in before]
+        if missing:
+            judged = _in_time(partial(said, name, checks=missing), {check: ["not built", LATE] for check in missing})
+            found[name] = {check: (before | judged)[check] for check in checks}
             other_page.keep(kind, found)
             print(f"{name:32} {'; '.join(' '.join(v).strip() for v in found[name].values())}", flush=True)
 

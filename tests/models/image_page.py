@@ -17,8 +17,9 @@ timm {version}, a small model of each of its {count} modules, random weights, fl
 outputs, all parameter gradients, statistics of batch norms. *Beside*: images beside a wholly masked one against
 the batch without it, gradients included. *Pixels*: a third of the pixels is missing, under
 `meaning(convolution="any", renormalize=True)`: nothing depends on what lies under the mask, and gradients are finite.
-*Padded*: an image padded at its right and bottom against the smaller image alone, which is no law: positions come
-from the size, and strides need not meet.
+*Padded*: an image padded at its right and bottom against the smaller image alone, scores alone; *half*: an image half
+as wide, padded, with gradients (of {half} modules so far). Both are no law: positions come from the size, and strides
+need not meet.
 
 | | exact | differs | refused | one size only, or maps | not built |
 |---|---:|---:|---:|---:|---:|
@@ -39,8 +40,10 @@ def sweep(names: list[str], seconds: float, again: bool) -> None:
     for module in names or images.modules():
         if time.monotonic() > end:
             return
-        if again or module not in found:
-            found[module] = {check: [v.outcome, v.detail] for check, v in images.verdicts(module)}
+        before = {} if again else {k: v for k, v in found.get(module, {}).items() if k in images.CHECKS}
+        missing = [check for check in images.CHECKS if check not in before]
+        if missing:
+            found[module] = before | {check: [v.outcome, v.detail] for check, v in images.verdicts(module, missing)}
             kept = {"timm": version("timm"), "modules": dict(sorted(found.items()))}
             FOUND.write_text(json.dumps(kept, indent=0) + "\n")
             print(f"{module:28} {'; '.join(' '.join(v).strip() for v in found[module].values())}", flush=True)
@@ -57,7 +60,7 @@ def section() -> str:
     found, installed = known(), json.loads(FOUND.read_text())["timm"]
     rows = []
     for check in images.CHECKS:
-        of = Counter(verdicts[check][0] for verdicts in found.values())
+        of = Counter(verdicts[check][0] for verdicts in found.values() if check in verdicts)
         columns = (of["exact"], of["differs"], of["refused"], of["one size"] + of["maps"], of["not built"])
         rows.append(f"| {check} | {' | '.join(map(str, columns))} |")
     valid = sum("valid" in verdicts["beside"][1] for verdicts in found.values())
@@ -68,4 +71,5 @@ def section() -> str:
         if outcome not in ("exact", "one size", "maps") or "rounding" in detail
     ]
     rest = "\n".join(["| module | model | check | what was seen |", "|---|---|---|---|", *said])
-    return HEAD.format(version=installed, count=len(found), rows="\n".join(rows), valid=valid, rest=rest)
+    half = sum("half" in verdicts for verdicts in found.values())
+    return HEAD.format(version=installed, half=half, count=len(found), rows="\n".join(rows), valid=valid, rest=rest)

@@ -1,22 +1,15 @@
-"""Image models of timm, one small model of each of its modules: what masked images do to them.
+"""Image models of timm, one small model of each of its modules, and what ``image_checks`` says of them."""
 
-*Whole*: images that are valid everywhere give what plain images give, in eval and in train mode, every parameter's
-gradient and every buffer included.  *Beside*: an image that is masked altogether (NaN under the mask) changes nothing
-of those beside it.  *Pixels*: with missing pixels, under ``meaning(convolution="any", renormalize=True)``, nothing
-depends on what lies under the mask, and gradients are finite.  *Padded*: an image padded at its right and bottom
-against itself alone and smaller, where a model takes images of another size; that is no law: positions come from the
-size, and strides need not meet.
-"""
-
-import copy
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 import masked_tensor as mt
 
+from . import image_checks
+from .image_checks import outputs
 from .judge import Verdict, short
 
 # The smallest model of each module.
@@ -55,9 +48,7 @@ OPTIONS: dict[str, dict[str, Any]] = {  # of those that are large even so
     "vgg": {"mlp_ratio": 0.01},
 }
 SIZES = (64, 96, 128, 160, 192, 224, 256, 299, 331)
-CHECKS = ("whole", "beside", "pixels", "padded")
-LIMIT = 1e-6
-SINGLE = ("efficientvit_mit",)  # computes a part in float32, by itself: ten times the limit
+CHECKS = ("whole", "beside", "pixels", "padded", "half")
 
 
 def modules() -> list[str]:
@@ -112,137 +103,19 @@ def _drawn(model: nn.Module) -> nn.Module:
     return model
 
 
-def outputs(model: nn.Module, images: Tensor) -> list[Tensor]:
-    """Every tensor that the model gives."""
-    found = model(images)
-    return [found] if isinstance(found, Tensor) else [y for y in found if isinstance(y, Tensor)]
-
-
-def verdicts(module: str) -> Iterator[tuple[str, Verdict]]:
+def verdicts(module: str, checks: Iterable[str] = CHECKS) -> Iterator[tuple[str, Verdict]]:
     """What each check says of one module's model."""
     try:
         model, size = build(module)
     except Exception as error:
-        for check in CHECKS:
+        for check in checks:
             yield check, Verdict("not built", short(error))
         return
     images = torch.randn(3, 3, size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    for check in CHECKS:
+    for check in checks:
         try:
-            yield check, globals()[check](model, images)
+            yield check, getattr(image_checks, check)(model, images)
         except mt.UnsupportedOpError as error:
             yield check, Verdict("refused", str(error).split(" has no")[0])
         except Exception as error:
             yield check, Verdict("refused", short(error))
-
-
-def whole(model: nn.Module, images: Tensor) -> Verdict:
-    """As plain images, values, gradients and what batch norms keep; random draws are the same, too."""
-    masked = mt.as_masked_tensor(images, torch.ones(images.shape, dtype=torch.bool))
-    start = copy.deepcopy(model.state_dict())
-    for training in (False, True):
-        found = []
-        for given in (images, masked, images * (1 + 1e-15)):
-            found.append(_run(_set(model, training), given))
-            model.load_state_dict(start)
-        worst, own = _farthest(found[1], found[0]), _farthest(found[2], found[0])
-        if not worst[0] <= max(_limit(model), 10 * own[0]):  # some networks blow up what is rounding
-            return Verdict("differs", f"{'train' if training else 'eval'}: {worst[1]} by {worst[0]:.1e}")
-    return Verdict("exact", f"rounding becomes {own[0]:.0e}" if 10 * own[0] > LIMIT else "")
-
-
-def beside(model: nn.Module, images: Tensor) -> Verdict:
-    """The others are as without the second image, which is masked altogether."""
-    between = torch.full_like(images[:1], torch.nan)
-    mask = torch.tensor([True, False, True, True]).view(4, *[1] * (images.dim() - 1))
-    masked = mt.as_masked_tensor(torch.cat([images[:1], between, images[1:]]), mask)
-    expected = _run(_set(model), images)
-    found = _run(_set(model), masked, torch.tensor([0, 2, 3]))
-    worst = _farthest(found, expected)
-    if not worst[0] <= _limit(model):
-        return Verdict("differs", f"{worst[1]} by {worst[0]:.1e}")
-    valid = outputs(model, masked)[0][1].get_mask()
-    kind = "valid" if valid.all() else "a part is valid" if valid.any() else ""
-    return Verdict("exact", kind)
-
-
-def pixels(model: nn.Module, images: Tensor) -> Verdict:
-    """A third of the pixels is missing: the same values and gradients for NaN and for 1e30 under the mask."""
-    mask = torch.rand(3, 1, *images.shape[2:], generator=torch.Generator().manual_seed(1)) > 1 / 3
-    with mt.meaning(convolution="any", renormalize=True):
-        found = [
-            _run(_set(model), mt.as_masked_tensor(images.masked_fill(~mask, garbage), mask), slice(None))
-            for garbage in (torch.nan, 1e30)
-        ]
-    if not all(y.isfinite().all() for k, y in found[0].items() if k.startswith(("output", "gradient"))):
-        return Verdict("differs", "not finite")
-    worst = _farthest(found[1], found[0])
-    return Verdict("exact") if worst[0] <= _limit(model) else Verdict("differs", f"{worst[1]} by {worst[0]:.1e}")
-
-
-def padded(model: nn.Module, images: Tensor) -> Verdict:
-    """An image whose last 32 columns and rows are padding, as the smaller image alone."""
-    size = images.shape[-1] - 32
-    small = images[:1, :, :size, :size].contiguous()
-    try:
-        with torch.no_grad():
-            expected = outputs(model.eval(), small)[0]
-    except Exception:
-        return Verdict("one size")
-    mask = torch.zeros(images.shape, dtype=torch.bool)
-    mask[:1, :, :size, :size] = True
-    mask[1:] = True
-    with torch.no_grad():
-        y = outputs(model, mt.as_masked_tensor(images.masked_fill(~mask, torch.nan), mask))[0]
-    if y.shape[1:] != expected.shape[1:]:
-        return Verdict("maps")
-    if not y.get_mask()[0].all():
-        return Verdict("differs", "a valid output is masked")
-    worst = _distance(y.get_data()[:1], expected)
-    return Verdict("exact") if worst <= LIMIT else Verdict("differs", f"values by {worst:.1e}")
-
-
-def _limit(model: nn.Module) -> float:
-    single = next(model.parameters()).dtype == torch.float32
-    return LIMIT * (1000 if single else 10 if type(model).__module__.endswith(SINGLE) else 1)
-
-
-def _set(model: nn.Module, training: bool = False) -> nn.Module:
-    """In its mode, with nothing that it keeps of an earlier run (biases, with their graph)."""
-    return model.train().train(training)
-
-
-def _run(model: nn.Module, images: Tensor, rows: Tensor | slice | None = None) -> dict[str, Tensor]:
-    """Outputs, gradients of a loss over them, and buffers; of a masked batch, plain and valid, or it is an error."""
-    torch.manual_seed(1)
-    model.zero_grad()
-    found = [y if rows is None else y[rows] for y in outputs(model, images)]
-    sum((y * torch.linspace(-1, 1, y.shape[-1], dtype=y.dtype)).sum() for y in found).backward()
-    values = {f"output {i}": _plain(y) for i, y in enumerate(found)}
-    gradients = {f"gradient of {k}": _plain(p.grad).clone() for k, p in model.named_parameters() if p.grad is not None}
-    return values | gradients | {k: b.clone() for k, b in model.named_buffers() if b.is_floating_point()}
-
-
-def _plain(y: Tensor) -> Tensor:
-    if not mt.is_masked_tensor(y):
-        return y.detach()
-    if not y.get_mask().all():
-        raise ValueError("a valid output is masked")
-    return y.get_data().detach()
-
-
-def _farthest(found: dict[str, Tensor], expected: dict[str, Tensor]) -> tuple[float, str]:
-    """The greatest difference, and of what; gradients that are 0 up to rounding are compared with the others."""
-    if found.keys() != expected.keys():
-        return float("inf"), f"{next(iter(found.keys() ^ expected.keys()))}, which one of them has,"
-    scale = max(
-        (g.abs().max().item() for k, g in expected.items() if k.startswith("gradient") and g.numel()), default=0.0
-    )
-    far = [(_distance(found[k], y, 1e-6 * scale * k.startswith("gradient")), k) for k, y in expected.items()]
-    return max(far, key=lambda pair: (pair[0] != pair[0], pair[0]))
-
-
-def _distance(a: Tensor, b: Tensor, floor: float = 0.0) -> float:
-    if not b.numel() or torch.equal(a, b):
-        return 0.0
-    return (a - b).abs().max().item() / max(floor, b.abs().max().item(), 1e-300)

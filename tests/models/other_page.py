@@ -25,9 +25,12 @@ batch, plain ones too.""",
 
 Each type that classifies images, or that AutoModel makes of images, tiny, random weights, float64 (1e-6; float32, 1e-3,
 where its code cannot do float64); `python -m tests.models --vision`. *Whole* and *beside* are those of image
-models, below. `vit_mae` draws a number for each place of the batch: rows behind another row draw others.""",
+models, below, and so are *pixels* and *half*, an image half as wide that is padded, of {half} types.
+`vit_mae` draws a number for each place of the batch: rows behind another row draw others. Types that take images of
+one size have no padded ones. Where *half* differs, the model resizes its table of positions to the padded size
+(`dinov2`, `dinov3_vit`, `dpt`), or cuts the padded size into windows: give it images of one size.""",
 }
-COLUMNS = ("exact", "helped", "differs", "refused", "fails alone", "not built", "no mask")
+COLUMNS = ("exact", "helped", "differs", "refused", "fails alone", "not built", "no mask", "one size")
 Found = dict[str, dict[str, list[str]]]
 
 
@@ -52,16 +55,21 @@ def section(kind: str) -> str:
     found = known(kind)
     lines = [f"| | {' | '.join(COLUMNS)} |", "|---|" + "---:|" * len(COLUMNS)]
     for check in others.CHECKS[kind]:
-        of: Counter[Any] = Counter(verdicts[check][0] for verdicts in found.values())
+        of: Counter[Any] = Counter(verdicts[check][0] for verdicts in found.values() if check in verdicts)
         lines.append(f"| {check} | {' | '.join(str(of[column]) for column in COLUMNS)} |")
     exact = [n for n, verdicts in found.items() if {verdicts[c][0] for c in ("whole", "beside")} == {"exact"}]
     said: dict[tuple[str, ...], list[str]] = {}  # the checks of which the same is to be said
     for name, verdicts in found.items():
         for check, (outcome, detail) in verdicts.items():
-            if outcome not in ("exact", "no mask") or "rounding" in detail:
+            if outcome not in ("exact", "no mask", "one size") or "rounding" in detail:
                 said.setdefault((name, outcome, detail.replace("`", "'").replace("|", "/")), []).append(check)
     rows = [f"| `{name}` | {', '.join(checks)} | {of}: {detail} |" for (name, of, detail), checks in said.items()]
     listed = f"*Whole* and *beside* exact: {', '.join(f'`{name}`' for name in exact)}."
     return "\n\n".join(
-        [HEADS[kind], "\n".join(lines), listed, "\n".join(["| | check | what was seen |", "|---|---|---|", *rows])]
+        [
+            HEADS[kind].format(half=sum("half" in verdicts for verdicts in found.values())),
+            "\n".join(lines),
+            listed,
+            "\n".join(["| | check | what was seen |", "|---|---|---|", *rows]),
+        ]
     )

@@ -1,11 +1,11 @@
 """The time series and images of transformers: each model with a batch that is all valid, and beside masked entries.
 
-The checks *whole* and *beside* are those of image models (``images.py``).  *Past* is no law: series whose first third
-is missing, against the mask that the model itself takes for it.
+The checks *whole* and *beside* are those of image models (``image_checks.py``).  *Past* is no law: series whose
+first third is missing, against the mask that the model itself takes for it.
 """
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 from unittest import mock
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 import masked_tensor as mt
 
-from . import images, text
+from . import image_checks, text
 from .judge import Inputs, Verdict, short
 
 CLASSES = """
@@ -25,7 +25,7 @@ CLASSES = """
     TimesFm2_5Model TimesFm2_5ModelForPrediction
 """
 SERIES = CLASSES.split()
-CHECKS = {"series": ("whole", "beside", "past"), "vision": ("whole", "beside")}
+CHECKS = {"series": ("whole", "beside", "past"), "vision": ("whole", "beside", "pixels", "half")}
 OWN = ("past_observed_mask", "observed_mask", "past_values_padding")  # the names of a model's own mask
 
 
@@ -91,7 +91,7 @@ def _shape(model: nn.Module) -> list[int]:
     config = model.config
     if "pixel_values" in inspect.signature(model.forward).parameters:
         config = getattr(config, "vision_config", None) or config
-        size = getattr(config, "image_size", None) or 64
+        size = getattr(config, "image_size", None) or 96
         size = list(size) if isinstance(size, list | tuple) else [size, size]
         frames = [config.num_frames] if getattr(config, "num_frames", None) else []
         return [*frames, getattr(config, "num_channels", 3), *size]
@@ -121,28 +121,28 @@ def build(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
         return Called(text.build(head.config_class.model_type, "default", dtype, head, given)).eval()
 
 
-def verdicts(name: str, kind: str) -> dict[str, list[str]]:
-    """What each check says of one model; where its own code cannot do float64, in float32."""
+def verdicts(name: str, kind: str, checks: Iterable[str]) -> dict[str, list[str]]:
+    """What these checks say of one model; where its own code cannot do float64, in float32."""
     for dtype in (torch.float64, torch.float32):
         try:
             model = build(name, dtype)
             x = _drawn(model.model, 3, dtype)
         except Exception as error:
-            return {check: ["not built", short(error)] for check in CHECKS[kind]}
+            return {check: ["not built", short(error)] for check in checks}
         try:
             with torch.no_grad():
-                finite = all(y.isfinite().all() for y in images.outputs(model, x))
+                finite = all(y.isfinite().all() for y in image_checks.outputs(model, x))
             said = "" if finite else "what is not finite"
         except Exception as error:
             said = short(error)
         if not said:
-            return {check: _said(check, model, x) for check in CHECKS[kind]}
-    return {check: ["fails alone", said] for check in CHECKS[kind]}
+            return {check: _said(check, model, x) for check in checks}
+    return {check: ["fails alone", said] for check in checks}
 
 
 def _said(check: str, model: nn.Module, x: Tensor) -> list[str]:
     try:
-        said = past(model, x) if check == "past" else getattr(images, check)(model, x)
+        said = past(model, x) if check == "past" else getattr(image_checks, check)(model, x)
         if check == "beside" and said.outcome == "differs" and not _rows_alone(model, x):
             said = Verdict("fails alone", "each row of a plain batch depends on the others")
     except Exception as error:
@@ -156,9 +156,9 @@ def _rows_alone(model: nn.Module, x: Tensor) -> bool:
         found = []
         for rows in ([0, 1, 2], [0, 1, 1, 2]):
             torch.manual_seed(1)
-            found.append([y[[0, 1, -1]] for y in images.outputs(model.eval(), x[rows])])
-    far = [images._distance(y, z) for y, z in zip(*found, strict=True) if y.dim() > 1]  # without what is a loss
-    return max(far) <= images._limit(model)
+            found.append([y[[0, 1, -1]] for y in image_checks.outputs(model.eval(), x[rows])])
+    far = [image_checks._distance(y, z) for y, z in zip(*found, strict=True) if y.dim() > 1]  # without what is a loss
+    return max(far) <= image_checks._limit(model)
 
 
 def past(model: nn.Module, x: Tensor) -> Verdict:
@@ -191,8 +191,8 @@ def _off(found: dict[str, Tensor], expected: dict[str, Tensor]) -> list[str]:
     said = []
     for name, y in found.items():
         mask = _mask(y)
-        far = images._distance(y.filled(0) if mt.is_masked_tensor(y) else y, expected[name] * mask)
-        if not (far <= images.LIMIT and mask.all()):
+        far = image_checks._distance(y.filled(0) if mt.is_masked_tensor(y) else y, expected[name] * mask)
+        if not (far <= image_checks.LIMIT and mask.all()):
             part = f" ({100 * mask.double().mean():.0f} % of it valid)" * (not mask.all())
             said.append(f"{name} by {far:.0e}{part}")
     return said

@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import image_page, other_page
+from . import image_page, left_page, other_page
 
 # Why a padded batch is not what its rows are; and what to do.
 REASONS = {
@@ -83,7 +83,7 @@ def write(found: Found, packed: Found, signals: Found, labels: Found, path: Path
     parts = [HEAD.format(versions=versions) + _counted(found), _packed(found, packed)]
     parts += ["## All types", _table(found)]
     parts += [SIGNALS.replace("# ", "## ", 1) + _counted(signals), _table(signals)]
-    parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), _table(labels)]
+    parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), _table(labels), left_page.section()]
     path.write_text("\n\n".join([*parts, *map(other_page.section, other_page.HEADS), image_page.section()]))
 
 
