@@ -65,11 +65,11 @@ def _quantile(
     skip_nan: bool,
     ends: tuple[float, float] = (1.0, 1.0),
 ) -> Pair:
+    usual = type(q) is float and 0 <= q <= 1 and interpolation == "linear" and x.data.dtype in _DTYPES
     if not isinstance(q, Pair | Tensor):  # the same in each entry of a vmap: torch 2.11 can check no other
         q = meshes.replicate_like(torch.full((), q, dtype=x.data.dtype, device=x.data.device), x.data)
     known = pair.as_pair(q)
     share = select(known.data, known.mask, 0)
-    usual = type(q) is float and 0 <= q <= 1 and interpolation == "linear" and x.data.dtype in _DTYPES
     if not usual:  # torch's checks
         torch.quantile(x.data.detach().new_zeros(1), share.detach(), interpolation=interpolation)
     shape = _result_shape(x.data.shape, dim, keepdim)
