@@ -53,7 +53,7 @@ def test_an_epoch_waits_for_one_sample_at_most(kind: str, ranks: int) -> None:
         lengths = KINDS[kind](max(100, ranks * each * many + n), torch.Generator().manual_seed(0))
         tokens = max(int(lengths.double().mean() * each), int(lengths.max()))
         sampler = mt.balanced_batches(lengths, tokens=tokens, ranks=ranks)
-        order, cuts = sampler._planned()
+        order, cuts = sampler._make_plan()
         assert torch.equal(order.sort().values, torch.arange(len(lengths)))
         sums = torch.cat([torch.zeros(1), lengths[order].double().cumsum(0)])[cuts].diff().view(-1, ranks)
         apart = sums.amax(1) - sums.amin(1)

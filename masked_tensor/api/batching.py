@@ -158,11 +158,12 @@ def plan_batches(
     sample = deal_windows(order[lengths[order].argsort(descending=True, stable=True)], windows, ranks, generator)
     tokens_of = torch.where(sample >= 0, lengths[sample.clamp_min(0)], 0)
     load = torch.zeros(windows, bins, dtype=torch.int64)
-    into, half = torch.empty_like(sample), (bins + 1) // 2
-    for start in range(0, sample.shape[1], half):  # the longest samples go to the emptier half of the batches
-        part = tokens_of[:, start : start + half]
+    into = torch.empty_like(sample)
+    turn = (bins + 1) // 2 if bins > 16 else 1  # samples at a time
+    for start in range(0, sample.shape[1], turn):  # the longest samples go to the emptiest batches
+        part = tokens_of[:, start : start + turn]
         emptiest = load.argsort(dim=1, stable=True)[:, : part.shape[1]]
-        into[:, start : start + half] = emptiest
+        into[:, start : start + turn] = emptiest
         load.scatter_add_(1, emptiest, part)
     rank = load.argsort(dim=1, stable=True).argsort(dim=1)  # batches of equal sums make a step
     step = torch.rand(windows, bins // ranks, generator=generator).argsort(dim=1)
