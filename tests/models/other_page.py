@@ -28,7 +28,10 @@ where its code cannot do float64); `python -m tests.models --vision`. *Whole* an
 models, below, and so are *pixels* and *half*, an image half as wide that is padded, of {half} types.
 `vit_mae` draws a number for each place of the batch: rows behind another row draw others. Types that take images of
 one size have no padded ones. Where *half* differs, the model resizes its table of positions to the padded size
-(`dinov2`, `dinov3_vit`, `dpt`), or cuts the padded size into windows: give it images of one size.""",
+(`dinov2`, `dinov3_vit`, `dpt`), or cuts the padded size into windows: give it images of one size.
+Of `cvt` the values are
+exact and the plain model's gradients are wrong: torch's batch norm in eval mode misreads gradients of transposed
+strides. The masked ones are those of finite differences.""",
 }
 COLUMNS = ("exact", "helped", "differs", "refused", "fails alone", "not built", "no mask", "one size")
 Found = dict[str, dict[str, list[str]]]
