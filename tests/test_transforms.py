@@ -194,7 +194,12 @@ def _stop(x: Any) -> Any:
     raise ValueError("stop")
 
 
-@pytest.mark.parametrize("how", [lambda f: grad(f), lambda f: lambda x: vjp(f, x)[0], lambda f: jacrev(f)])
+OTHER_ERROR = pytest.mark.xfail(torch.__version__ >= "2.15", reason="refused, but by an error of torch", strict=True)
+
+
+@pytest.mark.parametrize(
+    "how", [lambda f: grad(f), lambda f: lambda x: vjp(f, x)[0], pytest.param(lambda f: jacrev(f), marks=OTHER_ERROR)]
+)
 def test_while_dynamo_traces_what_differentiates_is_refused(how: Any) -> None:
     """Dynamo pushes the transform's level itself, without calling torch.func."""
     transformed = torch.compile(lambda x: how(lambda y: y.mean())(x), backend="eager")
