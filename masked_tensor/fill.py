@@ -53,7 +53,7 @@ def _with_strides_of(result: Tensor, data: Tensor) -> Tensor:
 _READY: dict[tuple[type, complex, torch.dtype], Tensor] = {
     (type(fill), fill, dtype): torch.full((), fill, dtype=dtype, device="cpu")
     for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-    for fill in (0, 1, float("inf"), -float("inf"), torch.nan)
+    for fill in (0, 1, float("inf"), -float("inf"))
 }
 
 
@@ -128,10 +128,11 @@ def _select_bits(bits: Tensor, mask: Tensor, fill: int, out: Tensor, spare: Tens
     if not out.is_contiguous():  # along the memory: a table may lie column by column
         order = shapes.memory_order(out.stride())
         bits, mask, out = (t.permute(order) for t in (bits, masks.expand_to(mask, out.shape), out))
-    small, fit = masks.compact(mask).view(torch.uint8), settings.per_step(settings.CHUNK)
-    if small.numel() <= fit:
+    small = masks.compact(mask).view(torch.uint8)
+    if small.numel() <= settings.CHUNK or small.numel() <= settings.per_step(settings.CHUNK):
         _select_chunk(bits, small, fill, out, apart, spare)
         return
+    fit = settings.per_step(settings.CHUNK)
     small = masks.compact(lay_out_as(masks.expand_to(mask, bits.shape), bits)).view(torch.uint8)
     if bits.is_contiguous() and out.is_contiguous() and small.is_contiguous() and small.shape == bits.shape:
         bits, small, out, step = bits.view(-1), small.view(-1), out.view(-1), fit

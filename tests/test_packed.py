@@ -304,7 +304,7 @@ def written_into(x: mt.MaskedTensor, call: Callable[..., Any], *args: int) -> bo
     """Whether a write into what ``call`` returns changes ``x``."""
     try:
         results = [r.values() if r.is_nested else r for r in tree_leaves(call(x, *args)) if isinstance(r, torch.Tensor)]
-    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError) as error:
+    except (RuntimeError, TypeError, ValueError, LookupError, AttributeError, AssertionError, ImportError) as error:
         return type(error).__name__
     with torch.no_grad():
         for result in results:

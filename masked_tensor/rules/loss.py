@@ -60,7 +60,7 @@ def distance(
 
 def _runs_as_plain(mask: Tensor) -> bool:
     """Whether every entry is known to be valid, and no setting asks for another mean: the op itself is the rule."""
-    return not STACK.get() and masks.is_all_valid(mask)
+    return masks.is_all_valid(mask) and not STACK.get()
 
 
 def common_mask(several: list[Tensor]) -> Tensor:
