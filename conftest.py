@@ -20,8 +20,20 @@ def names_in_examples(doctest_namespace: dict[str, Any]) -> None:
     doctest_namespace.update(names, torch=torch, mt=masked_tensor)
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--only", metavar="FILE", help="runs the tests, or files of tests, that FILE lists one per line")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if file := config.getoption("--only"):
+        wanted = set(Path(file).read_text().splitlines())
+        chosen = {item for item in items if not wanted.isdisjoint((item.nodeid, item.nodeid.partition("::")[0]))}
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Writes what was skipped to the file that is named, one per line, for ``pytest @FILE`` where more is installed."""
+    """Writes what was skipped to the file that is named, for ``pytest --only FILE`` where more is installed."""
     if file := os.environ.get("MASKED_TENSOR_SKIPPED"):
         skipped = {report.nodeid for report in terminalreporter.stats.get("skipped", [])}
         Path(file).write_text("\n".join(sorted(skipped)))
