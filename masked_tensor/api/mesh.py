@@ -44,7 +44,7 @@ def redistribute(
         device_mesh (DeviceMesh, optional): The mesh; by default that of ``x``.
         placements (list of Placement, optional): How the data are placed on each dimension of the mesh; the mask
             follows.
-        **kwargs (bool or dtype): Other keywords of ``DTensor.redistribute``; with ``async_op`` it waits, too.
+        **kwargs (bool or torch.dtype): Other keywords of ``DTensor.redistribute``; with ``async_op`` it waits, too.
 
     Returns:
         MaskedTensor: The global shape and dtype of ``x``.
