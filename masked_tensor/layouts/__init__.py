@@ -16,7 +16,7 @@ scans), in whose pattern the result is.
 The families on stored values are in ``sparse/``.
 """
 
-from .elements import is_sparse, keys, to, values, values_at, verbs_of, with_values
+from .elements import is_sparse, keys, same_pattern, to, values, values_at, verbs_of, with_values
 from .pairs import any_sparse, copy_mask, overwrite, pair_on_pattern, to_dense
 from .validity import dense_mask, nonzero, restrict, specified_mask, valid_outputs, zero_masked_values
 
@@ -30,6 +30,7 @@ __all__ = [
     "overwrite",
     "pair_on_pattern",
     "restrict",
+    "same_pattern",
     "specified_mask",
     "to",
     "to_dense",

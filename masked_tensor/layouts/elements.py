@@ -39,6 +39,9 @@ _SIBLINGS: dict[torch.layout, Verbs] = {
 }
 
 
+_IN_ORDER = torch.sparse_coo, torch.sparse_csr, torch.sparse_bsr  # what is built of sorted positions stores them so
+
+
 def verbs_of(x: Tensor) -> Verbs:
     """The verbs of the layout of ``x``: one of the siblings ``strided``, ``coo``, ``compressed``."""
     return _SIBLINGS[x.layout]
@@ -97,7 +100,8 @@ def build_like(key: Tensor, new: Tensor, shape: Sequence[int], like: Tensor) -> 
         verbs = strided
     result: Tensor = verbs.build(key, new.detach(), shape, like)
     if new.requires_grad and torch.is_grad_enabled():
-        made: Tensor = _WithValues.apply(new, result, key)
+        kept = None if result.layout in _IN_ORDER else key
+        made: Tensor = _WithValues.apply(new, result, kept)
         return made
     return result
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import masks
 from ..pair import Pair
+from ..select import select
 from . import strided
 from .elements import canonical, is_sparse, keys, same_pattern, values, values_at, verbs_of, with_values
 from .positions import Coordinate, find, pays_table, ravel, sort_distinct, unravel
@@ -70,7 +71,7 @@ def restrict(mask: Tensor, other: Tensor) -> Tensor:
 def zero_masked_values(x: Tensor, mask: Tensor) -> Tensor:
     """A sparse tensor in the pattern of its sparse mask, 0 where the mask is False; the gradient is 0 there too."""
     stored = values(x) if same_pattern(x, mask) else values_at(x, keys(mask))
-    return with_values(mask, torch.where(values(mask), stored, torch.zeros_like(stored)))
+    return with_values(mask, select(stored, values(mask), 0))
 
 
 def at(mask: Tensor, x: Tensor) -> Tensor:

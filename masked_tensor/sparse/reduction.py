@@ -17,10 +17,11 @@ from ..layouts.elements import build_like, canonical, same_pattern, values, verb
 from ..layouts.positions import pays_table, ravel
 from ..select import select
 from ..shared.chunks import rounds_noticeably
-from . import slices
+from . import slice_reductions, slices
 from .slices import Slices
 
 Law = Callable[..., Tensor]
+_ADDS: tuple[Law, ...] = (slice_reductions.sum, slice_reductions.mean, slice_reductions.nansum)
 _NEEDS_ELEMENTS: dict[Law, str] = {slices.max_slices: "amax", slices.min_slices: "amin"}
 
 
@@ -33,6 +34,7 @@ class StoredValid:
     values: Tensor
     kept: Tensor | None  #: which stored values take part; None: all
     inside: bool = False  #: the mask shows nothing but stored values
+    shown: Tensor | None = None  #: which values count, where the others are 0 instead of left out
 
     def coordinate(self, dim: int) -> Tensor:
         position: Tensor = verbs_of(self.x).coordinate(self.x, dim)
@@ -44,8 +46,11 @@ class StoredValid:
         return torch.zeros_like(self.values, dtype=torch.int64) if key is None else key
 
 
-def take_valid(x: Tensor, mask: Tensor | None) -> StoredValid:
-    """The values of ``x`` that the mask (None: all) shows; where there are no elements, none is masked."""
+def take_valid(x: Tensor, mask: Tensor | None, zeroed: bool = False) -> StoredValid:
+    """The values of ``x`` that the mask (None: all) shows; where there are no elements, none is masked.
+
+    ``zeroed``: the others are 0, which costs a fifth of leaving them out.
+    """
     x = canonical(x)
     stored = values(x)
     if mask is None or x.numel() == 0:
@@ -54,6 +59,8 @@ def take_valid(x: Tensor, mask: Tensor | None) -> StoredValid:
     shown = values(mask) if inside else validity.at(mask, x)
     if bool(shown.all()):
         return StoredValid(x, mask, stored, None, inside)
+    if zeroed:
+        return StoredValid(x, mask, select(stored, shown, 0), None, inside, shown)
     kept = shown.nonzero().view(-1)
     return StoredValid(x, mask, stored[kept], kept, inside)
 
@@ -94,6 +101,7 @@ def number_slices(key: Tensor, shape: tuple[int, ...], more: Tensor | None = Non
 
 
 def _count_valid(o: Outputs, t: StoredValid, dims: Sequence[int]) -> Outputs:
+    o.slices.shown = t.shown
     if not t.inside:
         o.slices.valid = validity.counts(t.mask, t.x.shape, dims, o.keys)
     return o
@@ -118,7 +126,7 @@ def reduce(
     """
     if law in _NEEDS_ELEMENTS:
         check_nonempty(_NEEDS_ELEMENTS[law], x.shape, dims)
-    t = take_valid(x, mask)
+    t = take_valid(x, mask, law in _ADDS)
     o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)
     half = rounds_noticeably(t.values.dtype)
     result = law(t.values.float() if half else t.values, o.slices, **params)
@@ -147,7 +155,7 @@ def assemble_result(
     elif min_count is not None or not isinstance(o.slices.valid, int):
         present = (o.slices.count >= least).nonzero().view(-1)
         if shape or several:
-            result, key = result[present], key[present]
+            result, key = result.index_select(0, present), key.index_select(0, present)
         elif present.numel() == 0:
             return result.reshape(()), torch.zeros((), dtype=torch.bool, device=key.device)
     if several:

@@ -77,7 +77,8 @@ def mask_of_input(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
         own = pair_of_input(mask, device=None if isinstance(mask, Tensor) else data.device)
         mask = masks.logical_and(own.data, own.mask) if own.data.dtype is torch.bool else zero_masked(own)
     mask = mask.detach()
-    layouts.verbs_of(mask).validate(mask)
+    if not (layouts.is_sparse(mask) and layouts.same_pattern(mask, data)):  # that of the data is known to be right
+        layouts.verbs_of(mask).validate(mask)
     if mask.layout != data.layout:
         raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
     mask = _of_numbers(mask, name)
