@@ -9,6 +9,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, FrameType
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -46,6 +47,9 @@ try:
 
     # The functions that push a level of differentiation.  Without them ``bypassed`` cannot be told.
     from torch._functorch.eager_transforms import _jvp_with_argnums, _vjp_with_argnums, grad_and_value_impl
+
+    # No transform, for a moment.  Without it what is kept of a tensor would end with the transform that asked first.
+    from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
     # What is being compiled: what a graph entered ends with it, and it is compiled anew under other settings.
     from torch._guards import Guard, TracingContext
@@ -117,6 +121,17 @@ def is_tracked(data: Tensor) -> bool:
 def in_transform() -> bool:
     """Whether a torch.func transform or forward-mode AD is active: then only plain differentiable ops may be used."""
     return peek_interpreter_stack() is not None or forward_ad._current_level >= 0
+
+
+def computed_below(x: Tensor) -> AbstractContextManager[Any]:
+    """Around the computation of what is kept of ``x``: no transform wraps it, for a wrapped result ends with its level.
+
+    Where ``x`` is wrapped itself, so is the result.
+    """
+    if peek_interpreter_stack() is None or is_wrapped(x):
+        return nullcontext()
+    below: AbstractContextManager[Any] = temporarily_clear_interpreter_stack()
+    return below
 
 
 def unwrap_transforms(x: Tensor) -> Tensor:
@@ -294,6 +309,7 @@ __all__ = [
     "checkpoint_may_keep",
     "checkpoint_will_recompute",
     "code_of",
+    "computed_below",
     "count_groups",
     "current_node",
     "current_trace",

@@ -269,9 +269,10 @@ def operator_in_transform() -> RuntimeError:
 
 
 def write_outside_transform(op: str) -> RuntimeError:
-    """A function that is transformed writes into a masked tensor of its surroundings."""
+    """A function that is transformed writes into a masked tensor of its surroundings, or into an unbatched one."""
     return RuntimeError(
-        f"{op} writes into a masked tensor that was made outside of the torch.func transform that runs; clone it inside"
+        f"{op} writes into a masked tensor that the running torch.func transform does not know; "
+        "use the op that returns a new tensor"
     )
 
 

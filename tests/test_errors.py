@@ -531,7 +531,7 @@ def test_transforms(monkeypatch: pytest.MonkeyPatch) -> None:
     refused(
         RuntimeError,
         lambda: torch.func.grad(lambda w: (x.mul_(w)).filled(0).sum())(torch.ones(())),
-        """aten::mul_.Tensor writes into a masked tensor that was made outside of the torch.func transform that runs; clone it inside""",
+        """aten::mul_.Tensor writes into a masked tensor that the running torch.func transform does not know; use the op that returns a new tensor""",
     )
     refused(
         RuntimeError,

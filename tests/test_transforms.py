@@ -1,5 +1,6 @@
 """What surrounds a program: ``torch.func``, autocast, ``torch.export``, the meta device; right, or a clear error."""
 
+import gc
 import re
 import subprocess
 import sys
@@ -15,9 +16,10 @@ from torch.func import functional_call, grad, grad_and_value, hessian, jacfwd, j
 from torch.fx.experimental.proxy_tensor import make_fx
 
 import masked_tensor as mt
-from masked_tensor.compat import RUNNING
+from masked_tensor.compat import RUNNING, is_wrapped
 from masked_tensor.engine.boundary.vmap import view_batched
 from masked_tensor.extend import Pair, register_rule
+from masked_tensor.masks import known
 from masked_tensor.testing import assert_close
 
 NAN = float("nan")
@@ -472,3 +474,64 @@ def test_meta_tensors_have_shapes_and_masks() -> None:
         out, real = program(x), program(masked())
         assert (out.shape, out.dtype, out.device.type) == (real.shape, real.dtype, "meta")
         assert out.get_mask().device.type == "meta"
+
+
+# ------------------------------------------------------------------------------------- what is kept outlives transforms
+
+PROGRAMS: dict[str, Callable[[Any, Tensor], Any]] = {
+    "linear": lambda x, w: (x @ w).mean(),
+    "mean of the steps": lambda x, w: (x * w[0]).mean(1).sum(),
+    "mean without the weight": lambda x, w: x.mean(1).sum() * w.sum(),
+    "variance": lambda x, w: (x @ w).var(1).sum(),
+    "layer norm": lambda x, w: F.layer_norm(x, (4,), w[0]).sum(),
+    "softmax": lambda x, w: (x * w[0]).softmax(1).square().sum(),
+    "cumulative sum": lambda x, w: (x * w[0]).cumsum(1).sum(),
+    "attention": lambda x, w: F.scaled_dot_product_attention(x @ w, x, x).sum(),
+    "convolution": lambda x, w: F.conv1d(x.transpose(1, 2), w[:, :, None]).sum(),
+    "median": lambda x, w: (x @ w).median(1).values.sum(),
+    "a loss": lambda x, w: F.mse_loss(x @ w, x),
+    "a part": lambda x, w: (x[1] * w[0]).sum(),
+    "unpacked": lambda x, w: x.unpacked().sum() * w.sum(),
+    "lengths": lambda x, w: (x.flatten(0, 1) * w[0]).mean(0).sum(),
+}
+RUNS: dict[str, Callable[[Any, Tensor], Any]] = {
+    "grad": lambda f, w: grad(f)(w),
+    "vmap": lambda f, w: vmap(f)(torch.stack([w, w])),
+    "jvp": lambda f, w: jvp(f, (w,), (w,)),
+    "vmap of grad": lambda f, w: vmap(grad(f))(torch.stack([w, w])),
+}
+
+
+def kept_for(layout: str) -> Any:
+    """A padded batch whose mask was taken in, so that facts of it are kept; packed, its places keep them."""
+    steps = torch.arange(5) < torch.tensor([3, 1, 5])[:, None]
+    data = torch.linspace(-1, 1, 60, dtype=torch.float64).view(3, 5, 4).sin()
+    scattered = torch.arange(60).view(3, 5, 4) % 7 != 0
+    mask = steps[..., None] & scattered if layout == "scattered" else steps[..., None].expand(3, 5, 4)
+    x = mt.masked_tensor(torch.where(mask, data, NAN), mask)
+    return x.packed() if layout == "packed" else x
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("layout", ["scattered", "steps", "packed"])
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_that_is_kept_ends_with_the_transform_that_asked_first(name: str, run: str, layout: str) -> None:
+    """A tensor that is made inside of a transform ends with it; what is kept of a mask or of places is not its."""
+    known._BY_SHAPE.clear()
+    x, fresh = kept_for(layout), kept_for(layout)
+    w = torch.linspace(0.5, 1.5, 16, dtype=torch.float64).view(4, 4)
+    call = lambda w: plain_of(PROGRAMS[name](x, w))  # noqa: E731
+    gc.freeze()  # what is there already is not looked through
+    RUNS[run](call, w)
+    gc.collect()
+    alive = [v.shape for v in gc.get_objects() if issubclass(type(v), Tensor) and is_wrapped(v)]
+    gc.unfreeze()
+    assert alive == []
+    torch.testing.assert_close(call(w), plain_of(PROGRAMS[name](fresh, w)))
+
+
+def plain_of(x: Any) -> Tensor:
+    """A loss as a plain number, as transforms ask for it."""
+    found: Tensor = x.filled(0) if mt.is_masked_tensor(x) else x
+    return found

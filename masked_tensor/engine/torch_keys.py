@@ -241,6 +241,11 @@ def transform_count() -> int:
     return len(get_interpreter_stack() or ())
 
 
+def only_vmap_runs() -> bool:
+    """Whether no transform that runs differentiates."""
+    return all(t.key() == TransformType.Vmap for t in get_interpreter_stack() or ())
+
+
 def current_vmap() -> int | None:
     """The level of the innermost transform if that is ``vmap``."""
     running = peek_interpreter_stack()

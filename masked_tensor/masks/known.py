@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import settings, shapes
-from ..compat import is_wrapped, unwrap_transforms
+from ..compat import computed_below, is_wrapped, unwrap_transforms
 
 _TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are views of that are known to be True
 _true_address = _TRUE.data_ptr
@@ -29,7 +29,8 @@ def all_true(shape: tuple[int, ...]) -> Tensor:
     if found is None:
         if len(_BY_SHAPE) >= settings.SHAPES:
             _BY_SHAPE.clear()
-        found = _BY_SHAPE[shape] = _TRUE.expand(shape)
+        with computed_below(_TRUE):
+            found = _BY_SHAPE[shape] = _TRUE.expand(shape)
     return found
 
 
@@ -69,9 +70,10 @@ def keep(mask: Tensor, key: Hashable, make: Callable[[], Kept]) -> Kept:
         return make()
     value = found[3].get(key)
     if value is None:
-        value = make()
+        with computed_below(mask):
+            value = make()
         if all(type(t) is Tensor and not t.is_inference() for t in value):  # which no graph could save
-            value = found[3][key] = tuple(t.data for t in value)  # views would keep their mask alive
+            value = found[3][key] = tuple(t.data for t in value)  # a view would keep its mask alive
     return value
 
 

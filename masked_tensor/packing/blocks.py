@@ -5,7 +5,6 @@ Stored are those of a stored query and a stored key: of each sequence one contig
 after the other.  Sequences of one length that lie side by side are one *run*, which an op takes as one tensor.
 """
 
-from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..op import NoRule
-from .grid import Grid, same_places
+from .grid import Grid, fact, same_places
 
 
 class Run(NamedTuple):
@@ -58,22 +57,27 @@ class Blocks(Grid):
         self.host = queries.host
         self.known = {}
 
-    @cached_property
-    def index(self) -> Tensor:  # type: ignore[override]  # worked out when it is asked for: most models never do
+    @fact
+    def index(self) -> Tensor:  # worked out when it is asked for: most models never do
         """The rising flat positions in the grid: (N,)."""
         return self.mask.reshape(-1).nonzero().squeeze(1)
 
-    @cached_property
+    @fact
     def full(self) -> bool:
         """Whether every place is stored."""
         return self.queries.full and self.keys.full
+
+    @property
+    def origin(self) -> Tensor:
+        """The tensor that all facts follow from."""
+        return self.queries.origin
 
     @property
     def device(self) -> torch.device:
         """Where the tokens lie."""
         return self.queries.device
 
-    @cached_property
+    @fact
     def mask(self) -> Tensor:
         """The grid as a mask, constant along the heads."""
         batch, *_, time, keys = self.shape
@@ -81,7 +85,7 @@ class Blocks(Grid):
         grid = self.queries.mask.reshape(batch, *between, time, 1)
         return (grid & self.keys.mask.reshape(batch, *between, 1, keys)).expand(self.shape)
 
-    @cached_property
+    @fact
     def runs(self) -> list[tuple[int, ...]]:
         """The shape of each run: ``(sequences, .., t, s)``."""
         return [(run.number, *self.heads, run.queries, run.keys) for run in self.calls]

@@ -4,19 +4,32 @@ Nothing here depends on the features, so one ``Grid`` serves every tensor of a m
 Facts are worked out when they are first asked for, once.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, wraps
 from itertools import groupby
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from .. import settings
-from ..compat import is_readable_memory
+from ..compat import computed_below, is_readable_memory
 from ..op import NoRule
 from ..shared.sequences import Packing, packing_of_lengths
+
+T = TypeVar("T")
+
+
+def fact(make: Callable[[Any], T]) -> cached_property[T]:
+    """A property of a grid, worked out when it is first asked for, once, outside of what transforms of torch run."""
+
+    @wraps(make)
+    def below(grid: Any) -> T:
+        with computed_below(grid.origin):
+            return make(grid)
+
+    return cached_property(below)
 
 
 class Grid:
@@ -41,7 +54,7 @@ class Grid:
         """How many places the grid has."""
         return prod(self.shape)
 
-    @cached_property
+    @fact
     def runs(self) -> list[tuple[int, ...]]:
         """What lies side by side and is of one length, one dimension for each of the grid: ``(sequences, length)``."""
         if len(self.shape) != 2:
@@ -49,7 +62,7 @@ class Grid:
         counted = [(len(list(several)), n) for n, several in groupby(self.sizes)]
         return [run for run in counted if run[1]]
 
-    @cached_property
+    @fact
     def full(self) -> bool:
         """Whether every place is stored: a fact of the sizes alone, for which a graph shall not be compiled anew."""
         return self.host and self.index.shape[0] == self.places
@@ -60,21 +73,26 @@ class Grid:
             raise NoRule
 
     @property
+    def origin(self) -> Tensor:
+        """The tensor that all facts follow from."""
+        return self.index
+
+    @property
     def device(self) -> torch.device:
         """Where the index lies."""
         return self.index.device
 
-    @cached_property
+    @fact
     def batch(self) -> Tensor:
         """The sequence that each token belongs to: (N,)."""
         return self.index.div(self.shape[1], rounding_mode="floor")
 
-    @cached_property
+    @fact
     def time(self) -> Tensor:
         """The place of each token in its sequence: (N,)."""
         return self.index.remainder(self.shape[1])
 
-    @cached_property
+    @fact
     def stretches(self) -> tuple[Tensor, int]:
         """Which stretch of a sequence, at most ``settings.CHAIN`` places, each token lies in; how many one has."""
         number = -(-self.shape[1] // settings.CHAIN)
@@ -82,7 +100,7 @@ class Grid:
             return self.batch, 1
         return self.batch * number + self.time.div(settings.CHAIN, rounding_mode="floor"), number
 
-    @cached_property
+    @fact
     def lengths(self) -> Tensor:
         """How many tokens each sequence has: (B,)."""
         if self.full:
@@ -92,18 +110,18 @@ class Grid:
             return torch.searchsorted(self.index, firsts).diff()
         return self.index.new_zeros(self.shape[0]).index_add(0, self.batch, torch.ones_like(self.batch))
 
-    @cached_property
+    @fact
     def offsets(self) -> Tensor:
         """Where each sequence begins among the tokens, and where the last one ends: (B + 1,)."""
         return torch.cat([self.lengths.new_zeros(1), self.lengths.cumsum(0)])
 
-    @cached_property
+    @fact
     def sizes(self) -> list[int]:
         """``lengths`` on the host."""
         self.look()
         return [self.shape[1]] * self.shape[0] if self.full else self.lengths.tolist()
 
-    @cached_property
+    @fact
     def mask(self) -> Tensor:
         """The grid as a mask: (B, T), True where a token is stored."""
         if self.full:
@@ -111,7 +129,7 @@ class Grid:
         flat = torch.zeros(self.places, dtype=torch.bool, device=self.device)
         return flat.index_fill_(0, self.index, True).view(self.shape)
 
-    @cached_property
+    @fact
     def prefix(self) -> bool:
         """Whether each sequence stores its first places."""
         self.look()
@@ -120,13 +138,13 @@ class Grid:
         first = torch.arange(self.index.shape[0], device=self.device) - self.offsets[self.batch]
         return bool((first == self.time).all())
 
-    @cached_property
+    @fact
     def numbers(self) -> Tensor:
         """The number of the token at each place, -1 where none is stored: (B, T)."""
         flat = torch.full((self.places,), -1, dtype=torch.int64, device=self.device)
         return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.shape)
 
-    @cached_property
+    @fact
     def turns(self) -> tuple[Packing, Tensor]:
         """The tokens as a recurrent layer takes them, step by step, the longest sequence first; and the way back."""
         way = packing_of_lengths(self.sizes, self.offsets[:-1])

@@ -32,12 +32,11 @@ Ints = int | Sequence[int]
 Plain = Callable[..., Tensor]
 
 
-def _windows(weight: Tensor, stride: Ints, padding: Ints | str, dilation: Ints) -> list[Window]:
-    dims = weight.dim() - 2
+def _windows(weight: Operand, stride: Ints, padding: Ints | str, dilation: Ints) -> list[Window]:
+    kernels = pair.data_of(weight).shape[2:]
+    dims = len(kernels)
     result = []
-    for i, (kernel, s, d) in enumerate(
-        zip(weight.shape[2:], per_dim(stride, dims), per_dim(dilation, dims), strict=True)
-    ):
+    for i, (kernel, s, d) in enumerate(zip(kernels, per_dim(stride, dims), per_dim(dilation, dims), strict=True)):
         if isinstance(padding, str):
             total = d * (kernel - 1) if padding == "same" else 0
             left, right = total // 2, total - total // 2
@@ -63,7 +62,7 @@ def conv(
     Where masked pixels are scattered, few windows have a whole core, and a patch convolution may have none:
     ``meaning(convolution="any", renormalize=True)`` takes what is valid in each window, and scales it up.
     """
-    frame = _windows(weight.data, stride, padding, dilation)
+    frame = _windows(weight, stride, padding, dilation)
     apply = partial(_call, op, stride, padding, dilation, groups)
 
     def validity(mask: Tensor, sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
@@ -91,7 +90,7 @@ def conv_transpose(
     op: Plain,
 ) -> Pair:
     """conv_transpose1d, conv_transpose2d, conv_transpose3d."""
-    frame = _windows(weight.data, stride, padding, dilation)
+    frame = _windows(weight, stride, padding, dilation)
     extra = per_dim(output_padding, len(frame))
 
     def apply(x: Tensor, weight: Tensor, *bias: Any) -> Tensor:
@@ -150,16 +149,15 @@ def _convolve(
     groups: int,
     transposed: bool,
 ) -> Pair:
-    x = pair.as_pair(x)
+    x, dims = pair.as_pair(x), pair.data_of(weight).dim() - 2
     ratio = _ratio(apply, x, weight, groups, transposed) if current().renormalize else None
-    addend = bias.data if isinstance(bias, Pair) else bias
+    addend = None if bias is None else pair.data_of(bias)
     kernel = stored_as(zero_masked(weight), weight.data) if isinstance(weight, Pair) else weight
     data = apply(zero_masked(x, inside=True), kernel, *(() if ratio is not None else (addend,)))
     if ratio is not None:
         data = data * ratio.to(data.dtype)
         if addend is not None:
-            data = data + addend.view(-1, *[1] * (weight.data.dim() - 2))
-    dims = weight.data.dim() - 2
+            data = data + addend.view(-1, *[1] * dims)
     mask = _positions(_as_batch(masks.compact(x.mask), dims), groups)
     mask = validity(mask, x.data.shape[-dims:], data.shape[-dims:])
     if mask.shape[1] > 1:
@@ -203,8 +201,8 @@ def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Operand, groups: int, 
     """Taps inside the input over valid taps, for each window; 1 where none is valid."""
     with masks.no_autocast(x.data.device), torch.no_grad():
         present = x.mask.to(torch.float32)  # exact up to 2**24 taps
-        kernel = torch.ones_like(weight.data, dtype=torch.float32)
-        inside = apply(torch.ones_like(present[:1] if x.data.dim() == weight.data.dim() else present), kernel)
+        kernel = torch.ones_like(pair.data_of(weight), dtype=torch.float32)
+        inside = apply(torch.ones_like(present[:1] if x.data.dim() == kernel.dim() else present), kernel)
         seen = apply(present, kernel)
         return torch.where(seen > 0.5, inside / seen.clamp(min=1), 1.0)
 

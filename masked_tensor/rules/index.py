@@ -65,7 +65,7 @@ def clamp_indices(data: Tensor, indices: Sequence[Index]) -> list[Index]:
     result = list(indices)
     for d, k in enumerate(indices):
         if k is not None:
-            cut = k.data.clamp(-data.shape[d], data.shape[d] - 1)
+            cut = pair.data_of(k).clamp(-data.shape[d], data.shape[d] - 1)
             result[d] = Pair(cut, k.mask) if type(k) is Pair else cut
     return result
 

@@ -42,7 +42,8 @@ def native_layer_norm(
     x: Operand, normalized_shape: Sequence[int], weight: Parameter, bias: Parameter, eps: float
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the mean and the reciprocal standard deviation of every group."""
-    x, dims = pair.as_pair(x), _last(x, normalized_shape)
+    x = pair.as_pair(x)
+    dims = _last(x, normalized_shape)
     found = _run_torch(torch.native_layer_norm, x, dims, normalized_shape, weight, bias, eps)
     if found is not None:
         data, mean, rstd = found
@@ -63,7 +64,8 @@ def fused_rms_norm(
     x: Operand, normalized_shape: Sequence[int], weight: Parameter, eps: float | None
 ) -> tuple[Pair, Pair]:
     """The form with the reciprocal root mean square of every group."""
-    x, dims = pair.as_pair(x), _last(x, normalized_shape)
+    x = pair.as_pair(x)
+    dims = _last(x, normalized_shape)
     found = _run_torch(torch.ops.aten._fused_rms_norm.default, x, dims, normalized_shape, weight, eps)
     if found is not None:
         data, rstd = found
@@ -138,7 +140,7 @@ def renorm(x: Pair, p: float, dim: int, maxnorm: float) -> Pair:
     return Pair(torch.renorm(zero_masked(x), p, dim, maxnorm), x.mask)
 
 
-def _last(x: Operand, normalized_shape: Sequence[int]) -> tuple[int, ...]:
+def _last(x: Pair, normalized_shape: Sequence[int]) -> tuple[int, ...]:
     ndim = x.data.dim()
     return tuple(range(max(0, ndim - len(normalized_shape)), ndim))
 

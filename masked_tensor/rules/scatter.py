@@ -73,7 +73,7 @@ def scatter_reduce(
     x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Pair | Tensor, reduce: str, *, include_self: bool = True
 ) -> Pair:
     """``x.scatter_reduce(dim, index, src, reduce)``: sum, prod, mean, amax, amin over destination and contributions."""
-    if x.data.dim() == 0:
+    if pair.data_of(x).dim() == 0:
         return _on_flat(scatter_reduce, pair.as_pair(x), dim, index, src, reduce, include_self=include_self)
     return _reduce_into(pair.as_pair(x), dim, index, _part(src, index), reduce, include_self)
 
@@ -103,10 +103,11 @@ def index_reduce(
     x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor, reduce: str, *, include_self: bool = True
 ) -> Pair:
     """``x.index_reduce(dim, index, source, reduce)``: prod, mean, amax, amin."""
-    if x.data.dim() == 0:
+    if pair.data_of(x).dim() == 0:
         return _on_flat(index_reduce, pair.as_pair(x), dim, index, source, reduce, include_self=include_self)
-    at = _expand_index(without_masked(index), source.data, dim)
-    spelled = Pair(at, _expand_index(index.mask, source.data, dim)) if type(index) is Pair else at
+    added = pair.data_of(source)
+    at = _expand_index(without_masked(index), added, dim)
+    spelled = Pair(at, _expand_index(index.mask, added, dim)) if type(index) is Pair else at
     return _reduce_into(pair.as_pair(x), dim, spelled, pair.as_pair(source), reduce, include_self)
 
 
@@ -167,7 +168,7 @@ def _part(src: Any, index: Pair | Tensor) -> Any:
     if not isinstance(src, Pair | Tensor):
         return src
     src = pair.as_pair(src)
-    shape = index.data.shape
+    shape = pair.data_of(index).shape
     if src.data.shape == shape:
         return src
     where = tuple(slice(n) for n in shape)

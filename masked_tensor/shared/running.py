@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import pair
 from ..pair import Pair
 from .standardize import Parameter
 
@@ -30,12 +31,12 @@ def track(
         if buffer is None or new is None:
             continue
         known = number >= least
-        if number.numel() == buffer.data.numel():
+        data: Any = pair.data_of(buffer)
+        if number.numel() == data.numel():
             known, new = known.reshape(-1), new.reshape(-1)
         else:
             groups = by_channel(known.to(new.dtype))
             known, new = groups > 0, by_channel(torch.where(known, new, 0)) / groups.clamp_min(1)
         if type(buffer) is Pair:
             known = known & buffer.mask  # what a buffer does not know stays unknown
-        data: Any = buffer.data if type(buffer) is Pair else buffer
         data.copy_(torch.where(known, torch.lerp(data.to(new.dtype), new, momentum), data))

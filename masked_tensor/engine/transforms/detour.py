@@ -10,9 +10,10 @@ from functools import cache, partial
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ... import errors
-from ...compat import RUNNING, OpOverload, operator_names
+from ...compat import RUNNING, OpOverload, is_wrapped, operator_names, tree_leaves
 from ...pair import Pair
 from ...rules.foreach import LOOPS
 from .. import alias_family, table
@@ -24,11 +25,13 @@ from ..tensor import MaskedTensor, pair_of
 from ..torch_keys import (
     ABOVE_TRANSFORMS,
     autocast_key,
+    below_transforms,
     call_at,
     composed,
     foreach_loop,
     is_composite,
     not_caught,
+    only_vmap_runs,
     skip_engine,
     transform_count,
 )
@@ -107,12 +110,19 @@ def _run_masked(op: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         return kernel(*args, **kwargs)
 
 
+def _is_inside(x: Any) -> bool:
+    return isinstance(x, Tensor) and (is_inside(pair_of(x)) if type(x) is MaskedTensor else is_wrapped(x))
+
+
 def _run_inplace(entry: Entry, target: Any, *args: Any, **kwargs: Any) -> Any:
     """``target.op_(...)``: the transforms record what is written into the data, and autograd nothing."""
     if type(target) is not MaskedTensor or entry.view or entry.op.detaches or target._packed is not None:
         return run_op(entry, (target, *args), kwargs, torch.is_grad_enabled())
     if not is_inside(pair_of(target)):
-        raise errors.write_outside_transform(entry.overload.name())
+        if not only_vmap_runs() or any(map(_is_inside, tree_leaves((args, kwargs)))):
+            raise errors.write_outside_transform(entry.overload.name())
+        with below_transforms():  # the same write for each entry of the batch, as torch has it
+            return run_op(entry, (target, *args), kwargs, torch.is_grad_enabled())
     old = enter_level(target)
     old = Pair(old.data.clone(), old.mask, old.payload)  # what the rule saves for backward stays
     new = entry.rule(old, *(enter(a, True) for a in args), **{k: enter(v, True) for k, v in kwargs.items()})
