@@ -124,14 +124,9 @@ def in_transform() -> bool:
 
 
 def computed_below(x: Tensor) -> AbstractContextManager[Any]:
-    """Around the computation of what is kept of ``x``: no transform wraps it, for a wrapped result ends with its level.
-
-    Where ``x`` is wrapped itself, so is the result.
-    """
-    if peek_interpreter_stack() is None or is_wrapped(x):
-        return nullcontext()
-    below: AbstractContextManager[Any] = temporarily_clear_interpreter_stack()
-    return below
+    """Around what is computed to be kept with ``x``: where ``x`` is no transform's, nor is the result."""
+    inside = peek_interpreter_stack() is not None and not is_wrapped(x)
+    return temporarily_clear_interpreter_stack() if inside else nullcontext()
 
 
 def unwrap_transforms(x: Tensor) -> Tensor:
@@ -201,11 +196,6 @@ def checkpoint_will_recompute() -> bool:
     """Whether a checkpoint that does not reenter records: what runs now will run again in backward."""
     hooks = _saved_tensors_hooks(False)
     return hooks is not None and hooks[0].__module__ == checkpoint.__name__
-
-
-def checkpoint_may_keep() -> bool:
-    """Whether a selective checkpoint may keep what an op makes: then it is not to be written into."""
-    return mode_is_active() and checkpoint_will_recompute()
 
 
 def mode_is_active() -> bool:
@@ -306,7 +296,6 @@ __all__ = [
     "OpOverload",
     "OpOverloadPacket",
     "batched_gradient",
-    "checkpoint_may_keep",
     "checkpoint_will_recompute",
     "code_of",
     "computed_below",

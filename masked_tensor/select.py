@@ -19,7 +19,15 @@ import torch
 from torch import Tensor
 
 from . import masks, settings
-from .compat import checkpoint_may_keep, get_unwrapped, in_dual_level, in_transform, is_tracked, is_wrapped
+from .compat import (
+    checkpoint_will_recompute,
+    get_unwrapped,
+    in_dual_level,
+    in_transform,
+    is_tracked,
+    is_wrapped,
+    mode_is_active,
+)
 from .fill import can_fill_bits, fill_outside, where, where_like, zero_outside_
 from .pair import Pair, Payload
 
@@ -118,7 +126,8 @@ def zero_masked_inplace(data: Tensor, mask: Tensor) -> Tensor:
     """
     if 0 in mask.stride() and masks.is_all_valid(mask):
         return data
-    if not can_fill_bits(data) or checkpoint_may_keep():
+    # A selective checkpoint may keep what an op makes: then it is not to be written into.
+    if not can_fill_bits(data) or (mode_is_active() and checkpoint_will_recompute()):
         return select(data, mask, 0)
     zero_outside_(data, mask)
     return data
