@@ -183,6 +183,39 @@ def test_counts_are_kept_with_their_mask() -> None:
     assert place not in known.PRESENT
 
 
+def test_common_counts_are_kept_with_their_mask() -> None:
+    data, valid = torch.randn(3, 5), torch.eye(3, 5, dtype=torch.bool)
+    valid[:2, 3:] = True  # the first two variables meet twice, the third meets nobody
+    run = (
+        torch.corrcoef,
+        torch.cov,
+        lambda t: torch.cov(t, correction=0),
+        lambda t: torch.cov(t, aweights=mt.masked_tensor([0.5, None, 2, 1, 3])),
+    )
+    for dtype in (torch.float32, torch.float64, torch.complex64):
+        x = mt.masked_tensor(data.to(dtype), valid)
+        for _ in range(2):
+            for op in run:
+                leaf = x.detach().requires_grad_()
+                found = op(leaf)
+                found.abs().sum().backward()
+                with nothing_known():
+                    again = mt.masked_tensor(data.to(dtype), valid.clone()).requires_grad_()
+                    wanted = op(again)
+                    wanted.abs().sum().backward()
+                assert_same(found, wanted, "values")
+                assert_same(leaf.grad, again.grad, "gradients")
+                assert found.get_mask()[:2, :2].all()
+                assert not found.get_mask()[2, :2].any()
+        kept = known.PRESENT[id(pair_of(x).mask)][3]
+        assert {key[0] for key in kept} == {"divisors", "common", "freedom"}  # type: ignore[index]
+        x[2] = mt.masked_tensor(torch.ones(5, dtype=dtype))
+        assert torch.cov(x).get_mask().all()
+    tall = mt.masked_tensor(torch.randn(3, 2), torch.eye(3, 2, dtype=torch.bool))
+    torch.cov(tall)
+    assert {key[0] for key in known.PRESENT[id(pair_of(tall).mask)][3]} == {"divisors"}  # type: ignore[index]
+
+
 def test_hidden_keys_are_kept_with_their_mask() -> None:
     valid = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])[:, None, :, None]
     data = torch.randn(2, 3, 1, 3, 4)

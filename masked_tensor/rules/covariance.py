@@ -4,7 +4,7 @@ As many observations as the correction, or fewer, leave nothing to divide by: ma
 masked, and the result is NaN, as that of the plain op is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
 import torch
@@ -45,13 +45,18 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     factors = [select(weight.data, weight.mask, 0).to(data.real.dtype) for weight in weights]
     w = factors[0] * factors[-1] if len(factors) == 2 else factors[0] if factors else None
     moments = _moments(data, mask, w)
-    freedom = moments.weight - correction
-    if w is not None and aweights is not None and correction != 0:
-        rated = _common(mask, w * factors[-1])
-        freedom = moments.weight - correction * rated / _nonzero(moments.weight)
-    valid = (freedom > 0) & (moments.weight > 0)
-    result = moments.products / torch.where(valid, freedom, 1)
-    return _matrix(result.to(dtype), valid)
+
+    def freedom() -> tuple[Tensor, Tensor]:
+        """What the products are divided by, and where that can be."""
+        rest = moments.weight - correction
+        if w is not None and aweights is not None and correction != 0:
+            rated = _common(mask, w * factors[-1])
+            rest = moments.weight - correction * rated / _nonzero(moments.weight)
+        valid = (rest > 0) & (moments.weight > 0)
+        return torch.where(valid, rest, 1), valid
+
+    divisor, valid = freedom() if w is not None else _keep(mask, ("freedom", correction, data.dtype), freedom)
+    return _matrix((moments.products / divisor).to(dtype), valid)
 
 
 def corrcoef(x: Pair) -> Pair:
@@ -87,13 +92,18 @@ def _table(x: Pair) -> tuple[Tensor, Tensor]:
 def _moments(data: Tensor, mask: Tensor, w: Tensor | None) -> Moments:
     """``data`` is 0 where it is masked; an observation whose weight is masked is not in ``mask``."""
     valid = mask.to(data.real.dtype)
+
+    def counts() -> tuple[Tensor, Tensor]:
+        weight = _count_common(valid) if w is None else _common(mask, w)
+        return weight, _nonzero(weight)
+
+    weight, total = counts() if w is not None else _keep(mask, ("common", valid.dtype), counts)
+    own, _ = masks.divisors(mask, (1,), True, valid.dtype)
     # Shifted by each variable's own mean, which changes nothing but the rounding.
     known = data.detach() if w is None else select(data.detach(), mask, 0)
-    mean = known.sum(1, keepdim=True) / valid.sum(1, keepdim=True).clamp_min(1)
+    mean = known.sum(1, keepdim=True) / own
     centred = select(data - mean, mask, 0)
     weighted = centred if w is None else centred * w
-    weight = _common(mask, w) if w is not None else _count_common(valid)
-    total = _nonzero(weight)
     sums = weighted @ valid.to(data.dtype).mT
     products = weighted @ centred.mH - sums * sums.mH / total
 
@@ -101,6 +111,11 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None) -> Moments:
         return (weighted * centred.conj()).real @ valid.mT - (sums * sums.conj()).real / total
 
     return Moments(weight, products, squares)
+
+
+def _keep(mask: Tensor, key: Hashable, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """What ``make`` counts for every two variables, kept with the mask unless it takes more room than that."""
+    return masks.keep(mask, key, make) if mask.shape[0] <= mask.shape[1] else make()
 
 
 def _count_common(valid: Tensor) -> Tensor:

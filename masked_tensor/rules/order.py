@@ -16,7 +16,7 @@ from ..layouts import meshes
 from ..op import Op
 from ..packing import per_sequence as packed
 from ..pair import Pair, Payload
-from ..select import select
+from ..select import select, zero_masked
 from ..sparse import sorting
 from ..sparse.rules import sparse_rule
 
@@ -148,7 +148,7 @@ def _reduce_whole(x: Pair, dim: int, keepdim: bool, values: Tensor, indices: Ten
 
 def take_chosen(x: Pair, dim: int, indices: Tensor, mask: Tensor, keepdim: bool) -> tuple[Pair, Pair]:
     """The entries at ``indices`` (of size 1 along ``dim``) as values and indices; index 0 where nothing was chosen."""
-    values, indices = gather(x.data, dim, indices), select(indices, mask, 0)
+    values, indices = gather(x.data, dim, indices), zero_masked(Pair(indices, mask))
     if not keepdim and x.data.dim():
         values, indices, mask = values.squeeze(dim), indices.squeeze(dim), mask.squeeze(dim)
     return Pair(values, mask), Pair(indices, mask, Payload.ZERO)
@@ -194,8 +194,8 @@ def _central_number(x: Pair, dim: int, skip_nan: bool) -> Tensor:
     values, indices = torch.nanmedian(select(data, x.mask, torch.nan), dim, True)
     if skip_nan:
         return torch.where(values.isnan(), masks.to_bytes(x.mask).argmax(dim, True), indices)
-    spoiled, nan = masks.to_bytes(data.isnan() & x.mask).max(dim, True)
-    return torch.where(spoiled != 0, nan, indices)
+    greatest, first = zero_masked(Pair(data, x.mask, x.payload)).max(dim, True)  # NaN, and where, if there is one
+    return torch.where(greatest.isnan(), first, indices)
 
 
 def _central(x: Pair, key: Tensor, dim: int) -> Tensor:
