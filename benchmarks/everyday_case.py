@@ -22,6 +22,6 @@ class Case:
     heavy: bool = False  #: not measured to see whether it runs at all
 
 
-def holes(*shape: int, share: float = 0.3) -> Any:
+def random_mask(*shape: int, share: float = 0.3) -> Any:
     """A random mask of which that share is masked."""
     return torch.rand(*shape) >= share

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import masked_tensor as mt
 
-from .everyday_case import Case, holes
+from .everyday_case import Case, random_mask
 from .packed import batch
 from .timing import Candidates, training_step
 
@@ -29,12 +29,12 @@ def mean_squares(error: Tensor, known: Tensor) -> Tensor:
 
 
 def perceptron(size: int, width: int, dtype: torch.dtype, features: bool = True) -> Candidates:
-    """Three Linear, holes at random in the input and in the target, or in the target alone."""
+    """Three Linear, a random mask of the input and in the target, or in the target alone."""
     model = nn.Sequential(
         nn.Linear(64, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU(), nn.Linear(width, 8)
     ).to(dtype)  # fmt: skip
     data, target = torch.randn(size, 64, dtype=dtype), torch.randn(size, 8, dtype=dtype)
-    seen, known = holes(size, 64), holes(size, 8)
+    seen, known = random_mask(size, 64), random_mask(size, 8)
     x, y = mt.masked_tensor(data, seen) if features else data, mt.masked_tensor(target, known)
 
     def by_hand() -> Tensor:
@@ -58,7 +58,7 @@ def readme(size: int, width: int, dtype: torch.dtype) -> Candidates:
     data, target, seen = (
         torch.randn(size, width, dtype=dtype),
         torch.randn(size, width, dtype=dtype),
-        holes(size, width),
+        random_mask(size, width),
     )
     x = mt.masked_tensor(data, seen)
 
@@ -81,7 +81,7 @@ def readme(size: int, width: int, dtype: torch.dtype) -> Candidates:
 def labels(size: int, dtype: torch.dtype) -> Candidates:
     """Cross entropy of 1000 classes, a third of the labels masked, both ways."""
     scores = torch.randn(size, 1000, dtype=dtype, requires_grad=True)
-    target, known = torch.randint(1000, (size,)), holes(size)
+    target, known = torch.randint(1000, (size,)), random_mask(size)
     y, ignored = mt.masked_tensor(target, known), torch.where(known, target, -100)
 
     def step(loss: Callable[[], Tensor]) -> Callable[[], Tensor]:
@@ -104,7 +104,7 @@ def mse(size: int, dtype: torch.dtype) -> Candidates:
     data, target, known = (
         torch.randn(size, dtype=dtype, requires_grad=True),
         torch.randn(size, dtype=dtype),
-        holes(size),
+        random_mask(size),
     )
     y = mt.masked_tensor(target, known)
 
@@ -168,7 +168,7 @@ class Net(nn.Module):
 def unet(size: int, dtype: torch.dtype) -> Candidates:
     """Clouds hide a tenth of the pixels; by hand they are filled with zeros and left in the statistics."""
     model = Net().to(dtype)
-    data, seen = torch.randn(8, 4, size, size, dtype=dtype), holes(8, 1, size, size, share=0.1)
+    data, seen = torch.randn(8, 4, size, size, dtype=dtype), random_mask(8, 1, size, size, share=0.1)
     x = mt.masked_tensor(data, seen)
 
     def masked() -> Any:
@@ -223,7 +223,7 @@ def heads(size: int, dtype: torch.dtype) -> list[Tensor]:
 def scores(size: int, dtype: torch.dtype) -> Candidates:
     """Attention as two products and a softmax, the scores masked at random."""
     q, k, v = heads(size, dtype)
-    seen = holes(4, 4, size, size)
+    seen = random_mask(4, 4, size, size)
 
     def attend(hide: Callable[[Tensor], Any]) -> Any:
         return hide(q @ k.mT / 32**0.5).softmax(-1)

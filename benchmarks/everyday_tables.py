@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 
-from .everyday_case import Case, holes
+from .everyday_case import Case, random_mask
 from .timing import Candidates
 
 WINDOW = 20
@@ -21,7 +21,7 @@ NAN = float("nan")
 def standardise(size: int, dtype: torch.dtype) -> Candidates:
     """A table of 20 or 50 columns, each standardised."""
     columns = 20 if size < 100_000 else 50
-    data, seen = torch.randn(size // columns, columns, dtype=dtype), holes(size // columns, columns)
+    data, seen = torch.randn(size // columns, columns, dtype=dtype), random_mask(size // columns, columns)
     x = mt.masked_tensor(data, seen)
 
     def by_hand() -> Tensor:
@@ -38,7 +38,7 @@ def standardise(size: int, dtype: torch.dtype) -> Candidates:
 
 def median(size: int, dtype: torch.dtype) -> Candidates:
     columns = 20 if size < 100_000 else 50
-    data, seen = torch.randn(size // columns, columns, dtype=dtype), holes(size // columns, columns)
+    data, seen = torch.randn(size // columns, columns, dtype=dtype), random_mask(size // columns, columns)
     x = mt.masked_tensor(data, seen)
     return {
         "plain": lambda: data.median(0).values,
@@ -49,7 +49,7 @@ def median(size: int, dtype: torch.dtype) -> Candidates:
 
 def quantile(size: int, dtype: torch.dtype) -> Candidates:
     columns = 20 if size < 100_000 else 50
-    data, seen = torch.randn(size // columns, columns), holes(size // columns, columns)
+    data, seen = torch.randn(size // columns, columns), random_mask(size // columns, columns)
     x = mt.masked_tensor(data, seen)
     return {
         "plain": lambda: data.quantile(0.3, 0),
@@ -60,7 +60,7 @@ def quantile(size: int, dtype: torch.dtype) -> Candidates:
 
 def covariance(size: int, dtype: torch.dtype, correlation: bool = False) -> Candidates:
     columns = 20
-    data, seen = torch.randn(columns, size // columns, dtype=dtype), holes(columns, size // columns)
+    data, seen = torch.randn(columns, size // columns, dtype=dtype), random_mask(columns, size // columns)
     x = mt.masked_tensor(data, seen)
 
     def by_hand() -> Tensor:
@@ -79,7 +79,7 @@ def covariance(size: int, dtype: torch.dtype, correlation: bool = False) -> Cand
 
 
 def series(size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Any]:
-    data, seen = torch.randn(size, dtype=dtype), holes(size)
+    data, seen = torch.randn(size, dtype=dtype), random_mask(size)
     return data, seen, mt.masked_tensor(data, seen)
 
 
@@ -227,7 +227,7 @@ def segments(size: int, dtype: torch.dtype, columns: int = 0) -> Candidates:
     number = 100 if size < 100_000 else 1000
     rows = size // max(columns, 1)
     shape = (rows, columns) if columns else (rows,)
-    data, seen = torch.randn(shape, dtype=dtype), holes(*shape)
+    data, seen = torch.randn(shape, dtype=dtype), random_mask(*shape)
     x, lengths = mt.masked_tensor(data, seen), torch.full((number,), rows // number)
 
     def by_hand() -> Tensor:
@@ -244,7 +244,7 @@ def segments(size: int, dtype: torch.dtype, columns: int = 0) -> Candidates:
 def rows(size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Any]:
     """Hidden states: rows of 64, or of 512 where there are many."""
     width = 64 if size < 1_000_000 else 512
-    data, seen = torch.randn(size // width, width, dtype=dtype), holes(size // width, width)
+    data, seen = torch.randn(size // width, width, dtype=dtype), random_mask(size // width, width)
     return data, seen, mt.masked_tensor(data, seen)
 
 

@@ -33,7 +33,7 @@ Case = tuple[str, str, int]
 
 
 def data() -> tuple[Tensor, Any, Any]:
-    """Inputs, targets with holes, and labels with holes; the first third has few valid targets, its start has none."""
+    """Inputs, targets and labels, partly masked; the first third has few valid targets, its start has none."""
     generator = torch.Generator().manual_seed(3)
     x, y = (torch.randn(ROWS, n, dtype=torch.float64, generator=generator) for n in (3, 2))
     share = torch.where(torch.arange(ROWS) < ROWS // 3, 0.2, 0.9).unsqueeze(1)

@@ -22,7 +22,7 @@ FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
 PATTERNS = ("random", "rows", "none")
 RECORDED = settings.RECORDED
 WHOLE = bool(os.environ.get("MASKED_TENSOR_LAWS"))  # twice the samples of each entry; known failures take all
-COSTLY = ("linalg", "solve", "fourier")  # many entries that share few rules, and hole or whole is all there is to see
+COSTLY = ("linalg", "solve", "fourier")  # many entries that share few rules, and masked or not is all there is to see
 
 
 def _parameters(family: str) -> list:
@@ -59,7 +59,9 @@ def laws(family: str) -> Callable[..., None]:
             for case in _cases(sample, law):
                 try:
                     _check(name, law, sample, case)
-                except MaskedValueError:  # the documented refusal: a hole was asked where to split, what to repeat ...
+                except (
+                    MaskedValueError
+                ):  # the documented refusal: a masked entry was asked where to split, what to repeat ...
                     continue
                 checked += 1
             ran += checked > before

@@ -41,7 +41,7 @@ NOT_APPLICABLE = {
 }
 SKIPPED = {name: reason for reason, names in NOT_APPLICABLE.items() for name in names}
 
-# No honest masked meaning: every result depends on every entry, holes included.
+# No honest masked meaning: every result depends on every entry, masked ones included.
 REFUSED = {
     "a hash of the bytes": {"hash_tensor"},
     "a plain sparse factor, whose gradient would be lost": {"sparse.sampled_addmm", "sparse.mm.reduce"},
@@ -76,7 +76,7 @@ def judge(name: str, limit: int = 4, laws: bool = True) -> Verdict:
             if laws:
                 _keeps_the_laws(name, sample, case)
             ran += 1
-        except MaskedValueError:  # the documented refusal: a hole was asked for its value
+        except MaskedValueError:  # the documented refusal: a masked entry was asked for its value
             continue
         except UnsupportedOpError as error:
             refused = str(error).split(" has no")[0]

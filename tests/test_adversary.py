@@ -63,7 +63,7 @@ def written(x: Tensor) -> Tensor:
 @settings(max_examples=PROGRAMS, deadline=None)
 @given(st.integers(0, 2**62))
 def test_gradients_of_random_programs_are_difference_quotients(seed: int) -> None:
-    """d f(x) / dx along a random direction: (f(x + h v) - f(x - h v)) / 2h, holes not moved."""
+    """d f(x) / dx along a random direction: (f(x + h v) - f(x - h v)) / 2h, masked entries not moved."""
     rng = random.Random(seed)
     generator = torch.Generator().manual_seed(seed % 2**31)
     shape = rng.randint(1, 4), rng.randint(2, 4)

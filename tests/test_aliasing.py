@@ -333,9 +333,9 @@ def test_a_view_outlives_the_name_of_its_base() -> None:
     plain = gradient(VALUES.clone().requires_grad_(), held=False)
     whole = gradient(mt.masked_tensor(VALUES, torch.ones_like(MASK), requires_grad=True), held=False)
     torch.testing.assert_close(whole.filled(0), plain)
-    holes, held = (gradient(mt.masked_tensor(VALUES, MASK, requires_grad=True), held) for held in (False, True))
-    torch.testing.assert_close(holes.filled(torch.nan), held.filled(torch.nan), equal_nan=True)
-    assert holes.filled(0).any()
+    free, held = (gradient(mt.masked_tensor(VALUES, MASK, requires_grad=True), held) for held in (False, True))
+    torch.testing.assert_close(free.filled(torch.nan), held.filled(torch.nan), equal_nan=True)
+    assert free.filled(0).any()
 
 
 # ------------------------------------------------------------------------------------------------- plain targets

@@ -28,7 +28,9 @@ class Program:
         self.steps = 0
         tracked = rng.random() < 0.6
         shape = (rng.randint(1, 3), rng.randint(1, 4), *(rng.choice([1, 2, 4]) for _ in range(rng.randint(0, 2))))
-        start = drawn(rng, shape, kind=rng.choice(["prefix", "prefix", "rows", "holes", "all"]), requires_grad=tracked)
+        start = drawn(
+            rng, shape, kind=rng.choice(["prefix", "prefix", "rows", "scattered", "all"]), requires_grad=tracked
+        )
         self.leaves = [start] if tracked else []
         x = start.x.packed() if packed else start.x
         self.pool = [Trio(x * 2, start.data * 2, start.mask.clone())]

@@ -20,7 +20,7 @@ from torch.utils.checkpoint import checkpoint
 import masked_tensor as mt
 
 LARGE = os.environ.get("MASKED_TENSOR_ASKED") == "all"
-HOLES = torch.tensor([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]], dtype=torch.bool)
+SCATTERED = torch.tensor([[1, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 1]], dtype=torch.bool)
 WHERE = torch.tensor([[0, 0, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]], dtype=torch.bool)
 WEIGHTS = torch.arange(1.0, 13.0, dtype=torch.float64).view(3, 4)
 Leaves = tuple[Tensor, Tensor, Tensor]  # a number, a row, and all entries
@@ -46,7 +46,7 @@ class Kind(NamedTuple):
         return data.view_as(data) if self.mask is None else mt.as_masked_tensor(data, self.mask)
 
     def partly(self, data: Tensor) -> Tensor:
-        """A source with a hole."""
+        """A source with a masked entry."""
         return (
             data
             if self.mask is None
@@ -84,7 +84,7 @@ WRITES: dict[str, Callable[[Kind, Tensor, Leaves], Any]] = {
     "a scalar at a place": lambda k, t, x: put(t, (0,) * t.dim(), x[0]),
     "a scalar": lambda k, t, x: put(t, slice(0, 1) if t.dim() else (), x[0] * x[0]),
     "a row": lambda k, t, x: put(t, 0 if t.dim() > 1 else ..., fits(t, x[1])),
-    "a row with holes": lambda k, t, x: put(t, 0 if t.dim() > 1 else ..., k.partly(fits(t, x[1]).clone())),
+    "a row with masked entries": lambda k, t, x: put(t, 0 if t.dim() > 1 else ..., k.partly(fits(t, x[1]).clone())),
     "None of it": lambda k, t, x: put(t, slice(0, 0) if t.dim() else (), x[0]),
     "mul_": lambda k, t, x: t.mul_(x[0]),
     "mul_ by a number": lambda k, t, x: t.mul_(3.0),
@@ -280,7 +280,7 @@ def random_program(rng: random.Random, asks: Any = tuple(ASKS)) -> Program:
 
 
 def check(programs: list[Program], *how: Callable[..., Any]) -> None:
-    found = [wrong(p, mask, *how) for p in programs for mask in (torch.ones_like(HOLES), HOLES)]
+    found = [wrong(p, mask, *how) for p in programs for mask in (torch.ones_like(SCATTERED), SCATTERED)]
     bad = [line for line in found if line is not None]
     assert not bad, f"{len(bad)} of {len(found)} wrong:\n" + "\n".join(bad[:10])
 

@@ -26,7 +26,7 @@ def example() -> MaskedTensor:
 INF, NAN = float("inf"), float("nan")
 
 
-def hole(*values: float | None) -> MaskedTensor:
+def with_masked(*values: float | None) -> MaskedTensor:
     """A masked tensor from numbers and None."""
     return mt.masked_tensor(torch.tensor([v or 0.0 for v in values]), torch.tensor([v is not None for v in values]))
 
@@ -40,7 +40,7 @@ def test_what_is_assigned_becomes_valid() -> None:
     assert x.tolist() == [[9, 9, 9], [None, 4, 5]]
     x[:, 0] = torch.tensor([7.0, 8.0])
     assert x.tolist() == [[7, 9, 9], [8, 4, 5]]
-    x[..., -1] = hole(None, 3)
+    x[..., -1] = with_masked(None, 3)
     assert x.tolist() == [[7, 9, None], [8, 4, 3]]
 
 
@@ -62,7 +62,7 @@ def test_keys_of_every_kind(key, expected) -> None:
     x[key] = 9
     assert x.tolist() == expected
     y = example()
-    y[key] = y[key] * 0 + 9  # a masked source keeps its holes
+    y[key] = y[key] * 0 + 9  # a masked source keeps its masked entries
     want = [
         [9 if (e == 9 and v is not None) else v for e, v in zip(*r, strict=True)]
         for r in zip(expected, example().tolist(), strict=True)
@@ -347,7 +347,7 @@ def test_plain_targets_of_the_in_place_functions() -> None:
     with pytest.raises(MaskedWriteError):
         mt.masked_fill_(plain, where, 1.0)
     with pytest.raises(MaskedWriteError):
-        mt.masked_scatter_(plain, torch.ones(3, dtype=torch.bool), hole(1, None, 2))
+        mt.masked_scatter_(plain, torch.ones(3, dtype=torch.bool), with_masked(1, None, 2))
     assert plain.tolist() == [0, 0, 0]
 
 
@@ -384,8 +384,12 @@ def test_a_plain_tensor_takes_a_valid_number() -> None:
     assert type(losses) is torch.Tensor
     assert losses.tolist() == [2.25, 2.25, 2.25]
     assert torch.tensor([loss, 2 * loss]).tolist() == [1.5, 3.0]
-    hole = mt.masked_tensor([None, None]).mean()
-    for write in (lambda: losses.__setitem__(0, hole), lambda: losses.add_(hole), lambda: torch.tensor([hole])):
+    unknown = mt.masked_tensor([None, None]).mean()
+    for write in (
+        lambda: losses.__setitem__(0, unknown),
+        lambda: losses.add_(unknown),
+        lambda: torch.tensor([unknown]),
+    ):
         with pytest.raises(mt.MaskedValueError, match="masked-out value"):
             write()
     with pytest.raises(mt.MaskedWriteError):
@@ -422,7 +426,7 @@ def test_a_plain_tensor_is_written_at_a_masked_condition(dtype: torch.dtype, val
     with mt.strict(), pytest.raises(MaskedWriteError):
         torch.ones(4).index_put_((key,), torch.tensor(1.0))
     with pytest.raises(MaskedWriteError):
-        torch.ones(4).index_put_((key,), hole(5.0, None))
+        torch.ones(4).index_put_((key,), with_masked(5.0, None))
 
 
 def test_log_prob_of_a_distribution_that_writes_at_a_condition() -> None:
@@ -454,7 +458,7 @@ EXPANDED = {
 
 
 @pytest.mark.parametrize("view", EXPANDED)
-@pytest.mark.parametrize("write", ["fill_", "zero_", "fill_ with a hole", "fill_ tracked"])
+@pytest.mark.parametrize("write", ["fill_", "zero_", "fill_ masked", "fill_ tracked"])
 def test_expanded_memory_is_filled(view: str, write: str) -> None:
     x, value = example(), torch.tensor(7.0, requires_grad=True)
     reference, mask = x.filled(0), x.get_mask()
@@ -463,9 +467,9 @@ def test_expanded_memory_is_filled(view: str, write: str) -> None:
     if write == "zero_":
         assert seen.zero_() is seen
     else:
-        seen.fill_({"fill_ with a hole": hole(None)[0], "fill_ tracked": value}.get(write, 7.0))
+        seen.fill_({"fill_ masked": with_masked(None)[0], "fill_ tracked": value}.get(write, 7.0))
     EXPANDED[view](reference).fill_(filled)
-    EXPANDED[view](mask).fill_("hole" not in write)
+    EXPANDED[view](mask).fill_("masked" not in write)
     assert torch.equal(x.get_mask(), mask)
     assert torch.equal(x.filled(-1), torch.where(mask, reference, -1))
     assert torch.equal(seen.get_mask(), EXPANDED[view](mask))
@@ -514,7 +518,7 @@ WRITES = {
     "masked_fill_": lambda x, key, value: x.masked_fill_(key, value),
     "index_fill": lambda x, key, value: x.index_fill(0, torch.tensor([0, -1]), value),
     "index_fill_": lambda x, key, value: x.index_fill_(0, torch.tensor([0, -1]), value),
-    "index_fill of a masked index": lambda x, key, value: x.index_fill(0, hole(0, None).long(), value),
+    "index_fill of a masked index": lambda x, key, value: x.index_fill(0, with_masked(0, None).long(), value),
     "fill_": lambda x, key, value: x.fill_(value),
     "copy_": lambda x, key, value: x.copy_(value),
 }

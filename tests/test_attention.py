@@ -104,13 +104,13 @@ def test_grouped_queries(pattern):
 def test_a_masked_user_mask_hides_its_masked_entries():
     q, k, v = inputs("padding")
     visible = torch.rand(QUERIES, KEYS, generator=torch.Generator().manual_seed(5)) < 0.7
-    holes = torch.rand(QUERIES, KEYS, generator=torch.Generator().manual_seed(6)) < 0.7
-    given = mt.as_masked_tensor(visible | ~holes, holes)
+    known = torch.rand(QUERIES, KEYS, generator=torch.Generator().manual_seed(6)) < 0.7
+    given = mt.as_masked_tensor(visible | ~known, known)
     zero = torch.tensor(0.0, dtype=torch.float64)
-    expected = attend(q, k, v, visible & holes, zero)
+    expected = attend(q, k, v, visible & known, zero)
     assert_same(F.scaled_dot_product_attention(*build([q, k, v], NAN), attn_mask=given), expected, "bool")
-    added = mt.as_masked_tensor(torch.where(holes, 0.5, NAN).double(), holes)
-    expected = attend(q, k, v, holes, zero)
+    added = mt.as_masked_tensor(torch.where(known, 0.5, NAN).double(), known)
+    expected = attend(q, k, v, known, zero)
     assert_same(F.scaled_dot_product_attention(*build([q, k, v], NAN), attn_mask=added), expected, "float")
 
 

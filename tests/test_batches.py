@@ -161,8 +161,8 @@ def test_collate() -> None:
     assert type(named.y) is torch.Tensor
     left = mt.collate([torch.ones(2, 1), torch.ones(2, 2)], dim=1, padding_side="left")
     assert left.tolist() == [[[None, 1.0]] * 2, [[1.0, 1.0]] * 2]
-    holes = mt.collate([mt.masked_tensor([None, 1.0]), torch.ones(1)])
-    assert holes.tolist() == [[None, 1.0], [1.0, None]]
+    joined = mt.collate([mt.masked_tensor([None, 1.0]), torch.ones(1)])
+    assert joined.tolist() == [[None, 1.0], [1.0, None]]
 
 
 @pytest.mark.parametrize("workers", [0, 1])

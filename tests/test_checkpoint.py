@@ -76,13 +76,13 @@ def test_of_tensors_without_memory_only_the_shape_is_asked(found: Found, mesh: A
 
 def test_parts_and_views_share_validity(mesh: Any) -> None:
     x = distribute_tensor(given(), mesh, [Replicate()])
-    hole = mt.as_masked_tensor(torch.full((3,), 99.0), [True, False, True])
+    written = mt.as_masked_tensor(torch.full((3,), 99.0), [True, False, True])
     for target in (x.to_local()[1], x.detach()[2], x.view(15)[9:12], x.redistribute(mesh, [Replicate()])[4]):
         target.copy_(
-            hole if type(mt.get_data(target)) is torch.Tensor else distribute_tensor(hole, mesh, [Replicate()])
+            written if type(mt.get_data(target)) is torch.Tensor else distribute_tensor(written, mesh, [Replicate()])
         )
     expected = given()
-    expected[1:] = hole
+    expected[1:] = written
     assert x.full_tensor().tolist() == expected.tolist()
     with torch.no_grad():
         x.full_tensor().fill_(1.0)

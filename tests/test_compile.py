@@ -25,24 +25,24 @@ def compiled(function: Callable[..., Any], backend: str = "aot_eager", **options
 
 DATA = torch.linspace(-2, 2, 24).view(4, 6)
 MASK = (torch.arange(24) % 3 > 0).view(4, 6)
-HOLES = torch.where(MASK, DATA, NAN)
+GARBAGE = torch.where(MASK, DATA, NAN)
 LENGTHS = torch.tensor([1, 2, 6, 0])
 
 MADE_INSIDE: dict[str, Callable[[], Any]] = {
     "masked_tensor": lambda: mt.masked_tensor(DATA, MASK).mul(2),
-    "as_masked_tensor": lambda: mt.as_masked_tensor(HOLES, MASK).mul(2),
-    "masked_invalid": lambda: mt.masked_invalid(HOLES).mul(2),
+    "as_masked_tensor": lambda: mt.as_masked_tensor(GARBAGE, MASK).mul(2),
+    "masked_invalid": lambda: mt.masked_invalid(GARBAGE).mul(2),
     "masked_where": lambda: mt.masked_where(DATA > 0, DATA).mul(2),
     "masked_equal": lambda: mt.masked_equal(DATA, 2.0).mul(2),
     "from_lengths": lambda: mt.from_lengths(DATA, LENGTHS).mul(2),
-    "filled": lambda: mt.masked_invalid(HOLES).filled(7.0),
-    "filled function": lambda: mt.filled(mt.masked_invalid(HOLES), 7.0),
-    "get_mask": lambda: mt.masked_invalid(HOLES).get_mask(),
+    "filled": lambda: mt.masked_invalid(GARBAGE).filled(7.0),
+    "filled function": lambda: mt.filled(mt.masked_invalid(GARBAGE), 7.0),
+    "get_mask": lambda: mt.masked_invalid(GARBAGE).get_mask(),
     "get_data": lambda: mt.masked_tensor(DATA, MASK).get_data(),
-    "count": lambda: mt.masked_invalid(HOLES).count(0),
-    "compressed": lambda: mt.masked_invalid(HOLES).compressed(),
-    "sum": lambda: mt.masked_invalid(HOLES).sum(),
-    "is_masked_tensor": lambda: mt.masked_invalid(HOLES) if mt.is_masked_tensor(mt.masked_invalid(HOLES)) else DATA,
+    "count": lambda: mt.masked_invalid(GARBAGE).count(0),
+    "compressed": lambda: mt.masked_invalid(GARBAGE).compressed(),
+    "sum": lambda: mt.masked_invalid(GARBAGE).sum(),
+    "is_masked_tensor": lambda: mt.masked_invalid(GARBAGE) if mt.is_masked_tensor(mt.masked_invalid(GARBAGE)) else DATA,
 }
 
 
@@ -76,7 +76,7 @@ def test_training(backend: str, inside: bool) -> None:
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
         for _ in range(3):
             optimizer.zero_grad()
-            (step(net, HOLES, MASK) if inside else step(net, mt.as_masked_tensor(HOLES, MASK))).backward()
+            (step(net, GARBAGE, MASK) if inside else step(net, mt.as_masked_tensor(GARBAGE, MASK))).backward()
             optimizer.step()
         return net.weight.tolist()
 
@@ -180,7 +180,7 @@ def _whole_step(net: nn.Module, optimizer: torch.optim.Optimizer, x: mt.MaskedTe
 
 @pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
 def test_a_whole_training_step_with_its_graph_breaks() -> None:
-    x, losses = mt.as_masked_tensor(HOLES, MASK), []
+    x, losses = mt.as_masked_tensor(GARBAGE, MASK), []
     for step in (_whole_step, torch.compile(_whole_step, backend="aot_eager")):
         torch.manual_seed(0)
         net = nn.Sequential(nn.Linear(6, 4), nn.GELU(), nn.LayerNorm(4), nn.Linear(4, 1))
@@ -208,7 +208,7 @@ def test_the_engine_runs_eagerly_after_a_graph_break(name: str) -> None:
         torch._dynamo.graph_break()
         return BROKEN[name](y)
 
-    x = mt.as_masked_tensor(HOLES, MASK)
+    x = mt.as_masked_tensor(GARBAGE, MASK)
     expected, found = function(x), torch.compile(function, backend="aot_eager")(x)
     if isinstance(expected, torch.Tensor):
         torch.testing.assert_close(found, expected)
@@ -228,7 +228,7 @@ def test_outputs_of_which_some_are_used(backend: str) -> None:
     for used in ([0], [1], [2], [0, 2]):
         grads = []
         for f in (function, run):
-            x = mt.as_masked_tensor(HOLES, MASK).requires_grad_()
+            x = mt.as_masked_tensor(GARBAGE, MASK).requires_grad_()
             outputs = f(x)
             sum(outputs[i].sum() for i in used).backward()
             grads.append(x.grad)
@@ -292,7 +292,7 @@ def test_an_input_keeps_its_validity() -> None:
         return x.add_(y)
 
     add = compiled(function)
-    x = mt.as_masked_tensor(HOLES.clone(), MASK)
+    x = mt.as_masked_tensor(GARBAGE.clone(), MASK)
     before = (x + 1).tolist()
     assert add(x, mt.as_masked_tensor(torch.ones(4, 6), MASK)).tolist() == before
     assert add(x, mt.masked_tensor(torch.zeros(4, 6))).tolist() == before

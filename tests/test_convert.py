@@ -142,16 +142,16 @@ LAYOUTS = [torch.sparse_coo, torch.sparse_csr, torch.sparse_csc]
 def test_sparse_tensors_come_and_go(layout: torch.layout) -> None:
     sparse = torch.tensor([[0.0, NAN, 3.0], [4.0, 0.0, 5.0]]).to_sparse(layout=layout)
     x = mt.masked_invalid(sparse)
-    holes = [[None, None, 3.0], [4.0, None, 5.0]]
+    values = [[None, None, 3.0], [4.0, None, 5.0]]
     assert mt.as_masked_tensor(sparse).count().item() == 4
     assert x.layout is layout
-    assert x.tolist() == holes
+    assert x.tolist() == values
     assert x.filled(-1.0).tolist() == [[-1.0, -1.0, 3.0], [4.0, -1.0, 5.0]]
     assert sorted(x.compressed().tolist()) == [3.0, 4.0, 5.0]
     assert (x.count().item(), x.count(0).tolist()) == (3, [1, 0, 2])
-    assert x.to_numpy_ma().tolist() == holes
+    assert x.to_numpy_ma().tolist() == values
     for again in (copy.copy, copy.deepcopy, lambda v: pickle.loads(pickle.dumps(v))):
-        assert again(x).tolist() == holes
+        assert again(x).tolist() == values
         assert again(x).layout is layout
     assert "nan" not in repr(x)
     assert "valid=3/6" in repr(x)

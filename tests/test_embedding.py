@@ -76,24 +76,24 @@ def test_double_backward_by_frequency():
 
 def test_a_masked_table_gives_masked_rows():
     weight, _ = weights()
-    holes = torch.rand(ROWS, WIDTH, generator=torch.Generator().manual_seed(1)) < 0.6
-    table = mt.as_masked_tensor(weight.detach().masked_fill(~holes, torch.nan), holes).requires_grad_()
+    known = torch.rand(ROWS, WIDTH, generator=torch.Generator().manual_seed(1)) < 0.6
+    table = mt.as_masked_tensor(weight.detach().masked_fill(~known, torch.nan), known).requires_grad_()
     out = F.embedding(masked_ids(-100), table)
-    assert_same(out, Masked(weight.detach()[IDS], holes[IDS] & MASK.unsqueeze(-1)), "masked table")
+    assert_same(out, Masked(weight.detach()[IDS], known[IDS] & MASK.unsqueeze(-1)), "masked table")
     out.sum().backward()
     count = torch.zeros(ROWS, dtype=torch.float64).index_add_(0, IDS[MASK], torch.ones(4, dtype=torch.float64))
-    torch.testing.assert_close(pair_of(table.grad).data, count.unsqueeze(-1) * holes)
-    assert_same(F.embedding(IDS, table), Masked(weight.detach()[IDS], holes[IDS]), "plain ids")
+    torch.testing.assert_close(pair_of(table.grad).data, count.unsqueeze(-1) * known)
+    assert_same(F.embedding(IDS, table), Masked(weight.detach()[IDS], known[IDS]), "plain ids")
 
 
 def test_max_norm_of_a_masked_table_counts_valid_entries():
     weight, _ = weights()
-    holes = torch.rand(ROWS, WIDTH, generator=torch.Generator().manual_seed(1)) < 0.6
-    table = mt.masked_tensor(weight.detach(), holes)
+    known = torch.rand(ROWS, WIDTH, generator=torch.Generator().manual_seed(1)) < 0.6
+    table = mt.masked_tensor(weight.detach(), known)
     F.embedding(masked_ids(5), table, max_norm=0.5)
-    zeros = torch.where(holes, weight.detach(), 0)
+    zeros = torch.where(known, weight.detach(), 0)
     F.embedding(IDS[MASK], zeros, max_norm=0.5)
-    assert_same(table, Masked(zeros, holes), "max_norm")
+    assert_same(table, Masked(zeros, known), "max_norm")
 
 
 def test_an_empty_table_serves_masked_ids():
@@ -148,9 +148,9 @@ def test_embedding_bag_with_offsets_and_sample_weights(payload, include_last_off
     weight, reference = weights()
     flat, mask = IDS.flatten(), MASK.flatten()
     starts = [0, 2, 2, 7]
-    holes = torch.rand(12, generator=torch.Generator().manual_seed(2)) < 0.7
+    known = torch.rand(12, generator=torch.Generator().manual_seed(2)) < 0.7
     samples = torch.randn(12, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
-    given = mt.as_masked_tensor(samples.masked_fill(~holes, torch.nan), holes).requires_grad_()
+    given = mt.as_masked_tensor(samples.masked_fill(~known, torch.nan), known).requires_grad_()
     ends = [12] if include_last_offset else []
     x = mt.as_masked_tensor(flat.masked_fill(~mask, payload), mask)
     out = F.embedding_bag(
@@ -161,7 +161,7 @@ def test_embedding_bag_with_offsets_and_sample_weights(payload, include_last_off
         per_sample_weights=given,
         include_last_offset=include_last_offset,
     )
-    both = mask & holes
+    both = mask & known
     ids, begins = bags_of_valid(flat, both, starts)
     plain = samples[both].clone().requires_grad_()
     expected = F.embedding_bag(ids, reference, begins, mode="sum", per_sample_weights=plain)
@@ -186,12 +186,12 @@ def test_embedding_bag_max_norm_leaves_other_rows_alone():
 @pytest.mark.parametrize("mode", ["sum", "mean", "max"])
 def test_embedding_bag_of_a_masked_table(mode):
     weight, _ = weights()
-    holes = torch.rand(ROWS, WIDTH, generator=torch.Generator().manual_seed(1)) < 0.6
-    table = mt.as_masked_tensor(weight.detach().masked_fill(~holes, torch.nan), holes).requires_grad_()
+    known = torch.rand(ROWS, WIDTH, generator=torch.Generator().manual_seed(1)) < 0.6
+    table = mt.as_masked_tensor(weight.detach().masked_fill(~known, torch.nan), known).requires_grad_()
     out = F.embedding_bag(masked_ids(10**9), table, mode=mode)
     data, valid = torch.zeros(3, WIDTH, dtype=torch.float64), torch.zeros(3, WIDTH, dtype=torch.bool)
     for bag, column in itertools.product(range(3), range(WIDTH)):
-        ids = [i for i in IDS[bag][MASK[bag]].tolist() if holes[i, column]]
+        ids = [i for i in IDS[bag][MASK[bag]].tolist() if known[i, column]]
         if ids:
             values = weight.detach()[ids, column]
             data[bag, column] = {"sum": values.sum(), "mean": values.mean(), "max": values.max()}[mode]
@@ -200,7 +200,7 @@ def test_embedding_bag_of_a_masked_table(mode):
     out.sum().backward()
     gradient = pair_of(table.grad).data
     assert gradient.isfinite().all()
-    assert (gradient[~holes] == 0).all()
+    assert (gradient[~known] == 0).all()
 
 
 def test_masked_offsets_are_refused():

@@ -359,20 +359,20 @@ def test_lengths() -> None:
 
 
 def test_values_of_masked_entries() -> None:
-    hole = mt.masked_tensor(1.0, False)
+    unknown = mt.masked_tensor(1.0, False)
     refused(
         mt.MaskedValueError,
-        hole.item,
+        unknown.item,
         """item() of a masked-out value; use x.filled(value) to choose a value for masked entries""",
     )
     refused(
         mt.MaskedValueError,
-        lambda: bool(hole),
+        lambda: bool(unknown),
         """bool() of a masked-out value; use x.filled(value) to choose a value for masked entries""",
     )
     refused(
         mt.MaskedValueError,
-        lambda: float(hole),
+        lambda: float(unknown),
         """\
 float() of a masked-out value; use x.filled(value) to choose a value for masked entries; a list of masked scalars stays \
 masked in torch.stack and masked_tensor, not in torch.tensor""",
@@ -590,7 +590,7 @@ class Double(torch.autograd.Function):
 
 
 def masked(*shape: int, dtype: torch.dtype = torch.float32, **options: Any) -> Any:
-    """Ones, with a hole."""
+    """Ones, one of them masked."""
     data = ones(shape, dtype=dtype)
     return mt.masked_tensor(data, torch.arange(data.numel()).view(shape) > 0, **options)
 

@@ -74,9 +74,9 @@ def test_torch_pads_sequences_with_valid_constants() -> None:
     for side, expected in (("right", [[1, 2], [3, 5]]), ("left", [[1, 2], [5, 3]])):
         padded = nn.utils.rnn.pad_sequence([x[0], x[1, :1]], True, padding_value=5.0, padding_side=side)
         assert padded.tolist() == expected
-    holes = nn.utils.rnn.pad_sequence([x[1], torch.ones(3)])
-    assert holes.tolist() == [[3, 1], [None, 1], [0, 1]]
-    holes.square().sum().backward()
+    padded = nn.utils.rnn.pad_sequence([x[1], torch.ones(3)])
+    assert padded.tolist() == [[3, 1], [None, 1], [0, 1]]
+    padded.square().sum().backward()
     assert x.grad.filled(0).tolist() == [[0, 0], [6, 0]]
 
 

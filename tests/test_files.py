@@ -1,4 +1,4 @@
-"""safetensors files with holes."""
+"""safetensors files of masked tensors."""
 
 from pathlib import Path
 

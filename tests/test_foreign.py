@@ -20,7 +20,7 @@ from .helpers.wrapping import Wrapper
 
 STEPS = 6
 PREFIX = torch.arange(STEPS) < torch.tensor([[4], [6], [0]])
-HOLES = torch.tensor([[1, 0, 1, 1, 0, 1], [0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
+SCATTERED = torch.tensor([[1, 0, 1, 1, 0, 1], [0, 1, 1, 0, 1, 1], [1, 1, 1, 1, 1, 1]], dtype=torch.bool)
 KERNEL = torch.tensor([[[1.0, 2.0, 3.0]]], dtype=torch.float64)
 
 
@@ -104,12 +104,12 @@ def arguments(kinds: str, mask: Tensor) -> list[Tensor]:
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("pattern", ["prefix", "holes"])
+@pytest.mark.parametrize("pattern", ["prefix", "scattered"])
 @pytest.mark.parametrize("leaf", [True, False])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_written_functions_have_their_gradients(name: str, leaf: bool, pattern: str, order: int) -> None:
     forward, backward, kinds = FUNCTIONS[name]
-    mask = PREFIX if pattern == "prefix" else HOLES
+    mask = PREFIX if pattern == "prefix" else SCATTERED
     given = [x.requires_grad_() for x in arguments(kinds, mask)]
     ours = made(forward, backward)(*(given if leaf else [x * 1 for x in given]))
     fill = 1 if name == "quotient" else 0

@@ -148,8 +148,8 @@ def test_sparse_results_are_those_of_the_cpu() -> None:
     for ours, expected in zip(
         sparse_results(example("sparse", "cuda")), sparse_results(example("sparse", "cpu")), strict=True
     ):
-        for hole in (0.0, 1.0):
-            torch.testing.assert_close(ours.filled(hole).cpu(), expected.filled(hole))
+        for fill in (0.0, 1.0):
+            torch.testing.assert_close(ours.filled(fill).cpu(), expected.filled(fill))
 
 
 # -------------------------------------------------------------------------------------------------------------- frames

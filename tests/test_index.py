@@ -15,19 +15,19 @@ def example(requires_grad: bool = False) -> MaskedTensor:
     return mt.masked_tensor(torch.arange(6.0).view(2, 3), mask, requires_grad=requires_grad)
 
 
-def holes(*values: int | None, payload: int = 10**9) -> MaskedTensor:
-    """An index with ``payload`` at its holes."""
+def with_masked(*values: int | None, payload: int = 10**9) -> MaskedTensor:
+    """An index with ``payload`` where it is masked."""
     data = torch.tensor([payload if v is None else v for v in values])
     return mt.as_masked_tensor(data, torch.tensor([v is not None for v in values]))
 
 
 @pytest.mark.parametrize("payload", [-100, 10**9, -1, 0])
 def test_a_masked_index_gives_a_masked_result(payload) -> None:
-    x, index = example(), holes(1, None, 0, payload=payload)
+    x, index = example(), with_masked(1, None, 0, payload=payload)
     assert x[index].tolist() == [[None, 4, 5], [None] * 3, [0, None, 2]]
     assert x[:, index].tolist() == [[None, None, 0], [4, None, None]]
-    assert x[index, holes(2, 2, None)].tolist() == [5, None, None]
-    assert x[[0, 1], holes(2, None)].tolist() == [2, None]
+    assert x[index, with_masked(2, 2, None)].tolist() == [5, None, None]
+    assert x[[0, 1], with_masked(2, None)].tolist() == [2, None]
     assert x[index, None, 1:].tolist() == [[[4, 5]], [[None, None]], [[None, 2]]]
     assert x.index_select(0, index).tolist() == x[index].tolist()
     assert x.take(index).tolist() == [None, None, 0]
@@ -42,7 +42,7 @@ def test_a_masked_index_gives_a_masked_result(payload) -> None:
 @pytest.mark.parametrize("payload", [-100, 10**9])
 def test_no_gradient_goes_where_a_masked_entry_points(payload) -> None:
     table = torch.ones(2, 2, requires_grad=True)
-    index = holes(1, None, None, payload=payload)
+    index = with_masked(1, None, None, payload=payload)
     for take in (
         lambda: table[index],
         lambda: table.index_select(0, index),
@@ -64,31 +64,31 @@ def test_a_masked_entry_of_a_boolean_key_selects_nothing() -> None:
     assert x[x > 1].tolist() == [2, 4, 5]
     assert torch.masked_select(x, x > 1).tolist() == [2, 4, 5]
     assert x[x.get_mask()].tolist() == [0, 2, 4, 5]
-    assert x[key, holes(None)].tolist() == [None]
+    assert x[key, with_masked(None)].tolist() == [None]
 
 
 def test_a_masked_key_of_no_dimensions_is_read_as_a_number() -> None:
     x = example()
-    one, hole = mt.as_masked_tensor(torch.tensor(1), torch.tensor(True)), holes(None)[0]
+    one, masked_one = mt.as_masked_tensor(torch.tensor(1), torch.tensor(True)), with_masked(None)[0]
     assert x[one].tolist() == x[1].tolist()
     assert x[..., one].tolist() == x[..., 1].tolist()
     assert x[one == 1].shape == (1, 2, 3)
-    for key in (hole, (0, hole), mt.as_masked_tensor(torch.tensor(True), torch.tensor(False))):
+    for key in (masked_one, (0, masked_one), mt.as_masked_tensor(torch.tensor(True), torch.tensor(False))):
         with pytest.raises(mt.MaskedValueError, match="masked-out value"):
             x[key]
-    assert x[hole[None]].tolist() == [[None] * 3], "an index of one dimension reads a hole as a hole"
+    assert x[masked_one[None]].tolist() == [[None] * 3], "an index of one dimension reads a masked entry as masked"
 
 
 def test_valid_indices_out_of_range_raise() -> None:
     x = example()
     for call in (
-        lambda: x[holes(2, None)],
-        lambda: x.index_select(0, holes(2, None)),
-        lambda: x.take(holes(6, None)),
-        lambda: x.gather(0, holes(2, None)[None]),
-        lambda: x.index_copy(0, holes(2, None), torch.zeros(2, 3)),
-        lambda: x.scatter(0, holes(2, None)[None], 1.0),
-        lambda: x.index_fill(0, holes(2, None), 1.0),
+        lambda: x[with_masked(2, None)],
+        lambda: x.index_select(0, with_masked(2, None)),
+        lambda: x.take(with_masked(6, None)),
+        lambda: x.gather(0, with_masked(2, None)[None]),
+        lambda: x.index_copy(0, with_masked(2, None), torch.zeros(2, 3)),
+        lambda: x.scatter(0, with_masked(2, None)[None], 1.0),
+        lambda: x.index_fill(0, with_masked(2, None), 1.0),
     ):
         with pytest.raises((IndexError, RuntimeError), match=r"index|out of"):
             call()
@@ -96,10 +96,10 @@ def test_valid_indices_out_of_range_raise() -> None:
 
 def test_a_masked_entry_cannot_say_where_to_split() -> None:
     x = example()
-    assert [p.shape[1] for p in x.tensor_split(holes(1, 2), 1)] == [1, 1, 1]
+    assert [p.shape[1] for p in x.tensor_split(with_masked(1, 2), 1)] == [1, 1, 1]
     with pytest.raises(MaskedValueError, match="tensor_split"):
-        x.tensor_split(holes(1, None), 1)
-    assert x.repeat_interleave(holes(2, None), 0).tolist() == [[0, None, 2], [0, None, 2]]
+        x.tensor_split(with_masked(1, None), 1)
+    assert x.repeat_interleave(with_masked(2, None), 0).tolist() == [[0, None, 2], [0, None, 2]]
 
 
 def test_masks_that_are_constant_stay_so() -> None:

@@ -16,11 +16,11 @@ from .oracles.linalg import ORACLES, eigh, of_set, of_whole
 test_law = laws("linalg")
 
 MEMBERS = torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0], [1, 0, 1, 1], [0, 1, 0, 0], [0, 0, 0, 0], [1, 1, 1, 1]]).bool()
-LOWER = torch.tensor([False, False, False, False, False, True])  # and one with a hole above the diagonal
+LOWER = torch.tensor([False, False, False, False, False, True])  # and one with a masked entry above the diagonal
 
 
 def padded(dtype: torch.dtype = torch.float64) -> Masked:
-    """Symmetric positive definite matrices of sets, and one with a hole."""
+    """Symmetric positive definite matrices of sets, and one with a masked entry."""
     torch.manual_seed(0)
     x = torch.randn(6, 4, 4, dtype=dtype)
     mask = MEMBERS.unsqueeze(-1) & MEMBERS.unsqueeze(-2)
@@ -73,7 +73,7 @@ def test_rank_of_a_set_with_members_missing() -> None:
 
 @pytest.mark.parametrize("n", range(-2, 6))
 def test_a_power_is_the_product_of_its_factors(n: int) -> None:
-    """Also with holes anywhere, where the product has what its terms have."""
+    """Also with masked entries anywhere, where the product has what its terms have."""
     full = mt.masked_tensor(torch.eye(3) + torch.arange(9.0).view(3, 3) / 9, torch.ones(3, 3, dtype=torch.bool))
     holed = mt.masked_tensor(full.get_data(), torch.tensor([[True, False, True], [True, True, False], [False] * 3]))
     for x in (full, holed):

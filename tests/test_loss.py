@@ -33,7 +33,7 @@ ENTRYWISE = {
 
 @pytest.mark.parametrize("bad", [NAN, INF, 1e30])
 def test_mse_with_unknown_targets(bad):
-    """A regression whose targets have holes: the gradient is that of the known targets."""
+    """A regression some of whose targets are masked: the gradient is that of the known targets."""
     torch.manual_seed(0)
     x, target = torch.randn(50, 3), torch.randn(50, 1)
     known = torch.rand(50, 1) < 0.6
@@ -90,7 +90,7 @@ def cases():
 
 @pytest.mark.parametrize(("shape", "kind", "weighted", "smoothing", "reduction"), cases())
 def test_cross_entropy(shape, kind, weighted, smoothing, reduction):
-    """Logits and targets with holes, against one sample at a time; gradients against that oracle's."""
+    """Logits and targets, partly masked, against one sample at a time; gradients against that oracle's."""
     torch.manual_seed(0)
     dim = 0 if len(shape) == 1 else 1
     x = torch.randn(shape, dtype=torch.float64)
@@ -328,11 +328,13 @@ test_law = laws("loss")
 
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 @pytest.mark.parametrize("name", ["mse_loss", "l1_loss"])
-@pytest.mark.parametrize("valid", [[True, False, True, True], [True] * 4, [False] * 4], ids=["holes", "all", "nothing"])
+@pytest.mark.parametrize(
+    "valid", [[True, False, True, True], [True] * 4, [False] * 4], ids=["scattered", "all", "nothing"]
+)
 def test_weights_that_count(name: str, reduction: str, valid: list[bool]) -> None:
     """A weighted loss is that of the entries that are valid alone, its gradients too; a mean divides by their weights.
 
-    The three operands hide what is not valid from each other, whichever of them has the hole.
+    The three operands hide what is not valid from each other, whichever of them is masked.
     """
     mask = torch.tensor(valid)
     data = torch.rand(3, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))

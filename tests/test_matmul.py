@@ -112,8 +112,8 @@ def run_args(case, payload):
 
 def test_autocast_rounds_values_but_no_mask():
     _, mask, x = padded(dtype=torch.float32)
-    holes = torch.rand(5, 3000, generator=torch.Generator().manual_seed(0)) < 0.5
-    y = mt.masked_tensor(torch.ones(5, 3000), holes)
+    valid = torch.rand(5, 3000, generator=torch.Generator().manual_seed(0)) < 0.5
+    y = mt.masked_tensor(torch.ones(5, 3000), valid)
     with torch.autocast("cpu", torch.bfloat16):
         out = pair_of(F.linear(x, torch.randn(7, 4)))
         product = pair_of(y @ y.T)
@@ -177,7 +177,7 @@ MASKS = {
 @pytest.mark.parametrize("second", MASKS)
 @pytest.mark.parametrize("first", MASKS)
 def test_with_every_term(first: str, second: str) -> None:
-    """Every valid entry needs its partner; two holes that meet are no term.  Plain and sparse operands, too."""
+    """Every valid entry needs its partner; two masked entries make no term.  Plain and sparse operands, too."""
     torch.manual_seed(0)
     a, b = MASKS[first](), MASKS[second]().mT
     x, y = mt.as_masked_tensor(torch.randn(6, 5), a), mt.as_masked_tensor(torch.randn(5, 6), b)
@@ -211,7 +211,7 @@ def grouped_by_hand(a: torch.Tensor, b: torch.Tensor, offs: list[int]) -> torch.
     ("left", "right"), [((16, 8), (3, 8, 16)), ((8, 16), (16, 8)), ((3, 4, 8), (8, 16))], ids=["rows", "sum", "columns"]
 )
 def test_grouped_products(left, right, masked, dtype) -> None:
-    """An output is a product of its group; what lies behind the last group is a hole."""
+    """An output is a product of its group; what lies behind the last group is masked."""
     generator = torch.Generator().manual_seed(0)
     a, b = (torch.randn(shape, generator=generator).to(dtype) for shape in (left, right))
     offs = [2, 2, 12]

@@ -178,7 +178,7 @@ WRITES: dict[str, Callable[[Any], Any]] = {
     "all": lambda x: x.fill_(7.0),
     "a product": lambda x: x.mul_(2),
     "zeros": lambda x: x.zero_(),
-    "holes": lambda x: put(x, 5.0, ~MASK),
+    "scattered": lambda x: put(x, 5.0, ~MASK),
     "less": lambda x: x.masked_fill_(MASK, 3.0),
 }
 
@@ -267,7 +267,7 @@ def test_plain_data_cannot_be_masked(made: Callable[..., Any]) -> None:
     assert x.tolist() == (example() * 2).tolist()
 
 
-@pytest.mark.parametrize("write", [w for w in WRITES if w != "holes"])
+@pytest.mark.parametrize("write", [w for w in WRITES if w != "scattered"])
 @pytest.mark.parametrize("share", OUTSIDE)
 def test_nothing_is_promised_of_memory_that_is_shared_without_a_family(share: str, write: str) -> None:
     for side in (0, 1):
@@ -576,7 +576,7 @@ def test_a_tracked_write_saves_no_mask() -> None:
 
 
 def test_gradients_of_what_was_there_before_a_write_keep_its_masked_entries() -> None:
-    """The gradient that goes on through writes is added to another use's: nothing is lost, holes stay 0."""
+    """The gradient that goes on through writes is added to another use's: nothing is lost, masked entries stay 0."""
     x = mt.masked_tensor(torch.ones(3, 4), torch.arange(4) % 2 == 0).requires_grad_()
     y = x * 2
     z = y * 3
@@ -639,11 +639,11 @@ def test_a_write_in_inference_mode_is_a_write() -> None:
 
 
 def test_a_mask_written_in_inference_mode_serves_training() -> None:
-    def hole(x: MaskedTensor) -> None:
+    def mask_entry(x: MaskedTensor) -> None:
         x[0] = mt.masked_tensor(2.0, False)
 
     writes: list[Callable[[MaskedTensor], Any]] = [
-        hole,
+        mask_entry,
         lambda x: x.__setitem__(1, 5.0),
         lambda x: x.masked_fill_(torch.tensor([True, True, False]), 1.0),
         lambda x: x.mul_(mt.masked_tensor([1.0, 1.0, None])),
@@ -663,7 +663,7 @@ def test_a_mask_written_in_inference_mode_serves_training() -> None:
 
 @pytest.mark.parametrize("order", [1, 2])
 def test_gradients_of_a_loop_that_fills_rows(order: int) -> None:
-    """Against the same loop over a list that is stacked; rows are read, written again, and made holes."""
+    """Against the same loop over a list that is stacked; rows are read, written again, and masked."""
 
     def filled(a: torch.Tensor, written: bool) -> Any:
         x = mt.masked_tensor(torch.zeros(4, 3, dtype=a.dtype), False) if written else [None] * 4

@@ -1,7 +1,7 @@
 """The functional metrics of torchmetrics on masked predictions and targets.
 
 The oracle is the metric of the valid entries, picked by hand.  Through ``select_valid`` every metric is right.  As it
-is, a metric may be right, wrong (it divides by sizes, or sorts what is a hole) or raise; under ``strict`` it must raise
+is, a metric may be right, wrong (it divides by sizes, or sorts what is masked) or raise; under ``strict`` it must raise
 wherever it would be wrong.  docs/metrics.md says how many do what.
 """
 
@@ -87,7 +87,7 @@ def metric(call: str, p: Tensor, t: Tensor) -> Any:
         return function(p, t, **task, **OPTIONS.get(name, {}))
 
 
-def holes(x: Tensor, valid: Tensor) -> Tensor:
+def with_garbage(x: Tensor, valid: Tensor) -> Tensor:
     """With what no metric survives under the mask."""
     valid = valid.reshape(-1, *[1] * (x.dim() - 1)).expand(x.shape)
     return mt.as_masked_tensor(torch.where(valid, x, torch.nan if x.is_floating_point() else -7).to(x.dtype), valid)
@@ -108,7 +108,7 @@ def outcome(call: str, masks: str, way: str) -> str:
     kind = call.split("-")[1]
     (p, t), (vp, vt) = INPUTS[kind], MASKS[masks]
     expected = metric(call, p[vp & vt], t[vp & vt])
-    p, t = holes(p, vp), holes(t, vt)
+    p, t = with_garbage(p, vp), with_garbage(t, vt)
     if way == "select_valid":
         found = metric(call, *mt.select_valid(p, t, dim=1 if kind in ROWS else None))
         return "right" if right(found, expected) else "wrong"

@@ -64,7 +64,7 @@ P, T = mt.masked_tensor([1.0, 2.0, None]), mt.masked_tensor([1.0, None, 3.0])
 
 
 def loop(x: torch.Tensor) -> torch.Tensor:
-    """A recurrence written by hand: what it adds up stays a hole after its first hole."""
+    """A recurrence written by hand: what it adds up stays masked after its first masked entry."""
     state = torch.zeros(2)
     for t in range(x.shape[1]):
         state = 0.5 * state + x[:, t]

@@ -154,7 +154,7 @@ def test_steps_of_packed_programs(group: int) -> None:
         results = [step(x) for step in steps]
         return tuple(r[0] if isinstance(r, tuple) else r for r in results)
 
-    mask = mask_of(("prefix", "rows", "holes")[group % 3], (3, 4, 2), rng)
+    mask = mask_of(("prefix", "rows", "scattered")[group % 3], (3, 4, 2), rng)
     compare(steps, function, torch.compile(function, backend="aot_eager"), data, mask)
 
 
@@ -195,14 +195,14 @@ def test_attention_in_half_precision() -> None:
     torch.testing.assert_close(result, net(x.unpacked()))
 
 
-@pytest.mark.parametrize("order", ["natural", "turned", "holes"])
+@pytest.mark.parametrize("order", ["natural", "turned", "scattered"])
 def test_guards_tell_the_parts_of_packed_inputs_apart(order: str) -> None:
     for _ in range(6):  # by addresses it would go wrong now and then
         torch.compiler.reset()
         x, other = batch(3, 2), batch(3, 2)
         if order == "turned":
             x, other = x.transpose(1, 2), other.transpose(1, 2)
-        elif order == "holes":
+        elif order == "scattered":
             x, other = x.masked_fill(x > 1, 0), other.where(other > 0, other.unpacked())
         function = torch.compile(lambda a, b, c: a * b + c, backend="aot_eager", fullgraph=True)
         torch.testing.assert_close(function(x, x, other), x * x + other)

@@ -75,14 +75,14 @@ def test_sequences_go_as_rows() -> None:
 
 
 def test_a_loader_gives_packed_batches() -> None:
-    samples = [{"x": r.detach(), "y": k, "holes": [1.0, None][: k + 1]} for k, r in enumerate(sequences(3)[:2])]
+    samples = [{"x": r.detach(), "y": k, "scattered": [1.0, None][: k + 1]} for k, r in enumerate(sequences(3)[:2])]
     loader = torch.utils.data.DataLoader(samples, 2, collate_fn=partial(mt.collate, packed=True, padding_side="left"))
     (batch,) = loader
     expected = mt.collate(samples, padding_side="left")
     assert batch["x"].is_packed
-    assert batch["holes"].is_packed
+    assert batch["scattered"].is_packed
     assert torch.equal(batch["y"], expected["y"])
-    for key in ("x", "holes"):
+    for key in ("x", "scattered"):
         assert_same(batch[key], expected[key], key)
 
 

@@ -192,7 +192,7 @@ def test_scores_are_a_packed_tensor_like_others() -> None:
 def test_masked_entries_within_rows_are_unpacked() -> None:
     p, x = given(ROWS["prefix"], True), given(ROWS["prefix"], False)
     p, x = (mt.masked_tensor(y.get_data(), y.get_mask() & (y.filled(0) > -1)) for y in (p, x))
-    assert_same(plainly(p.packed(), p.packed(), p.packed(), LEARNED), plainly(x, x, x, LEARNED), "holes")
+    assert_same(plainly(p.packed(), p.packed(), p.packed(), LEARNED), plainly(x, x, x, LEARNED), "scattered")
 
 
 def test_derivatives() -> None:

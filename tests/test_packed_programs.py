@@ -20,7 +20,7 @@ from .helpers.packed_steps import STEPS, Step, drawn
 
 PROGRAMS = int(os.environ.get("MASKED_TENSOR_PACKED_PROGRAMS", "320"))
 LENGTH = 5
-MASKS = ("prefix", "rows", "holes", "nothing")
+MASKS = ("prefix", "rows", "scattered", "nothing")
 
 
 def mask_of(kind: str, shape: tuple[int, ...], rng: random.Random) -> Tensor:
@@ -32,7 +32,7 @@ def mask_of(kind: str, shape: tuple[int, ...], rng: random.Random) -> Tensor:
     else:
         grid = (torch.rand(batch, time, generator=generator) < 0.6) & (kind != "nothing")
     wide = grid.reshape(batch, time, *(1,) * len(features)).expand(shape)
-    return wide & (torch.rand(shape, generator=generator) < 0.7) if kind == "holes" else wide
+    return wide & (torch.rand(shape, generator=generator) < 0.7) if kind == "scattered" else wide
 
 
 def program(rng: random.Random, start: Tensor) -> list[Step]:

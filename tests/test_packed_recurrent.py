@@ -115,8 +115,8 @@ def test_what_has_no_rule_is_right() -> None:
     torch.manual_seed(0)
     net = nn.LSTM(F, 4, batch_first=True).double()
     data = torch.randn(B, T, F).double()
-    holes = mt.masked_tensor(data, ROWS["prefix"][..., None] & (data > -0.5))
+    scattered = mt.masked_tensor(data, ROWS["prefix"][..., None] & (data > -0.5))
     nothing = mt.masked_tensor(data, torch.zeros(B, T, 1, dtype=torch.bool).expand(B, T, F))
-    for x in (holes, nothing):
+    for x in (scattered, nothing):
         for a, e in zip([net(x.packed())[0], *net(x.packed())[1]], [net(x)[0], *net(x)[1]], strict=True):
             assert_same(a, e, "spread")

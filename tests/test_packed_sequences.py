@@ -61,15 +61,15 @@ SPREAD = {
 }
 
 
-def given(rows: Tensor, packed: bool, holes: bool = False) -> MaskedTensor:
+def given(rows: Tensor, packed: bool, scattered: bool = False) -> MaskedTensor:
     data = torch.randn(B, T, C, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    mask = rows[..., None] & (data > -0.5) if holes else rows[..., None].expand(data.shape)
+    mask = rows[..., None] & (data > -0.5) if scattered else rows[..., None].expand(data.shape)
     x = mt.as_masked_tensor(data.masked_fill(~mask, math.nan), mask)
     return (x.packed() if packed else x).requires_grad_()
 
 
-def outcome(op: Callable[[Any], Any], rows: Tensor, packed: bool, holes: bool = False) -> tuple[list[Any], Any]:
-    x = given(rows, packed, holes)
+def outcome(op: Callable[[Any], Any], rows: Tensor, packed: bool, scattered: bool = False) -> tuple[list[Any], Any]:
+    x = given(rows, packed, scattered)
     with mt.extend.packing_report() as report:
         out = op(x)
     parts = list(out) if isinstance(out, tuple) else [out]
@@ -91,8 +91,8 @@ def test_along_time(name: str, rows: str) -> None:
 @pytest.mark.parametrize("name", [*OPS, *PREFIX, *SPREAD])
 def test_masked_entries_and_what_has_no_rule(name: str) -> None:
     op = (OPS | PREFIX | SPREAD)[name]
-    for rows, holes in ((ROWS["prefix"], True), (ROWS["prefix"], False), (ROWS["full"] & False, False)):
-        (actual, _), (expected, _) = (outcome(op, rows, packed, holes) for packed in (True, False))
+    for rows, scattered in ((ROWS["prefix"], True), (ROWS["prefix"], False), (ROWS["full"] & False, False)):
+        (actual, _), (expected, _) = (outcome(op, rows, packed, scattered) for packed in (True, False))
         for a, e in zip(actual, expected, strict=True):
             assert_same(a, e, name)
 

@@ -87,7 +87,7 @@ def test_self_attention(rows: str, heads: tuple[int, int], causal: bool) -> None
 @pytest.mark.usefixtures("written_out")
 @pytest.mark.parametrize("keys", ROWS)
 def test_cross_attention(keys: str) -> None:
-    """Where a sequence has no key, its queries see nothing: a hole, and no gradient."""
+    """Where a sequence has no key, its queries see nothing: masked, and no gradient."""
 
     def run(q: Tensor, k: Tensor) -> Tensor:
         q, k = (x.unflatten(-1, (2, -1)).transpose(1, 2) for x in (q, k))

@@ -174,9 +174,9 @@ def test_empty_and_scalar_tensors() -> None:
     empty = mt.masked_tensor(torch.ones(0, 3), torch.ones(0, 3, dtype=torch.bool), requires_grad=True)
     (empty * torch.ones(3) / 2).exp().sum().backward()
     assert empty.grad.shape == (0, 3)
-    hole = mt.masked_tensor(2.0, False, requires_grad=True)
-    (hole * 3).log().backward()
-    assert hole.grad.tolist() is None
+    unknown = mt.masked_tensor(2.0, False, requires_grad=True)
+    (unknown * 3).log().backward()
+    assert unknown.grad.tolist() is None
 
 
 def test_constant_dimensions_stay_constant() -> None:
@@ -213,18 +213,18 @@ QUOTIENTS = {
 @pytest.mark.parametrize("name", QUOTIENTS)
 def test_an_integer_zero_under_a_masked_entry_of_either_side_divides_nothing(name, dtype):
     quotient, numbers, divisors = QUOTIENTS[name], torch.tensor([7, 0, 9], dtype=dtype), torch.tensor([2, 0, 4])
-    hole = torch.tensor([True, False, True])
-    expected = quotient(numbers[hole], divisors.to(dtype)[hole])
-    for x, y in itertools.product((numbers, mt.masked_tensor(numbers, hole)), repeat=2):
-        y = mt.masked_tensor(divisors.to(dtype), hole) if mt.is_masked_tensor(y) else divisors.to(dtype)
+    valid = torch.tensor([True, False, True])
+    expected = quotient(numbers[valid], divisors.to(dtype)[valid])
+    for x, y in itertools.product((numbers, mt.masked_tensor(numbers, valid)), repeat=2):
+        y = mt.masked_tensor(divisors.to(dtype), valid) if mt.is_masked_tensor(y) else divisors.to(dtype)
         if mt.is_masked_tensor(x) or mt.is_masked_tensor(y):
             result = quotient(x, y)
             assert result.dtype is expected.dtype
-            assert result.get_mask().tolist() == hole.tolist()
+            assert result.get_mask().tolist() == valid.tolist()
             assert torch.equal(result.compressed(), expected)
-    whole = mt.masked_tensor(numbers.clone(), hole)
+    whole = mt.masked_tensor(numbers.clone(), valid)
     whole %= divisors.to(dtype)
-    assert torch.equal(whole.compressed(), torch.remainder(numbers[hole], divisors.to(dtype)[hole]))
+    assert torch.equal(whole.compressed(), torch.remainder(numbers[valid], divisors.to(dtype)[valid]))
 
 
 @pytest.mark.parametrize("name", QUOTIENTS)

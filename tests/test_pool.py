@@ -1,4 +1,4 @@
-"""Pooling: padded batches against unpadded rows, holes against loops over windows, indices, unpooling."""
+"""Pooling: padded batches against unpadded rows, masked entries against loops over windows, indices, unpooling."""
 
 import itertools
 
@@ -154,7 +154,7 @@ def test_what_is_no_tile_is_an_error_of_torch(monkeypatch):
 
 
 def test_masked_entries_in_tiles(monkeypatch):
-    """The largest valid entry of each tile, and the gradient to it alone; of a tile of holes, nothing."""
+    """The largest valid entry of each tile, and the gradient to it alone; of a tile that is all masked, nothing."""
     torch.manual_seed(0)
     monkeypatch.setattr(settings, "RECORDED", 1)
     for mask in (torch.rand(4, 3, 8, 6) < 0.5, (torch.rand(4, 1, 8, 6) < 0.5).expand(4, 3, 8, 6)):

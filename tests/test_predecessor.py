@@ -15,8 +15,8 @@ NAN, INF = float("nan"), float("inf")
 T, X = True, False
 
 
-def holes(values: list, dtype: torch.dtype = torch.float32) -> mt.MaskedTensor:
-    """A masked tensor from nested lists with None at holes; NaN is the payload."""
+def masked(values: list, dtype: torch.dtype = torch.float32) -> mt.MaskedTensor:
+    """A masked tensor from nested lists with None where it is masked; NaN lies under the mask."""
 
     def fill(v):
         return [fill(w) for w in v] if isinstance(v, list) else (NAN if v is None else float(v))
@@ -280,14 +280,14 @@ def test_overview_the_sum_of_sums_is_not_the_sum() -> None:
     ],
 )
 def test_overview_reductions(name: str, expected: list) -> None:
-    x = holes(TABLE)
+    x = masked(TABLE)
     same(getattr(x, name)(1), expected)
     plain = mt.masked_tensor(x.filled(123.0), x.get_mask())
     same(getattr(mt, name)(plain.get_data(), 1, mask=x.get_mask()), expected)
 
 
 def test_overview_indexing() -> None:
-    x = holes(TABLE)
+    x = masked(TABLE)
     same(x[0], [6, 10, None])
     same(x[tensor([0, 2])], [[6, 10, None], [4, None, None]])
     chosen = x[x.get_mask()]
@@ -318,7 +318,7 @@ def test_overview_fully_masked_sum() -> None:
 
 
 def test_overview_masked_times_plain() -> None:
-    x, y = holes([3, None]).requires_grad_(), tensor([2.0, 1.0], requires_grad=True)
+    x, y = masked([3, None]).requires_grad_(), tensor([2.0, 1.0], requires_grad=True)
     z = x * y
     same(z, [6, None])
     z.sum().backward()
@@ -395,7 +395,7 @@ def test_masking_after_the_bad_operation() -> None:  # #4132
     x, div = tensor([1.0, 1.0], requires_grad=True), tensor([0.0, 1.0])
     y = x / div
     as_masked_tensor(y, div != 0).sum().backward()
-    # The hole is made after the division, whose own backward multiplies the exact 0 by 1/0: use a masked divisor.
+    # The mask is applied after the division, whose own backward multiplies the exact 0 by 1/0: use a masked divisor.
     assert x.grad[1] == 1.0
     x.grad = None
     (x / as_masked_tensor(div, div != 0)).sum().backward()
@@ -403,7 +403,7 @@ def test_masking_after_the_bad_operation() -> None:  # #4132
 
 
 def test_demand_negative_dims_where_maximum_max() -> None:  # #115624, #129272, #128641, #92350
-    x = holes([[1, None, 3], [None, None, 0]]).requires_grad_()
+    x = masked([[1, None, 3], [None, None, 0]]).requires_grad_()
     same(x.sum(-1), [4, 0])
     same(torch.where(x > 1, x, -x), [[-1, None, 3], [None, None, 0]])
     torch.maximum(x, torch.zeros(2, 3)).sum().backward()
@@ -413,17 +413,17 @@ def test_demand_negative_dims_where_maximum_max() -> None:  # #115624, #129272, 
 
 
 def test_demand_centering_by_the_row_mean() -> None:
-    x = holes([[1, None, 3], [None, None, 5]])
+    x = masked([[1, None, 3], [None, None, 5]])
     same(x - x.mean(1, keepdim=True), [[-1, None, 1], [None, None, 0]])
 
 
 def test_demand_moving_a_masked_tensor_moves_its_mask() -> None:  # #147140
-    x = holes([1, None]).to("meta")
+    x = masked([1, None]).to("meta")
     assert x.get_mask().device.type == "meta"
 
 
 def test_views_write_through() -> None:
-    x = holes([[1, None], [3, 4]])
+    x = masked([[1, None], [3, 4]])
     x[0] = tensor([7.0, 8.0])
     x.view(-1).mul_(2)
     same(x, [[14, 16], [6, 8]])

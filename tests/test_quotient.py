@@ -33,7 +33,7 @@ def test_integers_are_not_divided_by_what_lies_under_the_mask(dtype: torch.dtype
 @pytest.mark.parametrize("run", ["eager", "inference", "vmap", "aot_eager", "fullgraph"])
 @pytest.mark.parametrize("loss", [F.mse_loss, F.l1_loss])
 def test_a_mean_over_all_weights_is_refused(loss, run: str) -> None:
-    """What torch divides in Python, by the weights of holes too; a weight with the same holes is right, and a sum."""
+    """What torch divides in Python, by masked entries' weights too; a weight with the same mask is right, and a sum."""
     x, w = mt.masked_tensor([1.0, None, 4.0]), torch.tensor([1.0, NAN, 3.0])
 
     def weighted(x, w):

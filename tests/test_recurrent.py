@@ -33,7 +33,7 @@ def valid_steps(pattern):
         return steps < lengths
     if pattern == "left":
         return steps >= STEPS - lengths
-    if pattern == "holes":
+    if pattern == "scattered":
         return (torch.rand(STEPS, ROWS, generator=torch.Generator().manual_seed(0)) < 0.6) & (lengths > 0)
     if pattern == "rows":
         return (lengths > 3).expand(STEPS, ROWS)
@@ -67,7 +67,7 @@ def listed(state):
     return list(state) if isinstance(state, tuple) else [state]
 
 
-@pytest.mark.parametrize("pattern", ["suffix", "left", "holes", "rows", "full"])
+@pytest.mark.parametrize("pattern", ["suffix", "left", "scattered", "rows", "full"])
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
 def test_rows_equal_the_plain_module_on_their_valid_steps(kind, options, pattern):
     module = make(kind, options)

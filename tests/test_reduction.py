@@ -435,7 +435,7 @@ NOTHING = {
 @pytest.mark.filterwarnings("ignore:.*[Mm]ean of empty")
 @pytest.mark.parametrize("name", NOTHING)
 def test_a_slice_without_entries_gives_what_torch_gives(name):
-    """Nothing in it is masked; a slice whose entries are all masked stays a hole."""
+    """Nothing in it is masked; a slice whose entries are all masked stays masked."""
     function = NOTHING[name]
     expected = function(torch.zeros(2, 0))
     for mask in (torch.ones(2, 0, dtype=torch.bool), torch.zeros((), dtype=torch.bool).expand(2, 0)):

@@ -1,4 +1,4 @@
-"""Padding, interpolation, sampling and folding: padded batches against unpadded rows, holes against loops."""
+"""Padding, interpolation, sampling and folding: padded batches against unpadded rows, masked entries against loops."""
 
 import itertools
 from functools import partial

@@ -16,7 +16,7 @@ NAN = float("nan")
 
 
 def series(rows: int = 12, columns: int = 5, seed: int = 0) -> tuple[mt.MaskedTensor, Any]:
-    """A masked tensor with garbage in its holes, and the frame that says the same with NaN."""
+    """A masked tensor with garbage under its mask, and the frame that says the same with NaN."""
     generator = torch.Generator().manual_seed(seed)
     data = torch.randn(rows, columns, dtype=torch.float64, generator=generator)
     valid = torch.rand(rows, columns, generator=generator) < 0.5

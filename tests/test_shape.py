@@ -77,9 +77,9 @@ def test_views_of_other_widths(payload) -> None:
 def test_a_masked_entry_with_a_valid_part() -> None:
     x = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]])
     z = torch.view_as_complex(x)
-    assert z.sum().tolist() == 3 + 4j, "the valid part of a hole is not 0"
+    assert z.sum().tolist() == 3 + 4j, "the valid part of a masked entry is not 0"
     z.mul_(1j)
-    assert x.tolist() == [[None, None], [-4, 3]], "it was overwritten with the hole"
+    assert x.tolist() == [[None, None], [-4, 3]], "it was overwritten with the masked entry"
     y = mt.masked_tensor([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]])
     y.view(torch.int64).add_(1)
     assert y[0].tolist() == [None, None]
@@ -132,9 +132,12 @@ def test_masked_entries_behind_sizes_that_were_counted_without_them(split) -> No
 
 
 def test_scalars_and_empty_tensors() -> None:
-    hole, empty = mt.masked_tensor(1.0, False), mt.masked_tensor(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.bool))
-    assert hole.view(1).tolist() == [None]
-    assert hole.expand(2, 2).tolist() == [[None, None], [None, None]]
+    unknown, empty = (
+        mt.masked_tensor(1.0, False),
+        mt.masked_tensor(torch.zeros(0, 3), torch.zeros(0, 3, dtype=torch.bool)),
+    )
+    assert unknown.view(1).tolist() == [None]
+    assert unknown.expand(2, 2).tolist() == [[None, None], [None, None]]
     assert empty.reshape(3, 0).shape == (3, 0)
     assert [p.shape for p in empty.unbind(1)] == [(0,)] * 3
     assert torch.cat([empty, example()]).tolist() == example().tolist()

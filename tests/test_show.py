@@ -126,12 +126,12 @@ def cells(x: mt.MaskedTensor) -> list[list[tuple[str, bool]]]:
 
 def test_html_of_every_shape() -> None:
     one = ("1.0000", False)
-    hole = ("--", True)
-    assert cells(mt.masked_tensor([[1.0, None]])) == [[one, hole]]
+    masked = ("--", True)
+    assert cells(mt.masked_tensor([[1.0, None]])) == [[one, masked]]
     assert cells(mt.masked_tensor(1.0)) == [[one]]
-    assert cells(mt.masked_tensor([1.0, None, 1.0])) == [[one, hole, one]]
+    assert cells(mt.masked_tensor([1.0, None, 1.0])) == [[one, masked, one]]
     deep = mt.masked_tensor([[[1.0, None]], [[None, 1.0]]])
-    assert cells(deep) == [[one, hole], [hole, one]]
+    assert cells(deep) == [[one, masked], [masked, one]]
     assert "[1, :, :]" in deep._repr_html_()
     assert "masked_tensor shape=(2, 1, 2), valid=2/4, dtype=torch.float32" in deep._repr_html_()
     assert mt.masked_tensor(torch.ones(0, 2))._repr_html_().startswith("<pre>")

@@ -13,13 +13,13 @@ from .test_linalg import MEMBERS, padded
 test_law = laws("solve")
 
 
-def right(shape: tuple[int, ...], holes: bool = True) -> Masked:
-    """A right-hand side that is valid for members; one entry of theirs is a hole."""
+def right(shape: tuple[int, ...], partly: bool = True) -> Masked:
+    """A right-hand side that is valid for members; one entry of theirs is masked."""
     torch.manual_seed(1)
     mask = torch.ones(shape, dtype=torch.bool)
     if len(shape) == 3 and shape[1] == 4:
         mask = MEMBERS.unsqueeze(-1).expand(shape).clone()
-    if holes:
+    if partly:
         mask[0, 0] = False
         mask[1, -1] = False
     return Masked(torch.randn(shape, dtype=torch.float64), mask)

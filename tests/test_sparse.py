@@ -162,7 +162,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "unsqueeze": lambda x: x.unsqueeze(-1),
     "select": lambda x: x[-1],
     "element": lambda x: x[1, 2],
-    "hole": lambda x: x[0, 0],
+    "masked entry": lambda x: x[0, 0],
     "slice": lambda x: x[:, 1:],
     "step": lambda x: x[:, ::2],
     "empty slice": lambda x: x[:, 2:2],

@@ -130,13 +130,13 @@ def test_sparse_matrices() -> None:
         mask = torch.where(x != 0, shown, False)
         pattern = x.to_sparse(layout=layout)
         given = mt.as_masked_tensor(pattern, _same_pattern(pattern, mask))
-        holes = mt.RunningStatistics(4).update(given)
+        found = mt.RunningStatistics(4).update(given)
         want = mt.RunningStatistics(4).update(mt.as_masked_tensor(masked, shown))
         for name in ("count", "mean", "amin", "amax"):
             torch.testing.assert_close(getattr(plain, name), dense[name])
-            torch.testing.assert_close(getattr(holes, name), getattr(want, name))
+            torch.testing.assert_close(getattr(found, name), getattr(want, name))
         torch.testing.assert_close(plain.var(), dense["var"])
-        torch.testing.assert_close(holes.var(0), want.var(0))
+        torch.testing.assert_close(found.var(0), want.var(0))
 
 
 def _same_pattern(x: Tensor, mask: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""nn.SyncBatchNorm, unmodified: two ranks with holes of their own normalize as one batch of all valid entries."""
+"""nn.SyncBatchNorm, unmodified: two ranks with masks of their own normalize as one batch of all valid entries."""
 
 from pathlib import Path
 from unittest import mock

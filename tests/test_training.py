@@ -24,7 +24,7 @@ OPTIMIZERS = sorted(
 
 
 def batch(requires_grad: bool = False) -> tuple[MaskedTensor, MaskedTensor]:
-    """Eight rows of four measurements; holes in both inputs (whole rows and single cells) and targets."""
+    """Eight rows of four measurements; masked entries in both inputs (whole rows and single cells) and targets."""
     generator = torch.Generator().manual_seed(0)
     data, target = torch.randn(8, 4, generator=generator), torch.randn(8, 2, generator=generator)
     mask, known = torch.rand(8, 4, generator=generator) < 0.7, torch.rand(8, 2, generator=generator) < 0.7
@@ -205,8 +205,8 @@ def test_tensor_and_module_hooks_and_retain_grad() -> None:
     assert seen == [MaskedTensor] * 3
     assert type(hidden.grad) is MaskedTensor
     assert type(x.grad) is MaskedTensor
-    holes = ~x.grad.get_mask()
-    assert (x.grad.get_data()[holes] == 0).all()
+    masked = ~x.grad.get_mask()
+    assert (x.grad.get_data()[masked] == 0).all()
     handle.remove()
     full.remove()
 

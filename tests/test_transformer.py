@@ -184,7 +184,7 @@ def test_mlp(train):
 
 
 def test_optimizer_step_with_embedded_tokens_and_dropout():
-    """Ids with holes to a loss: every part of a small language model, with dropout."""
+    """Ids, some of them masked, to a loss: every part of a small language model, with dropout."""
     torch.manual_seed(0)
     ids = torch.randint(0, 20, (BATCH, TIME))
     valid = batch()[1]

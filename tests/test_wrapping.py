@@ -60,7 +60,7 @@ class Copied(Viewed):
     """The same where what is read is copied first: right, too, where an op of ours saves a copy and torch's raises."""
 
 
-VALID = "cleared", "a row"  # these make valid what they write; of the others holes stay holes
+VALID = "cleared", "a row"  # these make valid what they write; of the others masked entries stay masked
 CHANGES: dict[str, Callable[[Any, Tensor], Any]] = {
     "a number": lambda x, w: x.mul_(2),
     "a weight": lambda x, w: x.mul_(w.sum()),
@@ -130,7 +130,7 @@ def outcome(program: Program, wrap: Callable[[Tensor, Tensor], Any]) -> list[Ten
 
 def programs(make: str) -> list[Program]:
     single = [((side, change, tracked),) for side in SIDES for change in CHANGES for tracked in (True, False)]
-    # An entry that an untracked write made valid was a hole in all that autograd recorded: its gradient is 0.
+    # An entry that an untracked write made valid was masked in all that autograd recorded: its gradient is 0.
     single = [w for w in single if not (w[0][0].startswith("masked") and w[0][1] in VALID and not w[0][2])]
     twice = [
         ((a, "by value", True), (b, change, True))
@@ -367,7 +367,7 @@ def test_a_leaf_that_is_wrapped_is_not_written() -> None:
     assert leaf.tolist() == [1.0, 1.0, 1.0]
     with torch.no_grad():
         x.mul_(2)
-    assert leaf.tolist() == [2.0, 1.0, 2.0], "what lies under a hole stays"
+    assert leaf.tolist() == [2.0, 1.0, 2.0], "what lies under the mask stays"
     with pytest.raises(RuntimeError, match="cannot be detached in place"):
         x.detach_()
     assert not mt.as_masked_tensor(torch.ones(2), [True, False]).detach_().requires_grad

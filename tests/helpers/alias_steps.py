@@ -47,7 +47,7 @@ def drawn(rng: random.Random, shape: tuple[int, ...], *, kind: str | None = None
     """A new value; under its mask anything may lie.  The plain data is 0 there, so that nothing comes of it."""
     generator = torch.Generator().manual_seed(rng.randrange(2**31))
     data = torch.randint(-9, 10, shape, generator=generator).double()
-    kind = kind or rng.choice(["holes", "rows", "prefix", "all"])
+    kind = kind or rng.choice(["scattered", "rows", "prefix", "all"])
     if kind == "prefix" and len(shape) > 1:
         lengths = torch.randint(0, shape[1] + 1, shape[:1], generator=generator)
         small = (torch.arange(shape[1]) < lengths[:, None]).reshape(*shape[:2], *(1,) * (len(shape) - 2))

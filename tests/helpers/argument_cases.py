@@ -109,29 +109,29 @@ def _filled(x: MaskedTensor) -> Tensor:
     return torch.where(x.get_mask(), x.filled(0), other).detach().contiguous()
 
 
-def _holes(x: Tensor, share: float = 0.7) -> Tensor:
+def _random_mask(x: Tensor, share: float = 0.7) -> Tensor:
     return torch.rand(x.shape, generator=torch.Generator().manual_seed(x.numel() + x.dim())) < share
 
 
 def masked(x: Tensor) -> MaskedTensor:
     """Strided, with NaN under the mask."""
-    return mt.as_masked_tensor(poisoned(x.clone(), _holes(x), NAN), _holes(x))
+    return mt.as_masked_tensor(poisoned(x.clone(), _random_mask(x), NAN), _random_mask(x))
 
 
 def packed(x: Tensor, frame: Any, whole: bool) -> MaskedTensor | None:
     """On the rows of ``frame``, else of a grid of its first two dimensions; ``whole``: nothing stored is masked."""
     if x.numel() == 0 or x.layout is not torch.strided or (frame is None and x.dim() < 2):
         return None
-    holes = torch.ones(x.shape, dtype=torch.bool) if whole else _holes(x)
-    data = poisoned(x.clone(), holes, NAN)
+    valid = torch.ones(x.shape, dtype=torch.bool) if whole else _random_mask(x)
+    data = poisoned(x.clone(), valid, NAN)
     if frame is not None:
-        return packed_boundary.wrap_packed(packing.pack_onto(Pair(data, holes), frame))
-    grid = _holes(x[(..., *(0,) * (x.dim() - 2))])
-    mask = holes & grid.reshape(*grid.shape, *(1,) * (x.dim() - 2))
+        return packed_boundary.wrap_packed(packing.pack_onto(Pair(data, valid), frame))
+    grid = _random_mask(x[(..., *(0,) * (x.dim() - 2))])
+    mask = valid & grid.reshape(*grid.shape, *(1,) * (x.dim() - 2))
     return packed_boundary.wrap_packed(packing.pack(Pair(poisoned(data, mask, NAN), mask), grid=grid_of_mask(grid)))
 
 
-STATES = ("plain", "masked", "packed", "packed with holes")
+STATES = ("plain", "masked", "packed", "packed, scattered")
 
 
 def packed_arguments(call: Call) -> Iterator[tuple[str, list[Any]]]:
@@ -139,7 +139,7 @@ def packed_arguments(call: Call) -> Iterator[tuple[str, list[Any]]]:
     own = ["plain" if f is None else "packed" for f in call.frames]
     plans = [{}] + [{i: state} for i in call.tensors for state in STATES if state != own[i]]
     plans += [dict.fromkeys(call.tensors, "masked") | {i: "packed"} for i in call.tensors]
-    plans += [dict.fromkeys(call.tensors, "packed with holes")]
+    plans += [dict.fromkeys(call.tensors, "packed, scattered")]
     for plan in plans:
         leaves = list(call.leaves)
         for i in call.tensors:
@@ -168,7 +168,7 @@ def sparse_arguments(call: Call) -> Iterator[tuple[str, list[Any], list[Any]]]:
                     fits = True
                     for at, state in plan.items():
                         x = call.leaves[at]
-                        record = Masked(x, _holes(x))
+                        record = Masked(x, _random_mask(x))
                         expected[at] = mt.masked_tensor(*record.__dict__.values())
                         leaves[at] = masked(x)
                         if state == "sparse":

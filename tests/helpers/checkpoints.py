@@ -19,7 +19,7 @@ PLACEMENTS = {"rows": Shard(0), "columns": Shard(1), "whole": Replicate()}
 
 
 def given() -> Tensor:
-    """Five rows, so that no number of ranks has as many of them on each; NaN in the holes."""
+    """Five rows, so that no number of ranks has as many of them on each; NaN under the mask."""
     data = torch.arange(15.0).view(5, 3)
     valid = data % 4 > 0
     return mt.as_masked_tensor(torch.where(valid, data, torch.nan), valid)

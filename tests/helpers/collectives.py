@@ -26,7 +26,7 @@ REDUCTIONS: dict[str, tuple[Any, Callable[[Tensor], Tensor]]] = {
 
 
 def given(rank: int, shape: tuple[int, ...] = (2, 3), dtype: torch.dtype = torch.float64) -> Tensor:
-    """What a rank has: garbage in the holes, other holes on each."""
+    """What a rank has: garbage under the mask, another mask on each."""
     generator = torch.Generator().manual_seed(rank)
     data = (torch.randn(shape, generator=generator, dtype=torch.float64) * 3).to(dtype)
     mask = torch.rand(shape, generator=generator) < 0.6

@@ -197,7 +197,7 @@ def is_record(value: Any) -> bool:
 
 
 def _gradients(outputs: list[Any], inputs: list[Tensor]) -> list[Tensor | None]:
-    """Gradients of the summed squares of all outputs; L2 is checked on the way: zero at holes, plain for plain."""
+    """Gradients of the summed squares of all outputs; L2 is checked: zero where it is masked, plain for plain."""
     # An output that is the input itself (contiguous, atleast_1d) would have the seed as its gradient.
     tracked = [o for o in outputs if isinstance(o, Tensor) and o.requires_grad and not any(o is x for x in inputs)]
     wanted = [x for x in inputs if x.requires_grad]

@@ -29,11 +29,11 @@ from .harness import Masked, differentiable, is_record, poisoned
 KINDS = (
     ("prefix", "first", (0, 1)),
     ("rows", "all", (0, 1)),
-    ("holes", "all", (0, 1)),
+    ("scattered", "all", (0, 1)),
     ("nothing", "all", (0, 1)),
 )
 MORE = (
-    ("holes", "first", (0, 1)),
+    ("scattered", "first", (0, 1)),
     ("apart", "all", (0, 1)),  # each tensor has rows of its own
     ("prefix", "all", (0, 2)),
     ("rows", "first", (0, 2)),
@@ -100,7 +100,7 @@ def grid_mask(shape: torch.Size, kind: str, dims: tuple[int, int], number: int) 
     else:
         grid = (torch.rand(batch, time, generator=generator) < 0.6) & (kind != "nothing")
     wide = grid.reshape([shape[d] if d in dims else 1 for d in range(len(shape))]).expand(shape)
-    return wide & (torch.rand(shape, generator=generator) < 0.7) if kind == "holes" else wide
+    return wide & (torch.rand(shape, generator=generator) < 0.7) if kind == "scattered" else wide
 
 
 def packed_case(sample: Sample, kind: str, which: str, dims: tuple[int, int]) -> Sample | None:

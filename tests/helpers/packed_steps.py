@@ -341,7 +341,7 @@ def classified(rng: random.Random, x: Tensor) -> Step | None:
         target[drawn(rng, shape) > 0.5] = -100
     weight = drawn(rng, x.shape[1:2], positive=True) if rng.random() < 0.3 else None
     reduction, smoothing = rng.choice(["none", "mean", "sum"]), rng.choice([0.0, 0.1])
-    if rng.random() < 0.4:  # targets with the tensor's own holes
+    if rng.random() < 0.4:  # targets with the tensor's own mask
         return lambda x: F.cross_entropy(
             x.double(), x.double().argmax(1), weight, reduction=reduction, label_smoothing=smoothing
         )

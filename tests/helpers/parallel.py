@@ -123,7 +123,7 @@ def sharded_and_parallel(rank: int, ranks: int) -> float:
 
 
 def uneven(rank: int, ranks: int) -> list[str]:
-    """What is wrong with shards of different length, in which a row may end in a hole, and with terms."""
+    """What is wrong with shards of different length, in which a row may end in a masked entry, and with terms."""
     mesh = init_device_mesh("cpu", (ranks,))
     values = torch.arange(15.0).view(5, 3)
     wrong = []

@@ -44,7 +44,7 @@ XFAIL = {
     (
         "corrcoef",
         "autocast",
-    ): "torch's product of two matrices is rounded; ours is corrected for the holes in full precision",
+    ): "torch's product of two matrices is rounded; ours is corrected for the mask in full precision",
     ("item", "vmap"): "a number for each entry",
     ("nn.functional.gaussian_nll_loss", "vmap"): "torch's own check of var branches on data",
     ("nn.functional.one_hot", "vmap"): "torch asks for num_classes",

@@ -1,6 +1,6 @@
 """A masked tensor and its slow reference: two numpy arrays, data and validity, whose views are numpy's views.
 
-The holes of the masked tensor hold NaN, inf or large numbers; the reference never looks there.
+Under the mask lie NaN, inf or large numbers; the reference never looks there.
 """
 
 import random

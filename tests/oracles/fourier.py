@@ -1,4 +1,4 @@
-"""Fourier transforms by slices: whole along all transformed dimensions, or a hole; signals frame by frame."""
+"""Fourier transforms by slices: whole along all transformed dimensions, or masked; signals frame by frame."""
 
 import itertools
 from typing import Any

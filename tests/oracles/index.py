@@ -1,4 +1,4 @@
-"""Indexing, entry by entry in Python loops; a hole in an index makes a hole in the result."""
+"""Indexing, entry by entry in Python loops; a masked index gives a masked entry."""
 
 import itertools
 from typing import Any
@@ -90,7 +90,7 @@ def nonzero_static(op: Any, x: Any, *, size: int, fill_value: int = -1) -> torch
 
 
 def index_or(op: Any, x: Any, where: Any, indices: Any, fill: float) -> Masked:
-    """Every entry of the samples' matrices is read through two keys, cut off to the range; the fill hides no hole."""
+    """Every entry of the samples' matrices is read through two keys, cut off to the range; the fill hides no mask."""
     x, where, keys = masked(x), masked(where), [masked(k) for k in indices]
     shape = torch.broadcast_shapes(*(k.data.shape for k in keys))
     data, mask = torch.full(shape, fill, dtype=x.data.dtype), where.mask.expand(shape).clone()

@@ -1,4 +1,4 @@
-"""Linear algebra, one matrix at a time: torch's own on the members of a set, or on a whole matrix, else a hole."""
+"""Linear algebra, one matrix at a time: torch's own on the members of a set, or on a whole matrix, else masked."""
 
 import itertools
 from collections.abc import Iterator

@@ -20,7 +20,7 @@ def slices(x: Masked, dim: int | None) -> tuple[list[tuple[tuple[int, ...], list
 
 
 def picked(x: Masked, dim: int, keepdim: bool, choose: Callable[[Tensor], Any]) -> tuple[Masked, Masked]:
-    """``choose(valid entries)`` gives (value, index among them), or None for a hole."""
+    """``choose(valid entries)`` gives (value, index among them), or None where it is masked."""
     found, outer = slices(x, dim)
     value, mask = torch.zeros(outer, dtype=x.data.dtype), torch.zeros(outer, dtype=torch.bool)
     index = torch.zeros(outer, dtype=torch.int64)

@@ -27,7 +27,7 @@ def segment_reduce(op: Any, x: Any, reduce: str, *, lengths: Any = None, offsets
 
 
 XFAIL = {
-    (f"_segment_reduce.{name}", law): "the samples' lengths are masked, too, and a hole among them raises"
+    (f"_segment_reduce.{name}", law): "the samples' lengths are masked, too, and a masked one among them raises"
     for name in ("lengths", "offsets")
     for law in ("compiled", "inference", "vmap", "autocast")
 }

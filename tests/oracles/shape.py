@@ -40,7 +40,7 @@ def elementwise(op: Any, x: Masked) -> Masked:
 
 
 def first_moved(op: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
-    """Only the first argument is moved; the others say where to, and have no holes (they would have raised)."""
+    """Only the first argument is moved; the others say where to, and are not masked (that would have raised)."""
     args = tuple(v.data if isinstance(v, Masked) else v for v in args)
     return moved(lambda t: op(t, *args, **kwargs), _masked(x))
 

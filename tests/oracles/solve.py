@@ -1,4 +1,4 @@
-"""Linear systems, one matrix and one column at a time: torch's own for the members of a set, or a hole."""
+"""Linear systems, one matrix and one column at a time: torch's own for the members of a set, or masked."""
 
 from typing import Any
 

@@ -28,7 +28,7 @@ def unique(op: Any, x: Any, **kwargs: Any) -> Any:
 def distinct_slices(
     x: Masked, dim: int, runs: bool, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False
 ) -> Any:
-    """A slice is its values, with 0 at holes, and its validity; sorted by the values first."""
+    """A slice is its values, with 0 where it is masked, and its validity; sorted by the values first."""
     data, mask = x.data.movedim(dim, 0), x.mask.movedim(dim, 0)
     keys = [
         (*torch.where(m, d, 0).reshape(-1).tolist(), *m.reshape(-1).tolist()) for d, m in zip(data, mask, strict=True)

@@ -43,7 +43,7 @@ def zero(x: Masked) -> Tensor:
 
 
 def hull(mask: Tensor) -> Tensor:
-    """The mask with the holes between the first and last valid entry of each line filled, last dims last."""
+    """The mask with the masked entries between the first and last valid entry of each line filled, last dims last."""
     for dim in range(mask.dim()):
         lines = mask.movedim(dim, -1).clone()
         for place in itertools.product(*map(range, lines.shape[:-1])):

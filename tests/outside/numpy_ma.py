@@ -83,18 +83,22 @@ def refuses(call: Callable[..., Any], args: Any, kwargs: Any) -> bool:
     return False
 
 
-def holes(x: Any) -> bool:
+def is_masked(x: Any) -> bool:
     """Whether anything in the arguments is masked."""
     return (
-        any(map(holes, x)) if isinstance(x, tuple | list) else bool(ma.getmaskarray(x).any()) if ma.isMA(x) else False
+        any(map(is_masked, x))
+        if isinstance(x, tuple | list)
+        else bool(ma.getmaskarray(x).any())
+        if ma.isMA(x)
+        else False
     )
 
 
-def differs(ours: Any, theirs: Any, had_holes: bool) -> str:
+def differs(ours: Any, theirs: Any, was_masked: bool) -> str:
     """What is wrong with a result, or nothing."""
     if isinstance(theirs, tuple | list):
         pairs = zip(ours, theirs, strict=True)
-        return next(filter(None, (differs(a, b, had_holes) for a, b in pairs)), "")
+        return next(filter(None, (differs(a, b, was_masked) for a, b in pairs)), "")
     expected, mask = np.asarray(ma.getdata(theirs)), np.asarray(~ma.getmaskarray(theirs))
     data, valid = np.asarray(mt.get_data(ours) if mt.is_masked_tensor(ours) else ours), np.ones(np.shape(ours), bool)
     if mt.is_masked_tensor(ours):
@@ -102,7 +106,7 @@ def differs(ours: Any, theirs: Any, had_holes: bool) -> str:
     if data.shape != expected.shape:
         return f"shape {data.shape}, expected {expected.shape}"
     if (
-        ma.isMA(theirs) or not had_holes
+        ma.isMA(theirs) or not was_masked
     ):  # a plain answer to a masked question names a position even where there is none
         domain = valid & ~mask & ~np.isfinite(data)  # numpy masks what lies outside a domain; here it is a NaN or inf
         if not np.array_equal(valid & ~domain, mask):
@@ -134,10 +138,10 @@ class Shadow:
             self.busy = True
             try:
                 twins = self.twins(args, kwargs)
-                had_holes = twins is not None and (holes(args) or holes(tuple(kwargs.values())))
+                was_masked = twins is not None and (is_masked(args) or is_masked(tuple(kwargs.values())))
                 result = theirs(*args, **kwargs)
                 if twins is not None:
-                    self.compare(name, ours, twins, result, args, had_holes)
+                    self.compare(name, ours, twins, result, args, was_masked)
                 return result
             finally:
                 self.busy = False
@@ -151,7 +155,7 @@ class Shadow:
             self.counts["no tensor of these arguments"] += 1
             return None
 
-    def compare(self, name: str, ours: Any, twins: Any, theirs: Any, args: Any, had_holes: bool) -> None:
+    def compare(self, name: str, ours: Any, twins: Any, theirs: Any, args: Any, was_masked: bool) -> None:
         try:
             result = ours(*twins[0], **twins[1])
         except Exception as error:
@@ -160,9 +164,9 @@ class Shadow:
                 return
             self.tell(name, f"{type(error).__name__}: {error}", twins)
             return
-        detail = differs(result, theirs, had_holes) if result is not None else ""
+        detail = differs(result, theirs, was_masked) if result is not None else ""
         if not detail and name in ("__setitem__", "sort", *(n for n in ARRAY if n.startswith("__i"))):
-            detail = differs(twins[0][0], args[0], had_holes)
+            detail = differs(twins[0][0], args[0], was_masked)
         if detail:
             self.tell(name, detail, twins)
         else:

@@ -69,7 +69,7 @@ def differs(info: Any, sample: Any) -> str:
     if ours.shape != theirs.shape:
         return f"shape {tuple(ours.shape)}, expected {tuple(theirs.shape)}"
     theirs = theirs.real if theirs.is_complex() and not ours.is_complex() else theirs
-    if name != "masked.logaddexp":  # what is left at holes is each library's own
+    if name != "masked.logaddexp":  # what is left where it is masked is each library's own
         keywords = {k: plain(v) for k, v in sample.kwargs.items()}
         call = database.Sample(info.op, (plain(sample.input), *sample.args), keywords)
         valid = valid_outputs(call, name)
