@@ -1,7 +1,12 @@
 """Linear systems: columns by themselves, and the system of the members of a set."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
+
+import masked_tensor as mt
 
 from .helpers import harness
 from .helpers.database import Sample
@@ -71,6 +76,25 @@ def test_factors_solve_what_the_matrix_does() -> None:
     harness.check_garbage(case)
     older = Sample(lambda a, b: torch.lu_solve(b, *torch.linalg.lu_factor(a)), (A, side))
     harness.check_value(older, lambda op, a, b: solver("AB")(torch.linalg.solve, a, b))
+
+
+@pytest.mark.parametrize("by_columns", [False, True])
+@pytest.mark.parametrize("name", ["solve", "solve_triangular", "cholesky_solve", "inv", "lu_factor"])
+def test_a_whole_matrix_gives_the_bits_that_torch_gives(name: str, by_columns: bool) -> None:
+    """The kernels round by how a matrix lies in memory, by much where it is almost singular."""
+    at, to = torch.linspace(0, 1, 16)[:, None], torch.linspace(0, 1, 128)[:, None]
+    kernel = torch.exp(-((at - at.T) ** 2)) + 1e-4 * torch.eye(16)
+    matrix, given = torch.linalg.cholesky(kernel), torch.exp(-((at - to.T) ** 2))
+    matrix = matrix.mT.contiguous().mT if by_columns else matrix.contiguous()
+    calls: dict[str, Callable[[Any], Any]] = {
+        "solve": lambda m: torch.linalg.solve(m, given),
+        "solve_triangular": lambda m: torch.linalg.solve_triangular(m, given, upper=False),
+        "cholesky_solve": lambda m: torch.cholesky_solve(given, m),
+        "inv": torch.linalg.inv,
+        "lu_factor": lambda m: torch.linalg.lu_factor(m)[0],
+    }
+    found = calls[name](mt.as_masked_tensor(matrix, torch.ones(16, 16, dtype=torch.bool)))
+    assert torch.equal(found.filled(0), calls[name](matrix))
 
 
 def test_a_gaussian_process_over_padded_sets() -> None:

@@ -47,8 +47,10 @@ def square_sets(x: Pair, fill: float = 1) -> Matrices:
         rows = usable.unsqueeze(-1) if x.data.dim() > 1 else usable
         return Matrices(data, masks.expand_to(rows, x.data.shape[:-1]), usable)
     rows = members(x.mask)
-    data = torch.where(pairs_of_members(rows), x.data, fill * eye(x.data))
-    return Matrices(data, rows, is_nonempty(rows))
+    pairs, unit, usable = pairs_of_members(rows), fill * eye(x.data), is_nonempty(rows)
+    if x.data.stride(-2) < x.data.stride(-1):  # column by column, as LAPACK's factors lie: its solvers round by that
+        return Matrices(torch.where(pairs, x.data.mT, unit).mT, rows, usable)
+    return Matrices(torch.where(pairs, x.data, unit), rows, usable)
 
 
 def members(mask: Tensor) -> Tensor:
