@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 import masked_tensor as mt
 
 PARTS = 8
-SAMPLES = 4  # of each operator
+SAMPLES = 2  # of each operator
 OPERATORS = [op for op in op_db if op.supports_dtype(torch.float64, "cpu")]
 
 
@@ -86,4 +86,4 @@ def test_a_plain_operand_may_be_batched_while_another_is_masked(part: int) -> No
                 if difference:
                     wrong.append((op.name, masked, difference))
     assert wrong == []
-    assert compared > 100
+    assert compared > 70
