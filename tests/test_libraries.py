@@ -12,7 +12,8 @@ import masked_tensor as mt
 from .libraries import _images, _page
 from .libraries._case import Case, Given, beside, ragged
 from .libraries._run import cases, files, installed, outcome
-from .models import image_checks
+from .models import image_checks, image_page, left_page, other_page
+from .models.judge import Verdict
 
 SMALL = ("einops", "entmax", "torchdiffeq", "torchmetrics")  # what the extra "interop" installs
 HERE = [(name, case) for name in SMALL if installed(name) for case in cases(name).CASES]
@@ -95,6 +96,39 @@ class _Pooled(nn.Module):
 def test_the_law_of_padded_images(counts: bool, outcome: str) -> None:
     x = torch.randn(2, 3, 16, 16, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     assert image_checks.half(_Pooled(counts), x).outcome == outcome
+
+
+class _Turned(_Pooled):
+    """Batch norm before a transpose, and scales that are computed once in eval mode."""
+
+    def __init__(self) -> None:
+        super().__init__(False)
+        self.layers = nn.Sequential(nn.Conv2d(3, 4, 4, 4), nn.BatchNorm2d(4))
+        self.scale, self.kept = nn.Parameter(torch.ones(4)), None
+        self.double()
+
+    def train(self, mode: bool = True) -> "_Turned":
+        self.kept = None
+        return super().train(mode)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.kept = self.scale * 2 if self.kept is None else self.kept
+        return self.layers(x).transpose(1, 3) * self.kept
+
+
+def test_the_law_of_padded_images_compares_with_right_gradients() -> None:
+    """torch's backward of batch norm in eval mode is wrong for gradients of transposed strides."""
+    x = torch.randn(2, 3, 8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    assert image_checks.half(_Turned(), x) == Verdict("exact")
+
+
+def test_what_differs_has_its_reason_on_the_page_of_models() -> None:
+    def off(found: dict[str, dict[str, list[str]]], *checks: str) -> set[str]:
+        return {name for name, said in found.items() for c in checks if said[c][0] in ("differs", "refused")}
+
+    assert off(other_page.known("left"), "left") == left_page.REASONS.keys()
+    assert off(other_page.known("vision"), "half") == other_page.REASONS.keys()
+    assert off(image_page.known(), "padded", "half") == image_page.REASONS.keys()
 
 
 def test_the_marginal_likelihood_of_what_was_observed() -> None:

@@ -9,6 +9,23 @@ from typing import Any
 
 from . import images
 
+_WINDOWS = "alone it pads its last windows with zeros, and attends to them"
+_RESIZED = "it resizes its table of positions to the padded size"
+_SCALED = "its positions go from 0 to 1 over the padded size"
+#: Why a padded image is not what it is alone.
+REASONS = {
+    "crossvit": "its second branch resizes the padded image",
+    "mobilenetv5": "it resizes maps from the padded size",
+    "mvitv2": "it counts relative positions from the end of the padded map",
+    "nextvit": "it pools runs of the flattened map, whose length is that of the padded one",
+    "vgg": "it resizes maps below 7 by 7, by the padded size",
+    **dict.fromkeys(("davit", "efficientvit_msra", "tiny_vit", "twins"), _WINDOWS),
+    **dict.fromkeys(
+        ("hieradet_sam2", "naflexvit", "qwen3_vit", "vision_transformer", "vision_transformer_sam"), _RESIZED
+    ),
+    **dict.fromkeys(("edgenext", "xcit"), _SCALED),
+}
+
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models_timm.json"
 HEAD = """## Image models
 
@@ -18,8 +35,8 @@ outputs, all parameter gradients, statistics of batch norms. *Beside*: images be
 the batch without it, gradients included. *Pixels*: a third of the pixels is missing, under
 `meaning(convolution="any", renormalize=True)`: nothing depends on what lies under the mask, and gradients are finite.
 *Padded*: an image padded at its right and bottom against the smaller image alone, scores alone; *half*: an image half
-as wide, padded, with gradients (of {half} modules so far). Both are no law: positions come from the size, and strides
-need not meet.
+as wide, padded, with gradients. Both are no law: where they differ, the table says why; give such a model one image
+at a time, or batches of images of one size.
 
 | | exact | differs | refused | one size only, or maps | not built |
 |---|---:|---:|---:|---:|---:|
@@ -65,11 +82,15 @@ def section() -> str:
         rows.append(f"| {check} | {' | '.join(map(str, columns))} |")
     valid = sum("valid" in verdicts["beside"][1] for verdicts in found.values())
     said = [
-        f"| `{module}` | `{images.MODELS.get(module, '')}` | {check} | {outcome}{', ' * bool(detail)}{detail} |"
+        f"| `{module}` | `{images.MODELS.get(module, '')}` | {check} | {_seen(outcome, detail, module, check)} |"
         for module, verdicts in found.items()
         for check, (outcome, detail) in verdicts.items()
         if outcome not in ("exact", "one size", "maps") or "rounding" in detail
     ]
     rest = "\n".join(["| module | model | check | what was seen |", "|---|---|---|---|", *said])
-    half = sum("half" in verdicts for verdicts in found.values())
-    return HEAD.format(version=installed, half=half, count=len(found), rows="\n".join(rows), valid=valid, rest=rest)
+    return HEAD.format(version=installed, count=len(found), rows="\n".join(rows), valid=valid, rest=rest)
+
+
+def _seen(outcome: str, detail: str, module: str, check: str) -> str:
+    why = REASONS.get(module, "") if check in ("padded", "half") else ""
+    return "; ".join(filter(None, [", ".join(filter(None, [outcome, detail])), why]))

@@ -24,6 +24,7 @@ Context = Callable[[], AbstractContextManager[Any]]
 MEANS: dict[str, tuple[tuple[str, ...], Context]] = {
     "": ((), nullcontext),
     "`position_ids`": (("position_ids",), nullcontext),
+    "`position_ids + 2`": (("position_ids + 2",), nullcontext),
     "its own `attention_mask`": (("attention_mask",), nullcontext),
     "`position_ids` and its own `attention_mask`": (("position_ids", "attention_mask"), nullcontext),
     '`meaning(product="all")`': ((), lambda: mt.meaning(product="all")),
@@ -48,8 +49,13 @@ def turned(extras: tuple[str, ...]) -> Callable[[nn.Module, Inputs], Tensor]:
 def _turned(given: Inputs, extras: tuple[str, ...]) -> Inputs:
     ids = mt.to_right(given["input_ids"])
     valid = ids.get_mask().long()
-    found = {"position_ids": (valid.cumsum(1) - 1).clamp(min=0), "attention_mask": valid}
-    return given | {"input_ids": ids} | {k: found[k] for k in extras}
+    positions = (valid.cumsum(1) - 1).clamp(min=0)
+    found = {"position_ids": positions, "position_ids + 2": positions + 2, "attention_mask": valid}
+    return given | {"input_ids": ids} | {_argument(k): found[k] for k in extras}
+
+
+def _argument(extra: str) -> str:
+    return extra.partition(" ")[0]
 
 
 def verdicts(name: str, checks: Iterable[str] = CHECKS) -> dict[str, list[str]]:
@@ -72,7 +78,7 @@ def left(model: nn.Module, rows: list[Inputs], batch: Inputs) -> Verdict:
     """What the first of the means says that makes a model exact; what is seen without any if none does."""
     seen = []
     for name, (extras, context) in MEANS.items():
-        if all(takes(model, k) for k in extras):
+        if all(takes(model, _argument(k)) for k in extras):
             with context():
                 seen.append(judge(model, turned(extras), rows, batch))
             if seen[-1].outcome == "exact":

@@ -15,6 +15,7 @@ REASONS = {
     "funnel": "keeps `x[:, 0]` apart, and pools time by two",
     "mra": "cuts the padded length into blocks",
     "nystromformer": "its landmarks are means over pieces of the padded length",
+    "vits": "its splines write into plain tensors, and it draws random durations; padded behind, too",
     "jetmoe": "exact in float32: its softmax in float32 makes -inf of the least float64, which its mask adds",
 }
 COUNTED = "counts positions from the padded start, and takes no `position_ids`; its own mask has the same effect"
@@ -23,7 +24,7 @@ OFFSET = (
     "prophetnet roformer bart bigbird_pegasus blenderbot blenderbot-small led marian mbart mvp pegasus pegasus_x plbart"
 )
 REASONS |= dict.fromkeys(OFFSET.split(), COUNTED)
-REASONS |= dict.fromkeys(("falcon_mamba", "jamba", "mamba", "recurrent_gemma", "rwkv", "zamba"), STEPS)
+REASONS |= dict.fromkeys(("falcon_mamba", "jamba", "mamba", "recurrent_gemma", "rwkv", "xlstm", "zamba"), STEPS)
 HEAD = """## Padding on the left
 
 The text models as eager code, in float64, with the padding in front of the rows, of an encoder-decoder in front of the

@@ -27,12 +27,19 @@ Each type that classifies images, or that AutoModel makes of images, tiny, rando
 where its code cannot do float64); `python -m tests.models --vision`. *Whole* and *beside* are those of image
 models, below, and so are *pixels* and *half*, an image half as wide that is padded, of {half} types.
 `vit_mae` draws a number for each place of the batch: rows behind another row draw others. Types that take images of
-one size have no padded ones. Where *half* differs, the model resizes its table of positions to the padded size
-(`dinov2`, `dinov3_vit`, `dpt`), or cuts the padded size into windows: give it images of one size.
-Of `cvt` the values are
-exact and the plain model's gradients are wrong: torch's batch norm in eval mode misreads gradients of transposed
-strides. The masked ones are those of finite differences.""",
+one size have no padded ones. Where *half* differs, the table says why: give such a model one image at a time, or
+batches of images of one size. (Plain images go through batch norm in eval mode by its formula: torch's own backward
+misreads gradients of transposed strides, in `cvt` for one.)""",
 }
+_POSITIONS = "it resizes its table of positions to the padded size"
+_WINDOWS = "alone it pads its last windows with zeros, and attends to them"
+#: Why a padded image is not what it is alone.
+REASONS = {
+    **dict.fromkeys(("dinov2", "dinov2_with_registers", "dpt", "pixio", "timesformer", "tipsv2_vision_model", "vitdet",
+                     "yolos"), _POSITIONS),
+    "dinov3_vit": "its positions go from -1 to 1 over the padded size",
+    **dict.fromkeys(("donut-swin", "swin", "swinv2"), _WINDOWS),
+}  # fmt: skip
 COLUMNS = ("exact", "helped", "differs", "refused", "fails alone", "not built", "no mask", "one size")
 Found = dict[str, dict[str, list[str]]]
 
@@ -65,7 +72,8 @@ def section(kind: str) -> str:
     for name, verdicts in found.items():
         for check, (outcome, detail) in verdicts.items():
             if outcome not in ("exact", "no mask", "one size") or "rounding" in detail:
-                said.setdefault((name, outcome, detail.replace("`", "'").replace("|", "/")), []).append(check)
+                why = f"; {REASONS[name]}" if check == "half" and name in REASONS else ""
+                said.setdefault((name, outcome, detail.replace("`", "'").replace("|", "/") + why), []).append(check)
     rows = [f"| `{name}` | {', '.join(checks)} | {of}: {detail} |" for (name, of, detail), checks in said.items()]
     listed = f"*Whole* and *beside* exact: {', '.join(f'`{name}`' for name in exact)}."
     return "\n\n".join(

@@ -6,7 +6,7 @@ first third is missing, against the mask that the model itself takes for it.
 
 import inspect
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 from unittest import mock
 
@@ -15,8 +15,8 @@ from torch import Tensor, nn
 
 import masked_tensor as mt
 
-from . import image_checks, text
-from .judge import Inputs, Verdict, short
+from . import image_checks, images, text
+from .judge import Inputs, Verdict, short, takes
 
 CLASSES = """
     PatchTSTModel PatchTSTForPrediction PatchTSMixerModel PatchTSMixerForPrediction
@@ -43,11 +43,14 @@ class Called(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
+        self.tells = False  # gives the model the mask that it takes, beside masked images
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """All floating outputs; ``x`` is the series or the images."""
         off = {"use_cache": False, "return_loss": False}
-        options = {k: v for k, v in off.items() if k in inspect.signature(self.model.forward).parameters}
+        options: dict[str, Any] = {k: v for k, v in off.items() if takes(self.model, k)}
+        if self.tells and mt.is_masked_tensor(x):
+            options["pixel_mask"] = x.get_mask()[:, 0].long()
         with _in_double(x.dtype):
             given = self.model(**inputs(self.model, x), **options)
         found = [y for y in _tensors(given.to_tuple()) if y.is_floating_point()]
@@ -108,6 +111,8 @@ def _drawn(model: nn.Module, rows: int, dtype: torch.dtype) -> Tensor:
 
 def build(name: str, dtype: torch.dtype = torch.float64) -> nn.Module:
     """The tiny model of a class, or of a type: the one that classifies images if there is one."""
+    with suppress(ImportError):  # torchvision need not be there
+        images._without_extension()
     import transformers
     from transformers.models.auto import modeling_auto as auto
 
@@ -140,9 +145,14 @@ def verdicts(name: str, kind: str, checks: Iterable[str]) -> dict[str, list[str]
     return {check: ["fails alone", said] for check in checks}
 
 
-def _said(check: str, model: nn.Module, x: Tensor) -> list[str]:
+def _said(check: str, model: Any, x: Tensor) -> list[str]:
     try:
         said = past(model, x) if check == "past" else getattr(image_checks, check)(model, x)
+        if check == "half" and said.outcome == "differs" and takes(model.model, "pixel_mask"):
+            model.tells = True
+            said = image_checks.half(model, x)
+            model.tells = False
+            said = Verdict("helped", "its own `pixel_mask`") if said.outcome == "exact" else said
         if check == "beside" and said.outcome == "differs" and not _rows_alone(model, x):
             said = Verdict("fails alone", "each row of a plain batch depends on the others")
     except Exception as error:
