@@ -97,9 +97,7 @@ def written(sections: list[tuple[str, timing.Line]], device: str, threads: int) 
         ]
         for line in lines:
             cells = [line.title, f"{line.seconds * 1e3:.3g}", *(ratio(line.ratios.get(kind)) for kind in kinds)]
-            cells += [
-                ", ".join(timing.sizes(found)) for found, any_ in ((line.peaks, peak), (line.saved, kept)) if any_
-            ]
+            cells += [timing.sizes(found) for found, any_ in ((line.peaks, peak), (line.saved, kept)) if any_]
             parts.append(table_row(cells))
     return "\n".join(parts) + "\n"
 
@@ -140,13 +138,13 @@ def ratio(value: float | None) -> str:
 
 INTRODUCTION = """# What it costs{title}
 
-Everything here is printed by `python -m benchmarks --compiled{option} --write`, all of it or the tables that one names:
-what the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run in turn
-in one process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the plain op.
-`by hand` is what one writes in plain torch to get the same numbers; `masked / by hand` is what a masked tensor costs
-beside that. Memory at the peak is what one call needs beyond what was there before, as torch's allocator counts it;
-kept for backward is what a step saves, each memory once. Ours are masked and packed, or named by the kind of their mask
-(padded, random); the others are peers.
+Everything here is printed by `python -m benchmarks --compiled{option} --write`, all of it or the tables that one
+names: what the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run
+in turn in one process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the
+plain op. `by hand` is what one writes in plain torch to get the same numbers; `masked / by hand` is what a masked
+tensor costs beside that. Memory at the peak is what one call needs beyond what was there before, as torch's allocator
+counts it; kept for backward is what a step saves, each memory once: plain torch's, and the others as multiples of it.
+Ours are masked and packed, or named by the kind of their mask (padded, random); the others are peers.
 
 Measured on: {where}; torch {torch}, Python {python}.
 

@@ -191,15 +191,24 @@ def report(line: Line) -> None:
     """Prints a line of a table and remembers it."""
     LINES.append(line)
     cells = "".join(f"{name} {ratio:7.2f}x   " for name, ratio in line.ratios.items())
-    peaks, kept = (", ".join(sizes(found)) for found in (line.peaks, line.saved))
+    peaks, kept = map(sizes, (line.peaks, line.saved))
     memory = (peaks and f"peak: {peaks}   ") + (kept and f"saved: {kept}   ")
     goal = line.target and f"goal {line.target}"
     print(f"{line.title:44}{line.seconds * 1e3:9.3f} ms   {cells}{memory}{goal}", flush=True)
 
 
-def sizes(found: dict[str, float]) -> list[str]:
-    """``plain 64 MiB`` of each."""
-    return [f"{name} {size(number)}" for name, number in found.items()]
+def sizes(found: dict[str, float]) -> str:
+    """``64 MiB; masked 1.02, by hand 2.25``: plain's, and the others as multiples of it; all in bytes without it."""
+    plain, *others = found.values() if next(iter(found), None) == "plain" else (0.0,)
+    if not plain:
+        return ", ".join(f"{name} {size(number)}" for name, number in found.items())
+    multiples = (f"{name} {multiple(number / plain)}" for name, number in zip([*found][1:], others, strict=True))
+    return "; ".join(filter(None, [size(plain), ", ".join(multiples)]))
+
+
+def multiple(number: float) -> str:
+    """``0.5``, ``12.3``, ``44,000``."""
+    return f"{number:.3g}" if number < 1000 else f"{number:,.0f}"
 
 
 def size(number: float) -> str:

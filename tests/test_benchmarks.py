@@ -64,9 +64,11 @@ def test_what_raises_is_left_out(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 
 def test_sizes_are_written_in_their_unit() -> None:
-    assert timing.sizes({"plain": 12, "masked": 1536, "packed": 64 * 2**20}) == [
-        "plain 12 B", "masked 1.5 KiB", "packed 64 MiB"
-    ]  # fmt: skip
+    assert timing.sizes({"plain": 1536, "masked": 768, "packed": 64 * 2**20}) == "1.5 KiB; masked 0.5, packed 43,691"
+    assert timing.sizes({"plain": 12}) == "12 B"
+    assert timing.sizes({"plain": 0, "masked": 1536}) == "plain 0 B, masked 1.5 KiB"
+    assert timing.sizes({"masked": 64 * 2**20}) == "masked 64 MiB"
+    assert timing.sizes({}) == ""
 
 
 def test_a_table_of_the_page_is_measured_anew() -> None:
