@@ -216,6 +216,35 @@ def test_common_counts_are_kept_with_their_mask() -> None:
     assert {key[0] for key in known.PRESENT[id(pair_of(tall).mask)][3]} == {"divisors"}  # type: ignore[index]
 
 
+def test_norms_keep_counts_with_their_mask() -> None:
+    data, valid = torch.randn(60, 2, 300), torch.rand(60, 2, 300) < 0.5
+    data.masked_fill_(~valid, torch.nan)
+    valid[0, 0] = False
+    for run in (lambda t: F.layer_norm(t, (300,)), lambda t: F.batch_norm(t, None, None, training=True)):
+        for part in (slice(None), slice(0, 2)):  # the closed form, and the formula
+            x = mt.masked_tensor(data[part], valid[part])
+            for _ in range(2):
+                leaf, again = x.detach().requires_grad_(), mt.masked_tensor(data[part], valid[part]).requires_grad_()
+                found = run(leaf)
+                found.square().sum().backward()
+                with nothing_known():
+                    wanted = run(again)
+                    wanted.square().sum().backward()
+                assert_same(found, wanted, "values")
+                assert_same(leaf.grad, again.grad, "gradients")
+            kept = known.PRESENT[id(pair_of(x).mask)][3]
+            assert [of[0] for of in kept] == ["number"]  # type: ignore[index]
+
+
+def test_linear_and_reshape_keep_what_is_known_of_rows() -> None:
+    valid = torch.tensor([[True, True, False], [True, False, False]])[..., None]
+    x = mt.as_masked_tensor(torch.randn(2, 3, 8), valid)
+    mask = pair_of(x).mask
+    assert pair_of(F.linear(x, torch.ones(8, 8))).mask is mask
+    assert pair_of(F.linear(x, torch.ones(4, 8))).mask.stride() == (3, 1, 0)
+    assert pair_of(x.view(2, 3, 2, 4)).mask.stride() == (3, 1, 0, 0)
+
+
 def test_hidden_keys_are_kept_with_their_mask() -> None:
     valid = torch.tensor([[True, True, False], [True, False, False], [False, False, False]])[:, None, :, None]
     data = torch.randn(2, 3, 1, 3, 4)

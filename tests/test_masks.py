@@ -198,3 +198,32 @@ def test_two_shapes_broadcast_as_in_torch() -> None:
                 shapes.broadcast_two(a, b)
         else:
             assert shapes.broadcast_two(a, b) == expected
+
+
+def test_a_reshaped_mask_is_the_same_mask_and_stays_constant() -> None:
+    generator = torch.Generator().manual_seed(0)
+    sizes = (1, 2, 3, 4, 6)
+    copied = 0
+    for _ in range(600):
+        shape = [
+            sizes[i]
+            for i in torch.randint(5, (int(torch.randint(1, 5, (), generator=generator)),), generator=generator)
+        ]
+        small = [n if torch.rand((), generator=generator) < 0.5 else 1 for n in shape]
+        mask = (torch.rand(small, generator=generator) < 0.5).expand(shape)
+        if len(shape) > 1 and torch.rand((), generator=generator) < 0.3:
+            mask = mask.transpose(0, 1)
+        new, rest = [], mask.numel()
+        while rest > 1:
+            divisors = [n for n in range(1, rest + 1) if rest % n == 0]
+            new.append(divisors[int(torch.randint(len(divisors), (), generator=generator))])
+            rest //= new[-1]
+        found = masks.reshape(mask, new)
+        assert found.shape == tuple(new)
+        assert torch.equal(found, mask.reshape(new))
+        if 0 in mask.stride():
+            step_by_step = masks._reshape(mask, tuple(new))
+            assert found.stride() == step_by_step.stride()
+            assert masks.same_memory(found, step_by_step) or found.data_ptr() != mask.data_ptr()
+            copied += found.data_ptr() != mask.data_ptr()
+    assert copied > 20

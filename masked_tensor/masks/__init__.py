@@ -8,6 +8,7 @@ Nothing here reads a value on the host, but for ``note_facts``, which is called 
 import builtins
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -171,6 +172,23 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     strides = mask.stride()
     if 0 not in strides or mask.numel() == 0:
         return mask.reshape(shape)
+    if type(mask) is Tensor and not (torch.compiler.is_dynamo_compiling() or in_transform() or mode_is_active()):
+        found = _reshaped_strides(mask.shape, strides, shape)
+        if found is not None:
+            return mask.as_strided(shape, found)
+    return _reshape(mask, shape)
+
+
+@lru_cache(maxsize=settings.SHAPES)
+def _reshaped_strides(old: Sequence[int], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of a reshaped mask, of which only the geometry is asked; None: it has to be copied."""
+    mask = torch.empty_strided(old, strides, dtype=torch.bool, device="meta")
+    result = _reshape(mask, new)
+    return result.stride() if shares_memory(mask, result) else None
+
+
+def _reshape(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+    strides = mask.stride()
     # (B, E) to (B * H, E / H): what becomes the last dimension stays constant.
     mask = mask.view(shapes.split_dims(mask.shape, shape))
     strides = mask.stride()

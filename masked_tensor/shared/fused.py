@@ -21,7 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, settings
+from .. import masks, settings, shapes
 from ..pair import Payload
 from .chunks import Split, split
 
@@ -109,7 +109,9 @@ def _by_group(
     data, weight, bias, mask, count, mean, rstd, rest = saved
     grad, grad_mean, _, grad_rstd = grads
     dtype, back, parts = count.dtype, torch.empty_like(data), split(data, dims)
-    shape = torch.broadcast_shapes(count.shape, *(p.shape for p in (weight, bias) if p is not None))
+    shape: Sequence[int] = count.shape
+    for p in (weight, bias):
+        shape = shape if p is None else shapes.broadcast_two(shape, p.shape)
     alike, other = (tuple(d for d in dims if (shape[d] == 1) is one) for one in (True, False))
     sums, products = count.new_empty(shape), count.new_empty(shape)
     share, scale = -rstd / count.clamp_min(1), rstd if weight is None else rstd * weight

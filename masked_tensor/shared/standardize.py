@@ -54,7 +54,8 @@ def standardize(
     """
     parameters: list[Any] = [zero_masked(p) if type(p) is Pair else p for p in (weight, bias)]
     large = x.data.numel() >= settings.FORMULA
-    count = masks.count(x.mask, dims, True).to(_precision(x.data, centred, large))
+    dtype = _precision(x.data, centred, large)
+    (count,) = masks.keep(x.mask, ("number", dims, dtype), lambda: (masks.count(x.mask, dims, True).to(dtype),))
     run: Any = _formula
     if large and can_fill_bits(x.data) and x.data.is_floating_point():
         recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
