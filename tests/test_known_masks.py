@@ -190,6 +190,7 @@ def test_common_counts_are_kept_with_their_mask() -> None:
         torch.corrcoef,
         torch.cov,
         lambda t: torch.cov(t, correction=0),
+        lambda t: torch.cov(t.to(torch.promote_types(t.dtype, torch.float64))),  # with the same mask
         lambda t: torch.cov(t, aweights=mt.masked_tensor([0.5, None, 2, 1, 3])),
     )
     for dtype in (torch.float32, torch.float64, torch.complex64):
