@@ -87,6 +87,7 @@ MORE: dict[str, dict[str, Any]] = {
     **{name: {"hidden_sizes": [32, 64, 160, 256]} for name in ("glpn", "segformer", "pvt", "pvt_v2")},
     "textnet": {"hidden_sizes": [64, 64, 128, 256, 512], "image_size": [64, 64]},
     "bit": {"num_groups": 4},
+    "timm_backbone": {"backbone": "test_resnet"},
     "efficientnet": {"width_coefficient": 0.25, "depth_coefficient": 0.3, "hidden_dim": 320},
     "hgnet_v2": {"hidden_sizes": [256, 512, 1024, 2048]},
 }

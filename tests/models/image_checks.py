@@ -66,7 +66,7 @@ def beside(model: nn.Module, images: Tensor) -> Verdict:
     worst = _farthest(found, expected)
     if not worst[0] <= max(_limit(model), 10 * _farthest(_run(_set(model), images * (1 + 1e-15)), expected)[0]):
         return Verdict("differs", f"{worst[1]} by {worst[0]:.1e}")
-    valid = outputs(model, masked)[0][1].get_mask()
+    valid = next(y for y in outputs(model, masked) if mt.is_masked_tensor(y))[1].get_mask()
     kind = "valid" if valid.all() else "a part is valid" if valid.any() else ""
     return Verdict("exact", kind)
 
@@ -85,7 +85,7 @@ def pixels(model: nn.Module, images: Tensor) -> Verdict:
     if not worst[0] <= _limit(model):
         return Verdict("differs", f"{worst[1]} by {worst[0]:.1e}")
     with torch.no_grad(), mt.meaning(convolution="any", renormalize=True):
-        y = outputs(model, mt.as_masked_tensor(images, mask))[0]
+        y = next(y for y in outputs(model, mt.as_masked_tensor(images, mask)) if mt.is_masked_tensor(y))
     part = 100 * y.count().item() / max(y.get_mask().numel(), 1)
     return Verdict("exact" if part else "differs", "" if part == 100 else f"{part:.0f} % valid")
 

@@ -14,15 +14,13 @@ _RESIZED = "it resizes its table of positions to the padded size"
 _SCALED = "its positions go from 0 to 1 over the padded size"
 #: Why a padded image is not what it is alone.
 REASONS = {
-    "crossvit": "its second branch resizes the padded image",
+    "crossvit": "it resizes the padded image to the sizes of its branches",
     "mobilenetv5": "it resizes maps from the padded size",
     "mvitv2": "it counts relative positions from the end of the padded map",
     "nextvit": "it pools runs of the flattened map, whose length is that of the padded one",
     "vgg": "it resizes maps below 7 by 7, by the padded size",
-    **dict.fromkeys(("davit", "efficientvit_msra", "tiny_vit", "twins"), _WINDOWS),
-    **dict.fromkeys(
-        ("hieradet_sam2", "naflexvit", "qwen3_vit", "vision_transformer", "vision_transformer_sam"), _RESIZED
-    ),
+    **dict.fromkeys(("davit", "efficientvit_msra", "tiny_vit", "twins", "vision_transformer_sam"), _WINDOWS),
+    **dict.fromkeys(("hieradet_sam2", "naflexvit", "qwen3_vit", "vision_transformer"), _RESIZED),
     **dict.fromkeys(("edgenext", "xcit"), _SCALED),
 }
 

@@ -28,8 +28,9 @@ where its code cannot do float64); `python -m tests.models --vision`. *Whole* an
 models, below, and so are *pixels* and *half*, an image half as wide that is padded, of {half} types.
 `vit_mae` draws a number for each place of the batch: rows behind another row draw others. Types that take images of
 one size have no padded ones. Where *half* differs, the table says why: give such a model one image at a time, or
-batches of images of one size. (Plain images go through batch norm in eval mode by its formula: torch's own backward
-misreads gradients of transposed strides, in `cvt` for one.)""",
+batches of images of one size. *Helped* are types that take a `pixel_mask`, by which they scale positions: give it
+beside the masked images, `x.get_mask()[:, 0].long()`. (Plain images go through batch norm in eval mode by its formula:
+torch's own backward misreads gradients of transposed strides, in `cvt` for one.)""",
 }
 _POSITIONS = "it resizes its table of positions to the padded size"
 _WINDOWS = "alone it pads its last windows with zeros, and attends to them"

@@ -54,6 +54,7 @@ class Called(nn.Module):
         with _in_double(x.dtype):
             given = self.model(**inputs(self.model, x), **options)
         found = [y for y in _tensors(given.to_tuple()) if y.is_floating_point()]
+        found = [y for y in found if y.dim() == 0 or len(y) == len(x)]  # not the points of queries
         return tuple(y.expand(len(x)) if y.dim() == 0 else y for y in found)
 
 
