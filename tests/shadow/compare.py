@@ -145,6 +145,11 @@ def differing(a: Any, b: Any, masked: bool, values: bool, written: bool = False)
         yield f"dtype: {a.dtype}, not {b.dtype}"
     elif a.shape != b.shape:
         yield f"shape: {tuple(a.shape)}, not {tuple(b.shape)}"
+    elif a.layout is not b.layout:
+        yield f"layout: {a.layout}, not {b.layout}"
+    elif a.layout is not torch.strided:
+        if values and not near(dense(a), dense(b)):
+            yield f"value: {head(dense(a))}, not {head(dense(b))}"
     else:
         if strides(a) != strides(b):
             yield f"strides: {a.stride()}, not {b.stride()} of {tuple(a.shape)}"
@@ -156,6 +161,11 @@ def differing(a: Any, b: Any, masked: bool, values: bool, written: bool = False)
             mask = mask & mask_of(b)
         if values and not near(data_of(a).detach()[mask], data_of(b).detach()[mask]):
             yield f"value: {head(data_of(a)[mask])}, not {head(data_of(b)[mask])}"
+
+
+def dense(x: Tensor) -> Tensor:
+    """A sparse tensor as a strided one, with 0 where nothing is stored or valid."""
+    return (x.filled(0) if mt.is_masked_tensor(x) else x).detach().to_dense()
 
 
 def head(x: Tensor) -> list[Any]:
@@ -184,8 +194,10 @@ def differing_memory(i: int, a: Tensor, b: Tensor, ours: list[Tensor], theirs: l
 
 
 def shares(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors lie in one memory."""
+    """Whether two strided tensors lie in one memory."""
     a, b = data_of(a), data_of(b)
+    if not a.layout is b.layout is torch.strided:
+        return a is b
     return a.untyped_storage()._cdata == b.untyped_storage()._cdata and a.shape.numel() > 0
 
 
