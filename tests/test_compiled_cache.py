@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+import masked_tensor as mt
+from masked_tensor.engine.compiled import cache_key
+
 RULE = """
 import masked_tensor as mt
 
@@ -68,3 +71,8 @@ def test_a_cached_graph_serves_only_where_it_means_the_same(tmp_path: Path) -> N
         [[13.0, None, None], 0],
         [[3.0, 2.0, 4.0], 1],  # the cache does serve
     ]
+
+
+def test_every_file_of_the_package_decides_whether_a_graph_may_serve() -> None:
+    """A graph that another version of the package has made may mean something else."""
+    assert cache_key.files() == sorted(Path(mt.__file__).parent.rglob("*.py"))

@@ -12,6 +12,7 @@ from masked_tensor import masks, settings
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import select
+from masked_tensor.shared import fused as closed_form
 from masked_tensor.shared import standardize
 from masked_tensor.testing import assert_close
 
@@ -298,6 +299,46 @@ def test_the_closed_form_in_other_dtypes_and_layouts(dtype, monkeypatch):
         for i, (a, b) in enumerate(zip(ours, theirs, strict=True)):
             assert a.dtype is b.dtype or i in (1, 2, 3)  # small groups have their statistics in float64
             torch.testing.assert_close(a, b, check_dtype=False, **tolerance)
+
+
+NORMS = {
+    "layer norm": lambda x, w, b: F.layer_norm(x, x.shape[2:], w, b),
+    "layer norm without parameters": lambda x, w, b: F.layer_norm(x, x.shape[2:]),
+    "RMS norm": lambda x, w, b: F.rms_norm(x, x.shape[2:], w),
+    "group norm": lambda x, w, b: F.group_norm(x, 2, w[:4], b[:4]),
+    "instance norm": lambda x, w, b: F.instance_norm(x, weight=w[:4], bias=b[:4]),
+    "batch norm": lambda x, w, b: F.batch_norm(x, None, None, w[:4], b[:4], training=True),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("name", NORMS)
+def test_compiled_norms_are_the_eager_ones(name, dtype, monkeypatch):
+    """The graph has one op for each direction, whose body is the closed form; also for other lengths of the batch."""
+    monkeypatch.setattr(settings, "FORMULA", 0)
+    torch._dynamo.reset()
+    ran, eager = [], closed_form.forward
+    monkeypatch.setattr(closed_form, "forward", lambda *args: ran.append(type(args[0])) or eager(*args))
+    compiled = torch.compile(NORMS[name], fullgraph=True, backend="aot_eager", dynamic=True)
+    torch.manual_seed(0)
+    for rows in (3, 5):
+        mask = torch.rand(rows, 4, 6) < 0.7
+        mask[0, 0], mask[1] = False, False
+        data = torch.randn(mask.shape, dtype=dtype).masked_fill(~mask, NAN)
+        slope = torch.randn(mask.shape, dtype=dtype)
+
+        def step(norm, data=data, mask=mask, slope=slope):
+            x = mt.masked_tensor(data, mask, requires_grad=True)
+            parameters = [torch.linspace(a, 2, 6, dtype=dtype).requires_grad_() for a in (0.5, -1)]
+            result = norm(x, *parameters)
+            result.filled(0).backward(slope)
+            return result, x.grad, *(p.grad for p in parameters if p.grad is not None)
+
+        expected = step(NORMS[name])
+        ran.clear()
+        for found, wanted in zip(step(compiled), expected, strict=True):
+            assert_close(found, wanted, rtol=0, atol=0)
+        assert ran == [torch.Tensor], "the graph has run the closed form once"
 
 
 @pytest.mark.parametrize("groups", ["rows", "channels of a batch", "groups of channels"])

@@ -24,7 +24,7 @@ from ..compat import in_transform, is_readable_memory, is_tracked
 from ..fill import can_fill_bits
 from ..pair import Pair, Payload
 from ..select import select, zero_masked
-from . import fused
+from . import fused, standardize_op
 from .chunks import rounds_noticeably
 
 Parameter = Pair | Tensor | None
@@ -60,6 +60,8 @@ def standardize(
     if large and can_fill_bits(x.data) and x.data.is_floating_point():
         recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
         run = _Standardize.apply if recorded else fused.forward
+    elif large and standardize_op.is_supported(x.data):
+        run = standardize_op.standardize
     data, mean, variance, rstd, *_ = run(x.data, *parameters, x.mask, count, x.payload, dims, eps, centred)
     mask = x.mask
     for parameter in (weight, bias):
