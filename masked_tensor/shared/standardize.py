@@ -53,22 +53,30 @@ def standardize(
     scaled.  ``centred=False`` leaves the mean out: the root mean square.
     """
     parameters: list[Any] = [zero_masked(p) if type(p) is Pair else p for p in (weight, bias)]
-    large = x.data.numel() >= settings.FORMULA
-    dtype = _precision(x.data, centred, large)
-    (count,) = masks.keep(x.mask, ("number", dims, dtype), lambda: (masks.count(x.mask, dims, True).to(dtype),))
-    run: Any = _formula
-    if large and can_fill_bits(x.data) and x.data.is_floating_point():
-        recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
-        run = _Standardize.apply if recorded else fused.forward
-    elif large and standardize_op.is_supported(x.data):
-        run = standardize_op.standardize
-    data, mean, variance, rstd, *_ = run(x.data, *parameters, x.mask, count, x.payload, dims, eps, centred)
+    data, mean, variance, rstd, count = _run(x, parameters, dims, eps, centred)
     mask = x.mask
     for parameter in (weight, bias):
         if type(parameter) is Pair:
             mask = masks.logical_and(mask, masks.expand_to(parameter.mask, data.shape))
     payload = Payload.ZERO if mask is x.mask else Payload.ANY
     return Pair(data, mask, payload), Statistics(mean, variance, rstd, count)
+
+
+def _run(x: Pair, parameters: list[Any], dims: tuple[int, ...], eps: float, centred: bool) -> tuple[Tensor, ...]:
+    """Result, mean, variance, rstd and the number of valid entries."""
+    large = x.data.numel() >= settings.FORMULA
+    dtype = _precision(x.data, centred, large)
+    fills = large and can_fill_bits(x.data) and x.data.is_floating_point()
+    if large and not fills and standardize_op.is_supported(x.data):
+        w, b = parameters
+        return standardize_op.standardize(x.data, w, b, x.mask, x.payload, dims, eps, centred, dtype)
+    (count,) = masks.keep(x.mask, ("number", dims, dtype), lambda: (masks.count(x.mask, dims, True).to(dtype),))
+    run: Any = _formula
+    if fills:
+        recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
+        run = _Standardize.apply if recorded else fused.forward
+    data, mean, variance, rstd, *_ = run(x.data, *parameters, x.mask, count, x.payload, dims, eps, centred)
+    return data, mean, variance, rstd, count
 
 
 def _precision(data: Tensor, centred: bool, large: bool) -> torch.dtype:

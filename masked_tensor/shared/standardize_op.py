@@ -9,16 +9,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import masks
 from ..compat import current_trace, in_transform
 from ..pair import Payload
 from . import fused
 
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
-_GIVEN = "Tensor data, Tensor? weight, Tensor? bias, Tensor mask, Tensor count, bool zero, int[] dims"
-_LIBRARY.define(f"standardize({_GIVEN}, float eps, bool centred) -> (Tensor, Tensor, Tensor, Tensor, Tensor)")
+_GIVEN = "Tensor data, Tensor? weight, Tensor? bias, Tensor flags"  # the mask in bytes, as a graph is given it
+_HOW = "bool zero, int[] dims, float eps, bool centred"
+_LIBRARY.define(f"standardize({_GIVEN}, {_HOW}, ScalarType dtype) -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)")
 _LIBRARY.define(
-    f"standardize_backward(Tensor grad, Tensor? grad_mean, Tensor? grad_rstd, {_GIVEN}, float eps, bool centred, "
-    "Tensor mean, Tensor rstd, Tensor rest) -> (Tensor, Tensor, Tensor)"
+    f"standardize_backward(Tensor grad, Tensor? grad_mean, Tensor? grad_rstd, {_GIVEN}, {_HOW}, "
+    "Tensor mean, Tensor rstd, Tensor count, Tensor rest) -> (Tensor, Tensor, Tensor)"
 )
 
 
@@ -33,14 +35,13 @@ def is_supported(data: Tensor) -> bool:
 
 
 def standardize(
-    data: Tensor, weight: Any, bias: Any, mask: Tensor, count: Tensor, payload: Payload, dims: Any, eps: float,
-    centred: bool,
+    data: Tensor, weight: Any, bias: Any, mask: Tensor, payload: Payload, dims: Any, eps: float, centred: bool,
+    dtype: torch.dtype,
 ) -> tuple[Tensor, ...]:  # fmt: skip
-    """As ``fused.forward``."""
-    found: Any = torch.ops.masked_tensor.standardize(
-        data, weight, bias, mask, count, payload is Payload.ZERO, dims, eps, centred
-    )
-    return tuple(found)
+    """Result, mean, variance, rstd and the number of valid entries, computed in ``dtype``."""
+    flags, zero = masks.to_bytes(mask), payload is Payload.ZERO
+    found: Any = torch.ops.masked_tensor.standardize(data, weight, bias, flags, zero, dims, eps, centred, dtype)
+    return tuple(found[:5])
 
 
 def _payload(zero: bool) -> Payload:
@@ -48,25 +49,35 @@ def _payload(zero: bool) -> Payload:
 
 
 def _forward(
-    data: Tensor, weight: Any, bias: Any, mask: Tensor, count: Tensor, zero: bool, dims: Any, eps: float, centred: bool
-) -> Any:
+    data: Tensor, weight: Any, bias: Any, flags: Tensor, zero: bool, dims: Any, eps: float, centred: bool,
+    dtype: torch.dtype,
+) -> Any:  # fmt: skip
+    mask = flags.view(torch.bool)
+    count = masks.count(mask, dims, True).to(dtype)
     *found, rest = fused.forward(data, weight, bias, mask, count, _payload(zero), tuple(dims), eps, centred)
-    return *found, count.new_empty(0) if rest is None else rest
+    return *found, count, count.new_empty(0) if rest is None else rest
 
 
 def _backward(
-    grad: Tensor, grad_mean: Any, grad_rstd: Any, data: Tensor, weight: Any, bias: Any, mask: Tensor, count: Tensor,
-    zero: bool, dims: Any, eps: float, centred: bool, mean: Tensor, rstd: Tensor, rest: Tensor,
+    grad: Tensor, grad_mean: Any, grad_rstd: Any, data: Tensor, weight: Any, bias: Any, flags: Tensor, zero: bool,
+    dims: Any, eps: float, centred: bool, mean: Tensor, rstd: Tensor, count: Tensor, rest: Tensor,
 ) -> Any:  # fmt: skip
-    saved = data, weight, bias, mask, count, mean, rstd, rest if rest.numel() else None
+    saved = data, weight, bias, flags.view(torch.bool), count, mean, rstd, rest if rest.numel() else None
     found = fused.backward(saved, (grad, grad_mean, None, grad_rstd), _payload(zero), tuple(dims), centred)
     return tuple(data.new_empty(0) if t is None else t for t in found)
 
 
-def _meta(data: Tensor, weight: Any, bias: Any, mask: Tensor, count: Tensor, *rest: Any) -> Any:
-    corrected = rest[-1] and data.dtype is torch.float32
-    small = (torch.empty_like(count) for _ in range(3))
-    return torch.empty_like(data), *small, torch.empty_like(count) if corrected else count.new_empty(0)
+def _meta(
+    data: Tensor, weight: Any, bias: Any, flags: Tensor, zero: bool, dims: Any, eps: float, centred: bool,
+    dtype: torch.dtype,
+) -> Any:  # fmt: skip
+    shape = [1 if d in dims else n for d, n in enumerate(data.shape)]
+    small = [data.new_empty(shape, dtype=dtype) for _ in range(5)]
+    return (
+        torch.empty_like(data),
+        *small[:4],
+        small[4] if centred and data.dtype is torch.float32 else small[4].new_empty(0),
+    )
 
 
 def _meta_backward(grad: Tensor, _: Any, __: Any, data: Tensor, weight: Any, bias: Any, *rest: Any) -> Any:
@@ -75,20 +86,21 @@ def _meta_backward(grad: Tensor, _: Any, __: Any, data: Tensor, weight: Any, bia
 
 
 def _save_for_backward(ctx: Any, inputs: Any, output: Any) -> None:
-    *tensors, ctx.zero, ctx.dims, ctx.eps, ctx.centred = inputs
-    _, mean, variance, rstd, rest = output
-    ctx.mark_non_differentiable(variance, rest, *(() if ctx.centred else (mean,)))
+    *tensors, zero, dims, eps, centred, _ = inputs
+    _, mean, variance, rstd, count, rest = output
+    ctx.mark_non_differentiable(variance, count, rest, *(() if centred else (mean,)))
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(*tensors, mean, rstd, rest)
+    ctx.how = zero, dims, eps, centred
+    ctx.save_for_backward(*tensors, mean, rstd, count, rest)
 
 
-def _differentiate(ctx: Any, grad: Any, grad_mean: Any, _: Any, grad_rstd: Any, __: Any) -> Any:
-    data, weight, bias, mask, count, *made = ctx.saved_tensors
-    grad = torch.zeros_like(data) if grad is None else grad
+def _differentiate(ctx: Any, grad: Any, grad_mean: Any, _: Any, grad_rstd: Any, *__: Any) -> Any:
+    *given, mean, rstd, count, rest = ctx.saved_tensors
+    grad = torch.zeros_like(given[0]) if grad is None else grad
     found = torch.ops.masked_tensor.standardize_backward(
-        grad, grad_mean, grad_rstd, data, weight, bias, mask, count, ctx.zero, ctx.dims, ctx.eps, ctx.centred, *made
+        grad, grad_mean, grad_rstd, *given, *ctx.how, mean, rstd, count, rest
     )
-    return *(None if p is None else g for p, g in zip((data, weight, bias), found, strict=True)), *(None,) * 6
+    return *(None if p is None else g for p, g in zip(given[:3], found, strict=True)), *(None,) * 6
 
 
 _LIBRARY.impl("standardize", _forward, "CompositeExplicitAutograd")
