@@ -8,7 +8,6 @@ Nothing here reads a value on the host, but for ``note_facts``, which is called 
 import builtins
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import lru_cache
 from math import prod
 from typing import Any, cast
 
@@ -20,6 +19,7 @@ from ..compat import in_transform, is_readable_memory, is_wrapped, mode_is_activ
 from . import known
 from .known import is_all_valid as is_all_valid
 from .known import keep as keep
+from .reshaping import reshape_constant, reshaped_strides
 
 
 def compact(mask: Tensor) -> Tensor:
@@ -181,35 +181,10 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     if 0 not in strides or mask.numel() == 0:
         return mask.reshape(shape)
     if type(mask) is Tensor and not (torch.compiler.is_dynamo_compiling() or in_transform() or mode_is_active()):
-        found = _reshaped_strides(mask.shape, strides, shape)
+        found = reshaped_strides(mask.shape, strides, shape)
         if found is not None:
             return mask.as_strided(shape, found)
-    return _reshape(mask, shape)
-
-
-@lru_cache(maxsize=settings.SHAPES)
-def _reshaped_strides(old: Sequence[int], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The strides of a reshaped mask, of which only the geometry is asked; None: it has to be copied."""
-    mask = torch.empty_strided(old, strides, dtype=torch.bool, device="meta")
-    result = _reshape(mask, new)
-    return result.stride() if shares_memory(mask, result) else None
-
-
-def _reshape(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
-    strides = mask.stride()
-    # (B, E) to (B * H, E / H): what becomes the last dimension stays constant.
-    mask = mask.view(shapes.split_dims(mask.shape, shape))
-    strides = mask.stride()
-    before: list[int] = []
-    after: list[int] = []
-    for old, new in shapes.matching_runs(mask.shape, shape):
-        constant = builtins.all(strides[d] == 0 or mask.shape[d] == 1 for d in old)
-        before += [1 if constant else mask.shape[d] for d in old]
-        after += [1 if constant else shape[d] for d in new]
-    for d, size in enumerate(before):
-        if size != mask.shape[d]:
-            mask = mask.narrow(d, 0, 1)
-    return mask.reshape(after).expand(shape)
+    return reshape_constant(mask, shape)
 
 
 def storage_mask(mask: Tensor, data: Tensor) -> Tensor:

@@ -1,0 +1,35 @@
+"""A mask of another shape: the dimensions along which it is constant stay so, in no memory of their own."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from .. import settings, shapes
+from ..compat import shares_memory
+
+
+@lru_cache(maxsize=settings.SHAPES)
+def reshaped_strides(old: Sequence[int], strides: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of a reshaped mask, of which only the geometry is asked; None: it has to be copied."""
+    mask = torch.empty_strided(old, strides, dtype=torch.bool, device="meta")
+    result = reshape_constant(mask, new)
+    return result.stride() if shares_memory(mask, result) else None
+
+
+def reshape_constant(mask: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """A mask reshaped without a copy of the dimensions along which it is constant."""
+    # (B, E) to (B * H, E / H): what becomes the last dimension stays constant.
+    mask = mask.view(shapes.split_dims(mask.shape, shape))
+    strides = mask.stride()
+    before: list[int] = []
+    after: list[int] = []
+    for old, new in shapes.matching_runs(mask.shape, shape):
+        constant = all(strides[d] == 0 or mask.shape[d] == 1 for d in old)
+        before += [1 if constant else mask.shape[d] for d in old]
+        after += [1 if constant else shape[d] for d in new]
+    for d, size in enumerate(before):
+        if size != mask.shape[d]:
+            mask = mask.narrow(d, 0, 1)
+    return mask.reshape(after).expand(shape)
