@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import current_trace, in_transform
+from ..compat import current_trace, in_transform, is_functional_tensor
 from ..pair import Payload
 from . import fused
 
@@ -25,9 +25,10 @@ _LIBRARY.define(
 
 
 def is_supported(data: Tensor) -> bool:
-    """Whether ``data`` is being compiled for the CPU."""
+    """Whether ``data`` is being compiled for the CPU; what lies on a mesh is not."""
     return (
-        data.device.type == "cpu"
+        is_functional_tensor(data)
+        and data.device.type == "cpu"
         and data.is_floating_point()
         and current_trace() is not None
         and not (in_transform() or torch.compiler.is_exporting())
