@@ -13,6 +13,8 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
     """``dim`` as sorted non-negative dims; None and ``()`` mean all of them.  Raises IndexError as torch does."""
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(ndim))
+    if not isinstance(dim, int) and len(dim) == 1:  # as torch hands over a single one
+        dim = dim[0]
     if isinstance(dim, int) and 0 <= dim < ndim:
         return (dim,)
     dims = []

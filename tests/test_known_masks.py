@@ -1,8 +1,8 @@
 """What is known of a mask without a look at it changes what an op costs, never its result.
 
-Known is a mask that is True everywhere, by where it lies; and of a mask that was taken in, the number of valid entries
-and the dimensions along which every slice has one.  Each op of torch's database runs twice, the second time with all of
-this forgotten: masks, values and gradients are the same.
+Known is a mask that is True everywhere, by where it lies; and of a mask that was taken in, the number of valid entries,
+in all and at least in the slices along each dimension.  Each op of torch's database runs twice, the second time with
+all of this forgotten: masks, values and gradients are the same.
 """
 
 import itertools
@@ -33,6 +33,8 @@ ALWAYS = {
     "mean",
     "amax",
     "any",
+    "std",
+    "var",
     "mm",
     "addmm",
     "count_nonzero",
@@ -130,6 +132,27 @@ def test_a_mask_that_is_taken_in_is_known() -> None:
     assert masks.is_all_valid(pair_of(hidden).mask)
     assert masks.is_all_valid(pair_of(hidden.relu().T[1:]).mask)
     assert not masks.is_all_valid(pair_of(mt.masked_tensor(torch.randn(2), [True, True])).mask)
+
+
+@pytest.mark.parametrize("correction", [0, 1, 1.5, 2, 3])
+def test_a_variance_is_known_to_be_valid_only_where_it_is(correction: float) -> None:
+    known_valid = 0
+    for seed in range(60):
+        generator = torch.Generator().manual_seed(seed)
+        valid = torch.rand(3, 1, 4, generator=generator) < 0.8
+        x = mt.masked_tensor(torch.randn(3, 2, 4), valid.expand(3, 2, 4))
+        for dim in (0, 1, 2, (0, 1), (1, 2), (0, 2), (0, 1, 2), None):
+            for keepdim in (False, True):
+                found = pair_of(x.var(dim, correction=correction, keepdim=keepdim)).mask
+                dims = tuple(range(3)) if dim is None else dim
+                assert torch.equal(found, valid.expand(3, 2, 4).sum(dims, keepdim) > correction), (seed, dim)
+                known_valid += masks.is_all_valid(found)
+    assert known_valid > 100
+
+
+def test_a_standardised_table_keeps_its_mask() -> None:
+    x = mt.masked_tensor(torch.randn(30, 4), torch.rand(30, 4) < 0.8)
+    assert pair_of((x - x.mean(0)) / x.std(0)).mask is pair_of(x).mask
 
 
 def test_a_write_ends_what_is_known() -> None:

@@ -5,7 +5,6 @@ there and re-expands: the AND of two ``(B, T, 1)`` padding masks over ``(B, T, C
 Nothing here reads a value on the host, but for ``note_facts``, which is called where a mask is taken in.
 """
 
-import builtins
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import prod
@@ -17,6 +16,7 @@ from torch import Tensor
 from .. import counting, settings, shapes
 from ..compat import in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
 from . import known
+from .known import any_along as any_along
 from .known import is_all_valid as is_all_valid
 from .known import keep as keep
 from .reshaping import reshape_constant, reshaped_strides
@@ -84,18 +84,17 @@ def same_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def note_facts(mask: Tensor) -> None:
-    """Notes how many entries of ``mask`` are valid, and along which dimensions every slice has one.  It reads values.
+    """Notes how many entries of ``mask`` are valid: in all, and in a slice along each dimension at least.
 
-    ``mask`` is memory that nobody will write to: a copy that was just made.
+    It reads values; ``mask`` is memory that nobody will write to: a copy that was just made.
     """
     small = compact(mask)
     if not (0 < small.numel() <= settings.NOTED and 0 < mask.dim() <= 4 and is_readable_memory(small)):
         return
     number = int(count(small).item())
     if number:
-        values = small.view(torch.uint8)
-        present = frozenset(d for d, size in enumerate(small.shape) if size > 1 and values.amax(d).amin().item())
-        known.note(mask, present, number * (mask.numel() // small.numel()))
+        fewest = {d: int(small.sum(d).amin().item()) for d, size in enumerate(small.shape) if size > 1}
+        known.note(mask, fewest, number * (mask.numel() // small.numel()))
 
 
 def forget_facts(mask: Tensor) -> Tensor:
@@ -243,7 +242,7 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
 
 def has_valid(mask: Tensor, number: Tensor) -> Tensor:
     """Whether ``mask``, of which ``number`` entries are valid, has a valid one: 0-d."""
-    found = known.any_along(mask, None, False) if id(mask) in known.PRESENT else None
+    found = any_along(mask, None, False) if id(mask) in known.PRESENT else None
     return number != 0 if found is None else found
 
 
@@ -298,7 +297,7 @@ def divisors(mask: Tensor, dims: tuple[int, ...], keepdim: bool, dtype: torch.dt
 
     def make() -> tuple[Tensor, Tensor]:
         number = count(mask, dims, keepdim)
-        some = known.any_along(mask, dims, keepdim)
+        some = any_along(mask, dims, keepdim)
         return number.clamp_min(1).to(dtype), number > 0 if some is None else some
 
     number, some = keep(mask, ("divisors", dims, keepdim, dtype), make)
@@ -325,7 +324,7 @@ def any(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = Fa
         tensor([ True, False])
     """
     if id(mask) in known.PRESENT:
-        found = known.any_along(mask, dim, keepdim)
+        found = any_along(mask, dim, keepdim)
         if found is not None:
             return found
     if is_small(mask):
@@ -432,10 +431,11 @@ def _as_it_lies(
 
 def is_constant(mask: Tensor, dim: int | Sequence[int]) -> bool:
     """Whether ``mask`` cannot vary along ``dim`` (each of them), and has an entry: static, from size and stride."""
-    if isinstance(dim, int):
-        size = mask.size(dim)
-        return size == 1 or (size > 0 and mask.stride(dim) == 0)
-    return builtins.all(is_constant(mask, d) for d in dim)
+    for d in (dim,) if isinstance(dim, int) else dim:
+        size = mask.size(d)
+        if size != 1 and (size <= 0 or mask.stride(d) != 0):
+            return False
+    return True
 
 
 def first_slice(mask: Tensor, dims: Sequence[int]) -> Tensor:

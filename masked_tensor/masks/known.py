@@ -1,9 +1,9 @@
 """What is known of masks on the CPU without a look at them.
 
 A mask that is True everywhere is a view of one byte, which ``all_true`` gives.  And of a mask that was taken in it is
-noted how many entries are valid, and along which dimensions every slice has a valid entry, so that ``any`` along them
-is all valid.  Counts of its slices are kept, once an op has asked for them.  What cannot know (tracing, torch.func, a
-GPU) treats such masks as any other.
+noted how many entries are valid, in all and at least in the slices along each dimension, so that ``any`` along it is
+all valid if each has one.  Counts of its slices are kept, once an op has asked for them.  What cannot know (tracing,
+torch.func, a GPU) treats such masks as any other.
 """
 
 import weakref
@@ -19,8 +19,9 @@ _TRUE = torch.ones((), dtype=torch.bool, device="cpu")  #: what all masks are vi
 _true_address = _TRUE.data_ptr
 _BY_SHAPE: dict[tuple[int, ...], Tensor] = {}  #: views of it by their shape, the last few that were asked for
 Kept = tuple[Tensor, ...]
-#: By the mask's identity: along which dimensions every slice has a valid entry, how many are valid, and what is kept.
-PRESENT: dict[int, tuple[weakref.ref[Tensor], frozenset[int], int, dict[Hashable, Kept]]] = {}
+#: By the mask's identity: how many valid entries each slice along a dimension has at least, how many there are in all,
+#: and what is kept.
+PRESENT: dict[int, tuple[weakref.ref[Tensor], dict[int, int], int, dict[Hashable, Kept]]] = {}
 
 
 def all_true(shape: tuple[int, ...]) -> Tensor:
@@ -46,10 +47,10 @@ def is_all_valid(mask: Tensor) -> bool:
         return False
 
 
-def note(mask: Tensor, present: frozenset[int], number: int) -> None:
-    """Notes that ``number`` entries are valid, and along which dimensions every slice has one."""
+def note(mask: Tensor, fewest: dict[int, int], number: int) -> None:
+    """Notes that ``number`` entries are valid, and how many each slice along a dimension has at least."""
     place = id(mask)
-    PRESENT[place] = weakref.ref(mask, lambda _: PRESENT.pop(place, None)), present, number, {}
+    PRESENT[place] = weakref.ref(mask, lambda _: PRESENT.pop(place, None)), fewest, number, {}
 
 
 def forget(mask: Tensor) -> None:
@@ -77,18 +78,18 @@ def keep(mask: Tensor, key: Hashable, make: Callable[[], Kept]) -> Kept:
     return value
 
 
-def any_along(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool) -> Tensor | None:
-    """What ``any`` gives if it was noted that every slice of ``mask`` along ``dim`` has a valid entry."""
+def any_along(mask: Tensor, dim: int | Sequence[int] | None, keepdim: bool, more_than: float = 0) -> Tensor | None:
+    """All True, if it was noted that every slice of ``mask`` along ``dim`` has ``more_than`` so many valid entries."""
     found = PRESENT.get(id(mask))
     if found is None or found[0]() is not mask:
         return None
+    fewest = found[1]
     if type(dim) is not int:
         dims = shapes.canonical_dims(dim, mask.dim())
-        if len(dims) < mask.dim() and found[1].isdisjoint(dims):
-            return None
-        return all_true(tuple(shapes.reduced_shape(mask.shape, dims, keepdim)))
+        least = found[2] if len(dims) == mask.dim() else max((fewest.get(d, 0) for d in dims), default=0)
+        return all_true(tuple(shapes.reduced_shape(mask.shape, dims, keepdim))) if least > more_than else None
     shape = list(mask.shape)
-    if dim % len(shape) not in found[1]:
+    if fewest.get(dim % len(shape), 0) <= more_than:
         return None
     if keepdim:
         shape[dim] = 1

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings, shapes
-from ..compat import is_readable_memory
+from ..compat import is_readable_memory, is_tracked
 from ..masks.strides import lay_out_as
 from ..op import Op
 from ..packing import reduction as packed
@@ -70,7 +70,8 @@ def _divisors(
 
     def make() -> tuple[Tensor, ...]:
         count = masks.count(mask, dims, keepdim)
-        valid = count > max(correction, 0)
+        enough = masks.any_along(mask, dims, keepdim, max(correction, 0))
+        valid = count > max(correction, 0) if enough is None else enough
         if correction == int(correction):
             divisor = (count - correction).clamp_min(1).to(dtype)
         else:  # an int64 tensor less a Python float is float32
@@ -85,7 +86,8 @@ def _squares(x: Pair, dims: tuple[int, ...], number: Tensor, walk: int | None, k
     if walk is None:
         whole = masks.is_constant(x.mask, dims)  # a slice is valid or masked as a whole: nothing mixes
         data = guard(x.data, x.mask) if whole else zero_masked(x)
-        distance = select(data - data.sum(dims, keep) / number, x.mask, 0)
+        distance = data - data.sum(dims, keep) / number
+        distance = select(distance, x.mask, 0) if is_tracked(distance) else zero_masked_inplace(distance, x.mask)
         return _about_zero(abs_squared(distance).sum(dims, keep), distance, dims, number)
     average = total(x, dims, True) / number if walk in dims else None
     sums, rests = [], []
