@@ -104,6 +104,34 @@ def test_steps_of_half_precision_are_counted_exactly() -> None:
     torch.testing.assert_close(mt.interpolate(x).filled(0)[1000:], wanted, rtol=2**-7, atol=0)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.complex64])
+@pytest.mark.parametrize("method", ["linear", "nearest"])
+def test_times_are_subtracted_before_they_are_rounded(method: Any, dtype: torch.dtype) -> None:
+    """Seconds since 1970, and bytes: the same series whenever it began."""
+    steps = torch.randint(1, 5, (60,)).cumsum(0)
+    x = mt.as_masked_tensor(torch.randn(60, 4).to(dtype), torch.rand(60, 4) < 0.5)
+    wanted = mt.interpolate(x, method=method, index=steps.double())
+    for index in (steps, steps + 1_700_000_000, steps.double() + 1_700_000_000, steps - 2**52, steps.to(torch.uint8)):
+        ours = mt.interpolate(x, method=method, index=index)
+        assert ours.dtype is dtype
+        assert ours.get_mask().equal(wanted.get_mask())
+        torch.testing.assert_close(ours.filled(0), wanted.filled(0), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.parametrize("statistic", ["sum", "mean", "min", "max", "var", "std", "median"])
+def test_rolling_without_a_least_number(statistic: str, tracked: bool) -> None:
+    """As in pandas, a sum of nothing is 0 and there is no other statistic of nothing."""
+    x, frame = series()
+    if tracked:
+        x = mt.as_masked_tensor(x.get_data().requires_grad_(), x.get_mask())
+    for window, step in product((1, 2, 5), (1, 2)):
+        theirs = getattr(frame.rolling(window, 0, step=step), statistic)()
+        same(getattr(mt.rolling(x, window, 0, step=step), statistic)(), theirs)
+        filled = getattr(mt.rolling(x, window, 0, step=step, fill_value=-7), statistic)()
+        torch.testing.assert_close(filled.filled(0), torch.tensor(theirs.fillna(-7).to_numpy()))
+
+
 @pytest.mark.parametrize("statistic", ["sum", "mean", "min", "max", "var", "std", "median", "count"])
 def test_rolling(statistic: str) -> None:
     x, frame = series()
@@ -128,7 +156,8 @@ def test_rolling_steps_quantiles_and_other_dimensions() -> None:
     same(mt.rolling(x.T, 3, 1, dim=-1).sum().T, frame.rolling(3, 1).sum())
     for statistic in ("sum", "mean", "min", "max", "median", "var", "std"):
         assert getattr(mt.rolling(x, 1, closed="neither"), statistic)().count() == 0
-    assert mt.rolling(torch.ones(0, 2), 3).mean().shape == (0, 2)
+    for statistic, shape in product(("sum", "mean", "min", "median", "var", "count"), ((0, 2), (2, 0))):
+        assert getattr(mt.rolling(torch.ones(shape), 3), statistic)().shape == shape
 
 
 CALLS = {
@@ -197,7 +226,7 @@ def moved(x: torch.Tensor, valid: torch.Tensor, statistic: str, window: int, per
     for i in range(0, len(x), said.get("step", 1)):
         part = slice(max(i + begins, 0), max(i + ends, 0))
         seen = x[part][valid[part]].double()
-        least = {"sum": 0, "mean": 0, "var": 2, "std": 2}.get(statistic, 1)  # a mean of none is NaN, if it is asked for
+        least = {"sum": 0, "var": 2, "std": 2}.get(statistic, 1)
         call = {"max": torch.amax, "min": torch.amin, "median": lambda t: torch.quantile(t, 0.5)}.get(statistic)
         enough = len(seen) >= max(least, periods)
         shown.append(enough)

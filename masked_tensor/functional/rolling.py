@@ -82,8 +82,8 @@ class Rolling(Generic[T]):
             masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
         """
         if not self._moves(inexact=True):
-            return self._enough(reduction.mean(self.windows, -1, min_count=self.min_periods))
-        return self._result(moving.total(self._entries, self._reach).div_(self._number))
+            return self._enough(reduction.mean(self.windows, -1))
+        return self._result(moving.total(self._entries, self._reach).div_(self._number), 1)
 
     def min(self) -> T:
         """The smallest valid entry of each window.
@@ -180,6 +180,8 @@ class Rolling(Generic[T]):
         """
         entries, reach = self._entries, self._reach
         known = type(q) is float and 0 <= q <= 1 and entries.data.dtype in (torch.float32, torch.float64)
+        if known and not entries.data.numel():
+            return self.max()  # torch's quantile raises for no windows at all
         if not known or not self._moves():
             return self._enough(order.quantile(self.windows, q, -1))
         if reach.width <= settings.MERGED:

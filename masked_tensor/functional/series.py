@@ -167,8 +167,7 @@ def interpolate(
     size = x.data.shape[dim]
     if index is not None and tuple(index.shape) != (size,):
         raise ValueError(f"index must have one place per entry along dim, {(size,)}, got {tuple(index.shape)}")
-    dtype = x.data.real.dtype if x.data.is_complex() else x.data.dtype
-    places = None if index is None else index.to(dtype)
+    places = index if index is None or index.is_floating_point() else index.long()
     if method == "nearest" and limit_area is None:
         limit_area = "inside"
 

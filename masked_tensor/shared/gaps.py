@@ -118,7 +118,8 @@ def gather_clamped(x: Pair, dim: int, index: Tensor) -> Tensor:
 def interpolate_line(x: Pair, s: Stretch, places: Tensor | None) -> Tensor:
     """The data on the straight line between the valid entries around each, constant beyond the first and the last.
 
-    ``places`` are the times of all positions, ``(T,)``, rising; None: one step apart.
+    ``places`` are the times of all positions, ``(T,)``, rising; None: one step apart. They are subtracted in their own
+    dtype: seconds since 1970 have more digits than float32.
     """
     first = torch.where(s.last < 0, s.following, s.last)
     second = torch.where(s.following >= s.size, s.last, s.following)
