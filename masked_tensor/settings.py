@@ -210,6 +210,8 @@ FEW = 1 << 13
 NOTED = 1 << 16
 #: Not measured: of as many shapes the mask that is True everywhere is kept ready.
 SHAPES = 1 << 8
+#: Not measured: so many counts are kept with a mask, such as those of its slices along one dimension.
+KEPT = 1 << 5
 #: Bytes of a mask from which on they are counted eight at a time.  Along either dimension: crosses at 100 to 300
 #: thousand.
 COUNTED = 1 << 17

@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
-from masked_tensor import masks
+from masked_tensor import masks, settings
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.masks import known
 
@@ -258,6 +258,30 @@ def test_norms_keep_counts_with_their_mask() -> None:
                 assert_same(leaf.grad, again.grad, "gradients")
             kept = known.PRESENT[id(pair_of(x).mask)][3]
             assert [of[0] for of in kept] == ["number"]  # type: ignore[index]
+
+
+def test_counts_of_windows_are_kept_with_their_mask() -> None:
+    data, valid = torch.randn(3, 30, dtype=torch.float64), torch.rand(3, 30) < 0.6
+    x = mt.masked_tensor(data, valid)
+    kept = known.PRESENT[id(pair_of(x).mask)][3]
+    for _ in range(2):
+        for dim in (0, 1):
+            for width in (1, 2, 5, 20):
+                for name in ("sum", "mean", "max", "std", "count"):
+                    found = getattr(mt.rolling(x, width, 1, center=True, dim=dim), name)()
+                    with nothing_known():
+                        wanted = getattr(mt.rolling(mt.masked_tensor(data, valid), width, 1, True, dim=dim), name)()
+                    assert_same(found, wanted, name)
+    assert len(kept) == 8
+    mt.rolling(x, 20, 1, center=True, dim=1).count().zero_()
+    assert mt.rolling(x, 20, 1, center=True, dim=1).mean().mask.any()
+    x[0] = mt.masked_tensor(torch.ones(30, dtype=torch.float64))
+    assert mt.rolling(x, 20, 1, center=True, dim=1).count()[0, 15] == 20
+    again = mt.masked_tensor(data, valid)
+    for width in range(1, 31):
+        for dim in (0, 1):
+            mt.rolling(again, width, dim=dim).count()
+    assert 0 < len(known.PRESENT[id(pair_of(again).mask)][3]) <= settings.KEPT < 60
 
 
 def test_linear_and_reshape_keep_what_is_known_of_rows() -> None:

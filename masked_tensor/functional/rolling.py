@@ -191,7 +191,9 @@ class Rolling(Generic[T]):
             seen = Pair(data.unfold(-1, width, 1), valid.unfold(-1, width, 1))
             return rules.quantile(seen, q, -1).data
 
-        return self._result(moving.by_pieces(sort, entries, reach, entries.data.dtype, reach.width), 1)
+        return self._result(
+            moving.by_pieces(sort, (entries.data, entries.mask), reach, entries.data.dtype, reach.width), 1
+        )
 
     def count(self) -> Tensor:
         """The number of valid entries of each window.

@@ -73,6 +73,8 @@ def keep(mask: Tensor, key: Hashable, make: Callable[[], Kept]) -> Kept:
     if value is None:
         with computed_below(mask):
             value = make()
+        if len(found[3]) >= settings.KEPT:
+            found[3].clear()
         if all(type(t) is Tensor and not t.is_inference() for t in value):  # which no graph could save
             value = found[3][key] = tuple(t.data for t in value)  # a view would keep its mask alive
     return value

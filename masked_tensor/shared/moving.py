@@ -14,6 +14,7 @@ All this runs piece by piece in the cache, on CPU memory that nobody records.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -27,9 +28,11 @@ from .chunks import rounds_noticeably
 from .gaps import narrow_constant
 from .interpolation import fractional_rank, interpolate_rank
 
-#: (data, validity, width) of a piece to the statistic of its windows, all along the last dimension
-Statistic = Callable[[Tensor, Tensor, int], Tensor]
+#: A piece of each tensor, such as data and validity, and the width, to the statistic of its windows, all along the last
+#: dimension
+Statistic = Callable[..., Tensor]
 State = tuple[Tensor, ...]
+T = TypeVar("T")
 
 _DTYPES = frozenset((
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.int16, torch.int8,
@@ -77,14 +80,19 @@ def _unfold(x: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
 
 
 def count(mask: Tensor, windows: Windows) -> Tensor:
-    """How many entries of each window are valid: small integers."""
+    """How many entries of each window are valid: small integers, to which nobody writes."""
+    (number,) = masks.keep(mask, windows, lambda: (_count(mask, windows),))
+    return number
+
+
+def _count(mask: Tensor, windows: Windows) -> Tensor:
     dtype = torch.uint8 if windows.width <= torch.iinfo(torch.uint8).max else torch.int32
     small = narrow_constant(mask, windows.dim)
 
-    def add(data: Tensor, valid: Tensor, width: int) -> Tensor:
-        return _combine(_add, (valid.to(dtype),), width)[0]
+    def add(valid: Tensor, width: int) -> Tensor:
+        return _sum(valid.to(dtype), width)
 
-    result = by_pieces(add, Pair(masks.to_bytes(small), small), windows, dtype)
+    result = by_pieces(add, (masks.to_bytes(small),), windows, dtype)
     return result.expand([n if d == windows.dim else mask.shape[d] for d, n in enumerate(result.shape)])
 
 
@@ -95,9 +103,9 @@ def total(x: Pair, windows: Windows) -> Tensor:
     dtype = torch.float32 if rounds_noticeably(dtype) else dtype
 
     def add(data: Tensor, valid: Tensor, width: int) -> Tensor:
-        return _combine(_add, (fill_outside(data, valid, 0).to(dtype),), width)[0]
+        return _sum(fill_outside(data, valid, 0).to(dtype), width)
 
-    return by_pieces(add, x, windows, dtype)
+    return by_pieces(add, (x.data, x.mask), windows, dtype)
 
 
 def extreme(x: Pair, windows: Windows, largest: bool, identity: float) -> Tensor:
@@ -113,7 +121,7 @@ def extreme(x: Pair, windows: Windows, largest: bool, identity: float) -> Tensor
             covered += shift
         return data
 
-    return by_pieces(combine, x, windows, x.data.dtype)
+    return by_pieces(combine, (x.data, x.mask), windows, x.data.dtype)
 
 
 def squares(x: Pair, windows: Windows) -> Tensor:
@@ -123,9 +131,10 @@ def squares(x: Pair, windows: Windows) -> Tensor:
     def combine(data: Tensor, valid: Tensor, width: int) -> Tensor:
         mean = fill_outside(data, valid, 0).double()
         # Of one entry they are 0, and NaN if that is NaN or infinite.
-        return _combine(_join, (valid.to(narrow), mean, (mean - mean).to(narrow)), width)[2]
+        state: State = valid.to(narrow), mean, (mean - mean).to(narrow)
+        return _combine(_join, _narrow, state, mean.shape[-1], width)[2]
 
-    return by_pieces(combine, x, windows, narrow, 2)
+    return by_pieces(combine, (x.data, x.mask), windows, narrow, 2)
 
 
 def quantile(x: Pair, windows: Windows, q: float) -> Tensor:
@@ -133,15 +142,15 @@ def quantile(x: Pair, windows: Windows, q: float) -> Tensor:
 
     def choose(data: Tensor, valid: Tensor, width: int) -> Tensor:
         nan = data.isnan() & valid
-        number = _combine(_add, (valid.to(torch.int32),), width)[0]
-        spoiled = _combine(_add, (nan.to(torch.int32),), width)[0] > 0
-        known = torch.where(valid & ~nan, data, torch.inf)
-        ordered = torch.stack(_combine(_merge, (known,), width))
+        number = _sum(valid.to(torch.int32), width)
+        spoiled = _sum(nan.to(torch.int32), width) > 0
+        known: State = (torch.where(valid & ~nan, data, torch.inf),)
+        ordered = torch.stack(_combine(_merge, _narrow, known, data.shape[-1], width))
         rank = fractional_rank(torch.tensor(q, dtype=torch.float64), number, 1.0, 1.0)
         found = interpolate_rank(lambda n: ordered.gather(0, n[None])[0], rank, "linear")
         return torch.where(spoiled, torch.nan, found)
 
-    return by_pieces(choose, x, windows, x.data.dtype, windows.width // 4)
+    return by_pieces(choose, (x.data, x.mask), windows, x.data.dtype, windows.width // 4)
 
 
 def _merge(a: State, b: State) -> State:
@@ -156,10 +165,6 @@ def _merge(a: State, b: State) -> State:
     return even[0], *between, *odd[len(pairs) :], *even[len(pairs) + 1 :]
 
 
-def _add(a: State, b: State) -> State:
-    return (a[0] + b[0],)
-
-
 def _join(a: State, b: State) -> State:
     """Number, mean and squares of two neighbours together; the mean of nothing is 0."""
     (n1, m1, squares1), (n2, m2, squares2) = a, b
@@ -170,57 +175,63 @@ def _join(a: State, b: State) -> State:
     return n, m1.lerp(m2, share.to(m1.dtype)), share.mul_(n1).mul_(apart).mul_(apart).add_(squares1).add_(squares2)
 
 
-def _combine(combine: Callable[[State, State], State], state: State, width: int) -> State:
-    """What is known of each entry, as what is known of each window of ``width`` entries that begins with it."""
-    length = state[0].shape[-1] - width + 1
+def _combine(combine: Callable[[T, T], T], cut: Callable[[T, int, int], T], state: T, size: int, width: int) -> T:
+    """What is known of each of ``size`` entries, as that of each window of ``width`` entries that begins with it."""
+    length = size - width + 1
     result, done, covered = None, 0, 1
     while True:
         if width & covered:
-            part = _narrow(state, done, length)
+            part = cut(state, done, length)
             result = part if result is None else combine(result, part)
             done += covered
         if 2 * covered > width:
             assert result is not None
             return result
-        shorter = state[0].shape[-1] - covered
-        state = combine(_narrow(state, 0, shorter), _narrow(state, covered, shorter))
+        size -= covered
+        state = combine(cut(state, 0, size), cut(state, covered, size))
         covered *= 2
 
 
 def _narrow(state: State, start: int, length: int) -> State:
-    return tuple(t.narrow(-1, start, length) for t in state)
+    return tuple([t.narrow(-1, start, length) for t in state])
 
 
-def by_pieces(statistic: Statistic, x: Pair, windows: Windows, dtype: torch.dtype, copies: int = 1) -> Tensor:
+def _sum(x: Tensor, width: int) -> Tensor:
+    """The sum of each window."""
+    return _combine(torch.add, lambda t, start, length: t.narrow(-1, start, length), x, x.shape[-1], width)
+
+
+def by_pieces(statistic: Statistic, given: State, windows: Windows, dtype: torch.dtype, copies: int = 1) -> Tensor:
     """The statistic of all windows, of a few at a time; it makes so many ``copies`` of what it is given."""
-    dim, shape = windows.dim, x.data.shape
+    dim, shape = windows.dim, given[0].shape
     size, fit = shape[dim], max(1, settings.WINDOWS // max(copies, 1))
     start, end = max(windows.start, -size), min(windows.end, size)  # nothing is valid beyond either end
     flat = (prod(shape[:dim]), size, prod(shape[dim + 1 :]))
     if end <= start:
         result = torch.zeros(flat, dtype=dtype)
     else:
-        data, mask = (t.transpose(1, 2) for t in (x.data.reshape(flat), masks.reshape(x.mask, flat)))
-        if x.data.numel() <= fit:
-            result = statistic(*_with_edges(data, mask, start, size - 1 + end), end - start).transpose(1, 2)
+        given = tuple([masks.reshape(t, flat).transpose(1, 2) for t in given])
+        if given[0].numel() <= fit:
+            result = statistic(*_with_edges(given, start, size - 1 + end), end - start).transpose(1, 2)
         else:
             result = torch.empty(flat, dtype=dtype)
             for outer, along, inner in _cuts(flat, end - start, fit):
-                parts = _with_edges(data[outer, inner], mask[outer, inner], along.start + start, along.stop - 1 + end)
+                parts = tuple([t[outer, inner] for t in given])
+                parts = _with_edges(parts, along.start + start, along.stop - 1 + end)
                 result[outer, along, inner] = statistic(*parts, end - start).transpose(1, 2)
     result = result if windows.step == 1 else result[:, :: windows.step]
     return result.reshape(*shape[:dim], result.shape[1], *shape[dim + 1 :])
 
 
-def _with_edges(data: Tensor, mask: Tensor, first: int, last: int) -> tuple[Tensor, Tensor]:
-    """The entries ``first`` up to ``last`` along the last dimension; beyond either end nothing is valid."""
-    size = data.shape[-1]
+def _with_edges(given: State, first: int, last: int) -> State:
+    """The entries ``first`` up to ``last`` along the last dimension; beyond either end they are 0, and not valid."""
+    size = given[0].shape[-1]
     begin, end = max(first, 0), min(last, size)
     if (begin, end) != (0, size):
-        data, mask = (t.narrow(-1, begin, end - begin) for t in (data, mask))
-    if (begin, end) != (first, last):
-        data, mask = (pad(t, (begin - first, last - end)) for t in (data, mask))
-    return data, mask
+        given = _narrow(given, begin, end - begin)
+    if (begin, end) == (first, last):
+        return given
+    return tuple([torch.constant_pad_nd(t, (begin - first, last - end)) for t in given])
 
 
 def _cuts(shape: tuple[int, int, int], width: int, fit: int) -> Iterator[tuple[slice, slice, slice]]:
