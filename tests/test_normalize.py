@@ -341,6 +341,33 @@ def test_compiled_norms_are_the_eager_ones(name, dtype, monkeypatch):
         assert ran == [torch.Tensor], "the graph has run the closed form once"
 
 
+@pytest.mark.skipif(not hasattr(torch._dynamo.config, "trace_autograd_ops"), reason="torch.autograd.grad ends a graph")
+@pytest.mark.parametrize("name", ["layer norm", "RMS norm", "batch norm"])
+def test_a_graph_has_the_second_derivatives_of_norms(name, monkeypatch):
+    """A penalty on gradients, all of it in one graph; autograd would leave out what an op has no derivative of."""
+    monkeypatch.setattr(settings, "FORMULA", 0)
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    mask = torch.rand(3, 4, 6) < 0.7
+    mask[0, 0], mask[1] = False, False
+    data = torch.randn(mask.shape, dtype=torch.float64).masked_fill(~mask, NAN)
+
+    def penalty(data, w, b):
+        x = mt.as_masked_tensor(data, mask)
+        loss = NORMS[name](x, w, b).sin().sum().filled(0)
+        (slope,) = torch.autograd.grad(loss, data, create_graph=True)
+        return loss + (slope * slope).sum()
+
+    found = []
+    with torch._dynamo.config.patch(trace_autograd_ops=True):
+        for function in (penalty, torch.compile(penalty, fullgraph=True, backend="aot_eager")):
+            leaves = [data.clone(), *(torch.linspace(a, 2, 6, dtype=data.dtype) for a in (0.5, -1))]
+            leaves = [leaf.requires_grad_() for leaf in leaves]
+            found.append(torch.autograd.grad(function(*leaves), leaves, allow_unused=True, materialize_grads=True))
+    for theirs, ours in zip(*found, strict=True):
+        assert_close(ours, theirs)
+
+
 @pytest.mark.parametrize("groups", ["rows", "channels of a batch", "groups of channels"])
 def test_derivatives_of_the_closed_form(groups, monkeypatch):
     monkeypatch.setattr(settings, "FORMULA", 0)

@@ -20,12 +20,13 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings
-from ..compat import in_transform, is_readable_memory, is_tracked
+from ..compat import is_readable_memory, is_tracked
 from ..fill import can_fill_bits
 from ..pair import Pair, Payload
-from ..select import select, zero_masked
+from ..select import zero_masked
 from . import fused, standardize_op
 from .chunks import rounds_noticeably
+from .standardize_formula import differentiate, formula
 
 Parameter = Pair | Tensor | None
 
@@ -71,7 +72,7 @@ def _run(x: Pair, parameters: list[Any], dims: tuple[int, ...], eps: float, cent
         w, b = parameters
         return standardize_op.standardize(x.data, w, b, x.mask, x.payload, dims, eps, centred, dtype)
     (count,) = masks.keep(x.mask, ("number", dims, dtype), lambda: (masks.count(x.mask, dims, True).to(dtype),))
-    run: Any = _formula
+    run: Any = formula
     if fills:
         recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
         run = _Standardize.apply if recorded else fused.forward
@@ -104,36 +105,6 @@ def reshape_parameter(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     return None if parameter is None else parameter.reshape(shape)
 
 
-def _formula(
-    data: Tensor,
-    weight: Tensor | None,
-    bias: Tensor | None,
-    mask: Tensor,
-    count: Tensor,
-    payload: Payload,
-    dims: tuple[int, ...],
-    eps: float,
-    centred: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Result, mean, variance, rstd, in steps that autograd records."""
-    x = zero_masked(Pair(data, mask, payload)).to(torch.promote_types(data.dtype, count.dtype))
-    number = count.clamp_min(1)
-    mean = x.sum(dims, True) / number if centred else torch.zeros_like(number)
-    centre = select(x - mean, mask, 0) if centred else x
-    if centred and data.dtype is count.dtype is torch.float32:  # the rest is 0 but for rounding, and so its derivative
-        rest = centre.detach().sum(dims, True) / number
-        centre = select(centre - rest, mask, 0)
-    variance = (centre * centre).sum(dims, True) / number
-    rstd = torch.where(count == 0, 1, variance + eps).rsqrt()
-    result = centre * rstd
-    if weight is not None:
-        if is_tracked(weight) or in_transform():  # a NaN of a group must not reach the weights of its masked entries
-            result = select(result, mask, 0)
-        result = result * weight
-    result = result if bias is None else result + bias
-    return select(result.to(data.dtype), mask, 0), mean, variance.detach(), rstd
-
-
 class _Standardize(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -149,21 +120,8 @@ class _Standardize(torch.autograd.Function):
         if all(g is None for g in grads):
             return (None,) * 9
         if torch.is_grad_enabled() or grads[0] is None or not all(g is None or is_readable_memory(g) for g in grads):
-            found = _differentiate(ctx, grads)
+            found = differentiate(ctx.saved_tensors[:5], ctx.settings, grads, ctx.needs_input_grad)
         else:
             payload, dims, _, centred = ctx.settings
             found = fused.backward(ctx.saved_tensors, grads, payload, dims, centred)
         return *found, *(None,) * 6
-
-
-def _differentiate(ctx: Any, grads: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-    """The same through the formula, so that it can be differentiated again, or run under torch.func."""
-    again = torch.is_grad_enabled()
-    tensors = ctx.saved_tensors[:5]
-    with torch.enable_grad():
-        made = zip(_formula(*tensors, *ctx.settings), grads, strict=True)
-        results = [(r, g) for r, g in made if r.requires_grad and g is not None]
-    inputs = [t for t, needed in zip(tensors, ctx.needs_input_grad, strict=False) if needed]
-    outputs, slopes = zip(*results, strict=True)
-    found = iter(torch.autograd.grad(outputs, inputs, slopes, create_graph=again, allow_unused=True))
-    return tuple(next(found) if needed else None for needed in ctx.needs_input_grad[:3])

@@ -13,6 +13,7 @@ from .. import masks
 from ..compat import current_trace, in_transform, is_functional_tensor
 from ..pair import Payload
 from . import fused
+from .standardize_formula import differentiate
 
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _GIVEN = "Tensor data, Tensor? weight, Tensor? bias, Tensor flags"  # the mask in bytes, as a graph is given it
@@ -97,11 +98,20 @@ def _save_for_backward(ctx: Any, inputs: Any, output: Any) -> None:
 
 def _differentiate(ctx: Any, grad: Any, grad_mean: Any, _: Any, grad_rstd: Any, *__: Any) -> Any:
     *given, mean, rstd, count, rest = ctx.saved_tensors
+    if torch.is_grad_enabled():  # a gradient of these gradients may be asked for
+        return *_differentiate_formula(ctx, given, count, (grad, grad_mean, None, grad_rstd)), *(None,) * 6
     grad = torch.zeros_like(given[0]) if grad is None else grad
     found = torch.ops.masked_tensor.standardize_backward(
         grad, grad_mean, grad_rstd, *given, *ctx.how, mean, rstd, count, rest
     )
     return *(None if p is None else g for p, g in zip(given[:3], found, strict=True)), *(None,) * 6
+
+
+def _differentiate_formula(ctx: Any, given: Any, count: Tensor, grads: Any) -> Any:
+    *tensors, flags = given
+    zero, *how = ctx.how
+    tensors = *tensors, masks.from_bytes(flags), count
+    return differentiate(tensors, (_payload(zero), *how), grads, ctx.needs_input_grad)
 
 
 _LIBRARY.impl("standardize", _forward, "CompositeExplicitAutograd")
