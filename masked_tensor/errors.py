@@ -315,8 +315,11 @@ def other_ranks_missing(timeout: object) -> RuntimeError:
     )
 
 
-def wrapped_by_another(op: str) -> UnsupportedOpError:
-    """Another tensor subclass holds a masked tensor, and autograd differentiates the outer one."""
+def below_autograd(op: str, args: Sequence[object]) -> RuntimeError:
+    """Autograd took the op before its rule: of another device, or of a tensor subclass that holds a masked tensor."""
+    devices = dict.fromkeys(str(a.device) for a in args if isinstance(a, Tensor))
+    if len(devices) > 1:
+        return RuntimeError(f"{op} needs all tensors on one device, got {' and '.join(devices)}; use x.to(device)")
     return UnsupportedOpError(
         f"{op} was called on a masked tensor from inside another tensor subclass (such as a DTensor or a nested "
         "tensor), whose gradient would be made by formulas that know nothing of masks; put the masked tensor outside "

@@ -81,6 +81,21 @@ def test_masks() -> None:
 def test_data() -> None:
     refused(
         TypeError,
+        lambda: mt.masked_tensor([1.0, None, "NA"]),
+        """data must be a tensor, number, list, array or table of numbers, got list: 'NA' is a text; give numbers, and None for what is missing""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.masked_tensor(np.array(["a", "b"])),
+        """data must be a tensor, number, list, array or table of numbers, got ndarray: 'a' is a text; give numbers, and None for what is missing""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.masked_tensor([1.0], "yes"),
+        """mask must be a tensor, number, list, array or table of numbers, got str: 'yes' is a text; give numbers, and None for what is missing""",
+    )
+    refused(
+        TypeError,
         lambda: mt.masked_tensor(object(), True),
         """data must be a tensor, number, list, array or table of numbers, got object: Could not infer dtype of object""",
     )
@@ -132,6 +147,11 @@ def test_containers() -> None:
         TypeError,
         lambda: make(iter([1.0])),
         """masked_tensor takes one batch or one array, got list_iterator; write: for batch in data: masked_tensor(batch)""",
+    )
+    refused(
+        TypeError,
+        lambda: make(pd.DataFrame({"a": [1], "b": ["x"]}, dtype=object)),
+        """column 'b' of the table: data must be a tensor, number, list, array or table of numbers, got list: 'x' is a text; give numbers, and None for what is missing""",
     )
     refused(
         TypeError,
@@ -407,6 +427,11 @@ def test_data_of_other_kinds() -> None:
             lambda make=make: make(quantized, [True, False]),
             """masked tensors of quantized data (torch.quint8) have no ops; give data.dequantize()""",
         )
+    refused(
+        RuntimeError,
+        lambda: mt.masked_tensor([1.0, None]) + ones(2, device="meta"),
+        """aten::add.Tensor needs all tensors on one device, got cpu and meta; use x.to(device)""",
+    )
     jagged = torch.nested.nested_tensor([ones(2), ones(3)], layout=torch.jagged)
     refused(
         mt.UnsupportedOpError,
@@ -432,6 +457,7 @@ class Named(torch.Tensor):
     """A subclass as users write them, which takes every result for its own."""
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
 def test_leaving_with_masked_entries() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False])
     refused(
@@ -463,6 +489,11 @@ def test_leaving_with_masked_entries() -> None:
         AttributeError,
         lambda: x.__cuda_array_interface__,
         """__cuda_array_interface__ runs past the mask: use that of x.filled(value) or x.get_data()""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: torch.masked.MaskedTensor(ones(2), ones(2) > 0) * x,
+        """a tensor of torch.masked cannot be used with a masked tensor of this package; use masked_tensor(theirs)""",
     )
     refused(
         mt.UnsupportedOpError,
@@ -767,8 +798,17 @@ def test_sparse_masked_tensors() -> None:
 
 
 def test_functional_forms() -> None:
-    refused(TypeError, lambda: mt.sum([1.0]), """input must be a tensor, got list""")
-    refused(TypeError, lambda: mt.sum(ones(2), mask=[True, False]), """mask must be a plain tensor or None, got list""")
+    refused(
+        TypeError,
+        lambda: mt.mean(ones(2), ones(2) > 0),
+        """mean(): argument 'dim' must be int or tuple of ints, not a tensor; a mask is given as mask=""",
+    )
+    refused(TypeError, lambda: mt.sum([1.0]), """input must be a tensor, got list; use masked_tensor(input)""")
+    refused(
+        TypeError,
+        lambda: mt.sum(ones(2), mask=[True, False]),
+        """mask must be a plain tensor or None, got list; use torch.as_tensor(mask)""",
+    )
     refused(
         ValueError,
         lambda: mt.sum(ones(2), mask=ones(2, device="meta").bool()),

@@ -1,5 +1,6 @@
 """``fill_value``, ``min_count``, ``keepdim``, dtypes, empty and 0-d inputs: the same in every layout, or refused."""
 
+import inspect
 import itertools
 from typing import Any
 
@@ -251,3 +252,15 @@ def test_a_dimension_that_does_not_exist() -> None:
     for function in (torch.sum, torch.softmax, torch.cumsum, torch.argmax):
         with pytest.raises(IndexError, match="Dimension out of range"):
             function(x, 2)  # type: ignore[operator]
+
+
+def test_a_mask_in_the_place_of_dim_is_refused() -> None:
+    """``mt.mean(x, mask)``: every form that takes ``input, dim`` and ``mask=`` names the keyword."""
+    x, found = torch.ones(2, 3), []
+    for name in filter(lambda name: inspect.isfunction(getattr(mt, name)), mt.__all__):
+        taken = [*inspect.signature(getattr(mt, name)).parameters]
+        found += [name] if taken[:2] == ["input", "dim"] and "mask" in taken else []
+    assert len(found) > 30
+    for name in found:
+        with pytest.raises(TypeError, match="a mask is given as mask="):
+            getattr(mt, name)(x, x > 0)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.masked import MaskedTensor as TorchMasked
 
 from .. import errors, layouts, masks
 from ..engine.alias_members import uncounted
@@ -225,6 +226,10 @@ def as_subclass(x: MaskedTensor, cls: type) -> MaskedTensor:
 
     Not TypeError, of which Python's operators make "unsupported operand": a tensor subclass asks for every result.
     """
+    if cls is TorchMasked:
+        raise UnsupportedOpError(
+            "a tensor of torch.masked cannot be used with a masked tensor of this package; use masked_tensor(theirs)"
+        )
     if cls is not MaskedTensor:
         raise UnsupportedOpError(
             f"as_subclass({cls.__name__}) would drop the mask: use x.filled(value).as_subclass or x.get_data(), and "

@@ -212,7 +212,7 @@ def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
     if x._tracks if x._history is None else x.requires_grad:
         watch_grad_fn(x)  # such as the root of a backward pass, of which autograd makes ones
     elif below_autograd() and not is_factory(entry.overload):
-        raise errors.wrapped_by_another(entry.overload.name())
+        raise errors.below_autograd(entry.overload.name(), args)
 
 
 def masked_arguments(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:

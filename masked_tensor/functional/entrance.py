@@ -61,7 +61,7 @@ def enter_input(input: Any, mask: Any = None, name: str = "input") -> Input:
     A sparse input keeps the mask in the layout it was given; a strided input gets a strided one of its own shape.
     """
     if not isinstance(input, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(input).__name__}")
+        raise TypeError(f"{name} must be a tensor, got {type(input).__name__}; use masked_tensor({name})")
     own = enter(input, torch.is_grad_enabled())
     data = own.data if type(own) is Pair else own
     if mask is None:
@@ -80,7 +80,8 @@ def enter_input(input: Any, mask: Any = None, name: str = "input") -> Input:
 def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
     """``mask`` as a bool tensor that broadcasts to ``data``; other dtypes are read as ``mask != 0``."""
     if not isinstance(mask, Tensor) or type(mask) is MaskedTensor:
-        raise TypeError(f"mask must be a plain tensor or None, got {type(mask).__name__}")
+        way_out = "mask.filled(False)" if isinstance(mask, Tensor) else "torch.as_tensor(mask)"
+        raise TypeError(f"mask must be a plain tensor or None, got {type(mask).__name__}; use {way_out}")
     if mask.device != data.device:
         raise ValueError(f"mask and {name} must be on one device, got mask on {mask.device}, {name} on {data.device}")
     if not shapes.can_expand(mask.shape, data.shape):

@@ -16,9 +16,10 @@ from ...select import zero_masked
 from . import containers, lists
 
 
-def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Pair:
-    """The values of ``data``, and which of them it marks as missing."""
-    tensor, take = partial(_tensor, dtype=dtype, device=device), partial(pair_of_input, dtype=dtype, device=device)
+def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Pair:
+    """The values of ``data``, and which of them it marks as missing; errors call it ``name``."""
+    tensor = partial(_tensor, dtype=dtype, device=device, name=name)
+    take = partial(pair_of_input, dtype=dtype, device=device, name=name)
     if isinstance(data, Tensor):
         found: Pair | None = _of_tensor(data)
     else:
@@ -56,7 +57,7 @@ def _of_tensor(data: Tensor) -> Pair:
     return plain_pair(data)
 
 
-def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> Tensor:
+def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Tensor:
     if not isinstance(data, list | tuple | int | float | complex | bool) and hasattr(data, "__array__"):
         data = data.__array__()
         if not data.dtype.isnative or min(data.strides, default=0) < 0:  # the byte order of files; reversed
@@ -64,8 +65,10 @@ def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None) -> 
     try:
         return torch.tensor(data, dtype=dtype, device=device)
     except (TypeError, ValueError, RuntimeError) as reason:
+        text = lists.first_text(data)
+        found = reason if text is None else f"{text!r} is a text; give numbers, and None for what is missing"
         raise TypeError(
-            f"data must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {reason}"
+            f"{name} must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {found}"
         ) from reason
 
 
@@ -74,7 +77,7 @@ def mask_of_input(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
     if mask is None:
         raise TypeError("a strided tensor does not say what is valid; give it a mask")
     if not isinstance(mask, Tensor) or (has_validity(mask) and not layouts.is_sparse(mask)):
-        own = pair_of_input(mask, device=None if isinstance(mask, Tensor) else data.device)
+        own = pair_of_input(mask, device=None if isinstance(mask, Tensor) else data.device, name=name)
         mask = masks.logical_and(own.data, own.mask) if own.data.dtype is torch.bool else zero_masked(own)
     mask = mask.detach()
     if not (layouts.is_sparse(mask) and layouts.same_pattern(mask, data)):  # that of the data is known to be right

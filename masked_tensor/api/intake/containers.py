@@ -38,8 +38,7 @@ def pair(data: Any, take: Taker, dtype: torch.dtype | None = None) -> Pair | Non
     if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "dtype"):
         return _pandas_column(data, take, dtype)
     if hasattr(data, "iloc") and hasattr(data, "columns"):
-        columns = [_pandas_column(data.iloc[:, i], take, dtype) for i in range(data.shape[1])]
-        return tables.stack_columns(list(data.columns), columns)
+        return _pandas_frame(data, take, dtype)
     if hasattr(data, "dims") and hasattr(data, "coords") and hasattr(data, "values"):  # xarray
         inner = data.data
         column = type(inner).__module__.partition(".")[0] == "pandas"
@@ -65,6 +64,16 @@ def _invert_mask(values: Pair, missing: Any) -> Pair:
     """numpy's masks are True where something is hidden."""
     shown = ~torch.tensor(missing, device=values.data.device)
     return Pair(values.data, masks.logical_and(masks.expand_to(shown, values.data.shape), values.mask))
+
+
+def _pandas_frame(frame: Any, take: Taker, dtype: torch.dtype | None) -> Pair:
+    columns = []
+    for i, name in enumerate(frame.columns):
+        try:
+            columns.append(_pandas_column(frame.iloc[:, i], take, dtype))
+        except TypeError as reason:
+            raise TypeError(f"column {name!r} of the table: {reason}") from reason
+    return tables.stack_columns(list(frame.columns), columns)
 
 
 def _pandas_column(column: Any, take: Taker, dtype: torch.dtype | None) -> Pair:

@@ -48,6 +48,12 @@ def of_numbers(data: Any) -> bool:
     return isinstance(data, bool | int | float | complex) or is_missing(data)
 
 
+def first_text(data: Any) -> str | None:
+    """The first text that nested lists, or an array, hold."""
+    leaves = _leaves(data.tolist() if is_array(data) and hasattr(data, "tolist") else data)
+    return next((v for v in leaves if isinstance(v, str)), None)
+
+
 def _holds_arrays(data: Any) -> bool:
     if isinstance(data, list | tuple):
         return any(_holds_arrays(v) for v in data)
