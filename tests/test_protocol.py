@@ -5,6 +5,7 @@ import gc
 import io
 import itertools
 import pickle
+import re
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -314,6 +315,38 @@ def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, w
             assert torch.equal(got, after), made
         else:
             assert torch.allclose(got, after) or torch.allclose(got, before), made
+
+
+@pytest.mark.parametrize("saved", [*SAVED, *MIXED])
+@pytest.mark.parametrize("packed", [False, True], ids=["strided", "packed"])
+def test_data_assigned_between_forward_and_backward_are_read_or_refused(saved: str, packed: bool) -> None:
+    """Torch reads the new values, in what is MIXED in part; where ours has saved the old ones, backward says so."""
+
+    def assigned(x: Tensor, made: str, new: Tensor | None) -> Tensor:
+        x.requires_grad_()
+        k = MADE[made](x)
+        y = (SAVED | MIXED)[saved](k)
+        if new is not None:
+            k.data = new
+        (gradient,) = torch.autograd.grad(y.sum(), x)
+        return mt.filled(gradient, 0) if mt.is_masked_tensor(gradient) else gradient
+
+    refused, mask = 0, torch.ones(2, 3, dtype=torch.bool)
+    new = torch.full((2, 3), 7.0, dtype=torch.float64)
+    if saved in SAVED:
+        mask = torch.tensor([[True, False, True], [False, True, True]])
+    for made in MADE:
+        x = mt.masked_tensor(LEAVES, mask)
+        try:
+            found = assigned(x.packed() if packed else x, made, new)
+        except RuntimeError as error:
+            if not re.search("modified (by an )?inplace", str(error)):
+                raise
+            refused += 1
+        else:
+            wanted = assigned(LEAVES.clone(), made, new if saved in SAVED else None)
+            assert torch.allclose(found, wanted * mask)
+    assert refused == 4 or saved not in ("square", "sin")
 
 
 class Assigned(torch.autograd.Function):

@@ -130,6 +130,8 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     """
     if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
         raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
+    if x.requires_grad:  # a backward pass to come has saved what x was: it raises, where torch would read the new
+        torch.autograd.graph.increment_version((pair_of(x).data if x._packed is None else x._packed.values).detach())
     unpack_family(x)
     hard = x._family is not None and x._family.hard
     if type(new) is not MaskedTensor:
