@@ -214,6 +214,10 @@ def test_average_is_numpy_mas() -> None:
     assert mt.average(x, 0).tolist() == x.mean(0).tolist()
     assert mt.average(torch.tensor([1.0, 4.0]), weights=torch.tensor([1.0, 2.0])).item() == 3.0
     assert mt.average(torch.tensor([1.0, 4.0]), 0, torch.ones(2), mask=torch.zeros(2).bool()).isnan()
+    x = torch.rand(1001, dtype=torch.float64)
+    for dtype in (torch.float32, torch.bfloat16, torch.float16, torch.uint8, torch.bool):  # added up in the result's
+        light = (x * 3).to(dtype)
+        torch.testing.assert_close(mt.average(x, 0, light), mt.average(x, 0, light.double()), rtol=1e-12, atol=0)
     heavy = mt.masked_tensor([1.0, None])
     assert mt.average(torch.tensor([1.0, NAN]), weights=heavy).item() == 1.0
 

@@ -66,8 +66,9 @@ def average(
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("average", x.data.dtype)
     valid = masks.logical_and(masks.expand_to(x.mask, x.data.shape), w.mask)
-    total = reduction.sum(leave(Pair(w.data, valid)), dim, keepdim=keepdim)
     products: Any = leave(x) * leave(w)
+    heavy_data = w.data.to(products.dtype) if w.data.is_floating_point() else w.data  # a sum in their own would round
+    total = reduction.sum(leave(Pair(heavy_data, valid)), dim, keepdim=keepdim)
     result = cast(MaskedTensor, reduction.sum(products, dim, keepdim=keepdim) / total)
     if given.masked or heavy.masked:
         return result if fill_value is None else result.filled(fill_value)

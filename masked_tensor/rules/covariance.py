@@ -4,16 +4,18 @@ As many observations as the correction, or fewer, leave nothing to divide by: ma
 masked, and the result is NaN, as that of the plain op is.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import masks, pair, settings
+from ..compat import is_readable_memory, is_tracked
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
+from ..shared.chunks import WIDER, rounds_noticeably
 
 Operand = Pair | Tensor
 
@@ -23,7 +25,7 @@ class Moments(NamedTuple):
 
     weight: Tensor  #: sum of w
     products: Tensor  #: sum of w * (x_i - mean_i) * conj(x_j - mean_j), the means over the same observations
-    squares: Callable[[], Tensor]  #: sum of w * abs(x_i - mean_i) ** 2
+    squares: Tensor | None  #: sum of w * abs(x_i - mean_i) ** 2, exactly 0 for a constant, if it was asked for
 
 
 def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, aweights: Operand | None = None) -> Pair:
@@ -42,7 +44,7 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     weights = [pair.as_pair(w) for w in (fweights, aweights) if w is not None]
     for weight in weights:
         mask = masks.logical_and(mask, weight.mask)
-    factors = [select(weight.data, weight.mask, 0).to(data.real.dtype) for weight in weights]
+    factors = [select(weight.data, weight.mask, 0).to(_precision(data).to_real()) for weight in weights]
     w = factors[0] * factors[-1] if len(factors) == 2 else factors[0] if factors else None
     moments = _moments(data, mask, w)
 
@@ -64,16 +66,16 @@ def corrcoef(x: Pair) -> Pair:
     data, mask = _table(x)
     if data.shape[1] == 0:
         return pair.plain_pair(torch.corrcoef(data))
-    moments = _moments(data, mask, None)
-    valid = moments.weight > 1
-    squares = moments.squares()
+    weight, products, squares = _moments(data, mask, None, squared=True)
+    assert squares is not None
+    valid, varies = weight > 1, (squares != 0) & (squares.mT != 0)
     scale = torch.where(valid, squares * squares.mT, 1).sqrt()
-    result = torch.where(valid, moments.products, 0) / scale
+    result = torch.where(valid & varies, products, 0) / scale
     if result.is_complex():
         result = torch.complex(result.real.clip(-1, 1), result.imag.clip(-1, 1))
     else:
         result = result.clip(-1, 1)
-    return _matrix(result, valid)
+    return _matrix(result.to(data.dtype), valid)
 
 
 def _table(x: Pair) -> tuple[Tensor, Tensor]:
@@ -89,28 +91,55 @@ def _table(x: Pair) -> tuple[Tensor, Tensor]:
     return data.reshape(1, -1), masks.reshape(x.mask, (1, x.data.numel()))
 
 
-def _moments(data: Tensor, mask: Tensor, w: Tensor | None) -> Moments:
-    """``data`` is 0 where it is masked; an observation whose weight is masked is not in ``mask``."""
-    valid = mask.to(data.real.dtype)
+def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False) -> Moments:
+    """``data`` is 0 where it is masked; an observation whose weight is masked is not in ``mask``.
+
+    Shifting each variable by its own mean changes nothing but the rounding.  What two variables have in common may lie
+    far from that mean and not vary at all: squares of float32 are added up in float64, some observations at a time.
+    """
+    dtype = _precision(data, squared)
+    real = dtype.to_real()
 
     def counts() -> tuple[Tensor, Tensor]:
-        weight = _count_common(valid) if w is None else _common(mask, w)
+        weight = _count_common(mask.to(real)) if w is None else _common(mask, w.to(real))
         return weight, _nonzero(weight)
 
-    weight, total = counts() if w is not None else _keep(mask, ("common", valid.dtype), counts)
-    own, _ = masks.divisors(mask, (1,), True, valid.dtype)
-    # Shifted by each variable's own mean, which changes nothing but the rounding.
+    weight, total = counts() if w is not None else _keep(mask, ("common", real), counts)
+    own, _ = masks.divisors(mask, (1,), True, real)
     known = data.detach() if w is None else select(data.detach(), mask, 0)
-    mean = known.sum(1, keepdim=True) / own
-    centred = select(data - mean, mask, 0)
-    weighted = centred if w is None else centred * w
-    sums = weighted @ valid.to(data.dtype).mT
-    products = weighted @ centred.mH - sums * sums.mH / total
+    mean = known.sum(1, keepdim=True, dtype=dtype) / own
 
-    def squares() -> Tensor:
-        return (weighted * centred.conj()).real @ valid.mT - (sums * sums.conj()).real / total
+    def add_up(start: int, length: int) -> Iterator[Tensor]:
+        seen = mask.narrow(1, start, length)
+        centred, valid = select(data.narrow(1, start, length).to(dtype) - mean, seen, 0), seen.to(dtype)
+        weighted = centred if w is None else centred * w.narrow(-1, start, length)
+        yield weighted @ valid.mT
+        yield weighted @ centred.mH
+        if squared:
+            yield (weighted * centred.conj()).real @ valid.real.mT
 
-    return Moments(weight, products, squares)
+    size = data.shape[1]
+    whole = is_tracked(data) or not is_readable_memory(data)
+    length = size if whole else max(1, settings.PIECE // data.shape[0])
+    with masks.no_autocast(data.device):
+        parts = [tuple(add_up(start, min(length, size - start))) for start in range(0, size, length)]
+    sums, products, *squares = (
+        parts[0] if len(parts) == 1 else (torch.stack(s).sum(0) for s in zip(*parts, strict=True))
+    )
+    products = products - sums * sums.mH / total
+    return Moments(weight, products, _squares(squares[0], sums, total) if squared else None)
+
+
+def _squares(squares: Tensor, sums: Tensor, total: Tensor) -> Tensor:
+    """The squares around the mean: 0 where they are no more than what adding up as many equal numbers rounds."""
+    rest = squares - (sums * sums.conj()).real / total
+    return torch.where(rest > squares * (total * torch.finfo(rest.dtype).eps / 2), rest, 0)
+
+
+def _precision(data: Tensor, squared: bool = False) -> torch.dtype:
+    if rounds_noticeably(data.dtype):
+        return torch.float32
+    return WIDER.get(data.dtype, data.dtype) if squared and data.device.type != "mps" else data.dtype
 
 
 def _keep(mask: Tensor, key: Hashable, make: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
