@@ -138,23 +138,30 @@ def ratio(value: float | None) -> str:
 
 INTRODUCTION = """# What it costs{title}
 
-Everything here is printed by `python -m benchmarks --compiled{option} --write`, all of it or the tables that one
-names: what the plain op takes on the same data without a mask, and the others as multiples of it. All candidates run
-in turn in one process; medians over the rounds. On the CPU it is processor time. A number below 1 is faster than the
-plain op. `by hand` is what one writes in plain torch to get the same numbers; `masked / by hand` is what a masked
-tensor costs beside that. Memory at the peak is what one call needs beyond what was there before, as torch's allocator
-counts it; kept for backward is what a step saves, each memory once: plain torch's, and the others as multiples of it.
-Ours are masked and packed, or named by the kind of their mask (padded, random); the others are peers.
+`python -m benchmarks --compiled{option} --write` prints everything here. It can also run the tables that one names.
+
+- *Plain* is the time of the plain op on the same data, without a mask. The other columns are multiples of it: below 1
+  is faster than the plain op.
+- *By hand* is plain torch that gives the same numbers. *Masked / by hand* is what a masked tensor costs beside that.
+- *Masked* and *packed* are this package, and so are columns that are named by the kind of their mask (*padded*,
+  *random*). Other names are other packages.
+- All candidates run in turn in one process, and the numbers are medians over the rounds. On the CPU it is processor
+  time.
+- *Memory at the peak* is what one call needs beyond what was there before, as torch's allocator counts it. *Kept for
+  backward* is what a step saves, each memory once. Both name plain torch's, and the others as multiples of it.
 
 Measured on: {where}; torch {torch}, Python {python}.
 
-Each table was measured by itself, with more or less other work on the machine: compare ratios, not the times of
-different tables. The column of two threads is wall time; other work shows most in its small lines.
+Compare ratios, not the times of different tables: each table was measured by itself. The column of two threads is wall
+time. Other work on the machine shows most in its small lines.
 
-What to take from it: on large tensors elementwise ops cost what they cost without a mask, and a random mask costs a
-reduction a pass over the mask and two in the cache; a mask that is constant along rows (padding) costs next to
-nothing; on tiny tensors a call costs some ten microseconds, whatever it does; and padding that is [packed](packed.md)
-is not computed."""
+In short:
+
+- On large tensors, elementwise ops take as long as without a mask.
+- With a random mask, a reduction also passes over the mask, and twice over data in the cache.
+- A mask that is constant along rows (padding) costs next to nothing.
+- On tiny tensors, each call costs some ten microseconds.
+- Padding that is [packed](packed.md) is not computed."""
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def no_sparse_rule(op: str, layout: torch.layout, reason: str = "") -> Unsupport
 
 def past_the_mask(action: str, way_out: str) -> UnsupportedOpError:
     """Something that works on memory, where a mask is not seen."""
-    return UnsupportedOpError(f"{action} runs past the mask and is not available on a masked tensor; {way_out}")
+    return UnsupportedOpError(f"{action} ignores the mask and is not available on a masked tensor; {way_out}")
 
 
 def plain_target(op: str) -> MaskedWriteError:

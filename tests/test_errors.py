@@ -478,17 +478,17 @@ def test_leaving_with_masked_entries() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: x.apply_(abs),
-        """apply_() runs past the mask and is not available on a masked tensor; write the function with torch ops, or apply it to x.compressed()""",
+        """apply_() ignores the mask and is not available on a masked tensor; write the function with torch ops, or apply it to x.compressed()""",
     )
     refused(
         mt.UnsupportedOpError,
         lambda: torch.zeros(2).set_(x),
-        """set_() runs past the mask and is not available on a masked tensor; copy what x.filled(value) or x.get_data() gives""",
+        """set_() ignores the mask and is not available on a masked tensor; copy what x.filled(value) or x.get_data() gives""",
     )
     refused(
         AttributeError,
         lambda: x.__cuda_array_interface__,
-        """__cuda_array_interface__ runs past the mask: use that of x.filled(value) or x.get_data()""",
+        """__cuda_array_interface__ ignores the mask: use that of x.filled(value) or x.get_data()""",
     )
     refused(
         mt.UnsupportedOpError,
@@ -498,7 +498,7 @@ def test_leaving_with_masked_entries() -> None:
     refused(
         mt.UnsupportedOpError,
         lambda: ones(2).as_subclass(Named) * x,
-        """as_subclass(Named) would drop the mask: use x.filled(value).as_subclass or x.get_data(), and y.as_subclass(torch.Tensor) of a Named y that meets a masked tensor in an op""",
+        """as_subclass(Named) would drop the mask: use x.filled(value).as_subclass or x.get_data(); give an op of a masked tensor and a Named y the plain tensor y.as_subclass(torch.Tensor)""",
     )
     refused(
         RuntimeError,

@@ -232,26 +232,26 @@ def as_subclass(x: MaskedTensor, cls: type) -> MaskedTensor:
         )
     if cls is not MaskedTensor:
         raise UnsupportedOpError(
-            f"as_subclass({cls.__name__}) would drop the mask: use x.filled(value).as_subclass or x.get_data(), and "
-            f"y.as_subclass(torch.Tensor) of a {cls.__name__} y that meets a masked tensor in an op"
+            f"as_subclass({cls.__name__}) would drop the mask: use x.filled(value).as_subclass or x.get_data(); give "
+            f"an op of a masked tensor and a {cls.__name__} y the plain tensor y.as_subclass(torch.Tensor)"
         )
     return x.view_as(x)
 
 
 def no_interface(x: MaskedTensor) -> Any:
-    """Not available: ``__cuda_array_interface__`` runs past the mask."""
-    raise AttributeError("__cuda_array_interface__ runs past the mask: use that of x.filled(value) or x.get_data()")
+    """Not available: ``__cuda_array_interface__`` ignores the mask."""
+    raise AttributeError("__cuda_array_interface__ ignores the mask: use that of x.filled(value) or x.get_data()")
 
 
 def untyped_storage(x: MaskedTensor) -> torch.UntypedStorage:
-    """Not available: UnsupportedOpError.  torch itself asks which tensors have one storage."""
+    """Not available: it ignores the mask, so it raises UnsupportedOpError.  torch's own calls get an answer."""
     if called_from_outside():
         raise errors.past_the_mask("untyped_storage()", "use x.get_data().untyped_storage() for the data alone")
     return Tensor.untyped_storage(x)
 
 
 def data_ptr(x: MaskedTensor) -> int:
-    """Not available: UnsupportedOpError.  torch is told what it is told of every wrapper: there is no memory here."""
+    """Not available: it ignores the mask, so it raises UnsupportedOpError.  torch's own calls get 0."""
     if called_from_outside():
         raise errors.past_the_mask("data_ptr()", "use x.get_data().data_ptr() for the data alone")
     return 0
@@ -261,7 +261,7 @@ def _refuse(name: str, way_out: str) -> Any:
     def refused(x: MaskedTensor, *args: Any, **kwargs: Any) -> Any:
         raise errors.past_the_mask(name, way_out)
 
-    refused.__doc__ = f"Not available: {name} runs past the mask."
+    refused.__doc__ = f"Not available: {name} ignores the mask, so it raises UnsupportedOpError."
     return refused
 
 

@@ -13,9 +13,9 @@ FOUND, PAGE = DOCS / "libraries.json", DOCS / "libraries.md"
 HEAD = """# Libraries that were run
 
 {cases} cases of {classes} classes and functions of {libraries} libraries, unmodified, with random weights, in
-float64: a masked batch against its rows alone and unpadded, or against the batch without the rows that are masked.
-What lies under the mask is NaN, or -100 for integers. Values (1e-6), validity, the gradient of every parameter, and
-what comes back to the inputs are compared. `python -m tests.libraries [NAME]` runs the cases in `tests/libraries` of
+float64. A masked batch is compared with its rows alone and unpadded, or with the batch without the rows that are
+masked. The data under the mask are NaN, or -100 for integers. The comparison covers values (1e-6), validity, and the
+gradients of all parameters and inputs. `python -m tests.libraries [NAME]` runs the cases in `tests/libraries` of
 the libraries that are installed and makes this page. Continuous integration runs those that its extras install.
 [Models of transformers and timm](models.md) and [metrics](metrics.md) have pages of their own.
 

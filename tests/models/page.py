@@ -26,13 +26,17 @@ REASONS = {
 
 HEAD = """# Models that were run
 
-Models of other packages, unmodified, with random weights: a padded batch of three rows, garbage under the mask, and
-**no attention mask given**. *Exact*: at every valid position the output, and for every parameter the gradient, is that
-of the rows run alone and unpadded. *Eager*: the library's plain code, in float64 (1e-6); *default*: what it runs by
-default (fused attention, grouped experts), in float32 (2e-3). Where a model rounds more than that by itself, as those
-do that compute part of float64 in float32, the limit is four times what the plain rows alone differ by if each op
-rounds by one unit otherwise, or from float64; the table names these. `python -m tests.models` makes this page;
-continuous integration runs a handful of the models.
+Models of other packages, unmodified, with random weights. Each was given a padded batch of three rows, with garbage
+under the mask and **no attention mask**.
+
+- *Exact*: at every valid position the output is that of the rows run alone and unpadded, and so are the gradients of
+  all parameters.
+- *Eager*: the library's plain code, in float64 (limit 1e-6).
+- *Default*: what the library runs by default (fused attention, grouped experts), in float32 (limit 2e-3).
+
+Some models round more than that by themselves, such as those that compute part of float64 in float32. Their limit is
+four times the difference of the plain rows to float64, or to a run in which each op rounds by one unit otherwise. The
+table names these models. `python -m tests.models` makes this page; continuous integration runs a handful of the models.
 
 {versions}
 
@@ -41,11 +45,11 @@ continuous integration runs a handful of the models.
 """
 OUTCOMES = {
     "exact": "exact",
-    "helped": "helped: exact with the setting, context or turn that the table names",
+    "helped": "helped: exact with the setting, context or call that the table names",
     "refused": "refused: by an error",
-    "differs": "differs: from its rows",
-    "fails alone": "fails alone: needs more than tokens, or a larger size",
-    "not built": "not built: from a tiny configuration",
+    "differs": "differs: another result than the rows alone",
+    "fails alone": "fails alone: fails without masks, too: it needs more than tokens, or a larger size",
+    "not built": "not built: no tiny configuration works",
 }
 VARIANTS = ("eager", "default")
 
