@@ -64,6 +64,27 @@ def test_batchmean_divides_by_rows_with_something_valid() -> None:
     torch.testing.assert_close(out, expected)
 
 
+@pytest.mark.parametrize("shape", [(), (6,), (6, 5), (2, 3, 5)])
+def test_batchmean_counts_the_first_dimension_of_the_result(shape: tuple[int, ...]) -> None:
+    x, valid = torch.randn(shape), torch.rand(shape) < 0.6
+    for keep in range(1 << len(shape)):
+        small = tuple(n if keep >> d & 1 else 1 for d, n in enumerate(shape))
+        y, seen = torch.rand(small), torch.rand(small) < 0.8
+        for mask, target_mask in ((valid, seen), (valid, None), (None, seen), (None, None), (~valid, valid)):
+            if target_mask is valid and y.shape != shape:
+                continue
+            both = torch.ones(shape, dtype=torch.bool)
+            for given in (mask, target_mask):
+                both = both if given is None else both & given
+            rows = sum(bool(entry.any()) for entry in both) if shape else 1
+            total = F.kl_div(x, y.expand(shape), reduction="none")[both].sum()
+            ours = mt.kl_div(x, y, reduction="batchmean", mask=mask, target_mask=target_mask)
+            torch.testing.assert_close(ours, total / rows if both.any() else torch.tensor(float("nan")), equal_nan=True)
+            if mask is not None:
+                ours = mt.kl_div(mt.as_masked_tensor(x, mask), y, reduction="batchmean", target_mask=target_mask)
+                assert ours.tolist() == (pytest.approx((total / rows).item(), rel=1e-5) if both.any() else None)
+
+
 def test_class_losses() -> None:
     y = torch.tensor([0, 4, 2, 1, 3, 0])
     valid = torch.tensor([True, True, False, True, False, True])

@@ -164,12 +164,17 @@ def kl_div(
     if reduction != "batchmean":
         return loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
     first, second, _ = enter_sides(input, target, masking)
+    if fill_value is None and not (first.masked or second.masked):
+        masking = masking._replace(fill_value=float("nan"))
     total = loss(aten.kl_div.default, input, target, "sum", masking, log_target=log_target)
-    valid = [side.mask for side in (first, second) if side.mask is not None]
-    if not valid:
-        return total / first.data.shape[0]
+    shape = torch.broadcast_shapes(first.data.shape, second.data.shape)
+    if not shape:
+        return total  # as torch does
     if first.is_sparse or second.is_sparse:
         return total / sparse.count_valid_rows(sparse.mask_and(first.mask, second.mask), first.data)
+    valid = [masks.expand_to(side.mask, shape)[..., None] for side in (first, second) if side.mask is not None]
+    if not valid:
+        return total / shape[0]
     both = masks.logical_and(*valid) if len(valid) == 2 else valid[0]
     return total / masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
 
