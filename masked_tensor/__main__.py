@@ -14,7 +14,7 @@ from .engine import table
 
 PARSER = argparse.ArgumentParser(
     "python -m masked_tensor",
-    description="What operators mean on masked tensors. Without arguments: versions for a report, and all of them.",
+    description="What operators mean on masked tensors. Without arguments: the versions, for a report, and all operators.",
 )
 PARSER.add_argument(
     "operators", nargs="*", metavar="OPERATOR", help="what you call it: softmax, nn.Conv1d, F.mse_loss, @"
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
         print("\n\n".join(explain(op) for op in operators))
         return
     print(f"masked_tensor {__version__}, torch {torch.__version__}, Python {platform.python_version()}")
-    print(f"{platform.platform()}, CUDA {torch.version.cuda or 'not built in'}, {torch.get_num_threads()} threads")
+    print(f"{platform.platform()}, CUDA {torch.version.cuda or 'not built in'}, threads: {torch.get_num_threads()}")
     groups = families()
     count = sum(len(names) for names in groups.values())
     print(f"{count} operators, {len(table.ENTRIES)} overloads with in-place and out= variants\n")

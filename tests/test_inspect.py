@@ -59,7 +59,9 @@ def test_explain_of_an_unknown_op() -> None:
 
 def test_ops_of_every_family_can_be_explained() -> None:
     for overload in list(table.ENTRIES)[::20]:
-        assert "means   " in explain(overload.name())
+        text = explain(overload.name())
+        assert "means   " in text
+        assert " at 0x" not in text, "a function is shown by its name"
 
 
 def test_families_hold_every_functional_op_once() -> None:

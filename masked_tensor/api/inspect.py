@@ -73,12 +73,16 @@ def _describe(name: str) -> str:
         ]
         lines += [f"        {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
         if op.params:
-            lines.append("with    " + ", ".join(f"{k}={v!r}" for k, v in op.params.items()))
+            lines.append("with    " + ", ".join(f"{k}={_name(v)}" for k, v in op.params.items()))
         lines.append(
             f"packed  {', or '.join(f.name for f in op.packed_rules) or 'no packed rule: converted to padded first'}"
         )
         lines.append(f"sparse  {op.sparse.name if op.sparse else 'no sparse rule: use x.to_dense() first'}")
     return "\n".join(lines)
+
+
+def _name(value: Any) -> str:
+    return str(value.__name__) if inspect.isroutine(value) else repr(value)
 
 
 def families() -> dict[str, list[str]]:
