@@ -14,7 +14,7 @@ from .engine import table
 
 PARSER = argparse.ArgumentParser(
     "python -m masked_tensor",
-    description="What operators mean on masked tensors. Without arguments: the versions, for a report, and all operators.",
+    description="What operators mean on masked tensors. Without arguments: versions for a report, and all operators.",
 )
 PARSER.add_argument(
     "operators", nargs="*", metavar="OPERATOR", help="what you call it: softmax, nn.Conv1d, F.mse_loss, @"
