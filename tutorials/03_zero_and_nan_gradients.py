@@ -78,7 +78,7 @@ assert plain.grad[0].isnan()
 assert x.grad.tolist() == [0.0, 1.0]
 
 # %%
-# And the one that starts most of these threads: targets that are missing.
+# The most frequent case: missing targets.
 
 torch.manual_seed(0)
 inputs, targets = torch.randn(5, 3), tensor([1.0, float("nan"), 2.0, float("nan"), 0.5])
@@ -98,9 +98,9 @@ for case, left, right in ROWS:
     print(f"{case:36} {left}\n{'':36} {right}")
 
 # %%
-# The first case once more, drawn: the function is flat on the right, so is its true
-# gradient, and autograd loses it as soon as ``exp`` overflows in the branch that nobody
-# asked for.
+# The first case as a picture.  The function is constant on the right, so its gradient
+# is 0 there.  Plain autograd gives NaN as soon as ``exp`` overflows in the branch that
+# is not chosen.
 
 line = torch.linspace(-5, 120, 1001)
 plain = line.clone().requires_grad_()

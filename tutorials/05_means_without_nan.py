@@ -3,8 +3,8 @@ Which function skips missing values, and what if all are missing?
 =================================================================
 
 PyTorch has ``nansum`` and ``nanmean``, and no ``nanvar``, ``nanmax``, ``nanprod`` or
-``nanargmin``.  A mask needs no such functions, tells "the mean is NaN" from "there is
-no mean", and does not confuse a NaN that your own code computed with a value
+``nanargmin``.  With a mask every reduction skips missing values.  It also tells "the
+mean is NaN" from "there is no mean", and a NaN that your own code computed from a value
 that was never measured.
 """
 
@@ -38,18 +38,18 @@ for name in NAMES.split():
     torch.testing.assert_close(masked.item(), expected.item(), rtol=1e-5, atol=1e-5)
 
 # %%
-# All missing: ``nanmean`` says NaN, exactly as it would for 0/0 in the data.  The mask
-# says that there is no mean.
+# If all values are missing, ``nanmean`` gives NaN, as if it was computed.  With a mask
+# the result is masked: there is no mean.
 nothing = torch.full((4,), float("nan"))
 assert nothing.nanmean().isnan()
 mean = mt.masked_invalid(nothing).mean()
 print("mean of nothing:", mean)
 assert mean.tolist() is None
-# Or say what it should be.
+# Or choose a value for it.
 assert mt.mean(nothing, mask=~nothing.isnan(), fill_value=0.0) == 0.0
 
 # %%
-# A NaN that was computed from valid values is a bug to see, not a value to skip.
+# A NaN that was computed from valid values is not skipped, so that you notice the bug.
 ratio = mt.masked_tensor([1.0, 0.0, None]) / torch.tensor([2.0, 0.0, 1.0])
 print("a computed NaN stays visible:", ratio)
 print("and in the mean:", ratio.mean())

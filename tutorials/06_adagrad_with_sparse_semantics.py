@@ -2,10 +2,9 @@
 How do I update only the rows that have a gradient?
 ===================================================
 
-Adagrad with a sparse gradient must touch only the entries the gradient names: elsewhere
-a gradient of "nothing" is not a gradient of zero.  With masked tensors the dense
-formula says so by itself, in four lines, and assignment writes exactly the valid
-entries.
+Adagrad with a sparse gradient must change only the entries that the gradient has.  No
+gradient is not the same as a gradient of zero.  With masked tensors the dense formula
+does that in four lines.
 """
 
 import warnings
@@ -16,12 +15,11 @@ from torch import Tensor
 
 import masked_tensor as mt
 
-# torch.optim.Adagrad, which is asked for comparison below.
+# torch.optim.Adagrad, with which the result is compared below, gives this warning.
 warnings.filterwarnings("ignore", "Sparse invariant checks")
 
 # %%
-# The gradient names three entries of eight.  Everywhere else it is not zero: there is
-# none.
+# The gradient has three of eight entries.  The others are masked.
 
 rate, epsilon = 0.1, 1e-10
 parameter = torch.arange(8.0).reshape(2, 4)
@@ -32,8 +30,8 @@ gradient = mt.masked_tensor(torch.zeros(2, 4).index_put(places, values), named)
 print(gradient)
 
 # %%
-# One step is the formula of the paper, and nothing else; ``torch.where`` writes what is
-# valid.
+# One step is the formula of the paper.  ``torch.where`` keeps the old value where the
+# gradient is masked.
 
 
 def step(parameter: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -58,7 +56,7 @@ second, state = step(first, state)
 close(second[named], torch.tensor([1.8329, 3.8314, 5.8306]))
 
 # %%
-# ``torch.optim.Adagrad``, given the sparse gradient, arrives at the same place.
+# ``torch.optim.Adagrad`` gives the same result for the sparse gradient.
 weight = torch.nn.Parameter(parameter.clone())
 optimizer = torch.optim.Adagrad(
     [weight], lr=rate, initial_accumulator_value=0.5, eps=epsilon

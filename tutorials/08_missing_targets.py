@@ -21,7 +21,7 @@ torch.manual_seed(0)
 NAN = float("nan")
 
 # %%
-# Four quantities depend on five inputs; of every row only some were measured.
+# Four quantities depend on five inputs.  In each row only some were measured.
 true_weight = torch.randn(4, 5)
 x = torch.randn(400, 5)
 y = x @ true_weight.t() + 3 + 0.05 * torch.randn(400, 4)
@@ -88,7 +88,7 @@ assert all((best < other).all() for other in others)
 assert best.max() < 0.1
 
 # %%
-# Other losses, the same: the mean is over the labels there are.
+# Other losses work in the same way: the mean is over the labels that exist.
 
 classes = mt.masked_equal(torch.tensor([2, -100, 0, 1]), -100)
 logits = torch.randn(4, 3)
@@ -111,8 +111,8 @@ assert not nothing.get_mask()
 assert (net.weight.grad == 0).all()
 
 # %%
-# The rarer a label, the more is lost by the other ways; with a mask it is learnt from
-# the few that there are.
+# The rarer a label is, the larger the error of the other ways.  With a mask the model
+# learns from the few labels that exist.
 
 figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
 for name, error in results.items():

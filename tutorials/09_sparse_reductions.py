@@ -2,9 +2,9 @@
 How do I take the maximum, mean or softmax of what a sparse matrix stores?
 ==========================================================================
 
-Decide first whether an element that is not stored is a zero or nothing at all: that is
-the only difference between the answers.  A mask says it, and both are one call, for
-every layout, with gradients, without a dense copy.
+First decide whether an element that is not stored is a zero, or does not count.
+Without a mask it is a zero.  With the stored pattern as the mask it does not count.
+Either way it is one call, for every layout, with gradients and without a dense copy.
 """
 
 import time
@@ -46,7 +46,7 @@ assert m.mean(1).tolist() == [4.0, 1.0, 3.0]
 assert m.amin(0).tolist() == [4.0, 2.0, 1.0, 3.0]
 
 # %%
-# A stored zero is a value, and an element that is masked out is not even a zero.
+# A stored zero is a value.  An element that is not stored is masked.
 
 stored_zero = torch.sparse_coo_tensor(
     [[0, 0], [0, 1]], [0.0, -2.0], (1, 3), check_invariants=True
@@ -109,8 +109,8 @@ for size in SIZES:
     print(f"{row:40}" + "".join(f"{spent[name][-1]:9.1f}" for name in NAMES))
 
 # %%
-# Ten thousand times the elements, and about the same time; the sum of the dense matrix
-# grows with them.
+# The largest matrix has ten thousand times as many elements as the smallest, and takes
+# about the same time.  The time of the dense sum grows with the number of elements.
 
 figure, axes = plt.subplots(figsize=(7, 4), constrained_layout=True)
 for name in NAMES:

@@ -2,14 +2,13 @@
 Why do I pay for padding?
 =========================
 
-Because the batch is a rectangle: a model multiplies what is padding like everything
-else, and then it is ignored.  A masked tensor knows what is padding, so it need not
-store it: ``x.packed()`` keeps the valid rows alone, and the model, which nobody
-changed, computes those.
+A padded batch is one rectangular tensor.  The model computes its padding like
+everything else, and the result is ignored.  A masked tensor knows what is padding and
+need not store it: ``x.packed()`` stores only the valid steps, and the same model
+computes only those.
 
-Here one encoder trains on the same ragged batches in three ways: padded with a mask
-passed by hand, masked, and packed. The losses are the same.  The time and the memory
-are not.
+Here one encoder trains on the same batches in three ways: padded with a mask passed by
+hand, masked, and packed.  The losses are the same.  Time and memory differ.
 """
 
 import statistics
@@ -37,10 +36,10 @@ model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
 data, target = torch.randn(2, BATCH, TIME, WIDTH)
 
 # %%
-# Three ways to train on a ragged batch
+# Three ways to train on a padded batch
 # -------------------------------------
-# The first one is what people write today.  The other two say once, when the batch is
-# made, where it ends.
+# The first one is the usual code.  The other two give the lengths once, when the batch
+# is made.
 
 
 def by_hand(valid: Tensor) -> Tensor:
@@ -64,7 +63,7 @@ def packed(valid: Tensor) -> Tensor:
 # %%
 # What a step costs
 # -----------------
-# Seconds of a step forward and backward, and what it keeps for the way back.
+# The time of a step forward and backward, and the memory that it keeps for backward.
 
 
 def seconds(loss: Callable[[Tensor], Tensor], valid: Tensor) -> float:
@@ -113,7 +112,8 @@ for share in shares:
     print(f"{share:4.0%} padding: {row}")
 
 # %%
-# The losses lie on top of each other, and packed costs what is valid.
+# The losses are equal, and the cost of a packed batch follows the number of valid
+# steps.
 
 for name in ways:
     assert torch.allclose(

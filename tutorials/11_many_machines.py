@@ -91,8 +91,8 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %%
 # The gradient of the first step, against that of one process that has all days: a mean
-# on each rank is wrong, and no number of steps mends it.  With ``mean_over`` it is
-# right to the last digits.
+# on each rank gives a wrong gradient.  With ``mean_over`` it is right to the last
+# digits.
 
 
 def error(way: str, what: str) -> float:
@@ -114,9 +114,9 @@ assert error("mean_over", "gradient") < 1e-12
 assert error("mean_over", "loss") < 1e-12
 
 # %%
-# The exact mean follows one process step by step.  The other way pulls every parameter
-# in a direction of its own; how far the loss is off in the end depends on how different
-# the ranks are.
+# With the exact mean the training is that of one process, step by step.  With a mean on
+# each rank every parameter gets another gradient.  How much the final loss differs
+# depends on how different the ranks are.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), constrained_layout=True)
 styles = {

@@ -131,8 +131,8 @@ trained = {
 # %%
 # Compare on the held-out pupils
 # ------------------------------
-# As they are, and as another school might send them: with half of the scores hidden, at
-# random, and with a single one of them left.
+# First as they are.  Then with more missing, as another school might send them: half of
+# the scores hidden at random, or a single one left.
 
 order = torch.rand(known[:, :6].shape, generator=generator) * known[:, :6]
 last = (order == order.amax(1, keepdim=True)) & known[:, :6]
@@ -172,10 +172,10 @@ for name, (_, chosen) in methods.items():
 # as many inputs.  The masked model has nothing to learn about gaps: attention and the
 # mean look at what there is.
 #
-# Nor does a mask help where there is nothing to average: a ``Linear`` over missing
-# features *is* one over zeros: a masked entry adds nothing to a sum.  Give such a layer
-# the indicator, too.  What a mask changes are statistics (the column means above, every
-# normalisation), attention, pooling, losses with missing targets, and padding.
+# A mask does not help where nothing is averaged.  A ``Linear`` gives the same for
+# missing features as for zeros, because a masked entry adds nothing to a sum.  Give
+# such a layer the indicator, too.  A mask changes statistics (the column means above,
+# every normalisation), attention, pooling, losses with missing targets, and padding.
 
 for i, group in list(enumerate(asked))[1:]:
     for name in ("fill in means", "drop incomplete rows"):
