@@ -173,10 +173,11 @@ def kl_div(
     if first.is_sparse or second.is_sparse:
         return total / sparse.count_valid_rows(sparse.mask_and(first.mask, second.mask), first.data)
     valid = [masks.expand_to(side.mask, shape)[..., None] for side in (first, second) if side.mask is not None]
-    if not valid:
-        return total / shape[0]
-    both = masks.logical_and(*valid) if len(valid) == 2 else valid[0]
-    return total / masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
+    rows: Tensor | int = shape[0]
+    if valid:
+        both = masks.logical_and(*valid) if len(valid) == 2 else valid[0]
+        rows = masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
+    return total / rows
 
 
 def poisson_nll_loss(
