@@ -156,6 +156,34 @@ def test_weights_are_repetitions() -> None:
         torch.testing.assert_close(read(stats)[name], value, rtol=1e-12, atol=1e-13, msg=name)
 
 
+@pytest.mark.parametrize("garbage", [float("nan"), float("inf"), -1e30])
+def test_what_masked_weights_hold_reaches_nothing(garbage: float) -> None:
+    """Nor what a weight is where its entry is masked."""
+    x, valid = table(4)
+    times = torch.randint(0, 4, x.shape).double()
+    seen = torch.rand(x.shape) < 0.7
+    clean = made().update(mt.as_masked_tensor(x, valid), torch.where(seen, times, 0))
+    dirty = mt.as_masked_tensor(torch.where(seen & valid, times, garbage), seen)
+    for given in (dirty, torch.where(valid, torch.where(seen, times, 0), garbage)):
+        for name, value in read(made().update(mt.as_masked_tensor(x, valid), given)).items():
+            torch.testing.assert_close(read(clean)[name], value, rtol=0, atol=0, equal_nan=True, msg=name)
+
+
+def test_a_constant_has_no_correlation() -> None:
+    """Not even if it is constant only where the other column is valid, and whatever its mean rounds to."""
+    pandas = pytest.importorskip("pandas")
+    for size in (2, 5, 30, 400):
+        x, valid = torch.randn(size, 6, dtype=torch.float64), torch.rand(size, 6) < torch.rand(6)
+        x[:, :3] = torch.where(valid[:, 3:4], torch.randn(3, dtype=torch.float64), x[:, :3])
+        stats = mt.RunningStatistics(6, cov=True)
+        for part, mask in zip((x + 0.3).split(7), valid.split(7), strict=True):
+            stats.update(mt.as_masked_tensor(part, mask))
+        ours = stats.corr().filled(float("nan"))
+        assert not (ours.abs() > 1).any()
+        wanted = pandas.DataFrame(np.where(valid, x, np.nan)).corr(min_periods=2)
+        np.testing.assert_allclose(ours.numpy(), wanted.to_numpy(), rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("q", [0.0, 0.1, 0.5, 0.77, 1.0])
 def test_quantiles_are_as_exact_as_they_say(q: float) -> None:
     x, valid = table(4)

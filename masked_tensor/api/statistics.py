@@ -11,6 +11,7 @@ from .. import compat
 from ..engine.boundary.enter_leave import enter, leave
 from ..layouts.elements import canonical, is_sparse
 from ..pair import Pair, Payload, as_pair
+from ..select import select
 from ..shared.group_mean import group_size, resolve_group
 from ..shared.moments import (
     Moments,
@@ -145,7 +146,7 @@ class RunningStatistics(nn.Module):
             given = (self._rows(torch.broadcast_to(part, shape)) for part in (heavy.data, heavy.mask))
             share, valid = given
             mask = mask & valid & (share != 0)
-            return self._add_rows(data, mask, share.double())
+            return self._add_rows(data, mask, select(share.double(), mask, 0))
         return self._add_rows(data, mask, None)
 
     def _rows(self, x: Tensor) -> Tensor:
@@ -370,8 +371,11 @@ class RunningStatistics(nn.Module):
         """
         number, sums, powers, mixed = self._products()
         n = torch.where(number > 0, number, 1)
-        apart = (powers - sums * sums / n).clamp_min(0)
-        return _masked((mixed - sums * sums.T / n) / (apart * apart.T).sqrt(), number > 1)
+        apart = powers - sums * sums / n
+        noise = powers * (number * torch.finfo(powers.dtype).eps / 2)  # what adding up as many equal numbers rounds
+        apart = torch.where(apart <= noise, 0, apart)
+        together = torch.where((apart != 0) & (apart.T != 0), mixed - sums * sums.T / n, 0)
+        return _masked((together / (apart * apart.T).sqrt()).clamp(-1, 1), number > 1)
 
     def _products(self) -> Tensor:
         if self.products is None:
