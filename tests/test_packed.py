@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
@@ -329,6 +330,40 @@ def test_what_is_a_copy_of_a_padded_batch_is_one_of_a_packed_one(lengths: list[i
                 assert found is not True or expected is True, name
     assert asked[True] > 20
     assert asked[False] > 200
+
+
+@pytest.mark.parametrize("tracked", [False, True])
+@pytest.mark.filterwarnings("ignore")  # of deprecated names
+def test_what_shares_memory_with_plain_data_does_with_packed(tracked: bool) -> None:
+    """Over all methods and functions of modules: views, and what gives its argument, such as dropout in evaluation."""
+    data = torch.rand(3, 4, 2)
+    x = mt.from_lengths(data, [4, 2, 1])
+    shared = 0
+    names = [(torch.Tensor, n) for n in EXITS if hasattr(torch.Tensor, n)] + [(F, n) for n in dir(F)]
+    for owner, name in names:
+        call = getattr(owner, name)
+        if name.startswith("_") or name.endswith("_") or not callable(call):
+            continue
+        for args in ((), (1,), (0.5, False)):
+            found = []
+            for make in (data.clone, x.packed):
+                given = make()
+                given = given.requires_grad_() * 1 if tracked else given.clone()
+                found.append(first_entry_written(given, call, *args))
+            shared += found == [True, True]
+            assert found != [True, False], (name, args)
+    assert shared > 20
+
+
+def first_entry_written(x: Any, call: Callable[..., Any], *args: Any) -> bool | None:
+    """Whether a write into the first entry of what ``call`` returns changes ``x``; None if one of them is refused."""
+    try:
+        result = tree_leaves(call(x, *args))[0]
+        with torch.no_grad():
+            result[(0,) * result.dim()] = 77
+    except Exception:
+        return None
+    return bool((x == 77).any())
 
 
 PROGRAMS = {

@@ -97,6 +97,22 @@ def test_in_another_order_it_stays_packed(dims: tuple[int, ...]) -> None:
     torch.testing.assert_close(run(x), x.exp() * 2)
 
 
+JOINS = {
+    "stack": lambda x: torch.stack([x, x * x], -1),
+    "cat of features": lambda x: torch.cat([x, x * x], -1),
+    "cat over time": lambda x: torch.cat([x, x * x], 1),
+    "cat of batches": lambda x: torch.cat([x, x * x]),
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_where_no_size_is_a_number(name: str) -> None:
+    run = torch.compile(JOINS[name], fullgraph=True, backend="eager", dynamic=True)
+    for lengths in ([3, 1], [2, 4, 4]):
+        x = batch(*lengths, width=4)
+        assert_same(run(x), JOINS[name](x.unpacked()), name)
+
+
 def test_what_a_shape_does_not_tell_leaves_spread() -> None:
     x = batch(3, 1, width=4)
     run = torch.compile(lambda x: (x.flatten(0, 1), x.masked_fill(x > 0, 0)), fullgraph=True, backend="aot_eager")

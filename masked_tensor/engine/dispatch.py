@@ -15,7 +15,6 @@ from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 from .. import errors, layouts
 from ..compat import OpOverload, schema, tree_leaves
 from ..op import NoRule, Op, StorageRule
-from ..packing import Packed
 from ..packing.rules import elementwise as packed_elementwise
 from ..pair import Pair
 from ..rules.foreach import LOOPS
@@ -81,8 +80,8 @@ def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
         if recording and type(a) is MaskedTensor and (a._tracks or (a._history is not None and a.requires_grad)):
             watch_grad_fn(a)
     result = packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
-    if type(result) is Packed and not entry.view and type(args[0]) is MaskedTensor and result is args[0]._packed:
-        return args[0]  # a view is another tensor, also one of the same shape
+    if result is args[0]:
+        return result
     result = leave(result)
     if entry.op.copies:
         copy_hardness(args[0], result)

@@ -51,7 +51,7 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
     parts = [t if type(t) is Packed else _on_own_grid(t, lead) for t in tensors]
     parts = [canonicalize(p) for p in parts]
     around = [tuple(n for k, n in enumerate(p.shape) if k != dim) for p in parts]
-    if any(p.inner is not None or p.order != lead.order for p in parts) or len(set(around)) != 1:
+    if any(p.inner is not None or p.order != lead.order for p in parts) or any(sizes != around[0] for sizes in around):
         raise NoRule
     total, index = sum(p.grid.shape[1] for p in parts), []
     start = 0
@@ -80,7 +80,7 @@ def _is_skipped(x: Any, tensors: Sequence[Any]) -> bool:
 
 def stack(tensors: Sequence[Packed], dim: int = 0) -> Packed:
     """``torch.stack``: a new feature."""
-    if len({t.shape for t in tensors}) != 1:
+    if any(t.shape != tensors[0].shape for t in tensors):
         raise NoRule
     dim = dim + len(tensors[0].order) + 1 if dim < 0 else dim
     return cat([unsqueeze(t, dim) for t in tensors], dim)

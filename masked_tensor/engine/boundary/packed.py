@@ -78,7 +78,10 @@ def any_packed(values: Iterable[Any]) -> bool:
 
 
 def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], recording: bool, enter: Enter) -> Any:
-    """The result of the first of the entry's packed rules that serves the call.  Raises NoRule where none does."""
+    """The result of the first of the entry's packed rules that serves the call.  Raises NoRule where none does.
+
+    Of a rule that does nothing, such as dropout in evaluation, it is the tensor itself, as in torch.
+    """
     if not entry.packed or in_transform() or current() is not DEFAULT:  # packed rules know the default meanings only
         raise NoRule
     given: list[Any] = []
@@ -97,9 +100,11 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
     named = {k: _enter_any(v, recording, enter) for k, v in kwargs.items()}
     for rule in entry.packed:
         try:
-            return rule(*given, **named)
+            result = rule(*given, **named)
         except NoRule:
             continue
+        unchanged = type(result) is Packed and result is given[0] and not entry.view  # a view is another tensor
+        return args[0] if unchanged else result
     raise NoRule
 
 

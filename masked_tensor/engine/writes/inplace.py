@@ -109,10 +109,10 @@ def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
     """An in-place op on a packed tensor that shares with nobody: within its tokens, it takes a new record."""
     target = args[0]
     new = None if entry.view else packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
+    if new is target:
+        return target
     if type(new) is not Packed or new.shape != tuple(target.shape) or not same_places(new.grid, target._packed.grid):
         raise NoRule
-    if new is target._packed:
-        return target
     check_writable(target, target.shape, new.values.dtype, None)
     return packed_boundary.rebind(target, new, enter)
 
