@@ -67,7 +67,7 @@ def semantics() -> str:
     """One section per family: the docstring of its file, and the docstrings of the rules it has."""
     parts = [
         "# What every op means",
-        "This page is the docstrings of the rules: what is written here is what the code beside it does. "
+        "This page is made from the docstrings of the rules. "
         "`v` is validity, `n` the number of valid entries of a slice.",
     ]
     for family in FAMILIES:

@@ -131,6 +131,12 @@ def test_masks_of_numbers_and_hints() -> None:
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
 def test_containers() -> None:
+    ragged = [mt.masked_tensor([1.0, None]), mt.masked_tensor([1.0])]
+    refused(
+        RuntimeError,
+        lambda: torch.utils.data.default_collate(ragged),
+        """samples have the shapes (2,) and (1,); DataLoader(collate_fn=mt.collate) pads them""",
+    )
     pa, pd, units = (pytest.importorskip(name) for name in ("pyarrow", "pandas", "astropy.units"))
     make = mt.masked_tensor
     refused(

@@ -113,6 +113,11 @@ def is_shared(x: MaskedTensor) -> bool:
 
 def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> MaskedTensor:
     """A DataLoader's batch; its workers would otherwise stack into raw memory, past the mask."""
+    first, *others = dict.fromkeys(tuple(sample.shape) for sample in batch)
+    if others:
+        raise RuntimeError(
+            f"samples have the shapes {first} and {others[0]}; DataLoader(collate_fn=mt.collate) pads them"
+        )
     return cast(MaskedTensor, torch.stack(list[Tensor](batch)))
 
 

@@ -1,4 +1,4 @@
-"""Choosing: only the operand that is chosen has a say in validity, and ``masked_fill`` never turns padding into data.
+"""Choosing: only the operand that is chosen decides validity, and ``masked_fill`` never turns padding into data.
 
 ``where(c, x, other)``: ``v = vc & (c ? vx : vo)``.  ``masked_fill(x, c, value)``: ``v = vx & vc``.  The branch not
 taken never sends NaN back: torch's own derivatives of both select, they do not multiply.

@@ -1,6 +1,6 @@
 """Convolutions: masked taps count 0, and an output is valid iff the core of its window is.
 
-The core is what remains of a window after taking the padding off each side (see windows.py): a "same" convolution keeps
+The core is what remains of a window after taking the padding off each side: a "same" convolution keeps
 its mask, a padded batch gives exactly the outputs of its unpadded rows.  A position is valid if any channel of the
 group is (for the rule "all", or if a product needs all of its terms: every channel).  A transposed convolution's
 output belongs to the input

@@ -1,4 +1,4 @@
-"""Unfold and fold: windows as columns; a column is valid iff the core of its window is (see windows.py).
+"""Unfold and fold: windows as columns; a column is valid iff the core of its window is (see conv).
 
 So ``unfold``, a matrix product and ``fold`` together do what a convolution does: the masked taps of a valid column are
 0 and valid.  ``fold`` adds columns up, like a transposed convolution.

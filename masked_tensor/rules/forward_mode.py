@@ -1,6 +1,6 @@
 """Forward mode: a tangent has the mask of its tensor, and is exactly 0 where that is False, whatever was given there.
 
-So has the tangent of a result: a masked result has the tangent 0, and no result moves with what lies under a mask.
+The same holds for the tangent of a result. No tangent depends on masked-out data.
 """
 
 from typing import Any

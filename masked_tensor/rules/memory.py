@@ -1,4 +1,4 @@
-"""Past the mask: what torch would do with a masked tensor's memory alone, such as take it over, is an error."""
+"""Memory: an op that would use the memory of a masked tensor without its mask raises an error."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Max pooling: the largest valid tap; an output is valid iff the core of its window is (see windows.py).
+"""Max pooling: the largest valid tap; an output is valid iff the core of its window is (see conv).
 
 Adaptive and fractional pooling, whose regions depend on the size: valid iff any tap is.  An index never names a
 masked-out position where its output is valid.  Unpooling writes valid entries only; the output belongs to the
