@@ -97,14 +97,14 @@ in one process, medians. Above: the time. Below: the memory that a call needs at
 The numbers of single cases are on the page [What it costs](cost.md)."""
 
 TEXTS = {
-    "elements": """Three in ten elements are masked at random. Their data are not known to be zero. Small calls
-cost what a call costs; from some ten thousand elements on the curves run beside the plain ones.""",
-    "masked": "A million elements. The share of masked entries changes nothing: no branch depends on one.",
+    "elements": """Three in ten elements are masked at random. Their data are not known to be zero. A small tensor
+costs the time of a call. From some ten thousand elements on, the time grows as that of the plain op.""",
+    "masked": "A million elements. The share of masked entries changes little: no branch depends on an entry.",
     "stored": """A sum and a softmax along the rows of a CSR tensor of 10,000 x 10,000. `plain` is one pass over the
 stored values, the least that this kind of result allows.""",
-    "padding": """32 rows of up to 128 steps of 64 features. A masked tensor computes the padding as the plain one does;
-what is [packed](packed.md) or nested does not.""",
+    "padding": """32 rows of up to 128 steps of 64 features. A masked tensor computes the padding, as the plain one does.
+A [packed](packed.md) or nested tensor does not.""",
 }
 
-STEPS = """Some numbers decide which of two ways an op takes, by its size. Around each, how much longer the first size
-above it takes than the last below: never more than {step} times."""
+STEPS = """Some ops are computed in one of two ways, by their size. The table compares the times around each limit: that of
+the first size above it, divided by that of the last size below. It is never more than {step}."""
