@@ -102,9 +102,9 @@ costs the time of a call. From some ten thousand elements on, the time grows as 
     "masked": "A million elements. The share of masked entries changes little: no branch depends on an entry.",
     "stored": """A sum and a softmax along the rows of a CSR tensor of 10,000 x 10,000. `plain` is one pass over the
 stored values, the least that this kind of result allows.""",
-    "padding": """32 rows of up to 128 steps of 64 features. A masked tensor computes the padding, as the plain one does.
-A [packed](packed.md) or nested tensor does not.""",
+    "padding": """32 rows of up to 128 steps of 64 features. A masked tensor computes the padding, as the plain one
+does. A [packed](packed.md) or nested tensor does not.""",
 }
 
-STEPS = """Some ops are computed in one of two ways, by their size. The table compares the times around each limit: that of
-the first size above it, divided by that of the last size below. It is never more than {step}."""
+STEPS = """Some ops are computed in one of two ways, by their size. The table compares the times around each limit: that
+of the first size above it, divided by that of the last size below. It is never more than {step}."""
