@@ -58,6 +58,32 @@ def test_elementwise_losses(name: str, dirt: float) -> None:
     torch.testing.assert_close(masked.item(), plain(left(X)[BOTH], right(T)[BOTH]).item())
 
 
+KINKS: list[tuple[str, dict[str, float]]] = [
+    ("l1_loss", {}),
+    ("smooth_l1_loss", {"beta": 0.0}),
+    ("smooth_l1_loss", {"beta": 1.0}),
+    ("huber_loss", {"delta": 1.0}),
+    ("hinge_embedding_loss", {"margin": 1.0}),
+    ("kl_div", {}),
+]
+
+
+@pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")
+@pytest.mark.parametrize(("name", "options"), KINKS)
+def test_losses_have_torchs_gradients_where_they_bend(name: str, options: Any) -> None:
+    """What torch.nn.functional decides before it calls an op belongs to the loss."""
+    right = ELEMENTWISE[name][1]
+    x, t = torch.randint(-2, 3, (60,)).double(), right(torch.randint(-2, 3, (60,)).double())
+    if name == "hinge_embedding_loss":
+        t = torch.where(t == 0, 1, t)
+    mask = torch.rand(60) < 0.7
+    for reduction in ("mean", "sum", "none"):
+        leaf, wanted = x.clone().requires_grad_(), x.clone().requires_grad_()
+        getattr(mt, name)(leaf, t, mask=mask, reduction=reduction, **options).sum().backward()
+        getattr(F, name)(wanted[mask], t[mask], reduction=reduction, **options).sum().backward()
+        torch.testing.assert_close(leaf.grad, wanted.grad)
+
+
 def test_batchmean_divides_by_rows_with_something_valid() -> None:
     out = mt.kl_div(X, T.abs(), mask=M, target_mask=TM, reduction="batchmean")
     expected = F.kl_div(X[BOTH], T.abs()[BOTH], reduction="sum") / BOTH.any(1).sum()

@@ -178,6 +178,8 @@ def smooth_l1_loss(
         ``torch.nn.functional.smooth_l1_loss``.
     """
     masking = Masking(mask, target_mask, fill_value)
+    if beta == 0:  # as torch.nn.functional: the op's derivative is -1 at an error of 0
+        return loss(aten.l1_loss.default, input, target, reduction, masking)
     return loss(aten.smooth_l1_loss.default, input, target, reduction, masking, after=(beta,))
 
 
