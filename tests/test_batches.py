@@ -1,7 +1,11 @@
 """Batches of sequences: one convention in, and the sequences out again."""
 
+import copy
+import pickle
 from collections import namedtuple
+from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -50,6 +54,65 @@ def test_masks_of_integers_and_hints() -> None:
     assert mt.masked_where([1, 0], [5, 6]).tolist() == [None, 6]
     sparse = torch.eye(2).to_sparse()
     assert mt.masked_tensor(sparse, sparse.long()).tolist() == [[1.0, None], [None, 1.0]]
+
+
+TOOLS: dict[str, Callable[[Any], Any]] = {
+    "lengths": mt.lengths,
+    "unpad": mt.unpad,
+    "to_nested": lambda x: mt.to_nested(x).unbind(),
+    "to_packed_sequence": lambda x: mt.to_packed_sequence(x, enforce_sorted=False),
+    "to_left": mt.to_left,
+    "to_right": mt.to_right,
+    "compressed": mt.compressed,
+    "count": lambda x: [mt.count(x, d) for d in (None, 0, 1, -1)],
+    "select_valid": lambda x: mt.select_valid(x, x.flip(0)),
+    "collate": lambda x: mt.collate([x, x[:, :2]]),
+    "from_sequences": lambda x: mt.from_sequences([x, x[:1]]),
+    "packed": lambda x: mt.packed(x).unpacked(),
+    "to_numpy_ma": lambda x: mt.masked_tensor(mt.to_numpy_ma(x)),
+    "pickle": lambda x: pickle.loads(pickle.dumps(x)),
+    "deepcopy": copy.deepcopy,
+    "split": lambda x: [part for d in (0, 1) for part in x.split(1, d)],
+    "where": lambda x: mt.masked_where(x.get_data() > 0, x),
+    "series": lambda x: [f(x, 1) for f in (mt.ffill, mt.bfill, mt.interpolate)],
+    "rolling": lambda x: mt.rolling(x, 2, 1, dim=1).mean(),
+    "ranks": lambda x: [mt.rankdata(x, dim=d) for d in (None, 0, 1)],
+    "covariance": lambda x: mt.cov(x.flatten(1)),
+    "statistics": lambda x: mt.RunningStatistics(x.shape[-1]).update(x).var(),
+}
+
+
+def shown(found: Any) -> str:
+    """What a tool gives, to nine digits, None where it is masked."""
+    if isinstance(found, list | tuple):
+        return f"[{', '.join(map(shown, found))}]"
+    if isinstance(found, torch.Tensor):
+        return shown(found.tolist())
+    return f"{found:.9g}" if isinstance(found, float) else str(found)
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+@pytest.mark.parametrize("name", TOOLS)
+def test_how_a_mask_is_stored_changes_nothing(name: str) -> None:
+    """A mask that is constant along a dimension, as that of a whole batch, is stored once along it."""
+    generator = torch.Generator().manual_seed(0)
+
+    def run(x: Any) -> Any:
+        try:
+            return TOOLS[name](x)
+        except (ValueError, RuntimeError) as error:
+            return error
+
+    for shape in ((1, 3), (2, 3), (1, 3, 1), (2, 3, 2), (3, 1), (1, 1)):
+        data = torch.randn(shape, generator=generator, dtype=torch.float64)
+        for kept in product((True, False), repeat=len(shape)):
+            small = tuple(n if keep else 1 for n, keep in zip(shape, kept, strict=True))
+            steps = torch.arange(small[1]).view(1, -1, *[1] * (len(shape) - 2))
+            ends = torch.randint(0, shape[1] + 1, (small[0], *[1] * (len(shape) - 1)), generator=generator)
+            for mask in (torch.ones(small, dtype=torch.bool), (steps < ends).expand(small)):
+                spared = mt.as_masked_tensor(data, mask)
+                stored = mt.as_masked_tensor(data, mask.expand(shape).contiguous())
+                assert shown(run(spared)) == shown(run(stored)), (shape, small)
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")

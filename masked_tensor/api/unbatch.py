@@ -170,7 +170,8 @@ def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
         raise ValueError(f"{action}() takes a strided batch of sequences (B, T, ...), got shape {tuple(x.shape)}")
     (time,) = shapes.canonical_dims(dim, x.dim())
     mask = masks.compact(pair_of(x).mask.movedim(time, 1)[:, :])
-    mask = mask.expand(len(x), x.shape[time], *mask.shape[2:]).flatten(2) if x.dim() > 2 else mask[:, :, None]
+    mask = mask.expand(len(x), x.shape[time], *mask.shape[2:])
+    mask = mask.flatten(2) if x.dim() > 2 else mask[:, :, None]
     steps = mask.any(2)
     rises = torch.nn.functional.pad(steps, (1, 0)).to(torch.int8).diff(dim=1) > 0
     if not (mask == steps[:, :, None]).all() or (rises.sum(1) > 1).any():
