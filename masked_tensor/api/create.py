@@ -163,7 +163,7 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
 
     Args:
         data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
-        value (number): What stands for missing.
+        value (number): What stands for missing. NaN equals nothing: use :func:`masked_invalid` for it.
 
     Returns:
         MaskedTensor: The shape and dtype of ``data``.
