@@ -144,3 +144,16 @@ def test_pages_quote_what_packed_rows_cost() -> None:
     page = (root / "docs" / "packed.md").read_text()
     shown = [cost[f"{name} padding"][3] for name in ("encoder, 50%", "encoder, 75%", "encoder, 0%", *names[2:4])]
     assert [number for number in shown if f" {number} " not in page and f" {number}," not in page] == []
+
+
+def test_pages_quote_what_small_models_cost() -> None:
+    """The README's second table and the page on compiling have the ratios of ``docs/cost.md``, rounded."""
+    root = growth.DATA.parent.parent
+    lines = (line.split(" | ") for line in (root / "docs" / "cost.md").read_text().splitlines())
+    cost = {cells[0].removeprefix("| "): cells for cells in lines if len(cells) > 4}
+    table = (root / "README.md").read_text().partition("| batch | width |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (\d+) \| (\d+) \| ([\d.]+) \|", table, re.MULTILINE)
+    assert len(rows) == 3
+    for batch, width, quoted in rows:
+        assert f"{float(cost[f'MLP b{batch} h{width}'][4]):.1f}" == quoted
+    assert f"takes {rows[0][2]} times" in (root / "docs" / "compiling.md").read_text()
