@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+from functools import partial
 from typing import Any
 
 import pytest
@@ -213,6 +214,19 @@ def test_a_fill_value_is_never_rounded() -> None:
     for x in (torch.tensor([1, 2]), torch.tensor([1, 2]).to_sparse_coo()):
         with pytest.raises(ValueError, match=r"fill_value 0.5 does not fit a result of torch.int64"):
             mt.sum(x, 0, mask=mask, fill_value=0.5)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("name", ["amax", "amin", "max", "mode", "median", "aminmax", "ffill"])
+def test_a_fill_value_never_wraps(name: str, dtype: torch.dtype) -> None:
+    """-1 in uint8 would be 255."""
+    x, mask, limits = torch.ones(2, 2, dtype=dtype), torch.tensor([[True], [False]]), torch.iinfo(dtype)
+    call = partial(getattr(mt, name), dim=1)
+    for value in (limits.min - 1, limits.max + 1, 2**70, 1e30, float("inf")):
+        with pytest.raises(ValueError, match=r"fill_value .* does not fit a result of torch\."):
+            call(x, mask=mask, fill_value=value)
+    for fits in (limits.min, limits.max, 1.0, True):
+        assert tree_leaves(call(x, mask=mask, fill_value=fits))[0].flatten()[-1] == int(fits)
 
 
 @pytest.mark.parametrize("name", ["amax", "amin", "argmax", "argmin", "max", "min", "median", "nanmedian"])

@@ -161,9 +161,12 @@ def as_result(
 
 
 def check_fill(value: Number | None, dtype: torch.dtype) -> None:
-    """Raises for a fill that a result of ``dtype`` would round."""
-    integer = not (dtype.is_floating_point or dtype.is_complex)
-    if integer and isinstance(value, float) and not value.is_integer():
+    """Raises for a fill that a result of ``dtype`` would round or wrap."""
+    if value is None or isinstance(value, bool | complex) or dtype.is_floating_point or dtype.is_complex:
+        return
+    whole = not isinstance(value, float) or value.is_integer()
+    fits = dtype is torch.bool or torch.iinfo(dtype).min <= value <= torch.iinfo(dtype).max
+    if not (whole and fits):
         raise ValueError(f"fill_value {value} does not fit a result of {dtype}")
 
 
