@@ -264,7 +264,7 @@ def test_batches() -> None:
     refused(
         ValueError,
         x.unpad,
-        """unpad() takes sequences that are one run of valid steps; x has a masked step in one. Fill it first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]""",
+        """unpad() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]""",
     )
     refused(
         ValueError,

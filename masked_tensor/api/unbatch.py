@@ -65,10 +65,14 @@ def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
         >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
         [tensor([1., 2.]), tensor([4.])]
     """
+    return _sequences(x, dim, "unpad")
+
+
+def _sequences(x: MaskedTensor, dim: int, action: str) -> list[Tensor]:
     stored = _stored_values(x, dim)
     if stored is not None:
         return list(stored.values.split(stored.grid.sizes))
-    steps = _steps(x, dim, "unpad")
+    steps = _steps(x, dim, action)
     starts = steps.to(torch.uint8).argmax(1) if steps.shape[1] else steps.sum(1)
     rows = convert.get_data(x).unbind()
     runs = zip(rows, starts.tolist(), steps.sum(1).tolist(), strict=True)
@@ -106,7 +110,7 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     if stored is not None:
         nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values.clone(), stored.grid.offsets)
         return nested
-    parts = unpad(x, dim)
+    parts = _sequences(x, dim, "to_nested")
     time = dim % x.dim() - 1
     rows = [row.movedim(time, 0) for row in parts]
     nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
@@ -142,7 +146,7 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
     """
     stored = _stored_values(x, 1)
     if stored is None or enforce_sorted or not all(stored.grid.sizes):
-        return pack_sequence(unpad(x), enforce_sorted)
+        return pack_sequence(_sequences(x, 1, "to_packed_sequence"), enforce_sorted)
     rows = stored.grid
     longest_first = rows.lengths.sort(descending=True).indices
     back = invert_permutation(longest_first)
@@ -176,8 +180,8 @@ def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
     rises = torch.nn.functional.pad(steps, (1, 0)).to(torch.int8).diff(dim=1) > 0
     if not (mask == steps[:, :, None]).all() or (rises.sum(1) > 1).any():
         raise ValueError(
-            f"{action}() takes sequences that are one run of valid steps; x has a masked step in one. Fill it first "
-            "(x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]"
+            f"{action}() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x "
+            "first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]"
         )
     return steps
 
