@@ -41,7 +41,7 @@ try:
 
     # The torch.func transforms that run, innermost last, and the wrappers they put around tensors.  Without it rules
     # would use autograd Functions, ``out=`` buffers and views as integers where only plain ops may be used.
-    from torch._C._functorch import TransformType, get_interpreter_stack, peek_interpreter_stack
+    from torch._C._functorch import TransformType, get_interpreter_stack, maybe_get_level, peek_interpreter_stack
     from torch._C._functorch import get_unwrapped as get_unwrapped
     from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
 
@@ -142,8 +142,16 @@ def in_dual_level() -> bool:
 
 
 def has_tangent(data: Tensor) -> bool:
-    """Whether forward-mode AD differentiates along ``data``."""
-    return in_dual_level() and forward_ad.unpack_dual(data).tangent is not None
+    """Whether forward-mode AD differentiates along ``data``, also from outside of the transforms that run inside."""
+    if not in_dual_level() or forward_ad.unpack_dual(data).tangent is not None:
+        return in_dual_level()
+    outer = {i.level() for i in (get_interpreter_stack() or ())[:-1] if i.key() == TransformType.Jvp}
+    while is_wrapped(data):
+        if maybe_get_level(data) in outer:  # the tangent cannot be asked for: whatever jvp has wrapped may have one
+            return True
+        data = get_unwrapped(data)
+    with temporarily_clear_interpreter_stack():
+        return forward_ad.unpack_dual(data).tangent is not None
 
 
 def in_functorch() -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from ..compat import in_transform
 from ..op import Op
 from ..packing import per_sequence as packed
 from ..pair import Pair
@@ -32,7 +33,21 @@ def extreme(x: Pair, dim: int, *, which: str) -> tuple[Pair, Pair]:
 
 def logcumsumexp(x: Pair, dim: int) -> Pair:
     """``log(cumsum(exp(x)))``."""
+    if in_transform():
+        return _logcumsumexp_valid_first(x, dim)
     return Pair(torch.logcumsumexp(fill_masked(x, -float("inf")), dim), x.mask)
+
+
+def _logcumsumexp_valid_first(x: Pair, dim: int) -> Pair:
+    """The same of the valid entries moved to the front.
+
+    The formula of torch's gradient, differentiated in forward mode, is wrong beside results of -inf.
+    """
+    order = torch.sort(x.mask.to(torch.uint8), dim=dim, descending=True, stable=True).indices
+    data, mask = torch.gather(x.data, dim, order), torch.gather(x.mask, dim, order)
+    some = mask.any(dim, True) if mask.dim() else mask
+    filled = torch.where(mask, data, torch.where(some, -float("inf"), 0.0).to(data.dtype))
+    return Pair(torch.gather(torch.logcumsumexp(filled, dim), dim, order.argsort(dim)), x.mask)
 
 
 OPS = [

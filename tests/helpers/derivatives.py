@@ -257,9 +257,41 @@ def check_hessian(case: Sample) -> bool:
     return True
 
 
+def check_forward_over_reverse(case: Sample) -> bool:
+    """``jvp(grad)`` gives eager autograd's second derivatives along one direction, of inputs of any size."""
+    program = Program(case)
+    inputs, rest = program.plain().build()
+    if not inputs or inputs[0].is_complex():
+        return False
+
+    def loss(program: Program, x: Tensor, inputs: list[Tensor], rest: list[Any]) -> Tensor:
+        outputs = program(x, *inputs[1:], rest=rest)
+        return sum((_weighted(o.square()) for o in outputs), torch.zeros((), dtype=torch.float64))
+
+    def along(program: Program, inputs: list[Tensor], rest: list[Any]) -> Tensor:
+        slope = grad(lambda x: loss(program, x, inputs, rest))
+        moved: Tensor = jvp(slope, (inputs[0],), (_like(inputs[0], 50),))[1]
+        return moved
+
+    if not _torch_can(lambda: along(program.plain(), inputs, rest)):
+        return False
+    clean, kept = program.build(requires_grad=True)
+    total = loss(program, clean[0], clean, kept)
+    if not total.requires_grad:
+        return False
+    (first,) = torch.autograd.grad(total, clean[0], create_graph=True, allow_unused=True)
+    if first is None or not first.requires_grad:
+        return False
+    slope = (_zero(first) * _zero(_like(clean[0], 50))).sum()
+    (expected,) = torch.autograd.grad(slope, clean[0], allow_unused=True, materialize_grads=True)
+    _check_gradient(along(program, *program.build(NAN)), expected, clean[0], "the second derivative")
+    return True
+
+
 CHECKS: dict[str, Callable[[Sample], bool]] = {
     "vjp": check_vjp,
     "jvp": check_jvp,
     "vmap(grad)": check_gradients_for_every_sample,
     "hessian": check_hessian,
+    "jvp(grad)": check_forward_over_reverse,
 }
