@@ -45,3 +45,17 @@ def test_trends_that_are_seen_in_part(dtype: torch.dtype) -> None:
     ours = mt.corrcoef(x, mask=mask)
     wanted = torch.tensor([[correlation(x, mask, i, j) for j in range(3)] for i in range(3)]).to(dtype)
     torch.testing.assert_close(ours, wanted, rtol=0, atol=2 * torch.finfo(dtype).eps)
+
+
+def test_no_correlation_has_no_gradient() -> None:
+    """A NaN of two variables, left out or not asked for, is not one of what each has with others."""
+    x = torch.tensor([[3.0, 3.0, 2.0, 1.0], [1.0, -3.0, 5.0, 2.0], [1.0, 2.0, 4.0, 0.0]], dtype=torch.float64)
+    mask = torch.tensor([[True, True, False, False], [True] * 4, [False, True, True, True]])
+    leaf = x.clone().requires_grad_()
+    filled = mt.corrcoef(leaf, mask=mask, min_count=3, fill_value=9.0)
+    assert filled[0].tolist() == [9.0, 9.0, 9.0]
+    filled.sum().backward()
+    wanted = x[1:].clone().requires_grad_()
+    torch.corrcoef(wanted[:, 1:]).sum().backward()
+    torch.testing.assert_close(leaf.grad[1:], wanted.grad)
+    assert leaf.grad[0].tolist() == [0, 0, 0, 0]

@@ -69,8 +69,9 @@ def corrcoef(x: Pair) -> Pair:
     weight, products, squares = _moments(data, mask, None, squared=True)
     assert squares is not None
     valid, varies = weight > 1, (squares != 0) & (squares.mT != 0)
-    scale = torch.where(valid, squares * squares.mT, 1).sqrt()
-    result = torch.where(valid & varies, products, 0) / scale
+    divided = valid & varies  # not 0 / 0, whose gradient is NaN for all that is of the two variables
+    scale = torch.where(divided, squares * squares.mT, 1).sqrt()
+    result = torch.where(divided, products / scale, torch.nan)
     if result.is_complex():
         result = torch.complex(result.real.clip(-1, 1), result.imag.clip(-1, 1))
     else:
