@@ -29,6 +29,7 @@ CASES += [(name, "vmap(grad)") for name in ORDERED if name not in RUN]
 XFAIL = {
     ("scatter_reduce.prod", "jvp"): "torch's own formula gives 0, so it raises",
     ("scatter_reduce.prod", "jvp(grad)"): "torch's own formula gives 0, so it raises",
+    ("logcumsumexp", "jvp(grad)"): "torch's own formula is inexact where values lie far apart, of plain tensors, too",
     ("chalf", "jvp"): "torch cannot sum complex numbers in half precision",
     ("special.entr", "hessian"): (
         "the first derivative of a zero is inf: forward over reverse, which hessian is, has NaN in its row, "
