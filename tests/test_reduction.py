@@ -443,3 +443,18 @@ def test_a_slice_without_entries_gives_what_torch_gives(name):
         assert result.get_mask().all()
         torch.testing.assert_close(result.get_data(), expected, equal_nan=True)
     assert not function(mt.masked_tensor(torch.zeros(2, 1), torch.zeros(2, 1, dtype=torch.bool))).get_mask().any()
+
+
+@pytest.mark.parametrize("small", [(1, 1, 1), (1, 1, 5), (4, 1, 5), (1, 3, 1), (4, 3, 5)])
+def test_a_part_that_is_nan_is_not_skipped(small, monkeypatch):
+    """inf - inf is NaN in the part of a slice where it is met, and in the whole: nansum skips entries, not sums."""
+    monkeypatch.setattr("masked_tensor.settings.LARGE", 8)
+    monkeypatch.setattr("masked_tensor.settings.CHUNK", 12)
+    x = torch.randn(4, 3, 5, dtype=torch.float64)
+    x[1, 1, 2], x[2, 2, 3] = float("nan"), float("inf")
+    for place in ((2, 2, 1), (0, 2, 3), (2, 0, 3)):
+        y = x.clone()
+        y[place] = -float("inf")
+        given = mt.as_masked_tensor(y, torch.ones(small, dtype=torch.bool))
+        for dim in (None, (0, 1), (1, 2), (0, 2), 0, 1, 2):
+            torch.testing.assert_close(torch.nansum(given, dim).filled(0), torch.nansum(y, dim), equal_nan=True)

@@ -35,10 +35,11 @@ def reduce(
     identity: float,
     linear: bool = False,
     inplace: chunks.InPlace | None = None,
+    join: Kernel | None = None,
 ) -> Tensor:
     """``kernel`` over the valid entries: the data of the result.
 
-    ``linear``: its gradient is the incoming one, so masked-out data cannot spoil it.  ``inplace``: see
+    ``linear``: its gradient is the incoming one, so masked-out data cannot spoil it.  ``inplace``, ``join``: see
     ``chunks.reduce``.
     """
     if 0 in x.mask.stride():
@@ -47,8 +48,10 @@ def reduce(
             data = x.data if linear else guard(x.data, x.mask)
             if len(flat) == len(dims):
                 return kernel(data, dims, keepdim)
-            x = Pair(kernel(data, flat, True), masks.first_slice(x.mask, flat)) if flat else x
-    return chunks.reduce(kernel, x, dims, keepdim, identity, inplace)
+            if flat:
+                x = Pair(kernel(data, flat, True), masks.first_slice(x.mask, flat))
+                kernel = join or kernel
+    return chunks.reduce(kernel, x, dims, keepdim, identity, inplace, join=join)
 
 
 def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
@@ -146,7 +149,8 @@ def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtyp
         return torch.nansum(data, dims, keepdim, dtype=dtype)
 
     dims = shapes.canonical_dims(dim, x.data.dim())
-    return Pair(reduce(x, dims, keepdim, kernel, 0), masks.reduce_validity(x.mask, dims, keepdim))
+    data = reduce(x, dims, keepdim, kernel, 0, join=torch.sum)  # inf - inf of a part is NaN in the whole
+    return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
 
 
 def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:

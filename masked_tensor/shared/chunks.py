@@ -39,10 +39,12 @@ def reduce(
     identity: float,
     inplace: InPlace | None = None,
     associative: bool = True,
+    join: Kernel | None = None,
 ) -> Tensor:
     """``kernel(filled(x, identity), dims, keepdim)``; ``inplace`` is the same on a piece that may be overwritten.
 
-    A kernel that is not ``associative`` is never given a part of a slice.
+    A kernel that is not ``associative`` is never given a part of a slice.  ``join`` reduces what it gave of parts, if
+    another than itself does.
     """
     size = x.data.numel()
     one_step = size < settings.LARGE or (inplace is None and size <= settings.per_step(0))
@@ -54,7 +56,7 @@ def reduce(
     x = Pair(x.data, lay_out_as(x.mask, x.data), x.payload)
     other = as_it_lies(x, dims)
     if other is not None:
-        result = reduce(kernel, other[0], other[1], True, identity, inplace, associative).permute(other[2])
+        result = reduce(kernel, other[0], other[1], True, identity, inplace, associative, join).permute(other[2])
         return (result if keepdim else result.squeeze(dims)).contiguous()
     parts = pieces(x, walk, identity)
     if inplace is None:
@@ -62,7 +64,7 @@ def reduce(
     else:
         result = torch.cat([inplace(part, mask, dims) for part, mask, _ in parts], walk)
     if walk in dims:
-        result = kernel(result, [walk], True)
+        result = (join or kernel)(result, [walk], True)
     return result if keepdim else result.squeeze(dims)
 
 
