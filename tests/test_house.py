@@ -68,7 +68,7 @@ PRIVATE = {
         torch._C._current_autograd_node torch._C._is_fwd_grad_enabled torch._guards.Guard torch._guards.TracingContext
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
         torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType
-        torch._C._functorch.get_interpreter_stack torch._C._functorch.get_unwrapped
+        torch._C._functorch.get_interpreter_stack torch._C._functorch.get_unwrapped torch._C._functorch.maybe_get_level
         torch._C._functorch.is_functorch_wrapped_tensor torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
         torch._C._len_torch_function_stack torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack

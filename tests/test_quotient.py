@@ -28,6 +28,14 @@ def test_integers_are_not_divided_by_what_lies_under_the_mask(dtype: torch.dtype
     least = torch.iinfo(dtype).min
     eights, twos = torch.tensor([8, least, 8], dtype=dtype), torch.tensor([2, -1 if least else 0, 2], dtype=dtype)
     assert (mt.as_masked_tensor(eights, MASK) // mt.as_masked_tensor(twos, MASK)).count() == 2
+    if least:
+        for minus in (-1, torch.tensor(-1, dtype=dtype), torch.full((3,), -1, dtype=dtype)):
+            for op in (torch.floor_divide, torch.remainder, torch.fmod):
+                assert op(mt.as_masked_tensor(eights, MASK), minus).count() == 2
+            for rounding in ("trunc", "floor"):
+                x = mt.as_masked_tensor(eights.clone(), MASK)
+                assert torch.div(x, minus, rounding_mode=rounding).tolist() == [-8, None, -8]
+                assert x.div_(minus, rounding_mode=rounding).tolist() == [-8, None, -8]
 
 
 @pytest.mark.parametrize("run", ["eager", "inference", "vmap", "aot_eager", "fullgraph"])

@@ -22,6 +22,7 @@ from ..shared.moments import (
     products_of,
     zeros_of,
 )
+from ..shared.squares import zero_rounding
 from ..sparse.reduction import take_valid
 
 _STATE = ("count", "center", "squares", "low", "high")
@@ -143,8 +144,7 @@ class RunningStatistics(nn.Module):
         shape = pair.data.shape
         data, mask = (self._rows(part) for part in (pair.data, pair.mask))
         if heavy is not None:
-            given = (self._rows(torch.broadcast_to(part, shape)) for part in (heavy.data, heavy.mask))
-            share, valid = given
+            share, valid = (self._rows(torch.broadcast_to(part, shape)) for part in (heavy.data, heavy.mask))
             mask = mask & valid & (share != 0)
             return self._add_rows(data, mask, select(share.double(), mask, 0))
         return self._add_rows(data, mask, None)
@@ -371,9 +371,7 @@ class RunningStatistics(nn.Module):
         """
         number, sums, powers, mixed = self._products()
         n = torch.where(number > 0, number, 1)
-        apart = powers - sums * sums / n
-        noise = powers * (number * torch.finfo(powers.dtype).eps / 2)  # what adding up as many equal numbers rounds
-        apart = torch.where(apart <= noise, 0, apart)
+        apart = zero_rounding(powers - sums * sums / n, powers, number)
         together = torch.where((apart != 0) & (apart.T != 0), mixed - sums * sums.T / n, 0)
         return _masked((together / (apart * apart.T).sqrt()).clamp(-1, 1), number > 1)
 

@@ -165,7 +165,7 @@ def kl_div(
         return loss(aten.kl_div.default, input, target, reduction, masking, log_target=log_target)
     first, second, _ = enter_sides(input, target, masking)
     if fill_value is None and not (first.masked or second.masked):
-        masking = masking._replace(fill_value=float("nan"))
+        masking = Masking(mask, target_mask, float("nan"))
     total = loss(aten.kl_div.default, input, target, "sum", masking, log_target=log_target)
     shape = torch.broadcast_shapes(first.data.shape, second.data.shape)
     if not shape:

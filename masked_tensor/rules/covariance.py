@@ -16,6 +16,7 @@ from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
 from ..shared.chunks import WIDER, rounds_noticeably
+from ..shared.squares import zero_rounding
 
 Operand = Pair | Tensor
 
@@ -132,9 +133,8 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
 
 
 def _squares(squares: Tensor, sums: Tensor, total: Tensor) -> Tensor:
-    """The squares around the mean: 0 where they are no more than what adding up as many equal numbers rounds."""
-    rest = squares - (sums * sums.conj()).real / total
-    return torch.where(rest > squares * (total * torch.finfo(rest.dtype).eps / 2), rest, 0)
+    """The squares around the mean."""
+    return zero_rounding(squares - (sums * sums.conj()).real / total, squares, total)
 
 
 def _precision(data: Tensor, squared: bool = False) -> torch.dtype:

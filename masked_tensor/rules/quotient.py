@@ -17,8 +17,8 @@ from ..compat import code_of
 from ..errors import UnsupportedOpError
 from ..op import Op, ops
 from ..packing.rules import elementwise as as_values
-from ..pair import Pair
-from ..select import select
+from ..pair import Pair, Payload
+from ..select import select, zero_masked
 from ..shared import strict_counts
 from ..sparse.rules import on_values
 from .pointwise import NUMBERS, elementwise, is_fractional, join_operands, run_elementwise
@@ -65,6 +65,8 @@ def refuse_mean_of_all_weights() -> None:
 
 def divide(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:
     """Quotients and remainders: integers are divided by 1 under the result's mask, where a 0 would raise."""
+    if type(x) is Pair and type(other) is int and other == -1:  # torch ends the process at the least integer
+        x = Pair(zero_masked(x), x.mask, Payload.ZERO)
     values = [v.data if type(v) is Pair else v for v in (x, other)]
     if isinstance(values[1], Tensor) and not any(
         isinstance(v, float | complex) or (isinstance(v, Tensor) and is_fractional(v)) for v in values

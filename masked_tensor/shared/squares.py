@@ -11,6 +11,11 @@ def abs_squared(x: Tensor) -> Tensor:
     return (x * x.conj_physical()).real if x.is_complex() else x * x
 
 
+def zero_rounding(rest: Tensor, squares: Tensor, number: Tensor) -> Tensor:
+    """What is left of ``squares``: 0 where it is no more than what adding up a ``number`` of equal squares rounds."""
+    return torch.where(rest > squares * (number * torch.finfo(rest.dtype).eps / 2), rest, 0)
+
+
 def safe_sqrt(x: Tensor) -> Tensor:
     """The square root, with gradient 0 at 0."""
     if not (is_tracked(x) or in_transform()):
