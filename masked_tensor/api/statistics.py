@@ -1,7 +1,7 @@
 """Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 import torch.distributed as dist
@@ -378,8 +378,7 @@ class RunningStatistics(nn.Module):
     def _products(self) -> Tensor:
         if self.products is None:
             raise RuntimeError("these statistics keep no covariances: make them with cov=True")
-        found: Tensor = self.products
-        return found
+        return cast(Tensor, self.products)
 
     @property
     def histogram(self) -> Tensor:
