@@ -54,7 +54,7 @@ THRESHOLDS = {
 OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT", "COLUMNS"}  # strided tensors never ask
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
 OF_THREADS = {"SHARED"}  # tests run with one, see tests/test_threads.py
-OF_KNOWN = {"NOTED", "SHAPES"}  # what they decide is compared in tests/test_known_masks.py
+OF_KNOWN = {"NOTED", "SHAPES", "KEPT"}  # what they decide is compared in tests/test_known_masks.py
 
 
 def test_every_tuning_number_is_known() -> None:

@@ -21,7 +21,7 @@ def as_torch(function: Callable[P, R]) -> Callable[P, R]:
     """
     names, check, called = NUMPY, check_dim, function.__name__
     code: Any = getattr(function, "__code__", None)
-    given = "dim" in function.__annotations__
+    given = "Tensor" not in str(function.__annotations__.get("dim", "Tensor"))  # ``max(input, other)`` takes one there
     one = function.__annotations__.get("dim") in (int, "int")
     place = code.co_varnames.index("dim") if given else len(code.co_varnames)
 

@@ -122,7 +122,7 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
 
     size = data.shape[1]
     whole = is_tracked(data) or not is_readable_memory(data)
-    length = size if whole else max(1, settings.PIECE // data.shape[0])
+    length = size if whole else max(1, settings.PIECE // max(1, data.shape[0]))
     with masks.no_autocast(data.device):
         parts = [tuple(add_up(start, min(length, size - start))) for start in range(0, size, length)]
     sums, products, *squares = (
