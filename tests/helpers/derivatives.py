@@ -217,6 +217,21 @@ def _weighted(x: Tensor) -> Tensor:
     return (values.real.double() * weights).sum() if values.is_complex() else (values.double() * weights).sum()
 
 
+def _loss(program: Program, x: Tensor, inputs: list[Tensor], rest: list[Any]) -> Tensor:
+    """Sums of squares of all results, of the first input as ``x``: each has a second derivative."""
+    outputs = program(x, *inputs[1:], rest=rest)
+    return sum((_weighted(o.square()) for o in outputs), torch.zeros((), dtype=torch.float64))
+
+
+def _slope(program: Program) -> tuple[Tensor, Tensor | None]:
+    """The first input, and by eager autograd the gradient of the loss there, which can be differentiated again."""
+    inputs, rest = program.build(requires_grad=True)
+    total = _loss(program, inputs[0], inputs, rest)
+    if not total.requires_grad:
+        return inputs[0], None
+    return inputs[0], torch.autograd.grad(total, inputs[0], create_graph=True, allow_unused=True)[0]
+
+
 def check_hessian(case: Sample) -> bool:
     """``hessian`` gives eager autograd's second derivatives, valid where the input is on both sides."""
     program = Program(case)
@@ -224,29 +239,21 @@ def check_hessian(case: Sample) -> bool:
     if not inputs or inputs[0].numel() > SMALL or inputs[0].is_complex():
         return False
 
-    def loss(program: Program, x: Tensor, inputs: list[Tensor], rest: list[Any]) -> Tensor:
-        outputs = program(x, *inputs[1:], rest=rest)
-        return sum((_weighted(o.square()) for o in outputs), torch.zeros((), dtype=torch.float64))
-
     plain = program.plain()
-    if not _torch_can(lambda: hessian(lambda x: loss(plain, x, inputs, rest))(inputs[0])):
+    if not _torch_can(lambda: hessian(lambda x: _loss(plain, x, inputs, rest))(inputs[0])):
         return False
-    clean, kept = program.build(requires_grad=True)
-    total = loss(program, clean[0], clean, kept)
-    if not total.requires_grad:
-        return False
-    (first,) = torch.autograd.grad(total, clean[0], create_graph=True, allow_unused=True)
+    clean, first = _slope(program)
     if first is None:
         return False
     flat = _zero(first).reshape(-1)
     rows = [
-        torch.autograd.grad(flat[i], clean[0], retain_graph=True, allow_unused=True)[0] if flat.requires_grad else None
+        torch.autograd.grad(flat[i], clean, retain_graph=True, allow_unused=True)[0] if flat.requires_grad else None
         for i in range(flat.numel())
     ]
     zero = torch.zeros(inputs[0].shape, dtype=inputs[0].dtype)
     expected = [zero if row is None else _zero(row) for row in rows]
     inputs, rest = program.build(NAN)
-    found = hessian(lambda x: loss(program, x, inputs, rest))(inputs[0])
+    found = hessian(lambda x: _loss(program, x, inputs, rest))(inputs[0])
     values = torch.stack(expected).reshape(2 * tuple(inputs[0].shape)) if expected else found
     if type(inputs[0]) is MaskedTensor:
         mask = pair_of(inputs[0]).mask
@@ -264,27 +271,19 @@ def check_forward_over_reverse(case: Sample) -> bool:
     if not inputs or inputs[0].is_complex():
         return False
 
-    def loss(program: Program, x: Tensor, inputs: list[Tensor], rest: list[Any]) -> Tensor:
-        outputs = program(x, *inputs[1:], rest=rest)
-        return sum((_weighted(o.square()) for o in outputs), torch.zeros((), dtype=torch.float64))
-
     def along(program: Program, inputs: list[Tensor], rest: list[Any]) -> Tensor:
-        slope = grad(lambda x: loss(program, x, inputs, rest))
+        slope = grad(lambda x: _loss(program, x, inputs, rest))
         moved: Tensor = jvp(slope, (inputs[0],), (_like(inputs[0], 50),))[1]
         return moved
 
     if not _torch_can(lambda: along(program.plain(), inputs, rest)):
         return False
-    clean, kept = program.build(requires_grad=True)
-    total = loss(program, clean[0], clean, kept)
-    if not total.requires_grad:
-        return False
-    (first,) = torch.autograd.grad(total, clean[0], create_graph=True, allow_unused=True)
+    clean, first = _slope(program)
     if first is None or not first.requires_grad:
         return False
-    slope = (_zero(first) * _zero(_like(clean[0], 50))).sum()
-    (expected,) = torch.autograd.grad(slope, clean[0], allow_unused=True, materialize_grads=True)
-    _check_gradient(along(program, *program.build(NAN)), expected, clean[0], "the second derivative")
+    slope = (_zero(first) * _zero(_like(clean, 50))).sum()
+    (expected,) = torch.autograd.grad(slope, clean, allow_unused=True, materialize_grads=True)
+    _check_gradient(along(program, *program.build(NAN)), expected, clean, "the second derivative")
     return True
 
 
