@@ -287,14 +287,13 @@ WRITTEN: dict[str, Callable[[Tensor], object]] = {  # what k.data is, written in
 }
 
 
-def derivative(x: Tensor, made: str, saved: str, written: str | None) -> Tensor:
-    """The gradient at ``x``, with a write into ``.data`` between forward and backward."""
+def derivative(x: Tensor, made: str, saved: str, write: Callable[[Tensor], object] | None) -> Tensor:
+    """The gradient at ``x``, with a ``write`` to what was made between forward and backward."""
     x.requires_grad_()
     k = MADE[made](x)
     y = (SAVED | MIXED)[saved](k)
-    if written is not None:
-        WRITTEN[written](k.data)
-        k.data[:, 2] -= 1  # once more, of what is strided by now
+    if write is not None:
+        write(k)
     (gradient,) = torch.autograd.grad(y.sum(), x)
     return mt.filled(gradient, 0) if mt.is_masked_tensor(gradient) else gradient
 
@@ -304,13 +303,18 @@ def derivative(x: Tensor, made: str, saved: str, written: str | None) -> Tensor:
 @pytest.mark.parametrize("packed", [False, True], ids=["strided", "packed"])
 def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, written: str, packed: bool) -> None:
     """As in torch, which does not notice: the derivative reads what is there then, or what an op kept a copy of."""
+
+    def write(k: Tensor) -> None:
+        WRITTEN[written](k.data)
+        k.data[:, 2] -= 1  # once more, of what is strided by now
+
     masks = [torch.ones(2, 3, dtype=torch.bool)]
     if saved in SAVED:
         masks.append(torch.tensor([[True, False, True], [False, True, True]]))
     for mask, made in itertools.product(masks, MADE if saved in SAVED or not packed else ["a result"]):
         x = mt.masked_tensor(LEAVES, mask)
-        got = derivative(x.packed() if packed else x, made, saved, written)
-        after, before = (derivative(LEAVES.clone(), made, saved, w) * mask for w in (written, None))
+        got = derivative(x.packed() if packed else x, made, saved, write)
+        after, before = (derivative(LEAVES.clone(), made, saved, w) * mask for w in (write, None))
         if saved == "square" or (saved in SAVED and mask.all()):
             assert torch.equal(got, after), made
         else:
@@ -322,29 +326,22 @@ def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, w
 def test_data_assigned_between_forward_and_backward_are_read_or_refused(saved: str, packed: bool) -> None:
     """Torch reads the new values, in what is MIXED in part; where ours has saved the old ones, backward says so."""
 
-    def assigned(x: Tensor, made: str, new: Tensor | None) -> Tensor:
-        x.requires_grad_()
-        k = MADE[made](x)
-        y = (SAVED | MIXED)[saved](k)
-        if new is not None:
-            k.data = new
-        (gradient,) = torch.autograd.grad(y.sum(), x)
-        return mt.filled(gradient, 0) if mt.is_masked_tensor(gradient) else gradient
+    def assign(k: Tensor) -> None:
+        k.data = torch.full((2, 3), 7.0, dtype=torch.float64)
 
     refused, mask = 0, torch.ones(2, 3, dtype=torch.bool)
-    new = torch.full((2, 3), 7.0, dtype=torch.float64)
     if saved in SAVED:
         mask = torch.tensor([[True, False, True], [False, True, True]])
     for made in MADE:
         x = mt.masked_tensor(LEAVES, mask)
         try:
-            found = assigned(x.packed() if packed else x, made, new)
+            found = derivative(x.packed() if packed else x, made, saved, assign)
         except RuntimeError as error:
             if not re.search("modified (by an )?inplace", str(error)):
                 raise
             refused += 1
         else:
-            wanted = assigned(LEAVES.clone(), made, new if saved in SAVED else None)
+            wanted = derivative(LEAVES.clone(), made, saved, assign if saved in SAVED else None)
             assert torch.allclose(found, wanted * mask)
     assert refused == 4 or saved not in ("square", "sin")
 
