@@ -108,7 +108,11 @@ def share_memory(x: MaskedTensor) -> MaskedTensor:
 
 def is_shared(x: MaskedTensor) -> bool:
     """Whether the data lies in shared memory."""
-    return bool((pair_of(x).data if x._packed is None else x._packed.values).is_shared())
+    return bool(_stored(x).is_shared())
+
+
+def _stored(x: MaskedTensor) -> Tensor:
+    return pair_of(x).data if x._packed is None else x._packed.values
 
 
 def collate(batch: list[MaskedTensor], *, collate_fn_map: object = None) -> MaskedTensor:
@@ -136,7 +140,7 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     if (new.shape, new.dtype, new.device) != (x.shape, x.dtype, x.device):
         raise RuntimeError("x.data = y needs a y of the same shape, dtype and device as the masked tensor x")
     if x.requires_grad:  # a backward pass to come has saved what x was: it raises, where torch would read the new
-        torch.autograd.graph.increment_version((pair_of(x).data if x._packed is None else x._packed.values).detach())
+        torch.autograd.graph.increment_version(_stored(x).detach())
     unpack_family(x)
     hard = x._family is not None and x._family.hard
     if type(new) is not MaskedTensor:
