@@ -143,8 +143,10 @@ def in_dual_level() -> bool:
 
 def has_tangent(data: Tensor) -> bool:
     """Whether forward-mode AD differentiates along ``data``, also from outside of the transforms that run inside."""
-    if not in_dual_level() or forward_ad.unpack_dual(data).tangent is not None:
-        return in_dual_level()
+    if not in_dual_level():
+        return False
+    if forward_ad.unpack_dual(data).tangent is not None:
+        return True
     outer = {i.level() for i in (get_interpreter_stack() or ())[:-1] if i.key() == TransformType.Jvp}
     while is_wrapped(data):
         if maybe_get_level(data) in outer:  # the tangent cannot be asked for: whatever jvp has wrapped may have one

@@ -129,12 +129,8 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
         parts[0] if len(parts) == 1 else (torch.stack(s).sum(0) for s in zip(*parts, strict=True))
     )
     products = products - sums * sums.mH / total
-    return Moments(weight, products, _squares(squares[0], sums, total) if squared else None)
-
-
-def _squares(squares: Tensor, sums: Tensor, total: Tensor) -> Tensor:
-    """The squares around the mean."""
-    return zero_rounding(squares - (sums * sums.conj()).real / total, squares, total)
+    around = [zero_rounding(s - (sums * sums.conj()).real / total, s, total) for s in squares]
+    return Moments(weight, products, around[0] if squared else None)
 
 
 def _precision(data: Tensor, squared: bool = False) -> torch.dtype:
