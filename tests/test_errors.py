@@ -311,6 +311,11 @@ def test_series() -> None:
         """index must have one place per entry along dim, (2,), got (3,)""",
     )
     refused(
+        ValueError,
+        lambda: mt.interpolate(x, index=torch.tensor([3, 1])),
+        """index must be finite and rise from each entry to the next, got [3, 1] at 0; sort it with the series along dim (index.argsort()), one entry for each time""",
+    )
+    refused(
         RuntimeError,
         lambda: mt.interpolate(mt.masked_tensor([1, None])),
         """interpolate(): input dtype must be floating point or complex, got torch.int64""",

@@ -1,6 +1,6 @@
 """Statistics of a window that moves along one dimension, under pandas' names."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar, cast, get_args
 
@@ -13,6 +13,7 @@ from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..rules import quantile as rules
 from ..shared import moving, strict_counts
+from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
 from . import moment, order, reduction
 from .entrance import Input, Number, as_pair, enter_input, refuse_sparse, with_gaps
@@ -39,6 +40,7 @@ class Rolling(Generic[T]):
     min_periods: int
     masked: bool = True
     fill_value: Number | None = None
+    _dtype: torch.dtype | None = None  #: that of the results, where the entries were converted
 
     @cached_property
     def windows(self) -> Any:
@@ -72,18 +74,17 @@ class Rolling(Generic[T]):
         """The mean of the valid entries of each window.
 
         Returns:
-            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
-
-        Raises:
-            RuntimeError: The input is neither floating point nor complex.
+            Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
+            and bools.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2, min_periods=1).mean()
             masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
         """
-        if not self._moves(inexact=True):
-            return self._enough(reduction.mean(self.windows, -1))
-        return self._result(moving.total(self._entries, self._reach).div_(self._number), 1)
+        x = self._as_float()
+        if not x._moves():
+            return x._enough(reduction.mean(x.windows, -1))
+        return x._result(moving.total(x._entries, x._reach).div_(x._number), 1)
 
     def min(self) -> T:
         """The smallest valid entry of each window.
@@ -151,10 +152,11 @@ class Rolling(Generic[T]):
         """The median of the valid entries of each window: of an even number, the mean of the middle two.
 
         Returns:
-            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
+            Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
+            and bools.
 
         Raises:
-            RuntimeError: The input is neither float32 nor float64.
+            RuntimeError: The input is complex, which has no order.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).median()
@@ -169,34 +171,38 @@ class Rolling(Generic[T]):
             q (float): A number from 0 to 1.
 
         Returns:
-            Tensor: ``input``'s shape and dtype, its time divided by ``step``.
+            Tensor: ``input``'s shape, its time divided by ``step``, in its dtype; the default dtype for integers
+            and bools.
 
         Raises:
-            RuntimeError: The input is neither float32 nor float64, or ``q`` is out of range.
+            RuntimeError: The input is complex, which has no order, or ``q`` is out of range.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, 4.0, 6.0]), 2).quantile(0.75)
             masked_tensor([--, 3.2500, 5.5000], valid=2/3)
         """
-        entries, reach = self._entries, self._reach
+        x = self._as_float(halves=True)
+        entries, reach = x._entries, x._reach
         known = type(q) is float and 0 <= q <= 1 and entries.data.dtype in (torch.float32, torch.float64)
         if known and not entries.data.numel():
-            return self.max()  # torch's quantile raises for no windows at all
-        if not known or not self._moves():
-            return self._enough(order.quantile(self.windows, q, -1))
+            return x.max()  # torch's quantile raises for no windows at all
+        if not known or not x._moves():
+            return x._enough(order.quantile(x.windows, q, -1))
         if reach.width <= settings.MERGED:
-            return self._result(moving.quantile(entries, reach, q), 1)
+            return x._result(moving.quantile(entries, reach, q), 1)
 
         def sort(data: Tensor, valid: Tensor, width: int) -> Tensor:
             seen = Pair(data.unfold(-1, width, 1), valid.unfold(-1, width, 1))
             return rules.quantile(seen, q, -1).data
 
-        return self._result(
+        return x._result(
             moving.by_pieces(sort, (entries.data, entries.mask), reach, entries.data.dtype, reach.width), 1
         )
 
     def count(self) -> Tensor:
-        """The number of valid entries of each window.
+        """The number of valid entries of each window, whatever ``min_periods`` is.
+
+        A window of too few entries has a number, too; pandas has NaN there.
 
         Returns:
             Tensor: A plain int64 tensor of ``input``'s shape, its time divided by ``step``.
@@ -209,10 +215,20 @@ class Rolling(Generic[T]):
             return self._number.long()
         return masks.count(as_pair(enter_input(self.windows)).mask, -1)
 
-    def _moves(self, inexact: bool = False) -> bool:
+    def _as_float(self, halves: bool = False) -> "Rolling[T]":
+        """The windows of integers in float64, which holds them, and those of ``halves`` in float32; others as they are.
+
+        The result is rounded once, to the dtype of the input, or to the default one.
+        """
+        x, kept = self._entries, self._entries.data.dtype
+        if kept.is_complex or (kept.is_floating_point and not (halves and rounds_noticeably(kept))):
+            return self
+        wide, dtype = (torch.float32, kept) if kept.is_floating_point else (torch.float64, torch.get_default_dtype())
+        return replace(self, _entries=Pair(x.data.to(wide), x.mask), _dtype=dtype)
+
+    def _moves(self) -> bool:
         """Whether the statistics are made of those of narrower windows."""
-        x = self._entries
-        return moving.can_move(x, self._reach) and (x.data.is_floating_point() or not inexact)
+        return moving.can_move(self._entries, self._reach)
 
     @cached_property
     def _number(self) -> Tensor:
@@ -225,22 +241,24 @@ class Rolling(Generic[T]):
         return self._result(moving.extreme(x, self._reach, name == "amax", identity(name, x.data.dtype)), 1)
 
     def _moment(self, form: Any, ddof: int) -> T:
-        if not self._moves(inexact=True) or ddof != int(ddof):
-            return self._enough(form(self.windows, -1, correction=ddof))
-        squares = moving.squares(self._entries, self._reach)
-        squares.div_((self._number.to(squares.dtype) - ddof).clamp_min_(1))
-        return self._result(squares.sqrt_() if form is moment.std else squares, int(ddof) + 1)
+        x = self._as_float()
+        if not x._moves() or ddof != int(ddof):
+            return x._enough(form(x.windows, -1, correction=ddof))
+        squares = moving.squares(x._entries, x._reach)
+        squares.div_((x._number.to(squares.dtype) - ddof).clamp_min_(1))
+        return x._result(squares.sqrt_() if form is moment.std else squares, int(ddof) + 1)
 
     def _result(self, data: Tensor, least: int = 0) -> T:
         """A statistic as a masked tensor: valid where ``min_periods`` entries, and ``least``, are."""
         enough = masks.compact(self._number) >= max(self.min_periods, least)
-        kept = self._entries.data.dtype
+        kept = self._dtype or self._entries.data.dtype
         return self._leave(Pair(data.to(kept) if kept.is_floating_point else data, masks.expand_to(enough, data.shape)))
 
     def _enough(self, result: Any) -> T:
         """``result`` where at least ``min_periods`` entries are valid."""
         x = as_pair(enter_input(result))
-        return self._leave(Pair(x.data, masks.logical_and(x.mask, self.count() >= self.min_periods)))
+        data = x.data if self._dtype is None else x.data.to(self._dtype)
+        return self._leave(Pair(data, masks.logical_and(x.mask, self.count() >= self.min_periods)))
 
     def _leave(self, result: Pair) -> T:
         """What the caller gets."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, shapes
+from ..compat import has_real_memory, is_wrapped, mode_is_active
 from ..pair import Pair
 from ..shared import gaps
 from .entrance import Input, Number, as_pair, enter_input, refuse_sparse, with_gaps
@@ -129,9 +130,11 @@ def interpolate(
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time.
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
-            beyond it. ``"nearest"`` takes the nearer one, between valid entries alone.
-        index (Tensor, optional): ``(T,)``, any real dtype, rising: the time of each entry; by default they are one step
-            apart.
+            beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
+            ``limit_area="outside"`` fills nothing then.
+        index (Tensor, optional): ``(T,)``, any real dtype: the time of each entry, after that of the entry before; by
+            default they are one step apart. Its values are read to check that, save in compiled code and where it is
+            batched by a transform: there a wrong index gives a wrong result.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
@@ -146,8 +149,8 @@ def interpolate(
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``limit`` is below 1, a choice is another word, ``index`` has another shape, ``input`` is 0-d, or
-            ``mask`` does not broadcast to it or lies on another device.
+        ValueError: ``limit`` is below 1, a choice is another word, ``index`` has another shape, does not rise or is not
+            finite, ``input`` is 0-d, or ``mask`` does not broadcast to it or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
@@ -168,13 +171,14 @@ def interpolate(
     if index is not None and tuple(index.shape) != (size,):
         raise ValueError(f"index must have one place per entry along dim, {(size,)}, got {tuple(index.shape)}")
     places = index if index is None or index.is_floating_point() else index.long()
-    if method == "nearest" and limit_area is None:
-        limit_area = "inside"
+    if places is not None and has_real_memory(places) and not (is_wrapped(places) or mode_is_active()):
+        _check_rising(places)
 
     def fill(s: gaps.Stretch) -> tuple[Tensor, Tensor]:
-        linear = method == "linear"
-        data = gaps.interpolate_line(x, s, places) if linear else gaps.gather_clamped(x, dim, gaps.nearest(s, places))
-        return data, gaps.fillable(s, limit, limit_area, limit_direction)
+        if method == "linear":
+            return gaps.interpolate_line(x, s, places), gaps.fillable(s, limit, limit_area, limit_direction)
+        inside = s.mask if limit_area == "outside" else gaps.fillable(s, limit, "inside", limit_direction)
+        return gaps.gather_clamped(x, dim, gaps.nearest(s, places)), inside
 
     length = gaps.stretch_length(x, dim, 4)
     parts = map(fill, gaps.stretches(gaps.narrow_constant(x.mask, dim), dim, length))
@@ -227,6 +231,19 @@ def _enter_series(name: str, input: Tensor, dim: int, limit: Any, area: Any, mas
     (dim,) = shapes.canonical_dims(dim, given.data.dim())
     x = as_pair(given)
     return given, Pair(x.data, masks.expand_to(x.mask, x.data.shape), x.payload), dim
+
+
+def _check_rising(index: Tensor) -> None:
+    """Raises for times of which one is not after the one before it, NaN or infinite: this looks at values."""
+    wrong = ~index.isfinite()
+    wrong[1:] |= index[1:] <= index[:-1]
+    if wrong.any():
+        place = int(wrong.int().argmax())
+        shown = index[max(place - 1, 0) : place + 1].tolist()
+        raise ValueError(
+            f"index must be finite and rise from each entry to the next, got {shown} at {max(place - 1, 0)}; sort it "
+            "with the series along dim (index.argsort()), one entry for each time"
+        )
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:

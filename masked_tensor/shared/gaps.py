@@ -125,15 +125,33 @@ def interpolate_line(x: Pair, s: Stretch, places: Tensor | None) -> Tensor:
     second = torch.where(s.following >= s.size, s.last, s.following)
     low, high = gather_clamped(x, s.dim, first), gather_clamped(x, s.dim, second)
     if places is None:
-        gone, whole = s.along(s.at) - first, second - first
+        gone, left = s.along(s.at) - first, second - s.along(s.at)
     else:
-        edge = max(s.size - 1, 0)
+        at, edge = s.along(places.take(s.at)), max(s.size - 1, 0)
         start, end = (places.take(i.clamp(0, edge)) for i in (first, second))
-        gone, whole = s.along(places.take(s.at)) - start, end - start
-    between = whole > 0  # elsewhere it is a valid entry, or beyond all of them: no line, an inf stays one
-    wide = torch.float64 if low.dtype in (torch.float64, torch.complex128) else torch.float32
-    share = gone.to(wide).div_(whole.clamp_min_(1) if places is None else torch.where(between, whole, 1))
-    return torch.where(between, torch.lerp(low, high, share.to(low.dtype).expand(low.shape)), low)
+        gone, left = at - start, end - at
+    between = (gone > 0) & (left > 0)  # elsewhere it is a valid entry, or beyond all of them: no line, an inf stays one
+    if low.is_complex():
+        shares = (torch.where(between, part, 1).unsqueeze(-1) for part in (gone, left))
+        line = torch.view_as_complex(_weigh(torch.view_as_real(low), torch.view_as_real(high), *shares))
+    else:
+        line = _weigh(low, high, *(torch.where(between, part, 1) for part in (gone, left)))
+    return torch.where(between, line, low)
+
+
+def _weigh(low: Tensor, high: Tensor, gone: Tensor, left: Tensor) -> Tensor:
+    """The value so far ``gone`` from ``low`` and with so much ``left`` to ``high``, rounded once.
+
+    ``low + s * (high - low)`` is exactly ``low`` where both are equal, and never beyond the ends.  Where the difference
+    is infinite, or has lost the digits of ``high``, it is ``low * (1 - s) + high * s``, in which nothing overflows.
+    """
+    wide = torch.float64 if low.dtype is torch.float64 else torch.float32
+    whole = (gone + left).to(wide)
+    share, rest = gone.to(wide) / whole, left.to(wide) / whole
+    start, end = low.to(wide), high.to(wide)
+    apart = end - start
+    line = torch.where(apart.abs() <= end.abs(), start + share * apart, start * rest + end * share)
+    return line.to(low.dtype)
 
 
 def nearest(s: Stretch, places: Tensor | None) -> Tensor:
