@@ -23,7 +23,7 @@ from .oracles.groups import EPS, parameters
 from .test_functional_gradients import distinct, finite_dense
 from .test_layouts import huge
 
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
 SPARSE = [name for name in INPUTS if not name.startswith("strided")]
 
 
@@ -378,7 +378,7 @@ def test_many_slices_and_few_values(layout: str, dim: int) -> None:
             plain = given.to_dense() if given is not None else torch.ones(1, 1, dtype=torch.bool)
             out, expected = form(x, given, given), form(dense, plain, plain & stored)
             out = out.to_dense() if layouts.is_sparse(out) else out
-            torch.testing.assert_close(out, expected.nan_to_num(0), equal_nan=True, msg=f"form {number}")
+            torch.testing.assert_close(out, expected.nan_to_num(0, INF, -INF), equal_nan=True, msg=f"form {number}")
 
 
 # ----------------------------------------------------------------------------------------------------------- gradients
@@ -594,7 +594,7 @@ def test_sparse_masked_tensors(convert: Callable[[Tensor], Tensor]) -> None:
 @pytest.mark.parametrize("layout", ["coo", "coo 3-d", "csr", "bsc", "csr batched", "csr hybrid", "coo 1-d"])
 @pytest.mark.parametrize("name", ["cross_entropy", "nll_loss"])
 def test_losses_of_classes(name: str, layout: str) -> None:
-    """Against a loop over the samples that counts the valid classes of each."""
+    """Against a loop over the samples that counts the valid classes of each; a masked class is impossible: inf."""
     x = example()[0].to_sparse_coo() if layout == "coo 1-d" else INPUTS[layout]()
     dim = min(x.dim() - 1, 1)
     samples = (*x.shape[:dim], *x.shape[dim + 1 :])
@@ -613,8 +613,9 @@ def test_losses_of_classes(name: str, layout: str) -> None:
         for place in itertools.product(*map(range, samples)):
             scores, shown = (t.movedim(dim, -1)[place] for t in (dense, visible))
             c = int(target[place])
-            if target_mask[place] and c != 1 and shown[c]:
-                entries[place] = scores[shown].logsumexp(0) * (name == "cross_entropy") - scores[c]
+            if target_mask[place] and c != 1 and shown.any():
+                own = scores[c] if shown[c] else -INF
+                entries[place] = scores[shown].logsumexp(0) * (name == "cross_entropy") - own
                 entries[place] *= weight[c]
                 total, divisor = total + entries[place], divisor + weight[c]
         expected = {"none": entries, "sum": total, "mean": total / divisor if divisor else NAN}[reduction]

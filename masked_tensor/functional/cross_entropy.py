@@ -22,8 +22,9 @@ def nll_loss(
 ) -> Tensor:
     """The negative log likelihood of the targets that count: ``-weight[target] * input[target]``.
 
-    A target counts unless it is masked or ``ignore_index``, or its own entry of ``input`` is masked. A masked target
-    may be out of range. Sparse scores are 0 where they store nothing, and need plain strided ``weight``.
+    A target counts unless it is masked or ``ignore_index``, or no class of its sample is valid. A masked target may be
+    out of range. The loss of a target that names a masked class is inf. Sparse scores are 0 where they store nothing,
+    and need plain strided ``weight``.
 
     Args:
         input (Tensor): Log-probabilities ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.
@@ -87,8 +88,9 @@ def cross_entropy(
 ) -> Tensor:
     """The cross entropy of logits over the targets that count: ``logsumexp(input) - input[target]``.
 
-    A target counts unless it is masked or ``ignore_index``, or its own entry of ``input`` is masked. A masked target
-    may be out of range. A masked class is left out of the sum of exponentials.
+    A target counts unless it is masked or ``ignore_index``, or no class of its sample is valid. A masked target may be
+    out of range. A masked class has the logit -inf: it is left out of the sum of exponentials, and the loss of a target
+    that names it is inf.
 
     Args:
         input (Tensor): Logits ``(C,)``, ``(N, C)`` or ``(N, C, *)``, floating point; plain or a MaskedTensor.

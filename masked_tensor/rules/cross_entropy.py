@@ -1,8 +1,9 @@
-"""Cross entropy: masked class logits leave the denominator; ignored and masked targets are the same thing.
+"""Cross entropy: a masked class has the logit -inf; ignored and masked targets are the same thing.
 
-A sample counts where its target is valid and not ``ignore_index``, and the logit it names is valid; what a masked
-target holds is never used.  A mean divides by the summed weights of the samples that count (class indices) or by their
-number (class probabilities).  Label smoothing goes to the valid classes.
+A sample counts where its target is valid and not ``ignore_index``, and one of its logits is valid; what a masked target
+holds is never used.  A target that names a masked class has the loss inf, a probability of 0 there adds nothing.  A
+mean divides by the summed weights of the samples that count (class indices) or by their number (class probabilities).
+Label smoothing goes to the valid classes.
 """
 
 from typing import Any, NamedTuple
@@ -14,12 +15,12 @@ from .. import masks, pair
 from ..errors import expect_shape
 from ..op import Op, ops
 from ..packing import losses as packed
-from ..pair import Pair
+from ..pair import Pair, Payload
 from ..select import select, zero_masked
 from ..shared.averaging import MEAN, NONE, reduce_loss
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
-from .softmax import softmax
+from .softmax import INFINITY, softmax
 
 Operand = Pair | Tensor
 IGNORED = -100
@@ -44,15 +45,16 @@ def cross_entropy(
     """``-log_softmax(x)[target]``, or ``-(target * log_softmax(x)).sum()``, weighted and smoothed."""
     x, t = pair.as_pair(x), pair.as_pair(target)
     dim = 0 if x.data.dim() == 1 else 1
-    classes, usable = _class_weights(weight, x.mask, dim)
+    classes = _class_weights(weight, x, dim)
     if not 0 <= label_smoothing <= 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if t.data.shape == x.data.shape:
-        return _probability_loss(x, usable, t, classes, reduction, ignore_index, label_smoothing, dim)
-    chosen = _choose(usable, t, classes, ignore_index, dim)
+        return _probability_loss(x, t, classes, reduction, ignore_index, label_smoothing, dim)
+    chosen = _choose(x, t, classes, ignore_index, dim)
     scores = _scores(x, chosen.mask, dim)
     entries = _pick_scores(scores.data, chosen, classes, ignore_index)
     if label_smoothing:
+        usable = _usable(x.mask, classes, dim)
         spread = _weight_terms(select(scores.data, masks.logical_and(scores.mask, usable), 0), classes, dim).sum(dim)
         share = _share(label_smoothing, masks.count(usable, dim), entries.dtype)
         entries = entries * (1 - label_smoothing) - select(spread, chosen.mask, 0) * share
@@ -89,61 +91,62 @@ def _class_loss(
 ) -> tuple[Pair, ChosenClasses]:
     x, t = pair.as_pair(scores), pair.as_pair(target)
     dim = 0 if x.data.dim() == 1 else 1
-    classes, usable = _class_weights(weight, x.mask, dim)
-    chosen = _choose(usable, t, classes, ignore_index, dim)
-    entries = _pick_scores(x.data, chosen, classes, ignore_index)
+    classes = _class_weights(weight, x, dim)
+    chosen = _choose(x, t, classes, ignore_index, dim)
+    data = x.data if masks.is_constant(x.mask, dim) else select(x.data, x.mask, -INFINITY)
+    entries = _pick_scores(data, chosen, classes, ignore_index)
     return reduce_loss(entries, chosen.mask, reduction, chosen.weight), chosen
 
 
-def _choose(usable: Tensor, target: Pair, classes: Tensor | None, ignore_index: int, dim: int) -> ChosenClasses:
+def _choose(x: Pair, target: Pair, classes: Pair | None, ignore_index: int, dim: int) -> ChosenClasses:
     """Which samples count.  Only what a valid target names is looked up."""
-    shape = usable.shape[:dim] + usable.shape[dim + 1 :]
+    shape = x.data.shape[:dim] + x.data.shape[dim + 1 :]
     expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
     target = Pair(target.data.reshape(shape), target.mask.reshape(shape))
     data = target.data.long() if target.data.dtype is torch.uint8 else target.data
-    named = target.mask & (data != ignore_index)
-    index = torch.where(named, data, 0).long()
-    if usable.shape[dim] == 0:
-        mask = torch.zeros_like(named)
-    elif masks.is_constant(usable, dim):
-        mask = masks.logical_and(named, usable.select(dim, 0))
-    else:
-        mask = named & usable.gather(dim, index.unsqueeze(dim)).squeeze(dim)
-    weight = None if classes is None else classes.take(index)
-    return ChosenClasses(torch.where(mask, data, ignore_index), masks.expand_to(mask, index.shape), weight)
+    mask = masks.logical_and(target.mask & (data != ignore_index), _any_class(x.mask, dim))
+    weight = None
+    if classes is not None and x.data.shape[dim]:
+        index = torch.where(mask, data, 0).long().clamp(0, x.data.shape[dim] - 1)  # torch's op says which is outside
+        weight = classes.data.take(index)
+        mask = masks.logical_and(mask, classes.mask.take(index))
+    return ChosenClasses(torch.where(mask, data, ignore_index), masks.expand_to(mask, shape), weight)
 
 
-def _pick_scores(scores: Tensor, chosen: ChosenClasses, classes: Tensor | None, ignore_index: int) -> Tensor:
+def _any_class(mask: Tensor, dim: int) -> Tensor:
+    return mask.select(dim, 0) if masks.is_constant(mask, dim) else masks.any(mask, dim)
+
+
+def _pick_scores(scores: Tensor, chosen: ChosenClasses, classes: Pair | None, ignore_index: int) -> Tensor:
     """The entries of the loss, 0 where a sample does not count: nothing is read there, and nothing flows back."""
     op = torch.ops.aten.nll_loss_nd.default
-    result: Tensor = op(scores, chosen.target, classes, NONE, ignore_index)
+    result: Tensor = op(scores, chosen.target, None if classes is None else classes.data, NONE, ignore_index)
     return result
 
 
 def _probability_loss(
-    x: Pair,
-    usable: Tensor,
-    target: Pair,
-    classes: Tensor | None,
-    reduction: int,
-    ignore_index: int,
-    smoothing: float,
-    dim: int,
+    x: Pair, target: Pair, classes: Pair | None, reduction: int, ignore_index: int, smoothing: float, dim: int
 ) -> Pair:
-    """Targets that give each class a probability: a sample counts if it has a class valid in both."""
+    """Targets that give each class a probability: a sample counts if a class is valid in it, and in its target."""
     if not target.data.is_floating_point():
         raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.data.dtype}")
     if ignore_index >= 0:
         raise RuntimeError("ignore_index is not supported for floating point target")
     if x.data.shape[dim] == 0:  # without classes nothing is masked
         return pair.plain_pair(torch.ops.aten.cross_entropy_loss.default(x.data, target.data, None, reduction))
-    valid = masks.logical_and(usable, target.mask)
-    some = masks.any(valid, dim)
+    named = _usable(target.mask, classes, dim)
+    valid = masks.logical_and(named, x.mask)
+    some = masks.logical_and(masks.any(named, dim), _any_class(x.mask, dim))
+    counted, possible = valid, masks.is_constant(x.mask, dim)
+    if not possible:  # a masked class that has a probability counts: its score is -inf
+        counted = named & (x.mask | (target.data != 0)) & some.unsqueeze(dim)
     scores = _scores(x, some, dim)
-    likely = select(target.data, valid, 0)
+    likely = select(target.data, counted, 0)
     if smoothing:
         likely = likely * (1 - smoothing) + _share(smoothing, masks.count(valid, dim, True), likely.dtype)
-    terms = _weight_terms(select(scores.data, valid, 0) * likely, classes, dim)
+    likely = _weight_terms(likely, classes, dim)
+    likely = likely if possible else torch.where(x.mask, likely, likely.detach())  # which has no derivative
+    terms = select(scores.data, counted, 0) * likely
     return reduce_loss(-terms.sum(dim), some, reduction)
 
 
@@ -159,20 +162,25 @@ def _scores(x: Pair, samples: Tensor, dim: int) -> Pair:
     return softmax(Pair(x.data, mask), dim, log=True)
 
 
-def _weight_terms(terms: Tensor, classes: Tensor | None, dim: int) -> Tensor:
-    if classes is None:
-        return terms
-    return terms * classes.reshape([-1 if d == dim else 1 for d in range(terms.dim())])
+def _weight_terms(terms: Tensor, classes: Pair | None, dim: int) -> Tensor:
+    return terms if classes is None else terms * _along(classes.data, dim, terms)
 
 
-def _class_weights(weight: Operand | None, mask: Tensor, dim: int) -> tuple[Tensor | None, Tensor]:
-    """The weights of the classes, and ``mask`` without the classes whose weight is masked."""
-    if weight is not None:
-        expect_shape("weight", pair.data_of(weight), (mask.shape[dim],))
-    if type(weight) is not Pair:
-        return weight, mask
-    shape = [-1 if d == dim else 1 for d in range(mask.dim())]
-    return zero_masked(weight), masks.logical_and(mask, weight.mask.reshape(shape).expand(mask.shape))
+def _usable(mask: Tensor, classes: Pair | None, dim: int) -> Tensor:
+    """``mask`` without the classes whose weight is masked."""
+    return mask if classes is None else masks.logical_and(mask, _along(classes.mask, dim, mask).expand(mask.shape))
+
+
+def _along(classes: Tensor, dim: int, like: Tensor) -> Tensor:
+    return classes.reshape([-1 if d == dim else 1 for d in range(like.dim())])
+
+
+def _class_weights(weight: Operand | None, x: Pair, dim: int) -> Pair | None:
+    """The weights of the classes, 0 where they are masked."""
+    if weight is None:
+        return None
+    expect_shape("weight", pair.data_of(weight), (x.data.shape[dim],))
+    return Pair(zero_masked(weight), weight.mask, Payload.ZERO) if type(weight) is Pair else pair.as_pair(weight)
 
 
 _CLASSES: dict[str, Any] = {"batched": True, "packed": packed.class_loss}

@@ -42,20 +42,20 @@ def plain_classes(target: Tensor, weight: object = None, label_smoothing: float 
 def named_scores(
     x: Tensor, mask: Tensor | None, target: Tensor, counts: Tensor, *, logits: bool
 ) -> tuple[Tensor, Tensor]:
-    """The score of the class (dimension 1, or 0 of a vector) that each target names, and whether it is valid.
+    """The score of the class (dimension 1, or 0 of a vector) that each target names, and whether the sample counts.
 
-    ``counts`` says which targets name a class; 0 where the result is not valid.  ``logits``: minus the logsumexp of
-    the valid classes, the unspecified ones among them.
+    ``counts`` says which targets name a class, and a class of the sample has to be valid; 0 where it does not count,
+    -inf of a masked class.  ``logits``: minus the logsumexp of the valid classes, the unspecified ones among them.
     """
     dim = min(x.dim() - 1, 1)
     rest = [d for d in range(x.dim()) if d != dim]
-    index = _check_classes(target, counts, x.shape, dim)
-    number = torch.arange(index.shape[0], device=index.device)
+    _check_shape(target, x.shape, dim)
+    number = torch.arange(target.numel(), device=target.device)
+    if mask is not None:
+        counts = counts & (validity.counts(mask, x.shape, (dim,), number) != 0).view(target.shape)
+    index = _check_classes(target, counts, x.shape[dim])
     place = {dim: index, **dict(zip(rest, unravel(number, target.shape), strict=True))}
     key = ravel(lambda d: place[d], x.shape, range(x.dim()))
-    valid = counts.reshape(-1)
-    if mask is not None:
-        valid = valid & validity.look_up(mask, x.shape, lambda d: place[d], index.shape[0])
     t = take_valid(x, mask)  # once: torch's engine cannot add up two gradients of most layouts
     assert key is not None
     stored, order = t.position(range(x.dim())).sort()
@@ -65,7 +65,10 @@ def named_scores(
         wide = t.values.float() if rounds_noticeably(t.values.dtype) else t.values
         total = _read(slice_reductions.logsumexp(wide, o.slices), o.keys, number)
         score = (score - total).to(t.values.dtype)
-    return torch.where(valid, score, 0).view(target.shape), valid.view(target.shape)
+    if mask is not None:
+        valid = validity.look_up(mask, x.shape, lambda d: place[d], index.shape[0])
+        score = torch.where(valid, score, -torch.inf)
+    return torch.where(counts, score.view(target.shape), 0), counts
 
 
 def _read(v: Tensor, table: Tensor, key: Tensor) -> Tensor:
@@ -74,15 +77,18 @@ def _read(v: Tensor, table: Tensor, key: Tensor) -> Tensor:
     return torch.where(found, v[place], 0) if table.numel() else v.new_zeros(key.shape)
 
 
-def _check_classes(target: Tensor, counts: Tensor, shape: torch.Size, dim: int) -> Tensor:
-    """The class of each target in a row, 0 for those that do not count."""
+def _check_shape(target: Tensor, shape: torch.Size, dim: int) -> None:
     if tuple(target.shape) != (*shape[:dim], *shape[dim + 1 :]):
         raise ValueError(
             f"target must have the shape of the scores without the classes, got {tuple(target.shape)} for scores of "
             f"shape {tuple(shape)}"
         )
+
+
+def _check_classes(target: Tensor, counts: Tensor, size: int) -> Tensor:
+    """The class of each target in a row, 0 for those that do not count."""
     index = torch.where(counts, target, 0).reshape(-1).long()
-    outside = ((index < 0) | (index >= shape[dim])).nonzero().view(-1)
+    outside = ((index < 0) | (index >= size)).nonzero().view(-1)
     if outside.numel():
-        raise IndexError(f"Target {int(index[outside[0]])} is out of bounds: there are {shape[dim]} classes.")
+        raise IndexError(f"Target {int(index[outside[0]])} is out of bounds: there are {size} classes.")
     return index

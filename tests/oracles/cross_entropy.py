@@ -32,13 +32,15 @@ def cross_entropy(
         rows.new_zeros(len(rows)),
     )
     for i, (row, v, t, k) in enumerate(zip(rows, valid, likely, known, strict=True)):
-        scores = torch.zeros_like(row).masked_scatter(v, score(row[v], 0))
+        if not v.any():
+            continue
+        scores = score(torch.where(v, row, -torch.inf), 0)  # what plain torch is given for a class that cannot be
         if probable:
-            use, n = v & k & w.mask, int((v & k & w.mask).sum())
-            mask[i] = n > 0
+            mask[i] = bool((k & w.mask).any())
+            use, n = k & w.mask & (v | (t != 0)), int((v & k & w.mask).sum())
             smooth = t[use] * (1 - label_smoothing) + label_smoothing / max(n, 1)
             entries[i], weights[i] = -(scores[use] * smooth * w.data[use]).sum(), 1
-        elif k and t != ignore_index and v[t] and w.mask[t]:
+        elif k and t != ignore_index and w.mask[t]:
             use = v & w.mask
             mask[i], weights[i] = True, w.data[t]
             spread = -(scores * w.data)[use].sum() / use.sum()
