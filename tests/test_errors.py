@@ -1454,6 +1454,14 @@ def test_samplers() -> None:
         lambda: mt.balanced_batches([0, 3], tokens=2),
         """lengths must be from 1 to tokens=2, got 0 to 3""",
     )
+    state = mt.balanced_batches([1, 2], tokens=2, ranks=2).state_dict()
+    refused(
+        ValueError,
+        lambda: mt.balanced_batches([1, 2], tokens=3).load_state_dict(state),
+        """\
+the state has tokens=2, ranks=2, this sampler tokens=3, ranks=1; load it into a sampler like its own, and make a new \
+one of the lengths of what that has left()""",
+    )
 
 
 def test_meanings() -> None:

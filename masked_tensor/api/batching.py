@@ -1,10 +1,17 @@
 """A sampler for packed batches: batches of equal numbers of tokens, planned alike on every rank."""
 
+import ctypes
+import hashlib
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
 from torch.utils.data import Sampler
+
+from .. import settings
+
+Plan = tuple[Tensor, Tensor]  # all samples in the order of their batches, and where each batch starts
 
 
 class balanced_batches(Sampler[list[int]]):
@@ -19,10 +26,14 @@ class balanced_batches(Sampler[list[int]]):
     longest sample if ``tokens`` is 4 times as long: one step takes what cannot be divided. With lengths as those of
     speech or text, 8 samples a batch and more, all steps are within 2 % of their mean.
 
+    Each iterator begins the epoch anew, so that ``next(iter(loader))`` takes nothing from the next one. Only a state
+    that was loaded sets another start, which holds until an iterator has come to the end of the epoch, or another epoch
+    is set. To go on with other lengths, tokens or ranks, see :meth:`left`.
+
     Args:
         lengths (Tensor or list of int): The number of tokens of each sample, ``(n,)``, any integer dtype, positive.
-        tokens (int): About how many tokens a batch has, on one rank at one step; the total is divided evenly, so that
-            it may be some percent more.
+        tokens (int): About how many tokens a batch has, on one rank at one step. The total is divided evenly, so that
+            it may be more: at most 1.2 times as many, and one sample.
         ranks (int, optional): The number of ranks. Default: 1.
         rank (int, optional): Which of them this is. Default: 0.
         seed (int, optional): Of the order; the same on all ranks. Default: 0.
@@ -58,23 +69,28 @@ class balanced_batches(Sampler[list[int]]):
         drop_last: bool = False,
         window: int = 16,
     ) -> None:
-        self.lengths = torch.as_tensor(lengths, dtype=torch.int64).flatten()
+        given = torch.as_tensor(lengths, dtype=torch.int64).flatten()
         self.tokens, self.ranks, self.rank, self.seed, self.epoch = tokens, ranks, rank, seed, epoch
         self.drop_last, self.window = drop_last, window
-        n = self.lengths.numel()
+        n = given.numel()
         if not 0 <= rank < ranks:
             raise ValueError(f"rank must be from 0 to {ranks - 1}, got {rank}")
         if n < ranks:
             raise ValueError(f"{ranks} ranks need as many samples at least, got {n}")
-        if int(self.lengths.min()) < 1 or int(self.lengths.max()) > tokens:
-            raise ValueError(
-                f"lengths must be from 1 to tokens={tokens}, got {int(self.lengths.min())} to {int(self.lengths.max())}"
-            )
-        self._start = 0  # the step to go on with
-        self._plan: tuple[int, int, Tensor, Tensor] | None = None
+        if int(given.min()) < 1 or int(given.max()) > tokens:
+            raise ValueError(f"lengths must be from 1 to tokens={tokens}, got {int(given.min())} to {int(given.max())}")
+        small = tokens <= torch.iinfo(torch.int32).max
+        self.lengths = given.to("cpu", torch.int32 if small else torch.int64, copy=True)
+        kept = n // ranks * ranks if drop_last else n
+        self._windows, self._steps = divide(int(given.sum()), kept, tokens, ranks, window)
+        self._plans: dict[tuple[int, int], Plan] = {}  # of one epoch
+        self._rewind()
 
     def set_epoch(self, epoch: int) -> None:
         """Begins another epoch, with another order; to be called on all ranks.
+
+        The epoch in which the sampler already is stays where it is, so that a loop over epochs may call this after
+        :meth:`load_state_dict`.
 
         Args:
             epoch (int): Its number.
@@ -86,13 +102,19 @@ class balanced_batches(Sampler[list[int]]):
             >>> first == list(sampler)
             False
         """
-        self.epoch, self._start = epoch, 0
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self._rewind()
 
     def state_dict(self) -> dict[str, int]:
-        """Where the sampler stands, for :meth:`load_state_dict`: after the batches that it has given out.
+        """Where the sampler stands, for :meth:`load_state_dict`: after the batches of the epoch that it has given out.
+
+        A loader with workers asks for batches before they are used, as accelerate's loaders do, so that ``step`` is
+        ahead. ``torchdata.stateful_dataloader.StatefulDataLoader`` keeps count. Beside another loader write the number
+        of steps of the epoch that were trained: ``{**sampler.state_dict(), "step": trained}``.
 
         Returns:
-            dict: Epoch, seed and step.
+            dict: Epoch, seed and step, and what they belong to: lengths (a digest), tokens, ranks and the like.
 
         Example:
             >>> sampler = mt.balanced_batches([1] * 8, tokens=2)
@@ -103,7 +125,7 @@ class balanced_batches(Sampler[list[int]]):
             >>> [first, *sampler] == whole
             True
         """
-        return {"epoch": self.epoch, "seed": self.seed, "step": self._start}
+        return {"epoch": self.epoch, "seed": self.seed, "step": self._given, **self._fingerprint}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Goes on where :meth:`state_dict` was taken: with the same lengths, tokens and ranks.
@@ -111,68 +133,176 @@ class balanced_batches(Sampler[list[int]]):
         Args:
             state (dict): What :meth:`state_dict` gave, on any rank.
 
+        Raises:
+            ValueError: The state is that of a sampler with other lengths, tokens, ranks, ``window`` or ``drop_last``.
+
         Example:
             >>> sampler = mt.balanced_batches([1] * 8, tokens=2)
-            >>> sampler.load_state_dict({"epoch": 3, "seed": 0, "step": 2})
+            >>> sampler.load_state_dict({**sampler.state_dict(), "epoch": 3, "step": 2})
             >>> len(list(sampler)), len(sampler)
             (2, 4)
         """
-        self.epoch, self.seed, self._start = state["epoch"], state["seed"], state["step"]
+        fits = {**self._fingerprint, "step": min(max(0, state.get("step", -1)), len(self))}
+        wrong = [name for name, value in fits.items() if state.get(name) != value]
+        if wrong:
+            its, ours = (", ".join(f"{name}={of.get(name)}" for name in wrong) for of in (state, fits))
+            raise ValueError(
+                f"the state has {its}, this sampler {ours}; load it into a sampler like its own, and make a new one of "
+                "the lengths of what that has left()"
+            )
+        self.epoch, self.seed = state["epoch"], state["seed"]
+        self._rewind(state["step"])
+
+    def left(self) -> Tensor:
+        """The samples of the epoch that no rank has seen: what is behind :meth:`state_dict`.
+
+        So an epoch goes on with other ranks, tokens or samples: load the state into a sampler like its own, and make a
+        new one of the lengths that are left. Its indices count what is left, as those of a ``Subset`` do. Samples that
+        ``drop_last`` leaves out are not among them.
+
+        Returns:
+            Tensor: Their indices, ``(n,)``, int64, in ascending order.
+
+        Example:
+            >>> old = mt.balanced_batches([5, 1, 4, 2, 3, 3], tokens=6)
+            >>> seen = next(iter(old))
+            >>> left = old.left()
+            >>> sorted([*seen, *left.tolist()])
+            [0, 1, 2, 3, 4, 5]
+            >>> new = mt.balanced_batches(old.lengths[left], tokens=6, ranks=2, rank=1)
+            >>> # DataLoader(Subset(samples, left.tolist()), batch_sampler=new, collate_fn=mt.collate)
+        """
+        order, cuts = self._make_plan()
+        return order[cuts[self._given * self.ranks] :].long().sort().values
 
     def __len__(self) -> int:
         """The number of batches of an epoch, the same on every rank."""
-        return (len(self._make_plan()[1]) - 1) // self.ranks
+        return self._windows * self._steps
 
     def __iter__(self) -> Iterator[list[int]]:
-        """The batches of this rank, from where the sampler stands."""
-        steps = range(self._start, len(self))
-        order, cuts = self._make_plan()
-        for step in steps:
-            batch = step * self.ranks + self.rank
-            self._start = step + 1
-            yield order[cuts[batch] : cuts[batch + 1]].tolist()
-        self._start = 0
+        """The batches of this rank: of the whole epoch, or from where a state was loaded."""
+        return _Batches(self)
 
-    def _make_plan(self) -> tuple[Tensor, Tensor]:
+    def _rewind(self, step: int = 0) -> None:
+        self._start = self._given = step  # where iterators start; how many steps of the epoch were given out
+        self._ended = False  # whether an iterator came to the end: the next one begins a new pass
+
+    def _note(self, step: int) -> None:
+        """An iterator gives out a step, or has come to the end."""
+        if step == len(self):
+            self._start, self._ended = 0, True
+        else:
+            self._given, self._ended = max(step + 1, 0 if self._ended else self._given), False
+
+    def _make_plan(self) -> Plan:
         """The plan of the epoch, which is kept until another one begins."""
-        if self._plan is None or self._plan[:2] != (self.epoch, self.seed):
+        key = self.epoch, self.seed
+        if key not in self._plans:
+            self._plans.clear()
             generator = torch.Generator().manual_seed((self.seed << 20) + self.epoch)
-            order, cuts = plan_batches(self.lengths, self.tokens, self.ranks, self.window, self.drop_last, generator)
-            self._plan = self.epoch, self.seed, order, cuts
-        return self._plan[2:]
+            shape = self._windows, self._steps, self.ranks
+            self._plans[key] = plan_batches(self.lengths, *shape, self.drop_last, generator)
+        return self._plans[key]
+
+    @cached_property
+    def _fingerprint(self) -> dict[str, int]:
+        """What a position belongs to; of the lengths a digest."""
+        size = self.lengths.numel() * self.lengths.element_size()
+        digest = hashlib.sha256((ctypes.c_char * size).from_address(self.lengths.data_ptr())).hexdigest()
+        names = ("tokens", "ranks", "window", "drop_last")
+        return {
+            "lengths": int(digest[:15], 16),
+            "samples": len(self.lengths),
+            **{name: getattr(self, name) for name in names},
+        }
+
+
+class _Batches(Iterator[list[int]]):
+    """The batches of one rank; torchdata's loaders keep the state of an iterator beside that of its sampler."""
+
+    def __init__(self, sampler: balanced_batches) -> None:
+        self.sampler = sampler
+        self.plan: Plan | None = None  # of the epoch in which the first batch was asked for
+        self.step: int | None = None
+
+    def __next__(self) -> list[int]:
+        sampler = self.sampler
+        if self.plan is None:
+            self.plan = sampler._make_plan()
+        step = self.state_dict()["step"]
+        if self.plan is sampler._plans.get((sampler.epoch, sampler.seed)):  # no other epoch was begun since
+            sampler._note(step)
+        if step == len(sampler):
+            raise StopIteration
+        self.step = step + 1
+        order, cuts = self.plan
+        batch = step * sampler.ranks + sampler.rank
+        return order[cuts[batch] : cuts[batch + 1]].tolist()
+
+    def state_dict(self) -> dict[str, int]:
+        return {"step": self.sampler._start if self.step is None else self.step}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.step = state["step"]
+        self.sampler._rewind(self.step)
+        if self.step == len(self.sampler):
+            self.sampler._note(self.step)
+
+
+def divide(total: int, samples: int, tokens: int, ranks: int, window: int) -> tuple[int, int]:
+    """The number of windows, and of steps of a window: batches have at most a tenth more than ``tokens`` in the mean.
+
+    Each batch gets a sample, also if it is too few steps then.
+    """
+    budget = tokens * ranks
+    windows = max(1, total // (budget * window))
+    steps = max(1, total // (budget * windows))
+    if 10 * total > 11 * budget * windows * steps:
+        steps += 1
+    return windows, min(steps, samples // (windows * ranks))
 
 
 def plan_batches(
-    lengths: Tensor, tokens: int, ranks: int, window: int, drop_last: bool, generator: torch.Generator
-) -> tuple[Tensor, Tensor]:
+    lengths: Tensor, windows: int, steps: int, ranks: int, drop_last: bool, generator: torch.Generator
+) -> Plan:
     """All samples in the order of their batches, and where each batch starts.
 
     Batch ``step * ranks + rank`` is that of a rank at a step.
     """
-    steps = max(1, int(lengths.sum()) // (tokens * ranks))
-    windows = max(1, steps // window)
-    bins = steps // windows * ranks  # batches of a window
-    order = torch.randperm(lengths.numel(), generator=generator)
+    small = torch.int32 if len(lengths) <= torch.iinfo(torch.int32).max else torch.int64
+    order = torch.randperm(len(lengths), generator=generator, dtype=small)
     if drop_last:
         order = order[: len(order) // ranks * ranks]
-    sample = deal_windows(order[lengths[order].argsort(descending=True, stable=True)], windows, ranks, generator)
-    tokens_of = torch.where(sample >= 0, lengths[sample.clamp_min(0)], 0)
+    order = order[lengths[order].argsort(descending=True, stable=True)]
+    dealt = deal_windows(order, windows, ranks, generator)
+    chances = torch.rand(windows, steps, generator=generator)
+    some = max(1, settings.PLANNED // dealt.shape[1])
+    parts = [deal_batches(*part, lengths, ranks) for part in zip(dealt.split(some), chances.split(some), strict=True)]
+    samples, counts = (torch.cat(part) for part in zip(*parts, strict=True))
+    return samples, torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+
+def deal_batches(sample: Tensor, chances: Tensor, lengths: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
+    """The samples of some windows in the order of their batches, and how many each batch has.
+
+    The steps of a window come in the order of their ``chances``.
+    """
+    windows, bins = len(sample), chances.shape[1] * ranks
+    kept = sample >= 0
+    tokens = torch.where(kept, lengths[sample.clamp_min(0)], 0).long()
     load = torch.zeros(windows, bins, dtype=torch.int64)
-    into = torch.empty_like(sample)
+    into = torch.empty(sample.shape, dtype=torch.int64)
     turn = (bins + 1) // 2 if bins > 16 else 1  # samples at a time
     for start in range(0, sample.shape[1], turn):  # the longest samples go to the emptiest batches
-        part = tokens_of[:, start : start + turn]
+        part = tokens[:, start : start + turn]
         emptiest = load.argsort(dim=1, stable=True)[:, : part.shape[1]]
         into[:, start : start + turn] = emptiest
         load.scatter_add_(1, emptiest, part)
     rank = load.argsort(dim=1, stable=True).argsort(dim=1)  # batches of equal sums make a step
-    step = torch.rand(windows, bins // ranks, generator=generator).argsort(dim=1)
+    step = chances.argsort(dim=1)
     place = step.gather(1, rank // ranks) * ranks + rank % ranks
-    batch = place.gather(1, into) + torch.arange(windows).unsqueeze(1) * bins
-    kept = sample >= 0
-    batch, sample = batch[kept], sample[kept]
-    cuts = torch.bincount(batch, minlength=windows * bins).cumsum(0)
-    return sample[batch.argsort(stable=True)], torch.cat([cuts.new_zeros(1), cuts])
+    batch = (place.gather(1, into) + torch.arange(windows).unsqueeze(1) * bins)[kept]
+    return sample[kept][batch.argsort(stable=True)], torch.bincount(batch, minlength=windows * bins)
 
 
 def deal_windows(order: Tensor, windows: int, ranks: int, generator: torch.Generator) -> Tensor:
@@ -182,7 +312,7 @@ def deal_windows(order: Tensor, windows: int, ranks: int, generator: torch.Gener
     ``ranks`` neighbours, by chance.  So all windows have about the same lengths, and each rank can have one of a kind.
     """
     turns = -(-len(order) // (windows * ranks))
-    padded = torch.full((turns, windows, ranks), -1)
+    padded = order.new_full((turns, windows, ranks), -1)
     padded.view(-1)[: len(order)] = order
     by = torch.rand(turns, windows, generator=generator).argsort(dim=1)
     return padded.gather(1, by.unsqueeze(2).expand_as(padded)).transpose(0, 1).flatten(1)
