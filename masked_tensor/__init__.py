@@ -17,7 +17,9 @@ from .api import (  # noqa: F401 (they register methods)
     protocol,
     retired,
     state_dicts,
+    torchscript,
 )
+from .api import plot as plot
 from .api.align import to_left, to_right
 from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
@@ -116,10 +118,8 @@ __all__ = [
 ]
 __all__ += functional.__all__
 
-if TYPE_CHECKING:
-    from .api import plot as plot
-else:
-    _LATER = {"plot": ".api.plot", "testing": ".testing"}  # imported when they are asked for: plot needs matplotlib
+if not TYPE_CHECKING:
+    _LATER = {"testing": ".testing"}  # imported when it is asked for
 
     def __getattr__(name: str) -> _Any:
         """A public submodule that is not imported yet, or what a retired name stands for."""

@@ -102,7 +102,7 @@ _DIFFERENTIATES = (TransformType.Grad, TransformType.Jvp)
 
 
 class _Running(threading.local):
-    levels: tuple[bool, ...] = ()  # of torch.func; for each, whether the engine was skipped before it began
+    levels: tuple[tuple[int, bool], ...] = ()  # of torch.func: each with whether the engine was skipped before
     below = 0  # how often the engine has left levels of torch.func, to work below them
 
 
@@ -293,6 +293,15 @@ def remove_mode(mode: Any) -> None:
         torch._C._push_on_torch_function_stack(other)
 
 
+#: TorchScript's own call of a function.
+call_script: Callable[..., Any] = torch.jit.ScriptFunction.__call__
+
+
+def script_copy(function: Any) -> Any:
+    """A function or method of TorchScript as a function that was never called, and so not optimized."""
+    return torch._C._create_function_from_graph(function.name, function.inlined_graph)
+
+
 def current_trace() -> Any:
     """What is being compiled in this thread, if anything is."""
     return TracingContext.try_get()
@@ -300,10 +309,10 @@ def current_trace() -> Any:
 
 __all__ = [
     "COLLATE", "PRINT_OPTS", "RUNNING", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient",
-    "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node", "current_trace",
-    "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode", "has_real_memory",
-    "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_fake",
+    "call_script", "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
+    "current_trace", "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
+    "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_fake",
     "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "mode_is_active", "operator_names",
-    "remove_mode", "run_eagerly", "schema", "shares_memory", "tree_flatten", "tree_leaves", "tree_map",
+    "remove_mode", "run_eagerly", "schema", "script_copy", "shares_memory", "tree_flatten", "tree_leaves", "tree_map",
     "tree_unflatten", "unwrap_transforms", "without_modes", "wrapped_by_transform",
 ]  # fmt: skip

@@ -232,6 +232,12 @@ def failing_stream(pa: Any) -> Any:
 def test_batches() -> None:
     x, rows = mt.masked_tensor([[1.0, None, 3.0]]), [ones(2, 3), ones(2, 4)]
     refused(
+        TypeError,
+        lambda: mt.from_sequences(rows, dim=(1, 2)),
+        """from_sequences pads along one dimension, got dim=(1, 2); masked_tensor(sequences) pads along all that differ""",
+    )
+    assert mt.masked_tensor([ones(1, 2, 2), ones(1, 1, 3)]).count((1, 2, 3)).tolist() == [4, 3]
+    refused(
         ValueError,
         lambda: mt.from_sequences(rows, dim=1),
         """from_sequences: sequences may differ along dimension 0 alone, got shapes [(2, 3), (2, 4)] ...""",
@@ -342,7 +348,7 @@ def test_series() -> None:
     )
 
 
-def test_pictures() -> None:
+def test_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     x = mt.masked_tensor([[1.0]])
     refused(
         ValueError,
@@ -355,6 +361,12 @@ def test_pictures() -> None:
         """sort must be 'ascending', 'descending' or None, got 'up'""",
     )
     refused(AttributeError, lambda: mt.plots, """module 'masked_tensor' has no attribute 'plots'""")
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    refused(
+        ImportError,
+        lambda: mt.plot.missing(x),
+        """plot.missing() needs matplotlib: pip install matplotlib""",
+    )
 
 
 def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -369,6 +381,20 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ValueError,
         lambda: mt.save_file({"x": x, "x.mask": ones(1)}, path),
         """the mask of 'x' would be 'x.mask', which is another tensor's name""",
+    )
+    from safetensors.torch import save_file
+
+    for text in ("{bad", "[]", '{"x": "y"}', '{"x": 1}'):
+        save_file({"x": ones(1)}, path, {"masked_tensor": text})
+        assert f"of {path} do not name its masks, got {text!r}: the file is damaged" in message(
+            ValueError, lambda: mt.load_file(path)
+        )
+    save_file({"x": ones(1)}, path, {"masked_tensor": "{"})
+    monkeypatch.chdir(tmp_path)
+    refused(
+        ValueError,
+        lambda: mt.load_file("file"),
+        """the metadata 'masked_tensor' of file do not name its masks, got '{': the file is damaged""",
     )
     monkeypatch.setitem(sys.modules, "safetensors", None)
     refused(
@@ -432,6 +458,12 @@ def test_functions_that_write_views() -> None:
 @pytest.mark.filterwarnings("ignore:.*quantize")  # torch gives them up
 def test_data_of_other_kinds() -> None:
     quantized = torch.quantize_per_tensor(ones(2), 0.1, 0, torch.quint8)
+    for use in (mt.masked_tensor, mt.as_masked_tensor, lambda x, mask: mt.sum(x, mask=mask)):
+        refused(
+            TypeError,
+            lambda use=use: use(ones(2).to_mkldnn(), torch.tensor([True, False])),
+            """masked tensors have no layout torch._mkldnn; give x.to_dense()""",
+        )
     for make in (mt.masked_tensor, mt.as_masked_tensor):
         refused(
             TypeError,
@@ -469,6 +501,14 @@ class Named(torch.Tensor):
 
 
 @pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
+def test_functions_of_numpy() -> None:
+    refused(
+        TypeError,
+        lambda: np.mean(mt.masked_tensor([1.0, None])),
+        """numpy.mean() does not take a masked tensor; use x.mean() or x.to_numpy_ma()""",
+    )
+
+
 def test_leaving_with_masked_entries() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False])
     refused(
@@ -520,7 +560,7 @@ def test_leaving_with_masked_entries() -> None:
     refused(
         TypeError,
         lambda: x.filled(x),
-        """filled() takes a plain value; for a masked one use torch.where(x.get_mask(), x, value)""",
+        """filled() takes a plain value, got a masked tensor; use torch.where(x.mask, x, value), which is masked where both are, or x.filled(value.filled(0))""",
     )
     refused(
         TypeError,
@@ -1199,6 +1239,7 @@ ELSEWHERE = {
     "a compiled function cannot write into": "the same: test_packed_compiled, test_compiled_writes",
     "packed() reads on the host": "the same: test_packed_compiled",
     "this packed tensor shares its values": "of compiled functions: test_packed_compiled",
+    "masked_tensor was imported before": "needs a process: test_importing",
     "a masked tensor was computed by ": "its interpreter hands on the error without the text: test_foreign",
     "nn.SyncBatchNorm has no second": "needs ranks: test_sync_batch_norm",
 }
@@ -1248,7 +1289,20 @@ def test_settings() -> None:
     refused(
         TypeError,
         lambda: mt.strict()(torch.nn.Linear),
-        """a setting decorates functions and methods, not the class Linear: decorate its forward""",
+        """a setting decorates functions and methods, not the class Linear: decorate its forward, or use `with` where it is called""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.strict()(torch.nn.Linear(1, 1)),
+        """a setting decorates functions and methods, not a module: decorate its forward, or use `with` where it is called""",
+    )
+    left = mt.strict()
+    with left:
+        pass
+    refused(
+        RuntimeError,
+        lambda: left.__exit__(None, None, None),
+        """a setting was left more often than entered; write `with` or a decorator""",
     )
 
 

@@ -72,6 +72,7 @@ PRIVATE = {
         torch._C._functorch.is_functorch_wrapped_tensor torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
         torch._C._len_torch_function_stack torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack
+        torch._C._create_function_from_graph
         torch._C._get_default_device torch._C._is_alias_of torch._functorch.eager_transforms._jvp_with_argnums
         torch._functorch.eager_transforms._vjp_with_argnums torch._functorch.eager_transforms.grad_and_value_impl
         torch._ops.OpOverload torch._ops.OpOverloadPacket torch._subclasses.fake_tensor.is_fake
@@ -89,6 +90,7 @@ PRIVATE = {
         torch.testing._comparison.TensorLikePair._compare_values ._fail
         torch.utils.checkpoint._CheckpointFrame torch.utils.checkpoint._recomputation_hook
         """,
+    "api/ufuncs.py": "._implementation",  # of numpy's functions
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
     "api/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",

@@ -102,6 +102,27 @@ def test_torch_has_every_module_that_is_waited_for(name: str) -> None:
     importlib.import_module(name)
 
 
+TWICE = """
+import sys
+import masked_tensor as mt
+x = mt.masked_tensor([1.0, None])
+for name in [name for name in sys.modules if name.partition(".")[0] == "masked_tensor"]:
+    del sys.modules[name]
+try:
+    import masked_tensor
+except ImportError as error:
+    assert str(error).startswith("masked_tensor was imported before in this process"), error
+else:
+    raise AssertionError("imported twice")
+assert (x + 1).tolist() == [2.0, None]  # what there was still works
+"""
+
+
+def test_a_second_import_says_what_to_do() -> None:
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", TWICE], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+
+
 LOOKED_FOR = """
 import importlib.util, sys
 sys.path.insert(0, {folder!r})

@@ -16,7 +16,6 @@ ROOT = Path(__file__).parent.parent
 
 def test_the_public_names_are_those_of_the_list() -> None:
     """After a change that is meant: ``python -m tests.names``, and a line in the changelog."""
-    pytest.importorskip("matplotlib")
     assert list(names.lines()) == names.FILE.read_text().splitlines()
 
 

@@ -34,9 +34,16 @@ def test_the_command_may_be_read_in_part() -> None:
 def test_dir_shows_what_is_public() -> None:
     submodules = {"extend", "functional", "plot", "testing"}
     assert set(dir(mt)) == {*mt.__all__, "__version__", *submodules}
-    for name in submodules - {"plot"}:  # which needs matplotlib
-        assert importlib.import_module(f"masked_tensor.{name}").__all__
-        assert getattr(mt, name) is importlib.import_module(f"masked_tensor.{name}")
+    for name in submodules:
+        assert getattr(mt, name).__all__
+        assert getattr(mt, name) is importlib.import_module(f"masked_tensor.{'api.' * (name == 'plot')}{name}")
+
+
+@pytest.mark.parametrize("command", ["help(masked_tensor)", "inspect.getmembers(masked_tensor)"])
+def test_help_needs_no_matplotlib(command: str) -> None:
+    code = f"import sys; sys.modules['matplotlib'] = None; import inspect, masked_tensor; {command}"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_submodules_need_no_import_of_their_own() -> None:

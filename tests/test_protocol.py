@@ -207,6 +207,18 @@ def test_format() -> None:
     assert f"{x}" == repr(x)
 
 
+def test_functions_of_numpy_that_call_methods_name_ours() -> None:
+    whole, part = mt.masked_tensor([[1.0, 2.0]]), mt.masked_tensor([[1.0, None]])
+    for name in ("mean", "sum", "std", "any"):
+        for x in (whole, part):
+            with pytest.raises(TypeError, match=rf"numpy\.{name}\(\) does not .*; use x\.{name}\(\) or x\.to_numpy_ma"):
+                getattr(np, name)(x)
+    assert np.concatenate((whole, whole)).tolist() == [[1.0, 2.0]] * 2
+    assert np.shape(part) == (1, 2)
+    with pytest.raises(mt.MaskedValueError, match="to_numpy_ma"):
+        np.concatenate((part, part))
+
+
 def test_numpy_and_dlpack_only_without_masked_entries() -> None:
     whole = mt.masked_tensor([1.0, 2.0])
     assert whole.numpy().tolist() == [1.0, 2.0]

@@ -18,6 +18,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 import masked_tensor as mt
 from masked_tensor.compat import RUNNING, is_wrapped
 from masked_tensor.engine.boundary.vmap import view_batched
+from masked_tensor.engine.torch_keys import transform_count
+from masked_tensor.engine.transforms import functions
 from masked_tensor.extend import Pair, register_rule
 from masked_tensor.masks import known
 from masked_tensor.testing import assert_close
@@ -529,6 +531,23 @@ def test_nothing_that_is_kept_ends_with_the_transform_that_asked_first(name: str
     gc.unfreeze()
     assert alive == []
     torch.testing.assert_close(call(w), plain_of(PROGRAMS[name](fresh, w)))
+
+
+@pytest.mark.parametrize("where", ["register_kernels", "begin_level"])
+@pytest.mark.parametrize("run", [grad, hessian, lambda f: vmap(f, randomness="error")], ids=["grad", "hessian", "vmap"])
+def test_an_interrupt_leaves_the_thread_as_it_was(where: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*args: Any) -> None:
+        raise KeyboardInterrupt
+
+    x = mt.masked_tensor([1.0, 2.0, None], requires_grad=True)
+    before = (x * x).sum().item()
+    with monkeypatch.context() as patched:
+        patched.setattr(functions, where, stop)
+        with pytest.raises(KeyboardInterrupt):
+            run(lambda x: (x * x).sum())(x)
+    assert transform_count() == 0
+    assert (x * x).sum().item() == before
+    assert grad(lambda x: (x * x).sum())(x).tolist() == [2.0, 4.0, None]
 
 
 def plain_of(x: Any) -> Tensor:

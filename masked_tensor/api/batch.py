@@ -146,7 +146,7 @@ def from_sequences(
         MaskedTensor: The batch ``(B, T, ...)`` with ``T`` the largest ``T_i``, in the dtype of the sequences.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of.
+        TypeError: A sequence is nothing that a tensor can be made of, or ``dim`` is no int.
         ValueError: There are no sequences, their shapes differ in another dimension than time, ``padding_side`` is
             another word, or ``dim`` is 0 or given with ``batch_first=False``.
         IndexError: ``dim`` is out of range.
@@ -160,6 +160,11 @@ def from_sequences(
     """
     if not len(sequences):
         raise ValueError("from_sequences needs at least one sequence")
+    if dim is not None and not isinstance(dim, int):
+        raise TypeError(
+            f"from_sequences pads along one dimension, got dim={dim!r}; masked_tensor(sequences) pads along all that "
+            "differ"
+        )
     pairs = [accepted_inputs.pair_of_input(s) for s in sequences]
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
     ragged.expect_one("from_sequences", pairs, time - 1 if batch == 0 else 0)

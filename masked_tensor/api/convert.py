@@ -142,7 +142,10 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
             return pair.data.clone()
         return select.select(pair.data, pair.mask, value)
     if type(value) is MaskedTensor:
-        raise TypeError("filled() takes a plain value; for a masked one use torch.where(x.get_mask(), x, value)")
+        raise TypeError(
+            "filled() takes a plain value, got a masked tensor; use torch.where(x.mask, x, value), which is masked "
+            "where both are, or x.filled(value.filled(0))"
+        )
     if not torch.can_cast(value.dtype, x.dtype) or not shapes.can_expand(value.shape, x.shape):
         raise TypeError(
             f"filled() takes a value that fits {errors.dtype_name(x.dtype)} {tuple(x.shape)}, got "

@@ -75,7 +75,7 @@ def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu")
         ImportError: safetensors is not installed.
         FileNotFoundError: There is no such file.
         TypeError: The file's mask of a tensor is not bool.
-        ValueError: The file's mask of a tensor does not fit its data.
+        ValueError: The file's mask of a tensor does not fit its data, or the file's metadata do not name its masks.
         RuntimeError: A sparse tensor breaks the rules of its layout.
 
     Example:
@@ -86,10 +86,22 @@ def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu")
         ``safetensors.torch.load_file``.
     """
     with _library("safetensors").safe_open(filename, framework="pt", device=str(device)) as file:
-        belongs = json.loads((file.metadata() or {}).get(KEY, "{}"))
+        belongs = _masks_of((file.metadata() or {}).get(KEY, "{}"), set(file.keys()), filename)
         names = set(file.keys()) - set(belongs.values())
         loaded = {name: file.get_tensor(name) for name in sorted(names)}
         return loaded | {name: masked_tensor(loaded[name], file.get_tensor(mask)) for name, mask in belongs.items()}
+
+
+def _masks_of(text: str, names: set[str], filename: str | PathLike[str]) -> dict[str, str]:
+    """Which entry is the mask of which, as the file says it."""
+    try:
+        belongs = json.loads(text)
+        known = names.issuperset((*belongs, *belongs.values()))
+    except (ValueError, TypeError, AttributeError):
+        known = False
+    if not known:
+        raise ValueError(f"the metadata {KEY!r} of {filename} do not name its masks, got {text!r}: the file is damaged")
+    return dict(belongs)
 
 
 def _library(name: str) -> Any:

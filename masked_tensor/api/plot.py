@@ -1,9 +1,9 @@
-"""Pictures of what is missing; needs matplotlib, and is imported when ``masked_tensor.plot`` is asked for."""
+"""Pictures of what is missing; drawing needs matplotlib."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import matplotlib.pyplot as plt
 import torch
 from torch import Tensor
 
@@ -42,6 +42,7 @@ def missing(
         matplotlib Axes: The axes of the picture.
 
     Raises:
+        ImportError: matplotlib is not installed, and there is no ``ax``.
         TypeError: ``x`` is no MaskedTensor.
         ValueError: ``x`` has fewer than two dimensions, or ``sort`` is another word.
 
@@ -62,7 +63,7 @@ def missing(
     there = _shares(x, dim)
     if sort is not None:
         there = there[there.mean(1).argsort(stable=True, descending=sort == "descending")]
-    ax = plt.gca() if ax is None else ax
+    ax = _pyplot().gca() if ax is None else ax
     ax.imshow(1 - there.numpy(), cmap="gray", vmin=-0.25, vmax=1, aspect="auto", interpolation="nearest")
     valid = int(there.sum()) if x.dim() == 2 else int(x.count())
     ax.set_xlabel(f"valid: {valid} of {x.shape.numel()}")
@@ -72,6 +73,13 @@ def missing(
     if completeness and len(there):
         _beside(ax, there.mean(1))
     return ax
+
+
+def _pyplot() -> Any:
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError as reason:
+        raise ImportError("plot.missing() needs matplotlib: pip install matplotlib") from reason
 
 
 def _shares(x: MaskedTensor, dim: int) -> Tensor:

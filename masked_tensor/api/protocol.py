@@ -22,7 +22,7 @@ from ..errors import UnsupportedOpError
 from ..pair import Pair, plain_pair
 from . import convert, copies, pickling
 from .show import MASKED
-from .ufuncs import array_ufunc
+from .ufuncs import array_function, array_ufunc
 
 if TYPE_CHECKING:
     from numpy import ndarray
@@ -290,6 +290,7 @@ add_members(
         "numpy": numpy,
         "__array__": array,
         "__array_ufunc__": array_ufunc,
+        "__array_function__": array_function,
         "__dlpack__": dlpack,
         "__dlpack_device__": dlpack_device,
         "__cuda_array_interface__": property(no_interface),

@@ -1,4 +1,4 @@
-"""``x + array``, ``array + x``, ``numpy.exp(x)``: a numpy function of a masked tensor is torch's of that name.
+"""``x + array``, ``array + x``, ``numpy.exp(x)``: a numpy ufunc of a masked tensor is torch's function of that name.
 
 Without this numpy would ask for an array, which cannot hold the mask.  A numpy array takes part as a tensor; numpy.ma's
 own operators ask for more and raise TypeError: ``masked_tensor(array)`` first.
@@ -25,6 +25,19 @@ def array_ufunc(x: MaskedTensor, ufunc: Any, method: str, *inputs: Any, **kwargs
     if method != "__call__" or kwargs or function is None:
         return NotImplemented
     return function(*map(_operand, inputs))
+
+
+def array_function(x: MaskedTensor, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    """``numpy.concatenate((x, y))`` and the like: of arrays, if nothing is masked out.
+
+    ``numpy.mean(x)`` and some others call the method of that name with numpy's keywords, which torch's do not take.
+    """
+    try:
+        return function._implementation(*args, **kwargs)
+    except TypeError as reason:
+        name = function.__name__
+        ours = f"x.{name}() or " if hasattr(x, name) else ""
+        raise TypeError(f"numpy.{name}() does not take a masked tensor; use {ours}x.to_numpy_ma()") from reason
 
 
 def _operand(value: Any) -> Any:

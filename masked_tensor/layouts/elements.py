@@ -44,6 +44,8 @@ _IN_ORDER = torch.sparse_coo, torch.sparse_csr, torch.sparse_bsr  # what is buil
 
 def verbs_of(x: Tensor) -> Verbs:
     """The verbs of the layout of ``x``: one of the siblings ``strided``, ``coo``, ``compressed``."""
+    if x.layout not in _SIBLINGS:
+        raise TypeError(f"masked tensors have no layout {x.layout}; give x.to_dense()")
     return _SIBLINGS[x.layout]
 
 

@@ -12,6 +12,11 @@ from torch import Tensor
 from . import attention_cpu
 from .blocks import Run
 
+if hasattr(torch.ops.masked_tensor, "attend"):
+    raise ImportError(
+        "masked_tensor was imported before in this process, which registers its kernels once; import it once, or start "
+        "a new process (in a notebook, restart the kernel)"
+    )
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _LIBRARY.define("attend(Tensor q, Tensor k, Tensor v, Tensor lengths, bool causal, float? scale) -> (Tensor, Tensor)")
 _LIBRARY.define(

@@ -71,11 +71,13 @@ END_LEVEL = (
 )
 #: Runs an ``autograd.Function`` in a level of torch.func.
 CALL_FUNCTION = (Place("torch._functorch.autograd_function", "CustomFunctionHigherOrderOperator", ("__call__",)),)
+#: Call a function of TorchScript, and a method of one of its modules.
+TORCHSCRIPT = (Place("torch._C", "ScriptFunction", ("__call__",)), Place("torch._C", "ScriptMethod", ("__call__",)))
 
 PLACES = (
     *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *FSDP_DIVISOR, *GATHER_STATE_DICT,
     *PLACE_STATE_DICT, *READ_EMPTY, *STAGE, *WRAP_FOR_GRAD, *UNWRAP_FOR_GRAD, *ADD_BATCH_DIM, *REMOVE_BATCH_DIM,
-    *REQUIRE_GRAD, *AUTOGRAD_GRAD, *STANDARD_BASIS, *JVP, *BEGIN_LEVEL, *END_LEVEL, *CALL_FUNCTION,
+    *REQUIRE_GRAD, *AUTOGRAD_GRAD, *STANDARD_BASIS, *JVP, *BEGIN_LEVEL, *END_LEVEL, *CALL_FUNCTION, *TORCHSCRIPT,
 )  # fmt: skip
 
 

@@ -49,6 +49,8 @@ class Setting(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         here = [use for use in STACK.get() if use.owner is self and not use.left]
+        if not (here or self._uses):
+            raise RuntimeError("a setting was left more often than entered; write `with` or a decorator")
         use = (here or self._uses)[-1]  # a generator may be closed in another thread or task
         self._uses.remove(use)
         finish(use)
@@ -56,9 +58,11 @@ class Setting(ABC):
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """``function`` with the setting: a generator or coroutine has it while it runs, not while it waits."""
-        if inspect.isclass(function):
+        if inspect.isclass(function) or isinstance(function, torch.nn.Module):
+            kind = f"the class {function.__name__}" if inspect.isclass(function) else "a module"
             raise TypeError(
-                f"a setting decorates functions and methods, not the class {function.__name__}: decorate its forward"
+                f"a setting decorates functions and methods, not {kind}: decorate its forward, or use `with` where it "
+                "is called"
             )
         return decorate(self, function)
 

@@ -171,9 +171,9 @@ def _tangent_of(valid: Tensor | None, tangent: Any) -> Any:
 
 def _beginning(push: Function) -> Function:
     def increment_nesting(*args: Any) -> int:
-        level: int = push(*args)
+        level: int = push(*args)  # first: after an interrupt torch ends this level, whether it began or not
         register_kernels()
-        begin_level()
+        begin_level(level)
         return level
 
     return increment_nesting
@@ -181,8 +181,8 @@ def _beginning(push: Function) -> Function:
 
 def _ending(pop: Function) -> Function:
     def decrement_nesting() -> int:
-        end_level()
         level: int = pop()
+        end_level(level)
         return level
 
     return decrement_nesting

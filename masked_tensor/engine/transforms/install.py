@@ -20,9 +20,9 @@ def install() -> None:
         wrap_when_imported(places, make)
     let_pass()
     skip_engine(True)
-    for _ in range(transform_count()):
+    for level in range(transform_count()):
         register_kernels()
-        begin_level()
+        begin_level(level + 1)
 
 
 when_first_made(install)

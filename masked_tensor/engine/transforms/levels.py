@@ -17,18 +17,20 @@ from ..tensor import MaskedTensor, pair_of, wrap
 from ..torch_keys import below_transforms, engine_is_skipped, skip_engine
 
 
-def begin_level() -> None:
+def begin_level(level: int) -> None:
     """From here on this thread's ops with masked tensors are handed to the engine before ``torch.func`` has them."""
-    RUNNING.levels += (engine_is_skipped(),)
+    RUNNING.levels = (*RUNNING.levels, (level, engine_is_skipped()))
     skip_engine(False)
 
 
-def end_level() -> None:
-    """Takes back the last ``begin_level``."""
-    if RUNNING.levels:
-        *levels, before = RUNNING.levels
-        RUNNING.levels = tuple(levels)
-        skip_engine(before or not levels)
+def end_level(level: int) -> None:
+    """Takes back ``begin_level``, unless an interrupt kept it from being called, and what an interrupt left behind."""
+    for at in reversed(range(len(RUNNING.levels))):  # a transform that runs below others counts from 1 again
+        begun, was_skipped = RUNNING.levels[at]
+        if begun == level:
+            RUNNING.levels = RUNNING.levels[:at]
+            skip_engine(was_skipped or not at)
+            return
 
 
 def is_inside(pair: Pair) -> bool:

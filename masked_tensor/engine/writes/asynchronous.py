@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from ... import errors
+from ... import errors, layouts
 from ...compat import schema, tree_leaves
 from ...pair import Pair
 from ..boundary.enter_leave import enter
@@ -57,6 +57,9 @@ def receive(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """``c10d::op_(tensors, ...)``: starts it, and if the call is not asynchronous, waits."""
     names = [a.name for a in schema(entry.overload).arguments]
     args = (*args, *(kwargs[name] for name in names[len(args) :] if name in kwargs))
+    sparse = next((x for x in tree_leaves(args) if type(x) is MaskedTensor and layouts.is_sparse(x)), None)
+    if sparse is not None:
+        raise errors.no_sparse_rule(entry.overload.name(), sparse.layout)
     targets = tree_leaves(args[0])
     if any(type(x) is not MaskedTensor for x in targets):
         raise errors.plain_target(entry.overload.name())
