@@ -108,7 +108,7 @@ def rolling_max(size: int, dtype: torch.dtype) -> Candidates:
         return torch.where(result == least, NAN, result)
 
     calls = {
-        "plain": lambda: pool(data), "by hand": by_hand, "masked": lambda: mt.rolling(x, WINDOW, 1).max()
+        "plain": lambda: pool(data), "by hand": by_hand, "masked": lambda: mt.rolling(x, WINDOW, min_periods=1).max()
     }  # fmt: skip
     return with_pandas(calls, pandas_series(data, seen), lambda s: s.rolling(WINDOW, 1).max())
 
@@ -123,7 +123,7 @@ def rolling_sum(size: int, dtype: torch.dtype) -> Candidates:
     calls = {
         "plain": lambda: F.pad(data, (WINDOW - 1, 0)).unfold(0, WINDOW, 1).sum(-1),
         "by hand": by_hand,
-        "masked": lambda: mt.rolling(x, WINDOW, 1).sum(),
+        "masked": lambda: mt.rolling(x, WINDOW, min_periods=1).sum(),
     }
     return with_pandas(calls, pandas_series(data, seen), lambda s: s.rolling(WINDOW, 1).sum())
 
@@ -142,7 +142,7 @@ def rolling_mean(size: int, dtype: torch.dtype) -> Candidates:
     calls = {
         "plain": lambda: F.pad(data, (WINDOW - 1, 0)).unfold(0, WINDOW, 1).mean(-1),
         "by hand": by_hand,
-        "masked": lambda: mt.rolling(x, WINDOW, 1).mean(),
+        "masked": lambda: mt.rolling(x, WINDOW, min_periods=1).mean(),
     }
     return with_pandas(calls, pandas_series(data, seen), lambda s: s.rolling(WINDOW, 1).mean())
 
@@ -163,7 +163,7 @@ def rolling_std(size: int, dtype: torch.dtype) -> Candidates:
     calls = {
         "plain": lambda: F.pad(data, (WINDOW - 1, 0)).unfold(0, WINDOW, 1).std(-1),
         "by hand": by_hand,
-        "masked": lambda: mt.rolling(x, WINDOW, 1).std(),
+        "masked": lambda: mt.rolling(x, WINDOW, min_periods=1).std(),
     }
     return with_pandas(calls, pandas_series(data, seen), lambda s: s.rolling(WINDOW, 1).std())
 
@@ -177,7 +177,7 @@ def rolling_median(size: int, dtype: torch.dtype) -> Candidates:
     calls = {
         "plain": lambda: unfolded(data).sort(-1).values[:, WINDOW // 2],
         "by hand": lambda: unfolded(torch.where(seen, data, NAN)).nanquantile(0.5, -1),
-        "masked": lambda: mt.rolling(x, WINDOW, 1).median(),
+        "masked": lambda: mt.rolling(x, WINDOW, min_periods=1).median(),
     }
     return with_pandas(calls, pandas_series(data, seen), lambda s: s.rolling(WINDOW, 1).median())
 

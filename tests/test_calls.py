@@ -153,7 +153,7 @@ OWN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {  # calls of the forms
     "log_prob": ((torch.distributions.Normal(0.0, 1.0), X), {}),
     "masked_fill_": ((X, X > 1, 2.0), {}),
     "masked_scatter_": ((X, X > 1, X), {}),
-    "rolling": ((X, 2), {}),
+    "rolling": ((X, 2), {"dim": 1}),
 }
 OF = {"target_mask": "target", "other_mask": "other", "key_mask": "key"}  # else the first tensor
 STUB = runpy.run_path(str(Path(__file__).parent.parent / "tools" / "forms.py"))

@@ -308,6 +308,11 @@ def test_series() -> None:
     )
     refused(
         ValueError,
+        lambda: mt.ffill(ones(2, 3)),
+        """ffill: say which dimension of shape (2, 3) is time: dim=1 for (batch, time, ...), dim=0 for (time, ...)""",
+    )
+    refused(
+        ValueError,
         lambda: mt.interpolate(x, method="cubic"),
         """method must be one of ('linear', 'nearest'), got 'cubic'""",
     )
@@ -333,8 +338,8 @@ def test_series() -> None:
     )
     refused(
         ValueError,
-        lambda: mt.rolling(x, 2, 3),
-        """rolling needs a window of at least 1 along a dimension, a step of at least 1, and min_periods from 0 to the window; got window=2, step=1, min_periods=3, shape (2,)""",
+        lambda: mt.rolling(x, 2, min_periods=3),
+        """rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got window=2, step=1, min_periods=3""",
     )
     refused(
         ValueError,

@@ -255,16 +255,16 @@ def test_plain_series_have_nan_where_gaps_remain() -> None:
     x, mask = example(5, (9, 3))
     frame = pandas.DataFrame(torch.where(mask, x, NAN).numpy())
     for found, theirs in (
-        (mt.ffill(x, mask=mask), frame.ffill()),
-        (mt.bfill(x, limit=1, mask=mask), frame.bfill(limit=1)),
-        (mt.interpolate(x, mask=mask), frame.interpolate()),
-        (mt.rolling(x, 3, 2, mask=mask).mean(), frame.rolling(3, min_periods=2).mean()),
-        (mt.rolling(x, 2, mask=mask).std(), frame.rolling(2).std()),
-        (mt.rolling(x, 2).max(), pandas.DataFrame(x.numpy()).rolling(2).max()),
+        (mt.ffill(x, 0, mask=mask), frame.ffill()),
+        (mt.bfill(x, 0, limit=1, mask=mask), frame.bfill(limit=1)),
+        (mt.interpolate(x, 0, mask=mask), frame.interpolate()),
+        (mt.rolling(x, 3, 0, min_periods=2, mask=mask).mean(), frame.rolling(3, min_periods=2).mean()),
+        (mt.rolling(x, 2, 0, mask=mask).std(), frame.rolling(2).std()),
+        (mt.rolling(x, 2, 0).max(), pandas.DataFrame(x.numpy()).rolling(2).max()),
     ):
         assert type(found) is Tensor
         torch.testing.assert_close(found, torch.from_numpy(theirs.to_numpy(copy=True)), equal_nan=True)
-    for call in (lambda **o: mt.ffill(x.long(), mask=mask, **o), lambda **o: mt.rolling(x.long(), 2, **o).sum()):
+    for call in (lambda **o: mt.ffill(x.long(), 0, mask=mask, **o), lambda **o: mt.rolling(x.long(), 2, 0, **o).sum()):
         with pytest.raises(
             ValueError, match=r"what stays masked is NaN in a plain result, which torch\.int64 does not"
         ):

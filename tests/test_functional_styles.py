@@ -56,6 +56,9 @@ DIMS = [n for n in functional.__all__ if "dim" in inspect.signature(getattr(mt, 
 SCAN_LIKE = [n for n in DIMS if inspect.signature(getattr(mt, n)).parameters["dim"].annotation in (int, "int")]
 
 
+SERIES = ("interpolate", "ffill", "bfill", "rolling")  # time has no default where there are several dimensions
+
+
 @pytest.mark.parametrize("name", DIMS)
 def test_a_dim_is_none_where_the_signature_says_so(name: str) -> None:
     """Of every layout: a result for all dims, or torch's words; never another error, and no number but an int."""
@@ -66,10 +69,13 @@ def test_a_dim_is_none_where_the_signature_says_so(name: str) -> None:
         X,
         masked,
         masked.packed(),
-        *(() if name in ("interpolate", "ffill", "bfill", "rolling") else (X.to_sparse(),)),
+        *(() if name in SERIES else (X.to_sparse(),)),
     ):
         for dim in (None, 1.5, "1", True):
-            if name in SCAN_LIKE:
+            if name in SERIES and dim is None:
+                with pytest.raises(ValueError, match=rf"{name}: say which dimension .* is time: dim=1 for"):
+                    getattr(mt, name)(x, dim=dim, **others)
+            elif name in SCAN_LIKE or name in SERIES:
                 message = rf"{name}\(\): argument 'dim' must be int, not {type(dim).__name__}"
                 with pytest.raises(TypeError, match=message):
                     getattr(mt, name)(x, *lead, dim=dim, **others)

@@ -268,15 +268,17 @@ def test_counts_of_windows_are_kept_with_their_mask() -> None:
         for dim in (0, 1):
             for width in (1, 2, 5, 20):
                 for name in ("sum", "mean", "max", "std", "count"):
-                    found = getattr(mt.rolling(x, width, 1, center=True, dim=dim), name)()
+                    found = getattr(mt.rolling(x, width, dim, min_periods=1, center=True), name)()
                     with nothing_known():
-                        wanted = getattr(mt.rolling(mt.masked_tensor(data, valid), width, 1, True, dim=dim), name)()
+                        wanted = getattr(
+                            mt.rolling(mt.masked_tensor(data, valid), width, dim, min_periods=1, center=True), name
+                        )()
                     assert_same(found, wanted, name)
     assert len(kept) == 8
-    mt.rolling(x, 20, 1, center=True, dim=1).count().zero_()
-    assert mt.rolling(x, 20, 1, center=True, dim=1).mean().mask.any()
+    mt.rolling(x, 20, 1, min_periods=1, center=True).count().zero_()
+    assert mt.rolling(x, 20, 1, min_periods=1, center=True).mean().mask.any()
     x[0] = mt.masked_tensor(torch.ones(30, dtype=torch.float64))
-    assert mt.rolling(x, 20, 1, center=True, dim=1).count()[0, 15] == 20
+    assert mt.rolling(x, 20, 1, min_periods=1, center=True).count()[0, 15] == 20
     again = mt.masked_tensor(data, valid)
     for width in range(1, 31):
         for dim in (0, 1):

@@ -40,8 +40,8 @@ AREAS = [None, "inside", "outside"]
 def test_fill(limit: int | None, area: Any) -> None:
     for seed in range(3):
         x, frame = series(seed=seed)
-        same(mt.ffill(x, limit=limit, limit_area=area), frame.ffill(limit=limit, limit_area=area))
-        same(mt.bfill(x, limit=limit, limit_area=area), frame.bfill(limit=limit, limit_area=area))
+        same(mt.ffill(x, 0, limit=limit, limit_area=area), frame.ffill(limit=limit, limit_area=area))
+        same(mt.bfill(x, 0, limit=limit, limit_area=area), frame.bfill(limit=limit, limit_area=area))
         same(mt.ffill(x.T, 1, limit=limit, limit_area=area).T, frame.ffill(limit=limit, limit_area=area))
 
 
@@ -52,9 +52,11 @@ def test_linear(limit: int | None, area: Any, direction: Any) -> None:
     for seed in range(3):
         x, frame = series(seed=seed)
         said = {"limit": limit, "limit_area": area, "limit_direction": direction}
-        same(mt.interpolate(x, **said), frame.interpolate(**said))
+        same(mt.interpolate(x, 0, **said), frame.interpolate(**said))
         times = np.cumsum(np.random.default_rng(seed).random(len(frame)))
-        same(mt.interpolate(x, index=torch.tensor(times), **said), frame.set_axis(times).interpolate("index", **said))
+        same(
+            mt.interpolate(x, 0, index=torch.tensor(times), **said), frame.set_axis(times).interpolate("index", **said)
+        )
 
 
 @pytest.mark.parametrize(("limit", "direction"), list(product([None, 1], ["forward", "backward", "both"])))
@@ -64,18 +66,18 @@ def test_nearest(limit: int | None, direction: Any) -> None:
         x, frame = series(seed=seed)
         known = frame[[0, 2, 3, 4]]  # scipy interpolates no column without values
         said = {"limit": limit, "limit_direction": direction, "limit_area": "inside"}
-        same(mt.interpolate(x, method="nearest", **said)[:, [0, 2, 3, 4]], known.interpolate("nearest", **said))
+        same(mt.interpolate(x, 0, method="nearest", **said)[:, [0, 2, 3, 4]], known.interpolate("nearest", **said))
 
 
 FILLS: list[Callable[[Any], Any]] = [
-    mt.ffill,
-    mt.bfill,
-    lambda x: mt.ffill(x, limit=2),
-    lambda x: mt.bfill(x, limit_area="inside"),
-    mt.interpolate,
-    lambda x: mt.interpolate(x, limit=2, limit_direction="both"),
-    lambda x: mt.interpolate(x, index=torch.arange(len(x)) ** 2, limit_area="outside", limit_direction="backward"),
-    lambda x: mt.interpolate(x, method="nearest"),
+    lambda x: mt.ffill(x, 0),
+    lambda x: mt.bfill(x, 0),
+    lambda x: mt.ffill(x, 0, limit=2),
+    lambda x: mt.bfill(x, 0, limit_area="inside"),
+    lambda x: mt.interpolate(x, 0),
+    lambda x: mt.interpolate(x, 0, limit=2, limit_direction="both"),
+    lambda x: mt.interpolate(x, 0, index=torch.arange(len(x)) ** 2, limit_area="outside", limit_direction="backward"),
+    lambda x: mt.interpolate(x, 0, method="nearest"),
 ]
 
 
@@ -110,9 +112,9 @@ def test_times_are_subtracted_before_they_are_rounded(method: Any, dtype: torch.
     """Seconds since 1970, and bytes: the same series whenever it began."""
     steps = torch.randint(1, 5, (60,)).cumsum(0)
     x = mt.as_masked_tensor(torch.randn(60, 4).to(dtype), torch.rand(60, 4) < 0.5)
-    wanted = mt.interpolate(x, method=method, index=steps.double())
+    wanted = mt.interpolate(x, 0, method=method, index=steps.double())
     for index in (steps, steps + 1_700_000_000, steps.double() + 1_700_000_000, steps - 2**52, steps.to(torch.uint8)):
-        ours = mt.interpolate(x, method=method, index=index)
+        ours = mt.interpolate(x, 0, method=method, index=index)
         assert ours.dtype is dtype
         assert ours.get_mask().equal(wanted.get_mask())
         torch.testing.assert_close(ours.filled(0), wanted.filled(0), rtol=0, atol=0)
@@ -127,8 +129,8 @@ def test_rolling_without_a_least_number(statistic: str, tracked: bool) -> None:
         x = mt.as_masked_tensor(x.get_data().requires_grad_(), x.get_mask())
     for window, step in product((1, 2, 5), (1, 2)):
         theirs = getattr(frame.rolling(window, 0, step=step), statistic)()
-        same(getattr(mt.rolling(x, window, 0, step=step), statistic)(), theirs)
-        filled = getattr(mt.rolling(x, window, 0, step=step, fill_value=-7), statistic)()
+        same(getattr(mt.rolling(x, window, 0, min_periods=0, step=step), statistic)(), theirs)
+        filled = getattr(mt.rolling(x, window, 0, min_periods=0, step=step, fill_value=-7), statistic)()
         torch.testing.assert_close(filled.filled(0), torch.tensor(theirs.fillna(-7).to_numpy()))
 
 
@@ -141,7 +143,7 @@ def test_rolling(statistic: str) -> None:
         if periods is not None and periods > window:
             continue
         theirs = getattr(frame.rolling(window, periods, center, closed=closed), statistic)()
-        ours = getattr(mt.rolling(x, window, periods, center, closed=closed), statistic)()
+        ours = getattr(mt.rolling(x, window, 0, min_periods=periods, center=center, closed=closed), statistic)()
         if statistic == "count":
             shown = theirs.isna().to_numpy()
             assert (np.where(shown, 0, ours.numpy()) == theirs.fillna(0).to_numpy()).all()
@@ -151,24 +153,24 @@ def test_rolling(statistic: str) -> None:
 
 def test_rolling_steps_quantiles_and_other_dimensions() -> None:
     x, frame = series()
-    same(mt.rolling(x, 3, 1, step=2).mean(), frame.rolling(3, 1, step=2).mean())
-    same(mt.rolling(x, 3, 1).quantile(0.3), frame.rolling(3, 1).quantile(0.3))
-    same(mt.rolling(x.T, 3, 1, dim=-1).sum().T, frame.rolling(3, 1).sum())
+    same(mt.rolling(x, 3, 0, min_periods=1, step=2).mean(), frame.rolling(3, 1, step=2).mean())
+    same(mt.rolling(x, 3, 0, min_periods=1).quantile(0.3), frame.rolling(3, 1).quantile(0.3))
+    same(mt.rolling(x.T, 3, -1, min_periods=1).sum().T, frame.rolling(3, 1).sum())
     for statistic in ("sum", "mean", "min", "max", "median", "var", "std"):
-        assert getattr(mt.rolling(x, 1, closed="neither"), statistic)().count() == 0
+        assert getattr(mt.rolling(x, 1, 0, closed="neither"), statistic)().count() == 0
     for statistic, shape in product(("sum", "mean", "min", "median", "var", "count"), ((0, 2), (2, 0))):
-        assert getattr(mt.rolling(torch.ones(shape), 3), statistic)().shape == shape
+        assert getattr(mt.rolling(torch.ones(shape), 3, 0), statistic)().shape == shape
 
 
 CALLS = {
-    "ffill": lambda x: mt.ffill(x),
+    "ffill": lambda x: mt.ffill(x, 0),
     "bfill": lambda x: mt.bfill(x, 1),
-    "linear": lambda x: mt.interpolate(x, limit_direction="both"),
-    "index": lambda x: mt.interpolate(x, index=torch.tensor([0.0, 1.5, 2.0, 4.0])),
-    "nearest": lambda x: mt.interpolate(x, method="nearest"),
-    "mean": lambda x: mt.rolling(x, 2, 1).mean(),
-    "std": lambda x: mt.rolling(x, 3, 1, center=True).std(),
-    "median": lambda x: mt.rolling(x, 3, 1).median(),
+    "linear": lambda x: mt.interpolate(x, 0, limit_direction="both"),
+    "index": lambda x: mt.interpolate(x, 0, index=torch.tensor([0.0, 1.5, 2.0, 4.0])),
+    "nearest": lambda x: mt.interpolate(x, 0, method="nearest"),
+    "mean": lambda x: mt.rolling(x, 2, 0, min_periods=1).mean(),
+    "std": lambda x: mt.rolling(x, 3, 0, min_periods=1, center=True).std(),
+    "median": lambda x: mt.rolling(x, 3, 0, min_periods=1).median(),
     "average": lambda x: mt.average(x, 0, torch.arange(1.0, 5.0).double()),
 }
 
@@ -199,7 +201,7 @@ def test_plain_tensors_other_dtypes_and_small_masks() -> None:
     filled = mt.ffill(batch, 1)
     assert filled.tolist()[1] == [[4.0] * 3, [5.0] * 3, [5.0] * 3, [5.0] * 3]
     assert filled.get_mask().stride()[-1] == 0
-    assert mt.interpolate(torch.ones(0, 2)).shape == (0, 2)
+    assert mt.interpolate(torch.ones(0, 2), 0).shape == (0, 2)
     assert mt.interpolate(mt.masked_tensor([1.0, None, 3.0]).bfloat16()).tolist() == [1.0, 2.0, 3.0]
 
 
@@ -271,7 +273,7 @@ def test_no_window_sees_what_lies_outside_of_it(content: str, fit: int, monkeypa
         valid[20:28] = False
         x = mt.as_masked_tensor(torch.where(valid, whole, garbage), valid)
         for (window, periods, said), statistic in product(WINDOWS, STATISTICS):
-            ours = getattr(mt.rolling(x, window, periods, **said), statistic)()
+            ours = getattr(mt.rolling(x, window, 0, min_periods=periods, **said), statistic)()
             wanted, shown = moved(whole, valid, statistic, window, periods, said)
             assert ours.get_mask().equal(shown)
             got, wanted = ours.get_data().double()[shown], wanted[shown]
@@ -286,7 +288,7 @@ def test_rolling_integers_are_exact(statistic: str) -> None:
     for dtype in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool):
         top = 2 if dtype is torch.bool else torch.iinfo(dtype).max // 8
         whole, valid = torch.randint(0, top, (50,)).to(dtype), torch.rand(50) < 0.7
-        ours = getattr(mt.rolling(mt.masked_tensor(whole, valid), 6, 1), statistic)()
+        ours = getattr(mt.rolling(mt.masked_tensor(whole, valid), 6, min_periods=1), statistic)()
         for i in range(50):
             seen = whole[max(i - 5, 0) : i + 1][valid[max(i - 5, 0) : i + 1]].tolist()
             if statistic == "count":
@@ -304,8 +306,10 @@ def test_rolling_goes_along_any_dimension(fit: int, monkeypatch: pytest.MonkeyPa
         x = mt.masked_tensor(data, mask)
         for laid in (x, mt.masked_tensor(data.transpose(0, 3).contiguous().transpose(0, 3), mask)):
             for dim, statistic in product(range(4), STATISTICS):
-                ours = getattr(mt.rolling(laid, 3, 2, dim=dim), statistic)()
-                wanted = getattr(mt.rolling(x.movedim(dim, 0).flatten(1).contiguous(), 3, 2), statistic)()
+                ours = getattr(mt.rolling(laid, 3, dim, min_periods=2), statistic)()
+                wanted = getattr(
+                    mt.rolling(x.movedim(dim, 0).flatten(1).contiguous(), 3, 0, min_periods=2), statistic
+                )()
                 shape = x.movedim(dim, 0).shape
                 torch.testing.assert_close(ours.filled(0), wanted.filled(0).view(shape).movedim(0, dim))
 
@@ -315,8 +319,8 @@ def test_rolling_half_precision_rounds_once() -> None:
     for dtype in (torch.float16, torch.bfloat16):
         whole = torch.randn(300).to(dtype)
         for statistic in ("sum", "mean", "var", "std", "min", "max"):
-            ours = getattr(mt.rolling(mt.masked_tensor(whole, valid), 40, 2), statistic)()
-            wide = getattr(mt.rolling(mt.masked_tensor(whole.double(), valid), 40, 2), statistic)()
+            ours = getattr(mt.rolling(mt.masked_tensor(whole, valid), 40, min_periods=2), statistic)()
+            wide = getattr(mt.rolling(mt.masked_tensor(whole.double(), valid), 40, min_periods=2), statistic)()
             assert ours.dtype is dtype
             torch.testing.assert_close(
                 ours.filled(0), wide.filled(0).to(dtype), rtol=2 * torch.finfo(dtype).eps, atol=1e-6
@@ -329,8 +333,21 @@ def test_rolling_is_the_same_with_a_gradient_to_come(statistic: str) -> None:
     valid, data = torch.rand(40, 3) < 0.7, torch.randn(40, 3, dtype=torch.float64)
     for window in (1, 3, 8, 21):
         free, recorded = (
-            getattr(mt.rolling(mt.as_masked_tensor(leaf, valid), window, 1), statistic)()
+            getattr(mt.rolling(mt.as_masked_tensor(leaf, valid), window, 0, min_periods=1), statistic)()
             for leaf in (data, data.clone().requires_grad_())
         )
         assert free.get_mask().equal(recorded.get_mask())
         torch.testing.assert_close(free.filled(0), recorded.detach().filled(0))
+
+
+def test_time_has_no_default() -> None:
+    """The default was the batch of every page's layout: patient 0's value went to patient 1."""
+    x = mt.masked_tensor([[1.0, None], [None, 2.0]])
+    for call in (mt.ffill, mt.bfill, mt.interpolate, lambda t: mt.rolling(t, 2)):
+        for t in (x, x.packed(), x[None], torch.ones(2, 2)):
+            with pytest.raises(ValueError, match=r"dim=1 for \(batch, time, \.\.\.\)"):
+                call(t)
+        call(x[0])
+    for wrong in (lambda: mt.rolling(x, 2, 1, 1), lambda: mt.ffill(x, 1, 1), lambda: mt.interpolate(x, 1, "linear")):
+        with pytest.raises(TypeError, match="positional"):
+            wrong()

@@ -7,7 +7,7 @@ from typing import Any, Generic, Literal, TypeVar, cast, get_args
 import torch
 from torch import Tensor
 
-from .. import masks, settings, shapes
+from .. import masks, settings
 from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
@@ -16,8 +16,9 @@ from ..shared import moving, strict_counts
 from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
 from . import moment, order, reduction
-from .entrance import Input, Number, as_pair, enter_input, refuse_sparse, with_gaps
+from .entrance import Input, Number, as_pair, enter_input, with_gaps
 from .names import as_torch
+from .series_input import enter_series
 
 Closed = Literal["right", "left", "both", "neither"]
 T = TypeVar("T", Tensor, MaskedTensor)
@@ -270,12 +271,12 @@ class Rolling(Generic[T]):
 def rolling(
     input: T,
     window: int,
+    dim: int | None = None,
+    *,
     min_periods: int | None = None,
     center: bool = False,
-    *,
     closed: Closed = "right",
     step: int = 1,
-    dim: int = 0,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Rolling[T]:
@@ -287,11 +288,12 @@ def rolling(
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         window (int): The number of entries of a window.
+        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
+            dimension alone.
         min_periods (int, optional): How many valid entries a result needs; by default all of the window.
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
-        dim (int, optional): The dimension of time.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
         fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
@@ -304,7 +306,8 @@ def rolling(
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``closed`` is
-            another word, ``input`` is 0-d, or ``mask`` does not broadcast to it or lies on another device.
+            another word, ``input`` is 0-d, or has several dimensions and no ``dim`` is given, or ``mask`` does not
+            broadcast to it or lies on another device.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -318,19 +321,15 @@ def rolling(
     References:
         ``pandas.DataFrame.rolling``.
     """
-    given = enter_input(input, mask)
-    refuse_sparse("rolling", given)
     if closed not in get_args(Closed):
         raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
     needed = window if min_periods is None else min_periods
-    if window < 1 or step < 1 or not 0 <= needed <= window or given.data.dim() == 0:
+    if window < 1 or step < 1 or not 0 <= needed <= window:
         raise ValueError(
-            "rolling needs a window of at least 1 along a dimension, a step of at least 1, and min_periods from 0 to "
-            f"the window; got window={window}, step={step}, min_periods={needed}, shape {tuple(given.data.shape)}"
+            "rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got "
+            f"window={window}, step={step}, min_periods={needed}"
         )
-    (dim,) = shapes.canonical_dims(dim, given.data.dim())
+    given, x, dim = enter_series("rolling", input, dim, mask)
     end = 1 + (window - 1) // 2 * center - (closed in ("left", "neither"))
     start = 1 + (window - 1) // 2 * center - window - (closed in ("left", "both"))
-    x = as_pair(given)
-    x = Pair(x.data, masks.expand_to(x.mask, x.data.shape))
-    return Rolling(x, moving.Windows(dim, start, end, step), needed, given.masked, fill_value)
+    return Rolling(Pair(x.data, x.mask), moving.Windows(dim, start, end, step), needed, given.masked, fill_value)

@@ -9,12 +9,13 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .. import errors, masks, shapes
+from .. import errors, masks
 from ..compat import has_real_memory, is_wrapped, mode_is_active
 from ..pair import Pair
 from ..shared import gaps
-from .entrance import Input, Number, as_pair, enter_input, refuse_sparse, with_gaps
+from .entrance import Input, Number, with_gaps
 from .names import as_torch
+from .series_input import enter_series
 
 Area = Literal["inside", "outside"]
 Direction = Literal["forward", "backward", "both"]
@@ -24,7 +25,7 @@ Method = Literal["linear", "nearest"]
 @as_torch
 def ffill(
     input: Tensor,
-    dim: int = 0,
+    dim: int | None = None,
     *,
     limit: int | None = None,
     limit_area: Area | None = None,
@@ -37,7 +38,8 @@ def ffill(
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        dim (int, optional): The dimension of time.
+        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
+            dimension alone.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
@@ -50,8 +52,9 @@ def ffill(
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, ``mask`` does not
-            broadcast to it or lies on another device, or a plain result of integers needs ``fill_value``.
+        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or has several dimensions
+            and no ``dim`` is given, ``mask`` does not broadcast to it or lies on another device, or a plain result of
+            integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -68,7 +71,7 @@ def ffill(
 @as_torch
 def bfill(
     input: Tensor,
-    dim: int = 0,
+    dim: int | None = None,
     *,
     limit: int | None = None,
     limit_area: Area | None = None,
@@ -81,7 +84,8 @@ def bfill(
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        dim (int, optional): The dimension of time.
+        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
+            dimension alone.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
@@ -94,8 +98,9 @@ def bfill(
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, ``mask`` does not
-            broadcast to it or lies on another device, or a plain result of integers needs ``fill_value``.
+        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or has several dimensions
+            and no ``dim`` is given, ``mask`` does not broadcast to it or lies on another device, or a plain result of
+            integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -112,7 +117,7 @@ def bfill(
 @as_torch
 def interpolate(
     input: Tensor,
-    dim: int = 0,
+    dim: int | None = None,
     *,
     method: Method = "linear",
     index: Tensor | None = None,
@@ -128,7 +133,8 @@ def interpolate(
 
     Args:
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
-        dim (int, optional): The dimension of time.
+        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
+            dimension alone.
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
@@ -150,7 +156,8 @@ def interpolate(
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``limit`` is below 1, a choice is another word, ``index`` has another shape, does not rise or is not
-            finite, ``input`` is 0-d, or ``mask`` does not broadcast to it or lies on another device.
+            finite, ``input`` is 0-d, or has several dimensions and no ``dim`` is given, or ``mask`` does not broadcast
+            to it or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
@@ -164,7 +171,7 @@ def interpolate(
     """
     _check_choice("method", method, Method)
     _check_choice("limit_direction", limit_direction, Direction)
-    given, x, dim = _enter_series("interpolate", input, dim, limit, limit_area, mask)
+    given, x, dim = _enter_filling("interpolate", input, dim, limit, limit_area, mask)
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("interpolate", x.data.dtype)
     size = x.data.shape[dim]
@@ -186,10 +193,10 @@ def interpolate(
 
 
 def _carry(
-    name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any, fill_value: Number | None, forward: bool
+    name: str, input: Tensor, dim: Any, limit: Any, area: Any, mask: Any, fill_value: Number | None, forward: bool
 ) -> Tensor:
     """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
-    given, x, dim = _enter_series(name, input, dim, limit, area, mask)
+    given, x, dim = _enter_filling(name, input, dim, limit, area, mask)
     mask, length, free = gaps.narrow_constant(x.mask, dim), gaps.stretch_length(x, dim), limit is None and area is None
     if free and length is None:
         valid, place = gaps.carry_valid(mask, dim, forward)
@@ -219,18 +226,12 @@ def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int
     return Pair(data, masks.expand_to(torch.cat(known, dim), x.data.shape))
 
 
-def _enter_series(name: str, input: Tensor, dim: int, limit: Any, area: Any, mask: Any) -> tuple[Input, Pair, int]:
-    given = enter_input(input, mask)
-    refuse_sparse(name, given)
+def _enter_filling(name: str, input: Tensor, dim: Any, limit: Any, area: Any, mask: Any) -> tuple[Input, Pair, int]:
     if limit is not None and limit < 1:
         raise ValueError(f"{name}: limit must be a positive number of steps, got {limit}")
     if area is not None:
         _check_choice("limit_area", area, Area)
-    if given.data.dim() == 0:
-        raise ValueError(f"{name} needs a dimension to go along, got a 0-d tensor")
-    (dim,) = shapes.canonical_dims(dim, given.data.dim())
-    x = as_pair(given)
-    return given, Pair(x.data, masks.expand_to(x.mask, x.data.shape), x.payload), dim
+    return enter_series(name, input, dim, mask)
 
 
 def _check_rising(index: Tensor) -> None:
