@@ -15,7 +15,6 @@ from .api import (  # noqa: F401 (they register methods)
     numel_warning,
     parallel_guards,
     protocol,
-    retired,
     state_dicts,
     torchscript,
 )
@@ -119,14 +118,11 @@ __all__ = [
 __all__ += functional.__all__
 
 if not TYPE_CHECKING:
-    _LATER = {"testing": ".testing"}  # imported when it is asked for
 
     def __getattr__(name: str) -> _Any:
-        """A public submodule that is not imported yet, or what a retired name stands for."""
-        if name in _LATER:
-            return import_module(_LATER[name], __name__)
-        if name in retired.NAMES:
-            return retired.find(name)
+        """A public submodule that is imported when it is asked for."""
+        if name == "testing":
+            return import_module(".testing", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

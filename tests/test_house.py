@@ -288,6 +288,18 @@ def docstring_lines(node: ast.AST) -> int:
     return node.body[0].end_lineno - node.body[0].lineno + 1
 
 
+def test_files_that_comments_name_are_there() -> None:
+    """A comment or docstring that sends its reader to a file names one that there is."""
+    there = {
+        path.name
+        for part in ("masked_tensor", "tests", "tools", "docs", "benchmarks")
+        for path in (ROOT / part).rglob("*.py")
+    }
+    named = {(path.name, name) for path in FILES for name in re.findall(r"\b\w+\.py\b", path.read_text())}
+    assert {(where, name) for where, name in named if name not in there} == set()
+    assert len(named) > 5
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
     """300 lines a file, 45 a function, both without docstrings: at the limit, look for the second idea."""
