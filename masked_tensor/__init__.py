@@ -48,6 +48,7 @@ from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
 from .api.statistics import RunningStatistics
+from .api.total import total
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine.boundary import (
     autograd_queries,  # noqa: F401 (it gives the class its members)
@@ -58,6 +59,7 @@ from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor
 from .engine.transforms import install as _install  # noqa: F401 (it waits for the first masked tensor)
 from .errors import (
+    MaskedLossWarning,
     MaskedSizeError,
     MaskedSizeWarning,
     MaskedValueError,
@@ -71,6 +73,7 @@ __version__ = "0.1.0"  #: the one place where it stands
 
 __all__ = [
     "MaskMismatchError",
+    "MaskedLossWarning",
     "MaskedSizeError",
     "MaskedSizeWarning",
     "MaskedTensor",
@@ -112,6 +115,7 @@ __all__ = [
     "to_numpy_ma",
     "to_packed_sequence",
     "to_right",
+    "total",
     "unpacked",
     "unpad",
 ]
