@@ -90,7 +90,7 @@ def fits() -> dict[str, Step]:
 def epochs() -> dict[str, Step]:
     """One pass of training: each column is predicted from all, where it is there."""
     stats = mt.RunningStatistics(COLUMNS).update(torch.randn(1000, COLUMNS) + 10 * torch.arange(COLUMNS))
-    mean, scale = stats.mean.filled(0).float(), stats.std().filled(1).float()
+    mean, scale = stats.mean.filled(0).float(), stats.std.filled(1).float()
     models = {}
     for name in ("by hand", "masked"):
         torch.manual_seed(0)

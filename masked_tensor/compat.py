@@ -113,12 +113,6 @@ _GUARDS: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()  # of what is being
 # ------------------------------------------------------------------------------------------ how a tensor is computed
 
 
-def validate_sample(distribution: Any, value: Tensor) -> None:
-    """Raises what the ``log_prob`` of torch's own distribution does for a value outside of its support."""
-    if distribution._validate_args and value.shape.numel():  # of nothing torch's own check raises
-        distribution._validate_sample(value)
-
-
 def is_tracked(data: Tensor) -> bool:
     """Whether autograd records what is done with ``data``."""
     return data.requires_grad and torch.is_grad_enabled()
@@ -260,6 +254,11 @@ def ignore_in_ddp(module: torch.nn.Module, names: list[str]) -> None:
     module._ddp_params_and_buffers_to_ignore = [*known, *names]  # type: ignore[assignment]  # as torch's own setter
 
 
+def set_buffers(module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
+    """Replaces buffers all at once.  Without it an interrupt could leave some of them old and some new."""
+    module._buffers.update(values)
+
+
 def run_eagerly(code: CodeType) -> None:
     """Dynamo may inline this code into a graph, but does not compile its frames by themselves."""
     set_code_exec_strategy(code, _EAGER)
@@ -319,6 +318,7 @@ __all__ = [
     "current_trace", "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
     "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_fake",
     "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "mode_is_active", "operator_names",
-    "remove_mode", "run_eagerly", "schema", "script_copy", "shares_memory", "tree_flatten", "tree_leaves", "tree_map",
+    "remove_mode", "run_eagerly", "schema", "script_copy", "set_buffers", "shares_memory", "tree_flatten",
+    "tree_leaves", "tree_map",
     "tree_unflatten", "unwrap_transforms", "without_modes", "wrapped_by_transform",
 ]  # fmt: skip

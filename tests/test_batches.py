@@ -78,7 +78,7 @@ TOOLS: dict[str, Callable[[Any], Any]] = {
     "rolling": lambda x: mt.rolling(x, 2, 1, min_periods=1).mean(),
     "ranks": lambda x: [mt.rankdata(x, dim=d) for d in (None, 0, 1)],
     "covariance": lambda x: mt.cov(x.flatten(1)),
-    "statistics": lambda x: mt.RunningStatistics(x.shape[-1]).update(x).var(),
+    "statistics": lambda x: mt.RunningStatistics(x.shape[-1]).update(x).var,
 }
 
 

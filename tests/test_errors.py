@@ -1311,39 +1311,6 @@ def test_settings() -> None:
     )
 
 
-def test_sums_of_losses() -> None:
-    refused(ValueError, lambda: mt.total(), """total needs a loss""")
-    refused(
-        TypeError, lambda: mt.total([ones(())]), """total takes 0-d tensors, got list; of a list write total(*losses)"""
-    )  # type: ignore[arg-type]  # a list
-    refused(
-        ValueError,
-        lambda: mt.total(ones(()), ones(2)),
-        """total takes 0-d tensors, got one of shape (2,); reduce it first""",
-    )
-    refused(
-        ValueError,
-        lambda: mt.total(ones(()), weights=[1, 2]),
-        """total takes a weight for each loss, got 2 weights for 1 losses""",
-    )
-    refused(
-        ValueError,
-        lambda: mt.total(ones(()), weights=[ones(2)]),
-        """total takes numbers and plain 0-d tensors as weights, got one of shape (2,)""",
-    )
-    refused(
-        ValueError,
-        lambda: mt.total(ones(()), weights=[mt.masked_tensor(1.0)]),
-        """total takes numbers and plain 0-d tensors as weights, got a masked one""",
-    )
-    with mt.strict():
-        refused(
-            mt.MaskedValueError,
-            mt.masked_tensor([1.0, None]).requires_grad_()[1:].sum().backward,
-            """the losses of a backward pass are masked, so that every gradient is 0: no entry of them is valid. A sum a + b is masked where a or b is; masked_tensor.total(a, b) adds up those that exist""",
-        )
-
-
 def test_means_over_parts() -> None:
     x, y = mt.masked_tensor([1.0, None]), ones(2)
     refused(
@@ -1511,7 +1478,82 @@ def test_statistics() -> None:
     refused(
         ValueError,
         lambda: stats.merge(mt.RunningStatistics(3)),
-        """merge() takes statistics of the same columns, with the same cov= and edges=""",
+        """merge() takes statistics that were made alike, and these differ in features""",
+    )
+    refused(
+        ValueError,
+        lambda: stats.update(ones(2, 2), ones(3, 1)),
+        """weight must broadcast to the shape (2, 2) of x, got (3, 1)""",
+    )
+    refused(
+        TypeError, lambda: stats.update(ones(2, 2), ones(2, 1) * 1j), """a weight is a real number, got a complex one"""
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(2, cov=True).update(ones(2, 2), ones(2, 2)),
+        """covariances need one weight for each row, of size 1 along dim -1, got (2, 2); leave out cov=True""",
+    )
+    refused(ValueError, lambda: stats(ones(5, 1)), """stats(x) takes 2 columns along dim -1, got (5, 1)""")
+    refused(
+        RuntimeError,
+        lambda: stats(ones(2, 2)),
+        """stats(x) was called before a valid entry was seen: call update(x) or merge() first""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(2, correction=-1),
+        """correction must be a number, at least 0, got -1""",
+    )
+    refused(
+        RuntimeError,
+        lambda: stats.load_state_dict({"squares": ones(2)}, strict=False),
+        """\
+Error(s) in loading state_dict for RunningStatistics:
+	the state is of an earlier version, which took other sums and bins: update with the data again""",
+    )
+    refused(
+        RuntimeError,
+        lambda: stats.load_state_dict({"moments": ones(6, 2)}),
+        """\
+Error(s) in loading state_dict for RunningStatistics:
+	the state is not whole""",
+    )
+    refused(
+        RuntimeError,
+        lambda: stats.load_state_dict(mt.RunningStatistics(2, cov=True).state_dict()),
+        """\
+Error(s) in loading state_dict for RunningStatistics:
+	load_state_dict() takes statistics that were made alike, and these differ in cov; make them as those that were saved, edges=state['edges']""",
+    )
+    binned = mt.RunningStatistics(2, edges=ones(2, 3) * torch.tensor([[1.0], [2.0]])).update(ones(1, 2) * torch.nan)
+    refused(
+        ValueError,
+        lambda: binned.refined(0.5),
+        """refined() of columns [0, 1], which hold a valid NaN: it has no quantile; mask it before update(), with masked_invalid(x)""",
+    )
+    refused(ValueError, lambda: binned.quantile(1.5), """q must be from 0 to 1, got 1.5""")
+    pa = pytest.importorskip("pyarrow")
+    stats.update(pa.table({"a": [1.0], "b": [2.0]}))
+    refused(
+        ValueError,
+        lambda: stats.update(pa.table({"a": [1.0], "c": [2.0]})),
+        """update() takes columns of the same names as before, in any order, and got ['c'], too""",
+    )
+    refused(
+        ValueError,
+        lambda: stats.update(pa.table([[1.0], [2.0]], names=["a", "a"])),
+        """columns go by name, and two have one name: ['a', 'a']; give masked_tensor(table)""",
+    )
+    refused(
+        ValueError,
+        lambda: stats.merge(mt.RunningStatistics(2).update(pa.table({"a": [1.0], "c": [2.0]}))),
+        """merge() takes columns of the same names as before, in any order, and got others""",
+    )
+    turned = copy.deepcopy(binned).update(pa.table({"b": [2.0], "a": [1.0]}))
+    refused(
+        ValueError,
+        lambda: binned.update(pa.table({"a": [1.0], "b": [2.0]})).merge(turned),
+        """merge() takes columns with edges of their own in the same order, got another""",
     )
     refused(
         RuntimeError,

@@ -26,17 +26,22 @@ def speaks_arrow(data: object) -> bool:
 
 def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
     """A column as a pair ``(N,)``, lists as ``(N, T)``, padded, a table as ``(N, columns)``."""
+    return read_named(data, dtype)[0]
+
+
+def read_named(data: Any, dtype: torch.dtype | None = None) -> tuple[Pair, list[str]]:
+    """The same, and the names of a table's columns."""
     if hasattr(data, "__arrow_c_array__"):
         capsules = data.__arrow_c_array__()
         with take_capsule(capsules[0], Schema) as schema, take_capsule(capsules[1], Array) as array, probing():
             check_schema(schema)
             check_array(schema, array)
-            return _read_pieces(schema, [array], dtype)
+            return _read_pieces(schema, [array], dtype), _names(schema)
     with take_capsule(data.__arrow_c_stream__(), Stream) as stream, probing():
         return _read_stream(stream, dtype)
 
 
-def _read_stream(stream: Any, dtype: torch.dtype | None) -> Pair:
+def _read_stream(stream: Any, dtype: torch.dtype | None) -> tuple[Pair, list[str]]:
     expect(stream.release, "its stream was consumed (released) before; ask for a new one")
     expect(stream.get_schema and stream.get_next, "its stream has no functions")
     schema = Schema()
@@ -47,7 +52,7 @@ def _read_stream(stream: Any, dtype: torch.dtype | None) -> Pair:
         while (array := _next_piece(stream)) is not None:
             arrays.append(array)
             check_array(schema, array)
-        return _read_pieces(schema, arrays, dtype)
+        return _read_pieces(schema, arrays, dtype), _names(schema)
     finally:
         for array in arrays:
             array.release(array)
@@ -112,8 +117,13 @@ def _numbers(name: str, array: Any, start: int, length: int) -> Pair:
 
 def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, start: int, length: int) -> Pair:
     columns = [_child(schema, array, i, dtype, array.offset + start, length) for i in range(schema.n_children)]
-    names = [(schema.children[i].contents.name or b"").decode(errors="replace") for i in range(schema.n_children)]
-    return _mask_children(mask, tables.stack_columns(names, columns))
+    return _mask_children(mask, tables.stack_columns(_names(schema), columns))
+
+
+def _names(schema: Any) -> list[str]:
+    """The names of a record's columns; none of another type."""
+    children = range(schema.n_children) if schema.format.decode(errors="replace") == formats.RECORD else ()
+    return [(schema.children[i].contents.name or b"").decode(errors="replace") for i in children]
 
 
 def _lists(schema: Any, array: Any, dtype: torch.dtype | None, start: int, length: int) -> Pair:

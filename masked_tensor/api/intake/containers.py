@@ -46,6 +46,15 @@ def pair(data: Any, take: Taker, dtype: torch.dtype | None = None) -> Pair | Non
     return reading.read(data, dtype) if reading.speaks_arrow(data) else None
 
 
+def table(data: Any, take: Callable[..., Pair], dtype: torch.dtype) -> tuple[Pair, list[str]]:
+    """The pair of anything that is no tensor, and the names of its columns, if it is a table of which they have any."""
+    frame = hasattr(data, "iloc") and hasattr(data, "columns")
+    if frame or not reading.speaks_arrow(data):
+        return take(data, dtype=dtype), [str(name) for name in data.columns] if frame else []
+    sources.refuse_source(data)
+    return reading.read_named(data, dtype)
+
+
 def read_nested(data: Tensor) -> Pair:
     """A nested tensor of either layout: as long as the longest component along every dimension."""
     parts = data.unbind()
