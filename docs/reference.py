@@ -14,7 +14,7 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
     "The class": ["masked_tensor"],
     "Leaving": ["convert", "select_valid", "unbatch"],
     "Packed batches": ["packing", "batching"],
-    "Means and statistics that add up": ["mean_over", "statistics"],
+    "Means and statistics that add up": ["mean_over", "statistics", "total"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Asking": ["inspect"],

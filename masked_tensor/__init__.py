@@ -15,7 +15,6 @@ from .api import (  # noqa: F401 (they register methods)
     numel_warning,
     parallel_guards,
     protocol,
-    retired,
     state_dicts,
     torchscript,
 )
@@ -49,6 +48,7 @@ from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
 from .api.statistics import RunningStatistics
+from .api.total import total
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine.boundary import (
     autograd_queries,  # noqa: F401 (it gives the class its members)
@@ -59,6 +59,7 @@ from .engine.dynamo import run_eagerly
 from .engine.tensor import MaskedTensor
 from .engine.transforms import install as _install  # noqa: F401 (it waits for the first masked tensor)
 from .errors import (
+    MaskedLossWarning,
     MaskedSizeError,
     MaskedSizeWarning,
     MaskedValueError,
@@ -72,6 +73,7 @@ __version__ = "0.1.0"  #: the one place where it stands
 
 __all__ = [
     "MaskMismatchError",
+    "MaskedLossWarning",
     "MaskedSizeError",
     "MaskedSizeWarning",
     "MaskedTensor",
@@ -113,20 +115,18 @@ __all__ = [
     "to_numpy_ma",
     "to_packed_sequence",
     "to_right",
+    "total",
     "unpacked",
     "unpad",
 ]
 __all__ += functional.__all__
 
 if not TYPE_CHECKING:
-    _LATER = {"testing": ".testing"}  # imported when it is asked for
 
     def __getattr__(name: str) -> _Any:
-        """A public submodule that is not imported yet, or what a retired name stands for."""
-        if name in _LATER:
-            return import_module(_LATER[name], __name__)
-        if name in retired.NAMES:
-            return retired.find(name)
+        """A public submodule that is imported when it is asked for."""
+        if name == "testing":
+            return import_module(".testing", __name__)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

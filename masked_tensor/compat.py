@@ -113,6 +113,12 @@ _GUARDS: WeakKeyDictionary[Any, Guard] = WeakKeyDictionary()  # of what is being
 # ------------------------------------------------------------------------------------------ how a tensor is computed
 
 
+def validate_sample(distribution: Any, value: Tensor) -> None:
+    """Raises what the ``log_prob`` of torch's own distribution does for a value outside of its support."""
+    if distribution._validate_args and value.shape.numel():  # of nothing torch's own check raises
+        distribution._validate_sample(value)
+
+
 def is_tracked(data: Tensor) -> bool:
     """Whether autograd records what is done with ``data``."""
     return data.requires_grad and torch.is_grad_enabled()

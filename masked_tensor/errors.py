@@ -12,6 +12,7 @@
         +-- MaskMismatchError   ``meaning(mismatch="raise")`` saw two different masks
     UserWarning
     +-- MaskedSizeWarning       a size that counts masked entries was asked for
+    +-- MaskedLossWarning       a backward pass begins at losses without a valid entry
 """
 
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ from .compat import is_wrapped
 
 class MaskedValueError(ValueError):
     """The error for the value of a masked entry, as in ``bool(x)``, ``x.item()`` and ``float(x)``.
+
+    Inside of :func:`strict`, also for a backward pass that begins at none: see :class:`MaskedLossWarning`.
 
     Example:
         >>> mt.masked_tensor([None, None]).sum().item()
@@ -72,6 +75,26 @@ class MaskedSizeWarning(UserWarning):
     """
 
 
+class MaskedLossWarning(UserWarning):
+    """The warning for a backward pass that begins at masked entries only, so that every gradient is 0.
+
+    A sum ``a + b`` is masked where either loss is: :func:`total` adds up the losses that exist. A batch without any
+    label has nothing to train on. The warning is given at each such pass, and Python's filters decide how often it is
+    shown. Inside of :func:`strict` the pass raises MaskedValueError instead, unless there are several ranks, which
+    would wait for the one that raises. On a GPU nothing waits: it comes with the next backward pass, or at the end of
+    ``strict()``. Inside of :class:`mean_over` it is about the whole.
+
+    Example:
+        >>> import warnings
+        >>> loss = mt.masked_tensor([None, 1.0])[:1].requires_grad_().sum()
+        >>> with warnings.catch_warnings(record=True) as seen:
+        ...     warnings.simplefilter("always")
+        ...     loss.backward()
+        ...     seen[0].category.__name__
+        'MaskedLossWarning'
+    """
+
+
 class MaskedSizeError(RuntimeError):
     """The error for a size that counts masked entries, inside of ``strict()``.
 
@@ -100,6 +123,16 @@ class UnsupportedOpError(NotImplementedError):
 def numel_counts_masked(name: str) -> str:
     """What ``numel()`` says of itself."""
     return f"{name}() counts the masked entries, too; x.count() counts the valid ones, x.shape.numel() all"
+
+
+NO_VALID_ROOT = (
+    "the losses of a backward pass are masked, so that every gradient is 0: no entry of them is valid. A sum a + b is "
+    "masked where a or b is; masked_tensor.total(a, b) adds up those that exist"
+)
+NO_VALID_PART = (
+    "the parts of a mean_over are masked, so that every gradient of their losses is 0: no part has a valid entry. A "
+    "sum a + b is masked where a or b is; masked_tensor.total(a, b) adds up those that exist"
+)
 
 
 def counts_made(op: str) -> MaskedSizeError:

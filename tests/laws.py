@@ -39,6 +39,7 @@ def _parameters(family: str) -> list:
 def laws(family: str) -> Callable[..., None]:
     """A test of every law for every entry of the family."""
 
+    @pytest.mark.filterwarnings("ignore::masked_tensor.MaskedLossWarning")  # samples of which nothing is valid
     @pytest.mark.filterwarnings("ignore:There is a performance drop")  # vmap's, of ops without a batching rule
     @pytest.mark.filterwarnings("ignore:reduction. 'mean' divides the total loss")  # kl_div's own notice
     @pytest.mark.filterwarnings("ignore:linear_cross_entropy. ``options`` ignored")  # torch's choice of another path

@@ -224,6 +224,61 @@ def test_other_vectors_count_where_they_are_whole(name: str) -> None:
     torch.testing.assert_close(ours.compressed(), family.log_prob(sample)[whole])
 
 
+def outside(name: str) -> tuple[Callable[..., d.Distribution], Tensor, Tensor]:
+    """A family by its ``validate_args``, a sample of one event, and one that is outside of the support."""
+    one, eye = torch.ones(SIZE), torch.eye(SIZE)
+    exp = [d.ExpTransform()]
+    made: dict[str, tuple[Callable[..., d.Distribution], Tensor, Tensor]] = {
+        "Dirichlet": (lambda **o: d.Dirichlet(one, **o), one / SIZE, one * 0.5),
+        "Dirichlet, below 0": (lambda **o: d.Dirichlet(one, **o), one / SIZE, one / SIZE - 1),
+        "MultivariateNormal": (lambda **o: d.MultivariateNormal(one, eye, **o), one, one * NAN),
+        "LowRankMultivariateNormal": (
+            lambda **o: d.LowRankMultivariateNormal(one, eye[:, :2], one, **o),
+            one,
+            one * NAN,
+        ),
+        "MixtureSameFamily": (
+            lambda **o: d.MixtureSameFamily(d.Categorical(one[:2]), d.Dirichlet(torch.ones(2, SIZE), **o), **o),
+            one / SIZE,
+            one * 0.5,
+        ),
+        "TransformedDistribution": (
+            lambda **o: d.TransformedDistribution(d.MultivariateNormal(one, eye, **o), exp, **o),
+            one,
+            -one,
+        ),
+        "Independent": (lambda **o: d.Independent(d.Exponential(one, **o), 1, **o), one, -one),
+        "Wishart": (lambda **o: d.Wishart(torch.tensor(6.0), torch.eye(2), **o), torch.eye(2), torch.ones(2, 2) - 2),
+        "OneHotCategorical": (lambda **o: d.OneHotCategorical(one, **o), eye[0], one),
+    }
+    return made[name] if name else tuple(made)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", outside(""))
+def test_what_is_valid_is_validated(name: str) -> None:
+    """As torch does, where it does; what is masked never is."""
+    family, inside, wrong = outside(name)
+    value = torch.stack([inside, wrong])
+    with pytest.raises(ValueError, match="to be within the support"):
+        family().log_prob(value)
+    with pytest.raises(ValueError, match="to be within the support"):
+        mt.log_prob(family(), mt.as_masked_tensor(value, True))
+    with pytest.raises(ValueError, match="to be within the support"):
+        mt.log_prob(family(), value, mask=torch.ones_like(value, dtype=torch.bool))
+    mt.log_prob(family(validate_args=False), mt.as_masked_tensor(value, True))
+    for keep in ((True, False), (False, False)):
+        rows = torch.tensor(keep).reshape(2, *(1 for _ in inside.shape))
+        ours = mt.log_prob(family(), mt.as_masked_tensor(value, rows))
+        assert ours.get_mask().tolist() == list(keep)
+        if keep[0]:
+            torch.testing.assert_close(ours[0].filled(), family().log_prob(inside))
+    if name not in ("Wishart", "OneHotCategorical"):  # of which an event is whole, or masked
+        first = torch.arange(SIZE) < 3
+        with pytest.raises(ValueError, match="to be within the support"):
+            mt.log_prob(family(), mt.as_masked_tensor(value, first))
+        mt.log_prob(family(), mt.as_masked_tensor(torch.where(first, inside, wrong), first))
+
+
 def test_every_family_of_torch_is_here() -> None:
     given = {*NUMBERS, *VECTORS, "Dirichlet", "Independent", "LowRankMultivariateNormal", "MultivariateNormal"}
     bases = {"Distribution", "ExponentialFamily"}

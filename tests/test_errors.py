@@ -1311,6 +1311,39 @@ def test_settings() -> None:
     )
 
 
+def test_sums_of_losses() -> None:
+    refused(ValueError, lambda: mt.total(), """total needs a loss""")
+    refused(
+        TypeError, lambda: mt.total([ones(())]), """total takes 0-d tensors, got list; of a list write total(*losses)"""
+    )  # type: ignore[arg-type]  # a list
+    refused(
+        ValueError,
+        lambda: mt.total(ones(()), ones(2)),
+        """total takes 0-d tensors, got one of shape (2,); reduce it first""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.total(ones(()), weights=[1, 2]),
+        """total takes a weight for each loss, got 2 weights for 1 losses""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.total(ones(()), weights=[ones(2)]),
+        """total takes numbers and plain 0-d tensors as weights, got one of shape (2,)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.total(ones(()), weights=[mt.masked_tensor(1.0)]),
+        """total takes numbers and plain 0-d tensors as weights, got a masked one""",
+    )
+    with mt.strict():
+        refused(
+            mt.MaskedValueError,
+            mt.masked_tensor([1.0, None]).requires_grad_()[1:].sum().backward,
+            """the losses of a backward pass are masked, so that every gradient is 0: no entry of them is valid. A sum a + b is masked where a or b is; masked_tensor.total(a, b) adds up those that exist""",
+        )
+
+
 def test_means_over_parts() -> None:
     x, y = mt.masked_tensor([1.0, None]), ones(2)
     refused(

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 from masked_tensor import compat, settings
-from masked_tensor.api import numel_warning, protocol
+from masked_tensor.api import masked_losses, numel_warning, protocol
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
 from masked_tensor.rules import quotient
@@ -102,6 +102,15 @@ def ask_for_size() -> None:
             x.numel()
 
 
+def go_back_from_nothing() -> None:
+    """The warning of masked losses names the line of the user, who calls torch."""
+    x = mt.masked_tensor([1.0, None], requires_grad=True)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        x[1:].sum().backward()
+    assert [warning.filename for warning in seen] == [__file__]
+
+
 Program = Callable[[], None]
 #: The function that reads frames: a program, and a name of a module and what makes the place blind.
 READERS: dict[str, tuple[Program, Any, str, Any]] = {
@@ -113,6 +122,7 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "called_from_outside": (ask_for_memory, protocol, "called_from_outside", lambda: True),
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "SILENT", ("nowhere",)),
+    "_say": (go_back_from_nothing, masked_losses, "SILENT", ("nowhere",)),
 }
 OTHERS = {"_called_from_package"}  #: of api/factories.py, a precaution: no program is known that needs it
 

@@ -73,6 +73,7 @@ PRIVATE = {
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
         torch._C._len_torch_function_stack torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack
         torch._C._create_function_from_graph
+        ._validate_args ._validate_sample
         torch._C._get_default_device torch._C._is_alias_of torch._functorch.eager_transforms._jvp_with_argnums
         torch._functorch.eager_transforms._vjp_with_argnums torch._functorch.eager_transforms.grad_and_value_impl
         torch._ops.OpOverload torch._ops.OpOverloadPacket torch._subclasses.fake_tensor.is_fake
@@ -286,6 +287,18 @@ def docstring_lines(node: ast.AST) -> int:
     if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) or not ast.get_docstring(node):
         return 0
     return node.body[0].end_lineno - node.body[0].lineno + 1
+
+
+def test_files_that_comments_name_are_there() -> None:
+    """A comment or docstring that sends its reader to a file names one that there is."""
+    there = {
+        path.name
+        for part in ("masked_tensor", "tests", "tools", "docs", "benchmarks")
+        for path in (ROOT / part).rglob("*.py")
+    }
+    named = {(path.name, name) for path in FILES for name in re.findall(r"\b\w+\.py\b", path.read_text())}
+    assert {(where, name) for where, name in named if name not in there} == set()
+    assert len(named) > 5
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -23,6 +23,7 @@ from masked_tensor.engine.tensor import pair_of
 from masked_tensor.masks import known
 
 from .helpers import database
+from .helpers.backward import differentiate
 from .helpers.harness import assert_keeps_promise, assert_same, differentiable
 
 ALL = "MASKED_TENSOR_KNOWN" in os.environ  #: all of torch's operators, not every eighth
@@ -88,7 +89,7 @@ def outcome(sample: database.Sample, masked: str) -> tuple[list[Any], list[Any]]
     seeds = [
         torch.linspace(0.5, 1.5, x.shape.numel(), dtype=torch.float64).reshape(x.shape).to(x.dtype) for x in tracked
     ]
-    grads = torch.autograd.grad(tracked, inputs, seeds, allow_unused=True) if tracked and inputs else []
+    grads = differentiate(tracked, inputs, seeds, allow_unused=True) if tracked and inputs else []
     return found, [g for g in grads if g is not None]
 
 

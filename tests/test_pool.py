@@ -34,6 +34,7 @@ def pools(dims):
             yield getattr(nn, f"LPPool{dims}d")(2, kernel, stride, ceil)
 
 
+@pytest.mark.filterwarnings("ignore::masked_tensor.MaskedLossWarning")  # of windows that fit into no row
 @pytest.mark.parametrize(("dims", "size"), [(1, 10), (2, 8), (3, 5)])
 def test_padded_batch_equals_unpadded_rows(dims, size):
     generator = torch.Generator().manual_seed(0)

@@ -247,6 +247,7 @@ def test_first_and_second_derivatives(name, payload, pattern):
     assert torch.autograd.gradgradcheck(function, data, check_batched_grad=False)
 
 
+@pytest.mark.filterwarnings("ignore::masked_tensor.MaskedLossWarning")
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_nothing_valid_gives_zero_gradients(name):
     x = mt.as_masked_tensor(torch.full((3, 4), NAN), torch.zeros(3, 4, dtype=torch.bool)).requires_grad_()

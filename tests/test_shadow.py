@@ -1,5 +1,8 @@
 """The shadow over a sample of torch's operators: nothing masked changes nothing, and no garbage is seen."""
 
+import sys
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -7,7 +10,9 @@ import torch
 
 import masked_tensor as mt
 
+from . import transformed
 from .helpers import database
+from .shadow import __main__ as program
 from .shadow.mode import Shadow
 from .sweep import SKIPPED
 
@@ -108,3 +113,34 @@ def test_what_is_declared_is_counted_as_such() -> None:
     assert sum(report.reasons.values()) >= report.counts["declared"]
     assert report.counts["computed"] >= 3
     assert not report.counts["known faults"]
+
+
+def test_the_shadows_own_failure_changes_the_status(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(*args: Any) -> None:
+        raise ZeroDivisionError
+
+    (tmp_path / "test_it.py").write_text("import torch\ndef test_it():\n    torch.ones(2).neg()\n")
+    monkeypatch.setattr(sys, "argv", ["shadow", str(tmp_path), "--shuffle", "1", "--rootdir", str(tmp_path)])
+    assert program.main() == 0
+    monkeypatch.setattr(Shadow, "repeated", fail)
+    assert program.main() == 1
+
+
+def test_a_deadline_ends_a_run() -> None:
+    session = SimpleNamespace(shouldstop=False)
+    plugin = program.Plugin(Shadow(), deadline=0.0)
+    plugin.pytest_runtest_protocol(SimpleNamespace(session=session, nodeid="test_it"))
+    assert session.shouldstop == plugin.ended == "ended at the deadline, before test_it"
+    items = list(range(20))
+    program.Plugin(Shadow(), shuffle=3).pytest_collection_modifyitems(items)
+    assert items != list(range(20)) == sorted(items)
+
+
+@pytest.mark.filterwarnings("ignore")  # the database's samples make torch itself warn
+def test_transforms_of_a_sample_of_torchs_operators() -> None:
+    """All of them: ``python -m tests.transformed``."""
+    names = sorted(set(database.ENTRIES) - set(SKIPPED))[7::60]
+    outcomes = {name: transformed.judge(name) for name in names}
+    found = [(name, law, what) for name, laws in outcomes.items() for law, what in laws.items()]
+    assert [entry for entry in found if entry[2].startswith("wrong")] == []
+    assert sum(what == "holds" for _, _, what in found) > 10

@@ -170,6 +170,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::masked_tensor.MaskedLossWarning")  # of the view of a masked entry
 @pytest.mark.parametrize("layout", CONVERT)
 @pytest.mark.parametrize("name", VIEWS)
 def test_views(name: str, layout: str) -> None:

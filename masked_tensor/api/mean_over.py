@@ -23,6 +23,7 @@ from ..shared.group_mean import (
     own_group,
     resolve_group,
 )
+from .masked_losses import excuse, tell
 from .mean_parts import Part, check_eager, note_backward, positive_counts, scale_gradients, watch_steps
 from .parallel_guards import gradient_divisors
 
@@ -252,6 +253,7 @@ class mean_over(Setting):
 
         Raises:
             RuntimeError: No mean was taken, or the ranks took different ones.
+            MaskedValueError: Inside of :func:`strict`, on one rank: no part with ``parameters`` has a valid entry.
 
         Example:
             >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -272,6 +274,8 @@ class mean_over(Setting):
             if self._sums is None:
                 raise errors.nothing_to_finish()
             sums = self._sums
+            if self._parameters:
+                tell(sums[1] > 0, errors.NO_VALID_PART)
         else:
             given = self._sums if self._sums is not None else torch.zeros(2, dtype=torch.float64)
             sums = given if group is None else given.to(compat.group_device(group))
@@ -346,4 +350,6 @@ class mean_over(Setting):
             self._sums = sums if self._sums is None else self._sums + sums
             if alike is not None:
                 self._alike = alike if self._alike is None else self._alike & alike
+        if self._parameters is not None:
+            excuse(mean)  # finish() asks whether the whole has a valid entry
         return note_backward(mean, part), some

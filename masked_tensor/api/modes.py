@@ -11,6 +11,7 @@ from typing import Any, get_args
 from ..engine.contexts import stack
 from ..engine.contexts.setting import TraceableSetting
 from ..settings import DEFAULT, MismatchRule, PaddingRule, ProductRule, Settings, WindowRule
+from .masked_losses import tell_sent
 
 _RULES = {"convolution": WindowRule, "product": ProductRule, "padding": PaddingRule, "mismatch": MismatchRule}
 _CHOICES = {name: get_args(rule) for name, rule in _RULES.items()}
@@ -31,6 +32,11 @@ class Choice(TraceableSetting):
     def enter_traced(self) -> None:
         """In a graph, as a call that stands in it."""
         stack.enter_chosen(**self.choices)
+
+    def end(self, failed: bool) -> None:
+        """What accelerators have to say of losses is waited for at the end of ``strict()``."""
+        if "strict" in self.choices and not failed:
+            tell_sent(wait=True)
 
 
 def meaning(
@@ -115,7 +121,9 @@ def strict() -> Choice:
       not;
     - ``numel()``: MaskedSizeError, as it counts masked entries;
     - a sum, a scattered sum at plain indices or a division by what ``x.new_ones(n)`` or ``x.new_full`` made of a tensor
-      with masked entries, along dimensions of ``x``: MaskedSizeError, as it counts masked entries, too.
+      with masked entries, along dimensions of ``x``: MaskedSizeError, as it counts masked entries, too;
+    - a backward pass that begins at masked entries only, so that every gradient is 0: MaskedValueError. On a GPU it
+      comes with the next pass or at the end of the context; where there are several ranks it stays a warning.
 
     Masks are compared by value, which waits for the device and does not work in compiled code.
 

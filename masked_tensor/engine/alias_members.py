@@ -1,6 +1,6 @@
 """Members of an alias family: how a masked tensor joins one, and how a write through any member reaches all.
 
-aliasing.py knows what a family shares; here are the tensors that share it.
+alias_family.py knows what a family shares; here are the tensors that share it.
 """
 
 import weakref

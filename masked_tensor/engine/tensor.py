@@ -64,7 +64,7 @@ class MaskedTensor(Methods):
     _past_autograd: bool = False  # made by ``x.data``, or a view of that: what was saved of ``x`` sees what is written
     _mask_bytes: tuple[Tensor, Tensor] | None = None  # (mask, its memory as bytes): guards go by identity
 
-    # As torch has recorded them, without asking whether the base was written since (asking.py): on every op's way.
+    # As torch has recorded them, on every op's way: autograd_queries.py asks whether the base was written since.
     _tracks = Tensor.requires_grad
     _node = Tensor.grad_fn
 

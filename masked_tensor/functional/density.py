@@ -2,17 +2,26 @@
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, distributions
+from torch.distributions import constraints
 
 from .. import masks
+from ..compat import validate_sample
 from ..engine.boundary.enter_leave import enter, leave
 from ..pair import Pair
 from .entrance import Number, as_result, enter_input, refuse_sparse
 
 D = TypeVar("D", bound=distributions.Distribution)
+
+IN_PARTS = (  # of which an event may be valid in part
+    distributions.Dirichlet,
+    distributions.LowRankMultivariateNormal,
+    distributions.MixtureSameFamily,
+    distributions.MultivariateNormal,
+)
 
 
 def log_prob(
@@ -28,7 +37,8 @@ def log_prob(
     of a normal with ``loc[o]`` and ``covariance_matrix[o, o]``, of a Dirichlet that of one whose other concentrations
     are added up. ``Independent`` and ``MixtureSameFamily`` of such, and elementwise transforms of them, are computed
     through their parts. Of other families of vectors an event that is valid in part is masked: its marginal density
-    has no formula here. Families of numbers take torch's own ``log_prob``.
+    has no formula here. Families of numbers take torch's own ``log_prob``. Valid coordinates are validated as in torch,
+    unless the distribution has ``validate_args=False``; what is masked is not.
 
     Args:
         distribution (torch.distributions.Distribution): With plain parameters, of batch shape ``B`` and event shape
@@ -46,8 +56,8 @@ def log_prob(
     Raises:
         TypeError: ``distribution`` is no distribution, ``value`` is no tensor, or ``mask`` is neither None nor a plain
             tensor.
-        ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for a
-            valid value outside of the support.
+        ValueError: ``value`` does not end in the event shape, or ``mask`` does not broadcast to it; torch's own, for
+            valid coordinates outside of the support, as shares that add up to more than 1.
         UnsupportedOpError: ``value`` is sparse.
 
     Example:
@@ -78,18 +88,49 @@ def _marginal(distribution: distributions.Distribution, value: Tensor) -> Tensor
     """``log_prob`` of a masked ``value``, masked where nothing of an event is valid."""
     if isinstance(distribution, distributions.Independent):
         return _sum_last(_marginal(distribution.base_dist, value), distribution.reinterpreted_batch_ndims)
+    if isinstance(distribution, distributions.TransformedDistribution) and _is_elementwise(distribution):
+        validate_sample(distribution, _complete(value, distribution.support))
+        return _log_prob_of_transformed(distribution, value)
+    if isinstance(distribution, distributions.Wishart):
+        return _of_whole_matrices(distribution, value)
+    if not isinstance(distribution, IN_PARTS):
+        return distribution.log_prob(_whole_events(value, len(distribution.event_shape)))
+    validate_sample(distribution, _complete(value, distribution.support))
     if isinstance(distribution, distributions.MixtureSameFamily):
         parts = _marginal(distribution.component_distribution, value.unsqueeze(-1 - len(distribution.event_shape)))
         return (parts + distribution.mixture_distribution.logits.log_softmax(-1)).logsumexp(-1)
-    if isinstance(distribution, distributions.TransformedDistribution) and _is_elementwise(distribution):
-        return _log_prob_of_transformed(distribution, value)
     if isinstance(distribution, distributions.LowRankMultivariateNormal):
         return _of_events(distribution, value, _low_rank_normal)
-    if isinstance(distribution, distributions.MultivariateNormal) and len(distribution.event_shape) == 1:
+    if isinstance(distribution, distributions.MultivariateNormal):
         return _of_events(distribution, value, _normal)
-    if isinstance(distribution, distributions.Dirichlet):
-        return _of_events(distribution, value, _dirichlet)
-    return distribution.log_prob(_whole_events(value, len(distribution.event_shape)))
+    return _of_events(distribution, value, _dirichlet)
+
+
+@torch.no_grad()
+def _complete(value: Tensor, support: Any) -> Tensor:
+    """``value`` as torch may check it: it checks what is valid of an event, but the sum of a simplex.
+
+    An event of shares that is valid in part becomes a corner of the simplex, if what is missing may complete it.
+    """
+    while hasattr(support, "base_constraint"):
+        support = support.base_constraint
+    if not isinstance(support, type(constraints.simplex)):
+        return value
+    pair = enter(value, False)
+    x = torch.where(pair.mask, pair.data, 0)
+    fits = (x >= 0).all(-1) & (x.sum(-1) < 1 + 1e-6) & ~pair.mask.all(-1)
+    corner = torch.zeros_like(x)
+    corner[..., 0] = 1
+    return torch.where(fits.unsqueeze(-1), corner, x)
+
+
+def _of_whole_matrices(distribution: distributions.Wishart, value: Tensor) -> Tensor:
+    """Others are the identity while torch works, whose validation asks whether there is one that is symmetric."""
+    pair = enter(value, torch.is_grad_enabled())
+    whole = masks.all(pair.mask, (-2, -1), True)
+    identity = torch.eye(pair.data.shape[-1], dtype=pair.data.dtype, device=pair.data.device)
+    result = distribution.log_prob(torch.where(whole, pair.data, identity))
+    return leave(Pair(result, masks.expand_to(whole[..., 0, 0], result.shape)))
 
 
 def _of_events(distribution: D, value: Tensor, log_density: Callable[[D, Tensor, Tensor], Tensor]) -> Tensor:

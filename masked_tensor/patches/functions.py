@@ -58,25 +58,33 @@ def bind_checkpoints(now: Callable[[], Any], bound: Callable[..., Any], before: 
         setattr(owner, name, method)  # there is no hook
 
 
+def around_backward(begin: Callable[[Any, Any], Callable[[], None] | None]) -> None:
+    """From now on each backward pass calls ``begin(outputs, inputs)`` first, and what that gives, if anything, last."""
+    run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # not in the stub
+
+    @wraps(run)
+    def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        end = begin(outputs, args[3] if len(args) > 3 else ())  # gradients, retain_graph, create_graph, inputs
+        result = run(outputs, *args, **kwargs)
+        if end is not None:
+            end()
+        return result
+
+    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined, assignment]  # no hook
+
+
 def before_autograd(connect: Callable[[Any], None]) -> None:
     """From now on ``connect`` is given all tensors of which autograd is about to take the history.
 
     Those are the outputs and inputs of a backward pass, and the arguments of an ``autograd.Function``, whose ``apply``
     may have been stored by its users: what it calls is replaced.
     """
-    run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # not in the stub
     unwrap = functorch_utils.unwrap_dead_wrappers
-
-    @wraps(run)
-    def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        inputs = args[3] if len(args) > 3 else ()  # gradients, retain_graph, create_graph, inputs
-        connect((*outputs, *inputs) if inputs else outputs)
-        return run(outputs, *args, **kwargs)
 
     @wraps(unwrap)
     def unwrap_dead_wrappers(args: tuple[Any, ...]) -> tuple[Any, ...]:
         connect(args)
         return unwrap(args)
 
-    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined, assignment]  # no hook
+    around_backward(lambda outputs, inputs: connect((*outputs, *inputs) if inputs else outputs))
     functorch_utils.unwrap_dead_wrappers = unwrap_dead_wrappers

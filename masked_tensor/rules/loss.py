@@ -1,6 +1,7 @@
 """Losses by the element: an entry counts where input, target and weight are valid; a mean divides by the valid entries.
 
-With nothing valid the loss is a masked scalar with zero gradient.  ``reduction="none"`` gives the masked entries.
+With nothing valid the loss is a masked scalar with zero gradient, of which a backward pass warns.  ``reduction="none"``
+gives the masked entries.
 """
 
 from typing import Any

@@ -18,6 +18,7 @@ from masked_tensor import MaskedTensor
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.pair import Payload
 
+from .backward import differentiate
 from .database import Sample
 
 PAYLOADS = (float("nan"), float("inf"), 1e30, -7.0)
@@ -186,7 +187,7 @@ def plain_has_gradient(case: Sample) -> bool:
         out = [o for o in tree_leaves(result) if isinstance(o, Tensor) and o.requires_grad]
         wanted = [v for v in tree_leaves((args, kwargs)) if isinstance(v, Tensor) and v.requires_grad]
         if out and wanted:
-            torch.autograd.grad(out, wanted, [torch.ones_like(o) for o in out], allow_unused=True)
+            differentiate(out, wanted, [torch.ones_like(o) for o in out], allow_unused=True)
     except (RuntimeError, NotImplementedError):
         return False
     return True
@@ -205,7 +206,7 @@ def _gradients(outputs: list[Any], inputs: list[Tensor]) -> list[Tensor | None]:
         return []
     generator = torch.Generator().manual_seed(3)
     seeds = [torch.rand(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in tracked]
-    grads = torch.autograd.grad(tracked, wanted, seeds, allow_unused=True)
+    grads = differentiate(tracked, wanted, seeds, allow_unused=True)
     for x, grad in zip(wanted, grads, strict=True):
         if grad is None:
             continue
@@ -261,7 +262,7 @@ def check_along_a_direction(function: Callable[..., Any], datas: list[Tensor]) -
     direction = [torch.randn(x.shape, generator=generator, dtype=x.dtype) for x in datas]
     outputs = function(*datas)
     weights = [torch.randn(o.shape, generator=generator, dtype=o.dtype) for o in outputs]
-    grads = torch.autograd.grad(outputs, datas, weights, allow_unused=True)
+    grads = differentiate(outputs, datas, weights, allow_unused=True)
     found = sum((g * d).sum() for g, d in zip(grads, direction, strict=True) if g is not None)
     step = 1e-6
     ahead, behind = (function(*(x + s * d for x, d in zip(datas, direction, strict=True))) for s in (step, -step))

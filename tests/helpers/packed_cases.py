@@ -22,6 +22,7 @@ from masked_tensor.op import Op
 
 from ..laws import plain_runs
 from . import harness
+from .backward import differentiate
 from .database import Sample
 from .harness import Masked, differentiable, is_record, poisoned
 
@@ -151,7 +152,7 @@ def outcome(case: Sample, packed: bool, backward: bool) -> tuple[Any, list[Any]]
         return found, []
     generator = torch.Generator().manual_seed(3)
     seeds = [torch.rand(o.shape, generator=generator, dtype=torch.float64).to(o.dtype) for o in tracked]
-    gradients = list(torch.autograd.grad(tracked, wanted, seeds, allow_unused=True))
+    gradients = list(differentiate(tracked, wanted, seeds, allow_unused=True))
     for x, g in zip(wanted, gradients, strict=True):
         assert g is None or type(g) is type(x), f"the gradient of a {type(x).__name__} is a {type(g).__name__}"
         if type(g) is MaskedTensor:
@@ -204,10 +205,10 @@ def second_derivatives(case: Sample, packed: bool) -> list[Any] | Exception | No
         if not (tracked and wanted):
             return None
         seeds = [torch.linspace(0.5, 1.5, o.numel(), dtype=o.dtype).reshape(o.shape) for o in tracked]
-        gradients = torch.autograd.grad(tracked, wanted, seeds, allow_unused=True, create_graph=True)
+        gradients = differentiate(tracked, wanted, seeds, allow_unused=True, create_graph=True)
         pairs = [(g, x) for g, x in zip(gradients, wanted, strict=True) if g is not None]
         total = sum((g.to(x.dtype) * (g + x)).sum() for g, x in pairs)
-        return list(torch.autograd.grad(total, wanted, allow_unused=True))
+        return list(differentiate(total, wanted, allow_unused=True))
     except _ERRORS as error:
         return error
 

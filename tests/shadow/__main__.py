@@ -1,7 +1,9 @@
-"""Runs test files with a shadow; the status is 1 where a difference is not explained."""
+"""Runs test files with a shadow; the status is 1 where a difference is not explained, or the shadow itself failed."""
 
 import argparse
+import random
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,17 +26,44 @@ COLUMNS = {
 }
 
 
-class Plugin:
-    """Enters the shadow around each test."""
+SUMMARY = 60.0  # seconds from one line of counts to the next
 
-    def __init__(self, shadow: Shadow) -> None:
-        self.shadow = shadow
+
+class Plugin:
+    """Enters the shadow around each test; shuffles them, ends the run at a deadline, and says how far it is."""
+
+    def __init__(self, shadow: Shadow, shuffle: int | None = None, deadline: float | None = None) -> None:
+        self.shadow, self.shuffle = shadow, shuffle
+        self.start = self.said = time.monotonic()
+        self.deadline = None if deadline is None else self.start + deadline
+        self.ended: str | None = None  #: why not all tests were run
+
+    def pytest_collection_modifyitems(self, items: list[Any]) -> None:
+        if self.shuffle is not None:
+            random.Random(self.shuffle).shuffle(items)
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_call(self, item: Any) -> Iterator[None]:
         self.shadow.test = item.nodeid
         with self.shadow:
             yield
+
+    def pytest_runtest_logfinish(self, nodeid: str) -> None:
+        now = time.monotonic()
+        if now - self.said > SUMMARY:
+            self.said = now
+            print(f"\n{now - self.start:.0f} s, {nodeid}: {summary(self.shadow)}", file=sys.stderr, flush=True)
+
+    def pytest_runtest_protocol(self, item: Any) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            self.ended = f"ended at the deadline, before {item.nodeid}"
+            item.session.shouldstop = self.ended
+
+
+def summary(shadow: Shadow) -> str:
+    """The counts of a run so far, in one line."""
+    counted = ", ".join(f"{number} {what}" for what, number in shadow.report.counts.most_common())
+    return f"{len(shadow.report.functions)} functions: {counted}"
 
 
 def told(shadow: Shadow) -> Iterator[str]:
@@ -51,9 +80,7 @@ def told(shadow: Shadow) -> Iterator[str]:
         ("declared and known", report.reasons),
     ):
         yield f"--- {title}: " + ", ".join(f"{what} {number}" for what, number in counter.most_common())
-    yield f"--- {len(report.functions)} functions: " + ", ".join(
-        f"{number} {what}" for what, number in report.counts.most_common()
-    )
+    yield f"--- {summary(shadow)}"
 
 
 def row(name: str, shadow: Shadow) -> list[str]:
@@ -83,13 +110,18 @@ def main() -> int:
     parser.add_argument("--record", metavar="NAME", help="write the counts into docs/shadow.md")
     parser.add_argument("--log", type=argparse.FileType("w"), help="a file for each difference, as it is found")
     parser.add_argument("--times", type=int, default=TIMES, help="how often a call is repeated with other values")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="the tests in a random order")
+    parser.add_argument("--deadline", type=float, metavar="SECONDS", help="begin no test after so long")
     options, rest = parser.parse_known_args()
     shadow = Shadow(options.garbage, options.log, options.times)
-    pytest.main(["-q", "-p", "no:cacheprovider", "-W", "ignore", "--tb=line", *rest], plugins=[Plugin(shadow)])
+    plugin = Plugin(shadow, options.shuffle, options.deadline)
+    pytest.main(["-q", "-p", "no:cacheprovider", "-W", "ignore", "--tb=line", *rest], plugins=[plugin])
     print(*told(shadow), sep="\n")
-    if options.record and shadow.report.functions:
+    if plugin.ended:
+        print(f"--- {plugin.ended}")
+    if options.record and shadow.report.functions and not plugin.ended:
         record(options.record, shadow)
-    return int(bool(shadow.report.found))
+    return int(bool(shadow.report.found or shadow.report.failures()))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from .declared import declared
 
 TIMES = 2  # by default: how often a call is repeated that is the same but for values
 GARBAGE = (float("nan"), float("inf"), 1e30)
+FAILED = "SHADOW FAILED"
 DOCUMENTED = (mt.UnsupportedOpError, mt.MaskedWriteError, mt.MaskedValueError)
 
 # What a test asks of a tensor as an object, of the graph, or of the machine.
@@ -90,6 +91,10 @@ class Report:
     found: list[Found] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
 
+    def failures(self) -> int:
+        """How often the shadow itself failed: calls that were not compared."""
+        return sum(number for what, number in self.counts.items() if what.startswith(FAILED))
+
 
 class Shadow(TorchFunctionMode):
     """Repeats calls; ``garbage`` masks entries at random and compares what lies under the mask."""
@@ -124,7 +129,7 @@ class Shadow(TorchFunctionMode):
                 except Exception as error:  # a fault of the shadow's, not of the test's
                     where = traceback.extract_tb(error.__traceback__)[-1]
                     self.report.counts[
-                        f"SHADOW FAILED {type(error).__name__} {str(error)[:99]} {where.filename}:{where.lineno}"
+                        f"{FAILED} {type(error).__name__} {str(error)[:99]} {where.filename}:{where.lineno}"
                     ] += 1
                 finally:
                     torch.set_rng_state(after)

@@ -233,6 +233,6 @@ record_enter, record_leave, record_renew = direct_apply(_Enter), direct_apply(_L
 ENTER_NODES.update(node_classes(_Enter))
 MASKED = set(
     node_classes(_Leave, _Renew, *packed_boundary.MASKED)
-)  #: nodes whose tensors are masked; assigning.py has more
+)  #: nodes whose tensors are masked; writes/recorded.py has more
 add_members(_connect=connect_view)
 GATES = GradientHooks(enter, leave, plain_gradient, MASKED)

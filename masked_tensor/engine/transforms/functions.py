@@ -23,6 +23,7 @@ from .detour import register_kernels
 from .levels import begin_level, data_of, end_level, enter_level, is_inside, is_masked, leave_level, map_pair
 
 Function = Callable[..., Any]
+BEFORE_GRAD: list[Function] = []  #: are given the losses of ``torch.func.grad``
 
 
 def _wrap_for_grad(wrap: Function) -> Function:
@@ -65,6 +66,8 @@ def _autograd_grad(differentiate: Function) -> Function:
             return differentiate(outputs, inputs, grad_outputs, retain_graph, create_graph)
         valid = _any_valid(grad_outputs or ())
         if grad_outputs is None:
+            for see in BEFORE_GRAD:
+                see(outputs)
             grad_outputs = [torch.ones_like(data_of(x)) for x in outputs]
         grad_outputs = [_gradient_for(x, g) for x, g in zip(outputs, grad_outputs, strict=True)]
         grads = differentiate(
