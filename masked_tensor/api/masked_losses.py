@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from .. import compat, layouts, masks
+from ..engine.boundary.autograd_queries import connect
 from ..engine.tensor import MaskedTensor, pair_of
 from ..engine.transforms import functions
 from ..errors import NO_VALID_ROOT, MaskedLossWarning, MaskedValueError
@@ -58,10 +59,24 @@ def excuse(mean: Tensor) -> None:
 
 
 def begin(roots: Sequence[Any], inputs: Any) -> Callable[[], None] | None:
-    """Before a backward pass; gives what is called after it, if only then is known whether it is excused."""
+    """Before a backward pass; gives what is called after it, if only then is known whether it is excused.
+
+    First the masked tensors take the histories of their bases.
+    """
+    for value in (*roots, *inputs) if inputs else roots:
+        if type(value) is MaskedTensor and value._history is not None:
+            connect(value)
     if SENT:
         tell_sent()
-    if type(roots[0]) is not MaskedTensor or (some := _any_valid(roots)) is None:
+    root = roots[0]
+    if type(root) is not MaskedTensor:
+        return None
+    if root._packed is None and root._family is None:  # a loss: asked in few frames
+        mask = root._pair.mask
+        if type(mask) is Tensor and mask.is_cpu and mask.dim() == 0 and mask:
+            return None
+    some = _any_valid(roots)
+    if some is None:
         return None
     excuses = list(EXCUSES)
     if not excuses:

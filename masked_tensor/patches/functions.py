@@ -73,11 +73,10 @@ def around_backward(begin: Callable[[Any, Any], Callable[[], None] | None]) -> N
     torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined, assignment]  # no hook
 
 
-def before_autograd(connect: Callable[[Any], None]) -> None:
-    """From now on ``connect`` is given all tensors of which autograd is about to take the history.
+def before_functions(connect: Callable[[Any], None]) -> None:
+    """From now on ``connect`` is given the arguments of an ``autograd.Function`` before autograd takes their histories.
 
-    Those are the outputs and inputs of a backward pass, and the arguments of an ``autograd.Function``, whose ``apply``
-    may have been stored by its users: what it calls is replaced.
+    Its ``apply`` may have been stored by its users: what it calls is replaced.
     """
     unwrap = functorch_utils.unwrap_dead_wrappers
 
@@ -86,5 +85,4 @@ def before_autograd(connect: Callable[[Any], None]) -> None:
         connect(args)
         return unwrap(args)
 
-    around_backward(lambda outputs, inputs: connect((*outputs, *inputs) if inputs else outputs))
     functorch_utils.unwrap_dead_wrappers = unwrap_dead_wrappers

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ...compat import in_transform
-from ...patches.functions import before_autograd
+from ...patches.functions import before_functions
 from .. import alias_family
 from ..tensor import MaskedTensor, add_members
 from .enter_leave import renew_history
@@ -71,7 +71,7 @@ def _after_connecting(name: str) -> Any:
     return asked if callable(found) else property(asked)
 
 
-alias_family.WHEN_SHARED.append(lambda: before_autograd(connect_all))
+alias_family.WHEN_SHARED.append(lambda: before_functions(connect_all))
 add_members(
     requires_grad=property(requires_grad, _require),
     is_leaf=property(is_leaf),
