@@ -129,7 +129,7 @@ def main() -> None:
     for share in (0.3, 0.6):
         data = utterances(share)
         zeros = error(torch.zeros_like(data[1]["whole"]), data[1])
-        last = mt.ffill(mt.masked_invalid(data[1]["left"]), 1).filled(0)
+        last = mt.ffill(mt.masked_invalid(data[1]["left"]), 1, lengths="full").filled(0)
         print(f"{share:<8}{'zeros':10}{zeros:22.3f}")
         print(f"{share:<8}{'ffill':10}{error(last, data[1]):22.3f}")
         for side, run in sides.items():

@@ -32,7 +32,7 @@ print(batch.lengths(), [s.shape for s in batch.unpad()], batch.to_numpy_ma(), ba
 loader: DataLoader[torch.Tensor] = DataLoader(torch.ones(3), collate_fn=mt.collate)  # type: ignore[arg-type]
 w = mt.from_lengths(torch.zeros(2, 3), [3, 1])
 w += 1
-print(mt.softmax(w, -1), mt.ffill(w, 1), w.where(w > 0, 0.0).filled(0), w.grad)
+print(mt.softmax(w, -1), mt.ffill(w, 1, lengths="full"), w.where(w > 0, 0.0).filled(0), w.grad)
 w.masked_fill_(w > 1, 0.0).add_(1).filled(0)
 condition: mt.MaskedTensor = w == 1
 print(w.size(), w.dtype, w.dim(), w.shape[0], w.tolist(), condition.any().filled(False))

@@ -75,7 +75,7 @@ TOOLS: dict[str, Callable[[Any], Any]] = {
     "split": lambda x: [part for d in (0, 1) for part in x.split(1, d)],
     "where": lambda x: mt.masked_where(x.get_data() > 0, x),
     "series": lambda x: [f(x, 1) for f in (mt.ffill, mt.bfill, mt.interpolate)],
-    "rolling": lambda x: mt.rolling(x, 2, 1, min_periods=1).mean(),
+    "rolling": lambda x: mt.rolling(x, 2, 1, min_periods=1, lengths="full").mean(),
     "ranks": lambda x: [mt.rankdata(x, dim=d) for d in (None, 0, 1)],
     "covariance": lambda x: mt.cov(x.flatten(1)),
     "statistics": lambda x: mt.RunningStatistics(x.shape[-1]).update(x).var,

@@ -148,7 +148,8 @@ def test_every_form_is_compared_or_listed() -> None:
 
 X = torch.tensor([[1.0, 2.0, 4.0], [3.0, 5.0, 1.0]], dtype=torch.float64)
 OWN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {  # calls of the forms that are alone
-    **dict.fromkeys(("bfill", "ffill", "interpolate", "rankdata"), ((X,), {"dim": 1})),
+    **dict.fromkeys(("bfill", "ffill", "interpolate"), ((X,), {"dim": 1, "lengths": "full"})),
+    "rankdata": ((X,), {"dim": 1}),
     "average": ((X, 1, X), {}),
     "log_prob": ((torch.distributions.Normal(0.0, 1.0), X), {}),
     "masked_fill_": ((X, X > 1, 2.0), {}),

@@ -311,6 +311,42 @@ def test_series() -> None:
         lambda: mt.ffill(ones(2, 3)),
         """ffill: say which dimension of shape (2, 3) is time: dim=1 for (batch, time, ...), dim=0 for (time, ...)""",
     )
+    batch = mt.masked_tensor([[1.0, None], [2.0, 3.0]])
+    refused(
+        ValueError,
+        lambda: mt.ffill(batch, 1),
+        """ffill: a masked step of shape (2, 2) along dim=1 may be missing, or padding, which must not be filled. Say lengths=[...], how many steps each sequence has; lengths='full', if nothing is padding; or give each sequence alone""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.ffill(batch, 1, lengths="all"),
+        """ffill: lengths must be integers or 'full', got 'all'""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.ffill(batch, 1, lengths=[1.0, 2.0]),
+        """ffill: lengths must be integers or 'full', got float32""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.ffill(batch, 1, lengths=[1]),
+        """ffill: lengths needs one length per sequence of a batch (batch, time, ...): the shape is (2, 2) with time at dim=1, and lengths has shape (1,)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.ffill(batch, 1, lengths=[1, 3]),
+        """ffill: lengths must lie between 0 and 2, got 1 to 3""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.ffill(batch, 1, lengths=[1, 1]),
+        """ffill: there are valid entries behind the end of a sequence, as lengths say it; is padding_side='right' right?""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.rolling(batch, 2, 1, step=2, lengths=[2, 2], padding_side="left"),
+        """rolling: step counts from the begin of a sequence: give a batch that is padded on the right""",
+    )
     refused(
         ValueError,
         lambda: mt.interpolate(x, method="cubic"),

@@ -221,7 +221,7 @@ def test_a_fill_value_is_never_rounded() -> None:
 def test_a_fill_value_never_wraps(name: str, dtype: torch.dtype) -> None:
     """-1 in uint8 would be 255."""
     x, mask, limits = torch.ones(2, 2, dtype=dtype), torch.tensor([[True], [False]]), torch.iinfo(dtype)
-    call = partial(getattr(mt, name), dim=1)
+    call = partial(getattr(mt, name), dim=1, **({"lengths": "full"} if name == "ffill" else {}))
     for value in (limits.min - 1, limits.max + 1, 2**70, 1e30, float("inf")):
         with pytest.raises(ValueError, match=r"fill_value .* does not fit a result of torch\."):
             call(x, mask=mask, fill_value=value)

@@ -269,21 +269,20 @@ def test_counts_of_windows_are_kept_with_their_mask() -> None:
         for dim in (0, 1):
             for width in (1, 2, 5, 20):
                 for name in ("sum", "mean", "max", "std", "count"):
-                    found = getattr(mt.rolling(x, width, dim, min_periods=1, center=True), name)()
+                    said: dict[str, Any] = {"min_periods": 1, "center": True, "lengths": "full"}
+                    found = getattr(mt.rolling(x, width, dim, **said), name)()
                     with nothing_known():
-                        wanted = getattr(
-                            mt.rolling(mt.masked_tensor(data, valid), width, dim, min_periods=1, center=True), name
-                        )()
+                        wanted = getattr(mt.rolling(mt.masked_tensor(data, valid), width, dim, **said), name)()
                     assert_same(found, wanted, name)
     assert len(kept) == 8
-    mt.rolling(x, 20, 1, min_periods=1, center=True).count().zero_()
-    assert mt.rolling(x, 20, 1, min_periods=1, center=True).mean().mask.any()
+    mt.rolling(x, 20, 1, **said).count().zero_()
+    assert mt.rolling(x, 20, 1, **said).mean().mask.any()
     x[0] = mt.masked_tensor(torch.ones(30, dtype=torch.float64))
-    assert mt.rolling(x, 20, 1, min_periods=1, center=True).count()[0, 15] == 20
+    assert mt.rolling(x, 20, 1, **said).count()[0, 15] == 20
     again = mt.masked_tensor(data, valid)
     for width in range(1, 31):
         for dim in (0, 1):
-            mt.rolling(again, width, dim=dim).count()
+            mt.rolling(again, width, dim, lengths="full").count()
     assert 0 < len(known.PRESENT[id(pair_of(again).mask)][3]) <= settings.KEPT < 60
 
 

@@ -42,7 +42,9 @@ def test_fill(limit: int | None, area: Any) -> None:
         x, frame = series(seed=seed)
         same(mt.ffill(x, 0, limit=limit, limit_area=area), frame.ffill(limit=limit, limit_area=area))
         same(mt.bfill(x, 0, limit=limit, limit_area=area), frame.bfill(limit=limit, limit_area=area))
-        same(mt.ffill(x.T, 1, limit=limit, limit_area=area).T, frame.ffill(limit=limit, limit_area=area))
+        same(
+            mt.ffill(x.T, 1, lengths="full", limit=limit, limit_area=area).T, frame.ffill(limit=limit, limit_area=area)
+        )
 
 
 @pytest.mark.parametrize(
@@ -155,7 +157,7 @@ def test_rolling_steps_quantiles_and_other_dimensions() -> None:
     x, frame = series()
     same(mt.rolling(x, 3, 0, min_periods=1, step=2).mean(), frame.rolling(3, 1, step=2).mean())
     same(mt.rolling(x, 3, 0, min_periods=1).quantile(0.3), frame.rolling(3, 1).quantile(0.3))
-    same(mt.rolling(x.T, 3, -1, min_periods=1).sum().T, frame.rolling(3, 1).sum())
+    same(mt.rolling(x.T, 3, -1, min_periods=1, lengths="full").sum().T, frame.rolling(3, 1).sum())
     for statistic in ("sum", "mean", "min", "max", "median", "var", "std"):
         assert getattr(mt.rolling(x, 1, 0, closed="neither"), statistic)().count() == 0
     for statistic, shape in product(("sum", "mean", "min", "median", "var", "count"), ((0, 2), (2, 0))):
@@ -164,7 +166,7 @@ def test_rolling_steps_quantiles_and_other_dimensions() -> None:
 
 CALLS = {
     "ffill": lambda x: mt.ffill(x, 0),
-    "bfill": lambda x: mt.bfill(x, 1),
+    "bfill": lambda x: mt.bfill(x, 1, lengths="full"),
     "linear": lambda x: mt.interpolate(x, 0, limit_direction="both"),
     "index": lambda x: mt.interpolate(x, 0, index=torch.tensor([0.0, 1.5, 2.0, 4.0])),
     "nearest": lambda x: mt.interpolate(x, 0, method="nearest"),
@@ -198,7 +200,7 @@ def test_plain_tensors_other_dtypes_and_small_masks() -> None:
     z = mt.masked_tensor([1j, 0, 3j], [True, False, True], dtype=torch.complex128)
     assert mt.interpolate(z).tolist() == [1j, 2j, 3j]
     batch = mt.from_lengths(torch.arange(8.0).view(2, 4, 1).expand(2, 4, 3), [4, 2])
-    filled = mt.ffill(batch, 1)
+    filled = mt.ffill(batch, 1, lengths="full")
     assert filled.tolist()[1] == [[4.0] * 3, [5.0] * 3, [5.0] * 3, [5.0] * 3]
     assert filled.get_mask().stride()[-1] == 0
     assert mt.interpolate(torch.ones(0, 2), 0).shape == (0, 2)
@@ -306,7 +308,7 @@ def test_rolling_goes_along_any_dimension(fit: int, monkeypatch: pytest.MonkeyPa
         x = mt.masked_tensor(data, mask)
         for laid in (x, mt.masked_tensor(data.transpose(0, 3).contiguous().transpose(0, 3), mask)):
             for dim, statistic in product(range(4), STATISTICS):
-                ours = getattr(mt.rolling(laid, 3, dim, min_periods=2), statistic)()
+                ours = getattr(mt.rolling(laid, 3, dim, min_periods=2, lengths="full"), statistic)()
                 wanted = getattr(
                     mt.rolling(x.movedim(dim, 0).flatten(1).contiguous(), 3, 0, min_periods=2), statistic
                 )()

@@ -50,7 +50,8 @@ def text() -> str:
 def _aliases() -> Iterator[tuple[str, str]]:
     """Names of literals, and the class, that signatures use."""
     yield from (("rank", "Ties"), ("rolling", "Closed"), ("rolling", "Rolling"), ("series", "Area"))
-    yield from (("series", "Direction"), ("series", "Method"), ("softmax", "Mode"))
+    yield from (("series", "Direction"), ("series", "Lengths"), ("series", "Method"), ("series", "Side"))
+    yield ("softmax", "Mode")
 
 
 def _source(name: str) -> ast.FunctionDef:

@@ -16,6 +16,7 @@ from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..packing import Packed
 from ..pair import Pair
+from ..shared.lengths import check_side
 from .create import as_result, mask_more
 from .intake import accepted_inputs, lists, ragged
 from .packing import from_packed_sequence, pack_list, pack_sequences
@@ -62,7 +63,7 @@ def from_lengths(
         >>> mt.from_lengths(torch.ones(2, 1, 3), [3, 1], dim=2, padding_side="left").tolist()
         [[[1.0, 1.0, 1.0]], [[None, None, 1.0]]]
     """
-    ragged.check_side(padding_side)
+    check_side(padding_side)
     pair = accepted_inputs.pair_of_input(padded)
     lengths = torch.as_tensor(lengths, device=pair.data.device)
     batch, time = _dims(dim, batch_first, pair.data.dim())

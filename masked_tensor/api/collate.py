@@ -8,6 +8,7 @@ from torch.utils.data import default_collate
 
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
+from ..shared.lengths import check_side
 from .create import as_result
 from .intake import accepted_inputs, lists, ragged
 from .packing import pack_list
@@ -78,7 +79,7 @@ def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, si
     whole = all(isinstance(sample, Tensor) and not accepted_inputs.has_validity(sample) for sample in batch)
     if dim is not None and pairs[0].data.dim():
         ragged.expect_one("collate", pairs, dim)
-    ragged.check_side(side)
+    check_side(side)
     shapes = [p.data.shape for p in pairs]
     if packed and whole and all(shapes) and len({s[1:] for s in shapes}) == 1 and any(s.numel() for s in shapes):
         made: Tensor = leave(pack_list([p.data for p in pairs], side, 0, 1))

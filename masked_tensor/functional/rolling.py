@@ -12,13 +12,15 @@ from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..rules import quantile as rules
+from ..select import select
 from ..shared import moving, strict_counts
 from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
 from . import moment, order, reduction
 from .entrance import Input, Number, as_pair, enter_input, with_gaps
 from .names import as_torch
-from .series_input import enter_series
+from .series import Lengths, Side
+from .series_input import Series, enter_series, expect_lengths
 
 Closed = Literal["right", "left", "both", "neither"]
 T = TypeVar("T", Tensor, MaskedTensor)
@@ -38,6 +40,7 @@ class Rolling(Generic[T]):
 
     _entries: Pair
     _reach: moving.Windows
+    _series: Series
     min_periods: int
     masked: bool = True
     fill_value: Number | None = None
@@ -206,12 +209,21 @@ class Rolling(Generic[T]):
         A window of too few entries has a number, too; pandas has NaN there.
 
         Returns:
-            Tensor: A plain int64 tensor of ``input``'s shape, its time divided by ``step``.
+            Tensor: A plain int64 tensor of ``input``'s shape, its time divided by ``step``; 0 behind an end.
+
+        Raises:
+            ValueError: The input may be padded, and has no ``lengths``.
 
         Example:
             >>> mt.rolling(mt.masked_tensor([1.0, None, 3.0]), 2).count()
             tensor([1, 1, 1])
         """
+        expect_lengths("rolling().count()", self._series)
+        number = self._count()
+        there = Pair(number, masks.full(number.shape, number.device))
+        return select(number, self._series.without_padding(there, self._reach.step).mask, 0)
+
+    def _count(self) -> Tensor:
         if self._moves():
             return self._number.long()
         return masks.count(as_pair(enter_input(self.windows)).mask, -1)
@@ -259,10 +271,11 @@ class Rolling(Generic[T]):
         """``result`` where at least ``min_periods`` entries are valid."""
         x = as_pair(enter_input(result))
         data = x.data if self._dtype is None else x.data.to(self._dtype)
-        return self._leave(Pair(data, masks.logical_and(x.mask, self.count() >= self.min_periods)))
+        return self._leave(Pair(data, masks.logical_and(x.mask, self._count() >= self.min_periods)))
 
     def _leave(self, result: Pair) -> T:
         """What the caller gets."""
+        result = self._series.without_padding(result, self._reach.step)
         found: Any = with_gaps("rolling", result, Input(result, self.masked), self.fill_value)
         return cast("T", found)
 
@@ -277,6 +290,8 @@ def rolling(
     center: bool = False,
     closed: Closed = "right",
     step: int = 1,
+    lengths: Lengths = None,
+    padding_side: Side = "right",
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Rolling[T]:
@@ -294,6 +309,11 @@ def rolling(
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
+            needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
+            is not (``min_periods``), and for ``count()``. The batch is dimension 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
             ``mask != 0``.
         fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
@@ -304,10 +324,12 @@ def rolling(
         ``quantile`` and ``count``.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``closed`` is
-            another word, ``input`` is 0-d, or has several dimensions and no ``dim`` is given, or ``mask`` does not
-            broadcast to it or lies on another device.
+            another word, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no
+            ``lengths``; these are not one number from 0 to T for each sequence, or a step behind an end is valid;
+            ``step`` is above 1 for padding on the left; or ``mask`` does not broadcast to ``input`` or lies on another
+            device.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -329,7 +351,12 @@ def rolling(
             "rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got "
             f"window={window}, step={step}, min_periods={needed}"
         )
-    given, x, dim = enter_series("rolling", input, dim, mask)
+    series = enter_series("rolling", input, dim, mask, lengths, padding_side)
     end = 1 + (window - 1) // 2 * center - (closed in ("left", "neither"))
     start = 1 + (window - 1) // 2 * center - window - (closed in ("left", "both"))
-    return Rolling(Pair(x.data, x.mask), moving.Windows(dim, start, end, step), needed, given.masked, fill_value)
+    if needed < end - start or not start <= 0 < end:  # else no window is valid whose own entry is not
+        expect_lengths("rolling", series)
+    if step > 1 and padding_side == "left" and series.exists is not None:
+        raise ValueError("rolling: step counts from the begin of a sequence: give a batch that is padded on the right")
+    windows = moving.Windows(series.dim, start, end, step)
+    return Rolling(Pair(series.x.data, series.x.mask), windows, series, needed, series.given.masked, fill_value)

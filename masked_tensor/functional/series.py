@@ -3,7 +3,7 @@
 The input is a masked tensor, or a plain one with ``mask=``.  What remains masked is NaN in a plain result.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, get_args
 
 import torch
@@ -13,13 +13,15 @@ from .. import errors, masks
 from ..compat import has_real_memory, is_wrapped, mode_is_active
 from ..pair import Pair
 from ..shared import gaps
-from .entrance import Input, Number, with_gaps
+from .entrance import Number, with_gaps
 from .names import as_torch
-from .series_input import enter_series
+from .series_input import Series, enter_series, expect_lengths
 
 Area = Literal["inside", "outside"]
 Direction = Literal["forward", "backward", "both"]
 Method = Literal["linear", "nearest"]
+Side = Literal["right", "left"]
+Lengths = Tensor | Sequence[int] | Literal["full"] | None
 
 
 @as_torch
@@ -27,6 +29,8 @@ def ffill(
     input: Tensor,
     dim: int | None = None,
     *,
+    lengths: Lengths = None,
+    padding_side: Side = "right",
     limit: int | None = None,
     limit_area: Area | None = None,
     mask: Tensor | None = None,
@@ -40,6 +44,10 @@ def ffill(
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
+            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
@@ -51,10 +59,11 @@ def ffill(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or has several dimensions
-            and no ``dim`` is given, ``mask`` does not broadcast to it or lies on another device, or a plain result of
-            integers needs ``fill_value``.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
+        ValueError: ``limit`` is below 1, a choice is another word, ``input`` is 0-d, has several dimensions and no
+            ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or
+            a step behind an end is valid; ``mask`` does not broadcast to ``input`` or lies on another device, or a
+            plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -65,7 +74,7 @@ def ffill(
     References:
         ``pandas.DataFrame.ffill``.
     """
-    return _carry("ffill", input, dim, limit, limit_area, mask, fill_value, forward=True)
+    return _carry("ffill", input, dim, lengths, padding_side, limit, limit_area, mask, fill_value, forward=True)
 
 
 @as_torch
@@ -73,6 +82,8 @@ def bfill(
     input: Tensor,
     dim: int | None = None,
     *,
+    lengths: Lengths = None,
+    padding_side: Side = "right",
     limit: int | None = None,
     limit_area: Area | None = None,
     mask: Tensor | None = None,
@@ -86,6 +97,10 @@ def bfill(
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
+            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
@@ -97,10 +112,11 @@ def bfill(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``limit`` is below 1, ``limit_area`` is another word, ``input`` is 0-d, or has several dimensions
-            and no ``dim`` is given, ``mask`` does not broadcast to it or lies on another device, or a plain result of
-            integers needs ``fill_value``.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
+        ValueError: ``limit`` is below 1, a choice is another word, ``input`` is 0-d, has several dimensions and no
+            ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for each sequence, or
+            a step behind an end is valid; ``mask`` does not broadcast to ``input`` or lies on another device, or a
+            plain result of integers needs ``fill_value``.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -111,7 +127,7 @@ def bfill(
     References:
         ``pandas.DataFrame.bfill``.
     """
-    return _carry("bfill", input, dim, limit, limit_area, mask, fill_value, forward=False)
+    return _carry("bfill", input, dim, lengths, padding_side, limit, limit_area, mask, fill_value, forward=False)
 
 
 @as_torch
@@ -119,6 +135,8 @@ def interpolate(
     input: Tensor,
     dim: int | None = None,
     *,
+    lengths: Lengths = None,
+    padding_side: Side = "right",
     method: Method = "linear",
     index: Tensor | None = None,
     limit: int | None = None,
@@ -135,6 +153,10 @@ def interpolate(
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
+            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
@@ -154,10 +176,11 @@ def interpolate(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
         ValueError: ``limit`` is below 1, a choice is another word, ``index`` has another shape, does not rise or is not
-            finite, ``input`` is 0-d, or has several dimensions and no ``dim`` is given, or ``mask`` does not broadcast
-            to it or lies on another device.
+            finite, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
+            these are not one number from 0 to T for each sequence, or a step behind an end is valid; or ``mask`` does
+            not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.
@@ -171,7 +194,8 @@ def interpolate(
     """
     _check_choice("method", method, Method)
     _check_choice("limit_direction", limit_direction, Direction)
-    given, x, dim = _enter_filling("interpolate", input, dim, limit, limit_area, mask)
+    series = _enter_filling("interpolate", input, dim, lengths, padding_side, limit, limit_area, mask)
+    x, dim = series.x, series.dim
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("interpolate", x.data.dtype)
     size = x.data.shape[dim]
@@ -189,19 +213,29 @@ def interpolate(
 
     length = gaps.stretch_length(x, dim, 4)
     parts = map(fill, gaps.stretches(gaps.narrow_constant(x.mask, dim), dim, length))
-    return with_gaps("interpolate", _join(parts, x, dim, length), given, fill_value)
+    return _leave("interpolate", _join(parts, x, dim, length), series, fill_value)
 
 
 def _carry(
-    name: str, input: Tensor, dim: Any, limit: Any, area: Any, mask: Any, fill_value: Number | None, forward: bool
+    name: str,
+    input: Tensor,
+    dim: Any,
+    lengths: Any,
+    side: str,
+    limit: Any,
+    area: Any,
+    mask: Any,
+    fill_value: Number | None,
+    forward: bool,
 ) -> Tensor:
     """A valid entry is the last up to itself: taking those is all there is to do, and its gradient is that."""
-    given, x, dim = _enter_filling(name, input, dim, limit, area, mask)
+    series = _enter_filling(name, input, dim, lengths, side, limit, area, mask)
+    x, dim = series.x, series.dim
     mask, length, free = gaps.narrow_constant(x.mask, dim), gaps.stretch_length(x, dim), limit is None and area is None
     if free and length is None:
         valid, place = gaps.carry_valid(mask, dim, forward)
         data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
-        return with_gaps(name, Pair(data, masks.expand_to(valid, x.data.shape)), given, fill_value)
+        return _leave(name, Pair(data, masks.expand_to(valid, x.data.shape)), series, fill_value)
     parts: Iterator[tuple[Tensor, Tensor]]
     if free:
         found = (gaps.before if forward else gaps.after)(mask, dim, length)
@@ -211,7 +245,7 @@ def _carry(
         around = gaps.stretches(mask, dim, length)
         parts = ((s.last if forward else s.following, gaps.fillable(s, limit, area, direction)) for s in around)
     parts = ((gaps.gather_clamped(x, dim, place), valid) for place, valid in parts)
-    return with_gaps(name, _join(parts, x, dim, length), given, fill_value)
+    return _leave(name, _join(parts, x, dim, length), series, fill_value)
 
 
 def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int | None) -> Pair:
@@ -226,12 +260,21 @@ def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int
     return Pair(data, masks.expand_to(torch.cat(known, dim), x.data.shape))
 
 
-def _enter_filling(name: str, input: Tensor, dim: Any, limit: Any, area: Any, mask: Any) -> tuple[Input, Pair, int]:
+def _leave(name: str, result: Pair, series: Series, fill_value: Number | None) -> Tensor:
+    """What the caller gets."""
+    return with_gaps(name, series.without_padding(result), series.given, fill_value)
+
+
+def _enter_filling(
+    name: str, input: Tensor, dim: Any, lengths: Any, side: str, limit: Any, area: Any, mask: Any
+) -> Series:
     if limit is not None and limit < 1:
         raise ValueError(f"{name}: limit must be a positive number of steps, got {limit}")
     if area is not None:
         _check_choice("limit_area", area, Area)
-    return enter_series(name, input, dim, mask)
+    series = enter_series(name, input, dim, mask, lengths, side)
+    expect_lengths(name, series)
+    return series
 
 
 def _check_rising(index: Tensor) -> None:

@@ -11,15 +11,9 @@ from torch.nn.utils import rnn
 
 from ... import masks
 from ...pair import Pair, plain_pair
+from ...shared.lengths import check_side
 
-SIDES = ("right", "left")
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}  # torch indexes these alone
-
-
-def check_side(side: str) -> None:
-    """Raises unless ``side`` names one."""
-    if side not in SIDES:
-        raise ValueError(f"padding_side is where the padding goes, 'right' or 'left', got {side!r}")
 
 
 def pad_and_stack(pairs: Sequence[Pair], side: str = "right", fill: float = 0.0, *, whole: bool = False) -> Pair:

@@ -1,0 +1,166 @@
+"""Ragged series with gaps: a padded batch with ``lengths=`` gives what each sequence gives alone.
+
+``MASKED_TENSOR_SERIES=5000`` draws that many calls.
+"""
+
+import os
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import masked_tensor as mt
+
+from .test_series_elsewhere import AREAS, DIRECTIONS, draw_limit, draw_rolling
+
+DRAWS = int(os.environ.get("MASKED_TENSOR_SERIES", "200"))
+NAN, INF = float("nan"), float("inf")
+Call = Callable[..., Any]
+
+
+def sequences(rng: random.Random, lengths: list[int], shape: tuple[int, ...]) -> list[mt.MaskedTensor]:
+    """Sequences with gaps, also at their ends, and garbage in them; a few have no valid step, or no step at all."""
+    found = []
+    for n in lengths:
+        data = torch.tensor([rng.gauss(0, 1) for _ in range(n * 3)], dtype=torch.float64).view(n, 3)
+        share = rng.choice([0.0, 0.3, 0.7, 1.0])
+        valid = torch.tensor([rng.random() >= share for _ in range(n * 3)], dtype=torch.bool).view(n, 3)
+        if rng.random() < 0.3:
+            valid = valid[:, :1].expand(n, 3)
+        data = torch.where(valid, data, rng.choice([NAN, INF, 1e30]))
+        found.append(mt.as_masked_tensor(data, valid) if shape else mt.as_masked_tensor(data[:, 0], valid[:, 0]))
+    return found
+
+
+def draw(rng: random.Random, size: int) -> tuple[Any, Call, int]:
+    """A call ``(x, dim, **lengths)``, and its step."""
+    name = rng.choice(["ffill", "bfill", "interpolate", "rolling", "rolling", "rolling"])
+    if name == "rolling":
+        window, said, what, more = draw_rolling(rng, size)
+        said["min_periods"] = None if said["min_periods"] is None else min(said["min_periods"], window)
+        return (
+            (what, window, said, more),
+            lambda x, dim, **lengths: getattr(mt.rolling(x, window, dim, **said, **lengths), what)(**more),
+            said["step"],
+        )
+    said = {"limit": draw_limit(rng, size), "limit_area": rng.choice(AREAS)}
+    if name == "interpolate":
+        said |= {"limit_direction": rng.choice(DIRECTIONS), "method": rng.choice(["linear", "nearest"])}
+    return (name, said), lambda x, dim, **lengths: getattr(mt, name)(x, dim, **said, **lengths), 1
+
+
+def split(result: Any, lengths: list[int], side: str, time: int, what: Any) -> list[Any]:
+    """The sequences of a result, batch first; nothing is valid, or counted, behind their ends."""
+    found = []
+    for row, n in zip(result if time else result.transpose(0, 1), lengths, strict=True):
+        at = slice(len(row) - n, len(row)) if side == "left" else slice(0, n)
+        rest = torch.ones(len(row), dtype=torch.bool)
+        rest[at] = False
+        shown = row.get_mask() if type(row) is mt.MaskedTensor else row != 0
+        assert not shown[rest].any(), what
+        found.append(row[at])
+    return found
+
+
+def test_a_batch_is_each_sequence_alone() -> None:
+    rng = random.Random(0)
+    for turn in range(DRAWS):
+        lengths = rng.choice([[5, 1, 0, 9, 4], [1], [3, 3], [12, 7, 2, 1, 6, 12]])
+        side, time, shape = rng.choice(["right", "left"]), rng.choice([0, 1, 1]), rng.choice([(), (3,)])
+        what, call, step = draw(rng, max(lengths))
+        side = "right" if step > 1 else side
+        parts = sequences(rng, lengths, shape)
+        alone = [call(part, 0) for part in parts]
+        batch = mt.from_sequences(parts, padding_side=side, batch_first=time == 1)
+        if turn % 3 == 1:
+            batch = mt.as_masked_tensor(batch.get_data().clone().requires_grad_(), batch.get_mask())
+        said = rng.choice([lengths, torch.tensor(lengths)])
+        if turn % 3 == 2:  # a plain tensor with mask=
+            result = call(batch.get_data(), time, lengths=said, padding_side=side, mask=batch.get_mask())
+            result = mt.masked_invalid(result) if what[0] != "count" else result
+        else:
+            result = call(batch, time, lengths=said, padding_side=side)
+        ends = [-(-n // step) for n in lengths]
+        for got, wanted in zip(split(result.detach(), ends, side, time, what), alone, strict=True):
+            if type(wanted) is mt.MaskedTensor:
+                assert got.get_mask().equal(wanted.get_mask()), (what, lengths, side)
+                got, wanted = got.filled(0), wanted.filled(0)
+            torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12, msg=lambda m, what=what: f"{what}: {m}")
+
+
+def test_so_is_its_gradient() -> None:
+    rng = random.Random(1)
+    done = 0
+    while done < DRAWS // 4:
+        lengths, side = rng.choice([[5, 1, 9, 4], [12, 7, 2, 1, 6, 12]]), rng.choice(["right", "left"])
+        what, call, step = draw(rng, max(lengths))
+        if what[0] == "count" or (step > 1 and side == "left"):
+            continue
+        done += 1
+        parts = sequences(rng, lengths, (3,))
+        masks = [part.get_mask() for part in parts]
+
+        def leaves(parts: list[Any] = parts) -> list[Tensor]:
+            return [part.get_data().clone().requires_grad_() for part in parts]
+
+        data = leaves()
+        alone = [call(mt.as_masked_tensor(d, m), 0).filled(0) for d, m in zip(data, masks, strict=True)]
+        wanted = torch.autograd.grad(sum(r.square().sum() for r in alone), data)
+        data = leaves()
+        batch = mt.from_sequences(
+            [mt.as_masked_tensor(d, m) for d, m in zip(data, masks, strict=True)], padding_side=side
+        )
+        result = call(batch, 1, lengths=lengths, padding_side=side).filled(0)
+        found = torch.autograd.grad(result.square().sum(), data)
+        for a, b in zip(found, wanted, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10, msg=lambda m, what=what: f"{what}: {m}")
+
+
+FILLING: dict[str, Call] = {
+    "ffill": mt.ffill,
+    "bfill": mt.bfill,
+    "interpolate": mt.interpolate,
+    "rolling": lambda x, dim, **said: mt.rolling(x, 2, dim, min_periods=1, **said).mean(),
+    "left": lambda x, dim, **said: mt.rolling(x, 2, dim, closed="left", **said).mean(),
+    "both": lambda x, dim, **said: mt.rolling(x, 2, dim, closed="both", **said).mean(),
+    "count": lambda x, dim, **said: mt.rolling(x, 2, dim, **said).count(),
+}
+
+
+@pytest.mark.parametrize("name", FILLING)
+def test_what_makes_entries_valid_asks_how_long_sequences_are(name: str) -> None:
+    """By the call alone: also where nothing is masked, and after any op. Packed, the valid steps alone are stored."""
+    call = FILLING[name]
+    x = mt.from_sequences([torch.tensor([1.0, 2.0, 3.0]), mt.masked_tensor([1.0, *[None] * 7, 9.0])])
+    wide = x[..., None] * torch.ones(2)
+    for t, dim in ((x, 1), (x, -1), (wide, 1), (wide, 0), (wide.transpose(0, 1), 0), (x * 2, 1), (x.packed(), 1)):
+        with pytest.raises(ValueError, match="lengths="):
+            call(t, dim)
+        with pytest.raises(ValueError, match="lengths="), mt.strict():
+            call(t, dim)
+    with pytest.raises(ValueError, match="lengths="):
+        call(x.get_data(), 1, mask=x.get_mask())
+    for t, dim in ((x, 0), (x[0], 0), (x.get_data(), 1), (wide.get_data(), 1)):
+        assert call(t, dim).shape == t.shape  # a table, one series, and data of which nothing is masked
+    assert call(x, 1, lengths="full").shape == x.shape
+
+
+def test_the_mean_of_a_filled_batch() -> None:
+    """One value and nine steps: the padding of the short sequence, filled, would count eight times."""
+    x = mt.from_sequences([torch.tensor([1.0, 2.0, 3.0]), mt.masked_tensor([1.0, *[None] * 7, 9.0])])
+    for form in (x, x.packed()):
+        filled = mt.interpolate(form, 1, lengths=[3, 9])
+        assert filled.count(1).tolist() == [3, 9]
+        assert filled.mean(1).tolist() == [2.0, 5.0]
+        assert mt.ffill(form, 1, lengths=[3, 9]).count() == 12
+    assert mt.rolling(x, 2, 1).mean().count() == 2  # whole windows alone: none is made of padding
+
+
+def test_lengths_in_compiled_code() -> None:
+    x, valid = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 3.0]]), torch.tensor([[1, 0, 0], [1, 0, 1]]).bool()
+    compiled = torch.compile(lambda x, m, n: mt.interpolate(x, 1, mask=m, lengths=n, fill_value=-1), backend="eager",
+                             fullgraph=True)  # fmt: skip
+    assert compiled(x, valid, torch.tensor([2, 3])).tolist() == [[1, 1, -1], [1, 2, 3]]
