@@ -1,10 +1,12 @@
 """Normalization beyond the laws: padding invariance, running statistics, compact masks, special groups."""
 
 import copy
+from itertools import product
 
 import pytest
 import torch
 from torch import nn
+from torch.func import jacfwd, jacrev
 from torch.nn import functional as F
 
 import masked_tensor as mt
@@ -439,3 +441,24 @@ def test_a_weight_or_a_bias_alone_in_the_closed_form(norm, weighted, biased, mon
         found.append(torch.autograd.grad(loss, [t for t in (x, *affine) if t is not None]))
     for got, expected in zip(*found, strict=True):
         assert_close(got, expected)
+
+
+TWICE = {
+    "layer_norm": lambda x: F.layer_norm(x, (3,)),
+    "group_norm": lambda x: F.group_norm(x, 2),
+    "instance_norm": F.instance_norm,
+    "batch_norm": lambda x: F.batch_norm(x, None, None, training=True),
+    "rms_norm": lambda x: F.rms_norm(x, (3,)),
+}
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_second_derivatives_agree_in_every_mode(name: str) -> None:
+    """Also where the mask is known to be constant, where torch's own kernel is wrong in forward mode."""
+    draw = torch.Generator().manual_seed(0)
+    x, weight = torch.randn(2, 2, 2, 3, generator=draw, dtype=torch.float64)
+    for mask in (torch.tensor(True), torch.tensor([[[True]], [[False]]])):
+        loss = lambda x: (TWICE[name](mt.as_masked_tensor(x, mask)) * weight).sum().filled(0)  # noqa: B023, E731
+        expected = torch.autograd.functional.hessian(loss, x)
+        for outer, inner in product((jacrev, jacfwd), repeat=2):
+            torch.testing.assert_close(outer(inner(loss))(x), expected, msg=f"{outer.__name__}({inner.__name__})")

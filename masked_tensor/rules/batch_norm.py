@@ -20,6 +20,7 @@ from ..packing import per_token as packed
 from ..packing.per_sequence import per_sequence_norm
 from ..pair import Pair
 from ..select import guard, zero_masked
+from ..shared.chunks import rounds_noticeably
 from ..shared.memory_format import make_dense
 from ..shared.running import track
 from ..shared.standardize import Parameter, Statistics, reshape_parameter, standardize
@@ -79,6 +80,7 @@ def _normalize(
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not training:
         return _evaluate(x, weight, bias, running_mean, running_var, eps), None
+    _expect_dtypes(x, *parameters)
     dims = tuple(d for d in range(x.data.dim()) if d != 1)
     channels = _channels(x)
     dense = make_dense(x, channels_last=True)
@@ -101,12 +103,15 @@ def instance_norm(
     """The same per channel of each sample."""
     x = pair.as_pair(x)
     if not use_input_stats:
+        dtype = x.data.dtype if weight is None else pair.data_of(weight).dtype  # torch takes buffers of any
+        running_mean, running_var = (_convert(p, dtype) for p in (running_mean, running_var))
         return _evaluate(x, weight, bias, running_mean, running_var, eps)
     if x.data.dim() == 2:  # every entry is an instance of its own
         deep = Pair(x.data.unsqueeze(-1), x.mask.unsqueeze(-1), x.payload)
         result = instance_norm(deep, weight, bias, running_mean, running_var, True, momentum, eps)
         return Pair(result.data.squeeze(-1), result.mask.squeeze(-1), result.payload)
     _expect_channels(x, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
+    _expect_dtypes(x, weight, bias)
     x, channels, dims = make_dense(x), _channels(x), tuple(range(2, x.data.dim()))
     result, s = standardize(x, dims, eps, reshape_parameter(weight, channels), reshape_parameter(bias, channels))
     track(running_mean, running_var, momentum, s.mean, s.variance, s.number, _by_channel(x))
@@ -144,6 +149,22 @@ def _expect_channels(x: Pair, **parameters: Parameter) -> None:
     for name, parameter in parameters.items():
         if parameter is not None:
             expect_shape(name, parameter.data if type(parameter) is Pair else parameter, channels)
+
+
+def _expect_dtypes(x: Pair, weight: Parameter, bias: Parameter, *running: Parameter) -> None:
+    """Raises what torch does for parameters and buffers of other dtypes than its kernels take."""
+    given: Any = [None if p is None else pair.data_of(p).detach() for p in (weight, bias, *running)]
+    dtypes = {t.dtype for t in given if t is not None}
+    if dtypes <= {x.data.dtype} or (dtypes == {torch.float32} and rounds_noticeably(x.data.dtype)):
+        return
+    buffers: Any = [None if t is None else t.clone() for t in given[2:]] or [None, None]
+    torch.batch_norm(x.data.new_zeros(2, x.data.shape[1]), *given[:2], *buffers, True, 0.0, 1.0, False)
+
+
+def _convert(p: Parameter, dtype: torch.dtype) -> Parameter:
+    if type(p) is Pair:
+        return Pair(p.data.to(dtype), p.mask, p.payload)
+    return None if p is None else p.to(dtype)
 
 
 def _channels(x: Pair) -> tuple[int, ...]:

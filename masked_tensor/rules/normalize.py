@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..compat import in_transform, is_tracked
+from ..compat import in_dual_level, in_transform, is_tracked
 from ..op import Op
 from ..packing import per_token as packed
 from ..packing.per_sequence import per_sequence_norm
@@ -148,11 +148,12 @@ def _last(x: Pair, normalized_shape: Sequence[int]) -> tuple[int, ...]:
 def _run_torch(kernel: Any, x: Pair, dims: Sequence[int], *arguments: Any) -> Any:
     """What torch's kernel gives of the data and ``arguments``, in the dtype of ``x``; None where it does not serve.
 
-    It serves where the mask is constant over the groups and no parameter is masked.  ``arguments`` are the size of the
-    groups, the parameters and ``eps``: groups of zeros need a dtype in which ``eps ** -0.5`` is finite.
+    It serves where the mask is constant over the groups and no parameter is masked, and not in forward mode, which with
+    another derivative around it is wrong in torch.  ``arguments`` are the size of the groups, the parameters and
+    ``eps``: groups of zeros need a dtype in which ``eps ** -0.5`` is finite.
     """
     _, *parameters, eps = arguments
-    if not masks.is_constant(x.mask, dims) or any(type(p) is Pair for p in parameters):
+    if not masks.is_constant(x.mask, dims) or any(type(p) is Pair for p in parameters) or in_dual_level():
         return None
     dtype = x.data.dtype
     if eps is not None and eps <= _LEAST.get(dtype, 0.0):
