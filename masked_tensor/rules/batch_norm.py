@@ -158,7 +158,8 @@ def _expect_dtypes(x: Pair, weight: Parameter, bias: Parameter, *running: Parame
     if dtypes <= {x.data.dtype} or (dtypes == {torch.float32} and rounds_noticeably(x.data.dtype)):
         return
     buffers: Any = [None if t is None else t.clone() for t in given[2:]] or [None, None]
-    torch.batch_norm(x.data.new_zeros(2, x.data.shape[1]), *given[:2], *buffers, True, 0.0, 1.0, False)
+    op: Any = torch.batch_norm
+    op(x.data.new_zeros(2, x.data.shape[1]), *given[:2], *buffers, True, 0.0, 1.0, False)
 
 
 def _convert(p: Parameter, dtype: torch.dtype) -> Parameter:
