@@ -11,6 +11,7 @@ from .api import (  # noqa: F401 (they register methods)
     comparison,
     hard,
     html,
+    initializers,
     mesh,
     numel_warning,
     parallel_guards,

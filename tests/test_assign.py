@@ -458,7 +458,7 @@ EXPANDED = {
 
 
 @pytest.mark.parametrize("view", EXPANDED)
-@pytest.mark.parametrize("write", ["fill_", "zero_", "fill_ masked", "fill_ tracked"])
+@pytest.mark.parametrize("write", ["fill_", "zero_", "fill_ masked", "fill_ tracked", "a number"])
 def test_expanded_memory_is_filled(view: str, write: str) -> None:
     x, value = example(), torch.tensor(7.0, requires_grad=True)
     reference, mask = x.filled(0), x.get_mask()
@@ -466,10 +466,14 @@ def test_expanded_memory_is_filled(view: str, write: str) -> None:
     filled = {"zero_": 0.0}.get(write, 7.0)
     if write == "zero_":
         assert seen.zero_() is seen
+    elif write == "a number":
+        with torch.inference_mode():
+            seen[...] = 7
     else:
         seen.fill_({"fill_ masked": with_masked(None)[0], "fill_ tracked": value}.get(write, 7.0))
     EXPANDED[view](reference).fill_(filled)
-    EXPANDED[view](mask).fill_("masked" not in write)
+    if write in ("fill_ masked", "a number"):
+        EXPANDED[view](mask).fill_(write == "a number")
     assert torch.equal(x.get_mask(), mask)
     assert torch.equal(x.filled(-1), torch.where(mask, reference, -1))
     assert torch.equal(seen.get_mask(), EXPANDED[view](mask))
@@ -485,8 +489,15 @@ def test_expanded_memory_of_somebody_else_is_filled(mask: torch.Tensor) -> None:
     plain = torch.zeros(3, 1)
     x = mt.as_masked_tensor(plain.expand(3, 4), mask)
     x.fill_(3.0)
-    assert x.tolist() == [[3.0] * 4] * 3
+    kept = [[3.0 if valid else None for valid in row] for row in mask.expand(3, 4).tolist()]
+    assert x.tolist() == kept
     assert plain.tolist() == [[3.0]] * 3
+    with torch.inference_mode():  # as torch itself assigns
+        x[...] = 4.0
+    assert x.tolist() == [[4.0] * 4] * 3
+    x = mt.as_masked_tensor(plain.expand(3, 4), mask)
+    x.fill_(mt.masked_tensor(5.0, False))
+    assert not x.get_mask().any()
     y = mt.as_masked_tensor(torch.zeros(3, 1, requires_grad=True).expand(3, 4), mask)
     with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
         y.fill_(3.0)

@@ -129,7 +129,10 @@ def test_validity_has_an_owner() -> None:
     assert mt.masks.same_memory(pair_of(x).mask, pair_of(y).mask)
     y[0].fill_(9)
     assert x.tolist() == [[1.0, None], [3.0, 4.0]]
-    assert y.tolist() == [[9.0, 9.0], [3.0, 4.0]]
+    assert y.tolist() == [[9.0, None], [3.0, 4.0]]
+    y[0] = 8
+    assert x.tolist() == [[1.0, None], [3.0, 4.0]]
+    assert y.tolist() == [[8.0, 8.0], [3.0, 4.0]]
 
 
 def test_masked_out_data_is_known_where_an_op_says_so() -> None:

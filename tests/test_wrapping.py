@@ -51,16 +51,12 @@ class Viewed:
         self.data[0] = value
         self.mask[0] = True
 
-    def zero_(self) -> None:
-        self.data.zero_()
-        self.mask.fill_(True)
-
 
 class Copied(Viewed):
     """The same where what is read is copied first: right, too, where an op of ours saves a copy and torch's raises."""
 
 
-VALID = "cleared", "a row"  # these make valid what they write; of the others masked entries stay masked
+VALID = ("a row",)  # this makes valid what it writes; of the others masked entries stay masked
 CHANGES: dict[str, Callable[[Any, Tensor], Any]] = {
     "a number": lambda x, w: x.mul_(2),
     "a weight": lambda x, w: x.mul_(w.sum()),

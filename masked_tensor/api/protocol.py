@@ -138,13 +138,16 @@ def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     """``x[key] = value``: what is written becomes valid; ``x[key] = None`` masks entries."""
     if value is None:
         value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
-    positions = type(key) in POSITIONS or (type(key) is tuple and all(type(k) in POSITIONS for k in key))
-    if not positions and not isinstance(value, Tensor):
-        data = pair_of(x).data  # of a number under a condition torch 2.15 makes masked_fill_
-        value = data.new_full((), value) if isinstance(value, int | float) else data.new_tensor(value)
     unpack_family(x)  # a packed tensor, and a view of one, become strided
-    if not (positions and place(x, key, value)):
-        Tensor.__setitem__(x, key, value)
+    positions = type(key) in POSITIONS or (type(key) is tuple and all(type(k) in POSITIONS for k in key))
+    if positions and place(x, key, value):
+        return
+    if not isinstance(value, Tensor):
+        number = torch.empty((), dtype=x.dtype, device=x.device)
+        number[...] = value  # as torch takes it, or refuses it
+        value = number
+    # Of a 0-d value torch makes fill_ of a view, or masked_fill_, which keep the mask; of one entry, an assignment.
+    Tensor.__setitem__(x, key, value if value.dim() else value.unsqueeze(0))
 
 
 def data(x: MaskedTensor) -> MaskedTensor:

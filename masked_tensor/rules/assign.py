@@ -1,5 +1,9 @@
 """Assignment: what is written becomes valid, what is written masked becomes masked, a masked index writes nothing.
 
+An in-place op on the whole tensor that copies from no tensor (``zero_``, ``fill_``, ``normal_``, ``clamp_``) keeps the
+mask, also through a view (``y[0].fill_(9)``). What names the places that it writes (``y[0] = 9``, ``index_fill_``,
+``put_``, ``scatter_``, ``tril_``), and ``copy_``, assigns.
+
 The functional forms are here; ``x[k] = v``, ``copy_``, ``out=`` and the other in-place variants follow from them.
 """
 
@@ -12,8 +16,10 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload, is_tracked
 from ..op import Op, ops
+from ..packing.rules import keep_storage
 from ..pair import Pair, Payload
 from ..select import guard
+from ..sparse.rules import on_values
 from .choose import masked_fill, number_of
 from .index import CONDITIONS, Index, clamp_indices, key, logical_not, narrow_mask, plain_indices, without_masked
 from .scatter import accumulate_at, append_slot, drop_extra_slot, redirect_masked
@@ -29,18 +35,20 @@ def copy(x: Pair | Tensor, src: Pair | Tensor | complex, non_blocking: bool = Fa
     return Pair(data.expand(x.data.shape), src.mask.to(x.data.device).expand(x.data.shape), src.payload)
 
 
-def fill(x: Pair, value: Any) -> Pair:
-    """``x.fill_(value)``: valid everywhere, or masked everywhere if ``value`` is."""
+def fill(x: Pair | Tensor, value: Any) -> Pair:
+    """``x.fill_(value)``: the value in the old places; the mask stays, or is all False if ``value`` is masked."""
+    x = pair.as_pair(x)
     if type(value) is Pair:
-        return Pair(torch.ops.aten.fill(x.data, value.data), value.mask.expand(x.data.shape), value.payload)
+        mask = masks.logical_and(x.mask, value.mask.expand(x.data.shape))
+        return Pair(torch.ops.aten.fill(x.data, value.data), mask)
     if isinstance(value, Tensor) or is_tracked(x.data):
-        return pair.plain_pair(torch.ops.aten.fill(x.data, value))
-    return pair.plain_pair(torch.full_like(x.data, value))  # without a copy of what is overwritten
+        return Pair(torch.ops.aten.fill(x.data, value), x.mask)
+    return Pair(torch.full_like(x.data, value), x.mask)  # without a copy of what is overwritten
 
 
 def zero(x: Pair) -> Pair:
-    """``x.zero_()``: valid everywhere."""
-    return fill(x, 0)
+    """``x.zero_()``: 0 in the old places; the mask stays."""
+    return Pair(fill(x, 0).data, x.mask, Payload.ZERO)
 
 
 def index_put(
@@ -194,9 +202,9 @@ def write_strided(
 
 
 OPS = [
-    Op("copy", copy),
-    Op("fill", fill, same=True),
-    Op("zero", zero, same=True),
+    Op("copy", copy, same=True),
+    Op("fill", fill, sparse=on_values, packed=keep_storage, same=True),
+    Op("zero", zero, sparse=on_values, packed=keep_storage, same=True),
     *ops("index_put _unsafe_index_put _index_put_impl", index_put, conditions=conditions),
     Op("_unsafe_masked_index_put_accumulate", add_at),
     Op("put", put),

@@ -312,10 +312,6 @@ def _kept(m: Tensor, key: Any, source: Tensor, where: Tensor) -> None:
     pass
 
 
-def _all(m: Tensor, key: Any, source: Tensor, where: Tensor) -> None:
-    m.fill_(True)
-
-
 def _chosen(m: Tensor, key: Any, source: Tensor, where: Tensor) -> None:
     if where.dim():
         m[where] = True
@@ -329,8 +325,8 @@ MEANINGS: dict[Callable[..., None], Callable[..., None]] = {
     times_number: _kept,
     plus_item: _both,
     whole_times: _kept,
-    whole_fill: _all,
-    whole_zero: _valid,
+    whole_fill: _kept,
+    whole_zero: _kept,
     fill_where: _kept,
     assign_where: _chosen,
 }

@@ -101,10 +101,10 @@ def multiply(rng: random.Random, t: Twin) -> None:
 def fill(rng: random.Random, t: Twin) -> None:
     if rng.random() < 0.5:
         t.x.fill_(3)
-        t.data[...], t.mask[...] = 3, True
+        t.data[...] = 3
     else:
         t.x.zero_()
-        t.data[...], t.mask[...] = 0, True
+        t.data[...] = 0
 
 
 def fill_masked(rng: random.Random, t: Twin) -> None:

@@ -21,7 +21,7 @@ from ..boundary import packing_report as report
 from ..boundary.enter_leave import enter
 from ..boundary.sparse import run_sparse_rule, sparse_error
 from ..table import Entry
-from ..tensor import STRIDED, MaskedTensor
+from ..tensor import STRIDED, MaskedTensor, pair_of, set_pair
 from . import packed_views
 from .recorded import change_geometry, check_writable, write_recorded
 
@@ -44,8 +44,8 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     old = enter(target, recording)
     if old.data.layout is not STRIDED:
         return _write_sparse(target, entry, args, kwargs, recording)
-    if entry.op.same and any(s == 0 and n > 1 for s, n in zip(target.stride(), target.shape, strict=True)):
-        return _fill_expanded(entry, args, kwargs, recording)
+    if entry.op.same and _is_expanded_alike(target, args[1:]):
+        return _write_once(entry, args, kwargs, recording)
     if entry.view:
         return change_geometry(
             target, entry.rule(old, *args[1:], **kwargs), schema(entry.overload).name.rpartition("::")[2]
@@ -86,23 +86,42 @@ def _refuse_as_torch(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any]
         entry.overload(*(torch.empty((0,) * a.dim(), dtype=a.dtype) if isinstance(a, Tensor) else a for a in args))
 
 
-def _fill_expanded(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
-    """``x.fill_(value)`` where several entries lie in one place of memory: each place is written once."""
-    target, founded = args[0], args[0]._family is None
-    once: Any = target
-    for dim, stride in enumerate(target.stride()):
-        if stride == 0:
-            once = once.narrow(dim, 0, min(1, once.shape[dim]))
-    family = target._family
+def _is_expanded_alike(target: MaskedTensor, rest: tuple[Any, ...]) -> bool:
+    """Whether several entries lie in one place of memory, and what is written is the same for them."""
+    shared = _shared(target)
+    sources = [a for a in rest if isinstance(a, Tensor) and a.dim()]
+    return bool(shared) and all(a.shape == target.shape and not any(a.stride(d) for d in shared) for a in sources)
+
+
+def _write_once(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
+    """``x.fill_(value)`` where several entries lie in one place of memory: each place is written once.
+
+    A place is written if one of its entries is valid.  Where the validity changes there is one for each place from now
+    on: that of a place is valid if all of its entries are.
+    """
+    target, once = args[0], list(args)
+    for k, a in enumerate(args):
+        for dim in _shared(target) if isinstance(a, Tensor) and a.dim() else ():
+            once[k] = once[k].narrow(dim, 0, 1)
+    pair, family = pair_of(once[0]), target._family
+    reduce = masks.all if any(type(a) is MaskedTensor for a in args[1:]) else masks.any
+    mask = masks.forget_facts(reduce(pair_of(target).mask, _shared(target), True))  # it is not the old one of all
+    set_pair(once[0], Pair(pair.data, mask, pair.payload))
     root = family.root
-    if founded:  # all of it is overwritten: what was valid, perhaps not all entries of one place, is not asked
-        family.root = Pair(root.data, masks.full(root.data.shape, root.mask.device))
+    if family.buffer is None and _shared(root.data):
+        mask = masks.all(root.mask, _shared(root.data), True)
+        family.root = Pair(root.data, mask.expand(root.data.shape), root.payload)
     try:
-        run_inplace(entry, (once, *args[1:]), kwargs, recording)
+        run_inplace(entry, tuple(once), kwargs, recording)
     finally:
         if family.buffer is None:
             family.root = root
     return target
+
+
+def _shared(x: Tensor) -> list[int]:
+    """The dimensions along which the entries lie in one place of memory."""
+    return [dim for dim, (stride, size) in enumerate(zip(x.stride(), x.shape, strict=True)) if stride == 0 and size > 1]
 
 
 def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
