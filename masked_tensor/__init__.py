@@ -69,6 +69,7 @@ from .errors import (
     UnsupportedOpError,
 )
 from .functional import *  # noqa: F403 (its names are listed there)
+from .functional import torch_masked as _torch_masked  # noqa: F401 (it replaces functions)
 
 __version__ = "0.1.0"  #: the one place where it stands
 

@@ -156,3 +156,39 @@ def test_sparse_tensors_come_and_go(layout: torch.layout) -> None:
     assert "nan" not in repr(x)
     assert "valid=3/6" in repr(x)
     assert mt.masked_equal(x, 4.0).tolist() == [[None, None, 3.0], [None, None, 5.0]]
+
+
+TORCH_MASKED = [n for n in torch.masked.__all__ if "masked" not in n.lower()]
+
+
+@pytest.mark.parametrize("name", TORCH_MASKED)
+@pytest.mark.parametrize("dim", [0, -1, None])
+def test_the_functions_of_torch_masked_take_our_mask(name: str, dim: int | None) -> None:
+    """As of the data with a mask beside it, and with garbage under the mask."""
+    data, mask = (
+        torch.tensor([[1.0, 7.0, 3.0], [4.0, 5.0, 8.0]]),
+        torch.tensor([[True, False, True], [True, True, False]]),
+    )
+    x = mt.as_masked_tensor(torch.where(mask, data, float("nan")), mask)
+    rest: tuple[object, ...] = (dim,)
+    if name in ("norm", "normalize"):
+        rest = (2.0, dim)
+    elif name == "logaddexp":
+        rest = (x,)
+    elif dim is None and name in ("cumsum", "cumprod", "softmax", "log_softmax", "softmin", "median", "normalize"):
+        return
+    if dim is None and name == "normalize":
+        return
+    function = getattr(torch.masked, name)
+    found = function(x, *rest)
+    given = (data,) if name == "logaddexp" else rest
+    masks = {"input_mask": mask, "other_mask": mask} if name == "logaddexp" else {"mask": mask}
+    expected = torch.where(found.get_mask(), function(data, *given, **masks), 0)
+    assert type(found) is mt.MaskedTensor
+    assert found.get_mask().any()
+    torch.testing.assert_close(found.filled(0), expected, check_dtype=False)
+
+
+def test_filled_returns_what_is_plain() -> None:
+    for x in (torch.ones(2), torch.eye(2).to_sparse(), torch.ones(2, requires_grad=True)):
+        assert mt.filled(x, 3) is x

@@ -597,7 +597,7 @@ def test_leaving_with_masked_entries() -> None:
         lambda: ones(2).as_subclass(mt.MaskedTensor) + 1,
         """this MaskedTensor has neither data nor mask: plain.as_subclass(MaskedTensor) changes the class alone; use as_masked_tensor(plain, mask)""",
     )
-    refused(TypeError, lambda: mt.filled(ones(2), 0), """filled() takes a masked tensor, got Tensor""")
+    refused(TypeError, lambda: mt.filled([1.0], 0), """filled() takes a masked tensor, got list""")
     refused(
         TypeError,
         lambda: x.filled(x),

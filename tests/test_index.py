@@ -99,7 +99,15 @@ def test_a_masked_entry_cannot_say_where_to_split() -> None:
     assert [p.shape[1] for p in x.tensor_split(with_masked(1, 2), 1)] == [1, 1, 1]
     with pytest.raises(MaskedValueError, match="tensor_split"):
         x.tensor_split(with_masked(1, None), 1)
-    assert x.repeat_interleave(with_masked(2, None), 0).tolist() == [[0, None, 2], [0, None, 2]]
+    for output_size in (None, 2):
+        with pytest.raises(MaskedValueError, match="repeat_interleave at the count"):
+            x.repeat_interleave(with_masked(2, None), 0, output_size=output_size)
+        with pytest.raises(MaskedValueError, match="repeat_interleave at the count"):
+            torch.repeat_interleave(with_masked(2, None), output_size=output_size)
+    places = torch.repeat_interleave(with_masked(2, 1))
+    assert type(places) is mt.MaskedTensor
+    assert places.tolist() == [0, 0, 1]
+    assert x.repeat_interleave(with_masked(2, 1), 0).tolist() == x[torch.tensor([0, 0, 1])].tolist()
 
 
 def test_masks_that_are_constant_stay_so() -> None:

@@ -119,3 +119,68 @@ def test_copies_are_equal(name: str) -> None:
     again = io.BytesIO(saved(value))
     for copied in (copy.deepcopy(value), pickle.loads(pickle.dumps(value)), torch.load(again, weights_only=True)):
         assert_equal(copied, value, name)
+
+
+#: What a damaged or forged pickle may say, by the kind of tensor.
+WRONG: dict[str, tuple[str, dict[str, Any]]] = {
+    "an attribute of the engine": ("float", {"attributes": {"_pair": 1}}),
+    "a member of the class": ("float", {"attributes": {"sum": 1}}),
+    "no attributes": ("float", {"attributes": None}),
+    "numbers for a mask": ("float", {"mask": torch.ones(2, 3)}),
+    "a mask of another shape": ("float", {"mask": torch.ones(4, dtype=torch.bool)}),
+    "an unknown promise": ("float", {"payload": "one"}),
+    "zeros that are none": ("garbage", {"payload": "zero"}),
+    "no data": ("float", {"data": None}),
+    "a list for data": ("float", {"data": [1.0]}),
+    "a dense mask of sparse data": ("COO", {"mask": torch.ones(2, 3, dtype=torch.bool)}),
+    "a family without memory": ("base and view", {"family": {}}),
+    "duplicates in an index": ("packed", {"index": [0, 0]}),
+    "an index that falls": ("packed", {"index": [1, 0]}),
+    "an index below 0": ("packed", {"index": [-1, 0]}),
+    "an index beyond the grid": ("packed", {"index": [0, 10**6]}),
+    "an index of floats": ("packed", {"index": [0.0, 1.0]}),
+    "an index too short": ("packed", {"index": [0]}),
+    "an order of other dimensions": ("packed", {"order": ((0,), (7,))}),
+    "numbers for a mask of steps": ("packed with masked entries", {"inner": torch.ones(2, 2)}),
+    "an unknown view": ("packed base and view", {"path": [("aten::add.Tensor", (), {}, None)]}),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_damaged_pickle_is_one_error(what: str) -> None:
+    name, changes = WRONG[what]
+    found = examples()[name]
+    x = found[-1] if isinstance(found, list) else found
+    make, (kind, parts) = x.__reduce_ex__(2)
+    make(kind, dict(parts))  # as it is, it is read
+    if isinstance(changes.get("index"), list):
+        rest = parts["index"][len(changes["index"]) :]
+        index = torch.tensor(changes["index"])
+        changes = {"index": index if len(index) == 1 else torch.cat([index, rest.to(index.dtype)])}
+    with pytest.raises(ValueError, match="this pickle of a masked tensor is damaged"):
+        make(kind, {**parts, **changes})
+
+
+def test_a_pickle_keeps_what_lies_under_the_mask_unless_it_is_cleared() -> None:
+    secret = 12345.678
+    for x in (
+        mt.as_masked_tensor(torch.tensor([1.0, secret]), torch.tensor([True, False])),
+        mt.as_masked_tensor(
+            torch.sparse_coo_tensor([[0, 1]], [1.0, secret]), torch.sparse_coo_tensor([[0, 1]], [True, False])
+        ),
+        mt.as_masked_tensor(torch.tensor([secret, 1.0, secret]), torch.tensor([False, True, False]))[1:],
+        mt.as_masked_tensor(torch.tensor([[[1.0, secret]]]), torch.tensor([[[True, False]]])).packed(),
+    ):
+        hidden = torch.tensor(secret).numpy().tobytes()
+        cleared = x.clear_masked()
+        assert hidden in saved(x)
+        assert hidden not in saved(cleared) + pickle.dumps(cleared)
+        assert_close(cleared, x)
+        assert (cleared.layout, cleared.is_packed) == (x.layout, x.is_packed)
+        assert cleared.get_data() is not x
+
+
+def test_clear_masked_has_the_gradient_of_its_argument() -> None:
+    leaf = mt.as_masked_tensor(torch.tensor([2.0, float("nan")]), torch.tensor([True, False])).requires_grad_()
+    leaf.clear_masked().square().sum().backward()
+    assert leaf.grad.tolist() == [4.0, None]  # type: ignore[attr-defined]

@@ -4,18 +4,19 @@ Each is a function of a masked tensor, and a method of the same name.  All are d
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks, select, shapes
 from ..compat import is_tracked
-from ..engine.boundary.enter_leave import enter
+from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import enter_packed, mask_of
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor, add_members, expose, pair_of
 from ..packing import dim_order as orders
-from ..pair import Pair
+from ..pair import Pair, Payload
 from ..shared import strict_counts
 from .create import as_masked_tensor
 
@@ -106,23 +107,23 @@ def get_mask(x: MaskedTensor) -> Tensor:
     return layouts.copy_mask(mask_of(x))
 
 
-def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
+def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
     """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 
-    The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives the gradient there. The result is
-    always strided: what a sparse ``x`` does not store is masked.
+    A plain ``x`` is returned as it is. The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives
+    the gradient there. The result is always strided: what a sparse ``x`` does not store is masked.
 
     Args:
-        x (MaskedTensor): Any shape, dtype and layout.
+        x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor, in which nothing is masked.
         value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
             ``x``'s, such as a mean for each column.
 
     Returns:
-        Tensor: A plain strided tensor of ``x``'s shape and dtype.
+        Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
-            dtype, such as -1 in uint8.
+        TypeError: ``x`` is no tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype,
+            such as -1 in uint8.
         RuntimeError: ``value`` is complex and ``x`` is not.
 
     Example:
@@ -135,6 +136,8 @@ def filled(x: MaskedTensor, value: complex | Tensor = 0) -> Tensor:
     References:
         ``numpy.ma.filled``.
     """
+    if isinstance(x, Tensor) and type(x) is not MaskedTensor:
+        return x
     pair = _enter(dense(x), "filled")
     if not isinstance(value, Tensor):
         _check_fill(value, x.dtype)
@@ -186,6 +189,41 @@ def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
         ``torch.masked.MaskedTensor.to_tensor``.
     """
     return filled(x, value)
+
+
+def clear_masked(x: MaskedTensor) -> MaskedTensor:
+    """A copy of ``x`` whose masked entries hold 0 in memory: ``x[i] if valid[i] else 0``, under the same mask.
+
+    Pickles and checkpoints store masked-out data as it lies in memory. Clear it before you share a file, where the
+    masked entries are not meant for others.
+
+    Args:
+        x (MaskedTensor): Any shape, dtype and layout.
+
+    Returns:
+        MaskedTensor: ``x``'s shape, dtype, layout and mask, in memory of its own.
+
+    Raises:
+        TypeError: ``x`` is no MaskedTensor.
+
+    Example:
+        >>> x = mt.as_masked_tensor(torch.tensor([1.0, 42.0]), torch.tensor([True, False]))
+        >>> x.get_data(), x.clear_masked().get_data()
+        (tensor([ 1., 42.]), tensor([1., 0.]))
+    """
+    if type(x) is MaskedTensor and x._packed is not None:
+        stored = enter_packed(x, torch.is_grad_enabled(), enter)
+        values, inner = stored.values, stored.inner
+        cleared = values.clone() if inner is None else select.select(values, inner, 0)
+        packed: MaskedTensor = leave(replace(stored, values=cleared, payload=Payload.ZERO, parts=None, known=[]))
+        return packed
+    pair = _enter(x, "clear_masked")
+    if layouts.is_sparse(pair.data):
+        data = layouts.zero_masked_values(pair.data, pair.mask).clone()
+    else:
+        data = pair.data.clone() if pair.payload is Payload.ZERO else select.select(pair.data, pair.mask, 0)
+    result: MaskedTensor = leave(Pair(data, pair.mask, Payload.ZERO))
+    return result
 
 
 def compressed(x: MaskedTensor) -> Tensor:
@@ -316,7 +354,8 @@ def _enter(x: MaskedTensor, action: str) -> Pair:
     return enter(x, torch.is_grad_enabled())
 
 
-mark_opaque(get_data, get_mask, filled, count)
+mark_opaque(get_data, get_mask, filled, clear_masked, count)
 add_members(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
+add_members(clear_masked=clear_masked)
 add_members(to_numpy=to_numpy_ma)  # not for users: matplotlib asks for this name, and draws gaps where x is masked
 add_members(mask=property(get_mask, _refuse_mask))  # the setter: without one Python's own error names no way out

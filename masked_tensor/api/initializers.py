@@ -8,7 +8,6 @@ from torch import Tensor
 
 from ..engine.tensor import MaskedTensor, pair_of, wrap
 from ..pair import Pair
-from ..patches.first_use import when_first_made
 from ..patches.places import INITIALIZERS, wrap_when_imported
 
 
@@ -26,4 +25,4 @@ def _keep_mask(initialize: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return run
 
 
-when_first_made(lambda: wrap_when_imported(INITIALIZERS, _keep_mask))
+wrap_when_imported(INITIALIZERS, _keep_mask)

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from math import prod
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -18,6 +19,7 @@ from ..engine.tensor import ENGINE, MaskedTensor, expose, pair_of, wrap
 from ..layouts import meshes
 from ..packing import Grid, Packed
 from ..pair import Pair, Payload
+from ..select import select
 from .sent_masks import SentMask, receive_mask, send_mask
 
 #: Before, torch asked no input for what it adds to the key of a compiled graph in a cache on disk.
@@ -30,7 +32,7 @@ def rebuild(kind: str, parts: dict[str, Any]) -> MaskedTensor:
     They name it ``masked_tensor._pickle.rebuild``, whatever file it stands in.  A pickle is read by every later
     version: the functions in ``_KINDS`` may get more parts, each with a default, but none is renamed or removed.
 
-    Raises ValueError for a pickle of a later version.
+    Raises ValueError for a pickle of a later version, and for one that is damaged.
     """
     make = _KINDS.get(kind)
     more = [kind] if make is None else sorted(parts.keys() - inspect.signature(make).parameters.keys())
@@ -38,7 +40,49 @@ def rebuild(kind: str, parts: dict[str, Any]) -> MaskedTensor:
         raise ValueError(
             f"this pickle was written by a later version of masked_tensor, it has {more[0]!r}: update masked_tensor"
         )
-    return make(**parts)
+    try:
+        _check_attributes(parts["attributes"])
+        return make(**parts)
+    except Exception as reason:
+        raise ValueError(
+            f"this pickle of a masked tensor is damaged, or was not written by this package ({reason}): write it again "
+            "with pickle or torch.save"
+        ) from reason
+
+
+def _check_attributes(attributes: dict[str, Any]) -> None:
+    """Raises for attributes that no user gave the tensor."""
+    for name in attributes:
+        if name in ENGINE or hasattr(Tensor, name):
+            raise ValueError(f"{name!r} is no attribute of a user")
+
+
+def _check_pair(pair: Pair) -> None:
+    """Raises for what is no pair: the mask is bool and of the shape of the data, and zeros that are promised are there.
+
+    Values are read where they lie in memory, not on a mesh, nor while a graph is traced.
+    """
+    data, mask = pair.data, pair.mask
+    if mask.dtype is not torch.bool or mask.shape != data.shape or mask.layout is not data.layout:
+        raise ValueError(f"a mask of {mask.dtype} {tuple(mask.shape)} for data of {tuple(data.shape)}")
+    if pair.payload is Payload.ZERO and type(data) is Tensor and not data.is_meta:
+        values, valid = (layouts.values(t) for t in (data, mask)) if layouts.is_sparse(data) else (data, mask)
+        if not torch.equal(select(values.detach(), valid, 0), values.detach()):  # NaN is never equal
+            raise ValueError("masked-out data that is said to be 0 is not")
+
+
+def _check_packed(p: Packed) -> None:
+    """Raises for what is no packed record: each stored step has a place of its own, in order, in the grid."""
+    index, values, steps = p.grid.index, p.values, prod(p.grid.shape)
+    if index.dtype is not torch.int64 or index.shape != values.shape[:1]:
+        raise ValueError(f"an index of {index.dtype} {tuple(index.shape)} for {tuple(values.shape)} values")
+    if p.inner is not None:
+        _check_pair(Pair(values, p.inner, p.payload))
+    if sorted(atom for atoms in p.order for atom in atoms) != list(range(len(p.sizes))):
+        raise ValueError(f"an order {p.order} of {len(p.sizes)} sizes")
+    known = type(index) is Tensor and not index.is_meta and len(index)
+    if known and (index[0] < 0 or index[-1] >= steps or bool((index.diff() <= 0).any())):
+        raise ValueError("an index that does not rise, or leaves the grid")
 
 
 def rebuild_pair(
@@ -54,9 +98,12 @@ def rebuild_pair(
 
     ``shared``: another process may write into the data, so nothing is known of the masked-out data.
     """
-    x = wrap(Pair(data, receive_mask(mask, data), Payload(payload)))
+    pair = Pair(data, receive_mask(mask, data), Payload(payload))
+    _check_pair(Pair(data, pair.mask) if shared else pair)
+    x = wrap(pair)
     if family is not None:
         x._family, x._version_seen = Family.of_record(family, data), -1  # read anew
+        _check_pair(pair_of(x))
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     if shared:
@@ -76,7 +123,9 @@ def rebuild_packed(
 ) -> MaskedTensor:
     """A packed tensor without views; ``inner`` is compact."""
     part = None if inner is None else receive_mask(inner, values)
-    x = wrap_packed(Packed(values, Grid(index, grid), order, part, Payload(payload)))
+    stored = Packed(values, Grid(index, grid), order, part, Payload(payload))
+    _check_packed(stored)
+    x = wrap_packed(stored)
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
     return x

@@ -1171,20 +1171,20 @@ class Methods(Tensor):
     def filled(self, value: _complex | Tensor=0) -> Tensor:
         """A plain tensor with ``value`` where ``x`` is masked: ``x[i] if valid[i] else value``.
 
-        The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives the gradient there. The result is
-        always strided: what a sparse ``x`` does not store is masked.
+        A plain ``x`` is returned as it is. The gradient is 0 where ``x`` is masked. If ``value`` is a tensor, it receives
+        the gradient there. The result is always strided: what a sparse ``x`` does not store is masked.
 
         Args:
-            x (MaskedTensor): Any shape, dtype and layout.
+            x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor, in which nothing is masked.
             value (number or Tensor, optional): One number, or a plain tensor broadcastable to ``x`` whose dtype fits
                 ``x``'s, such as a mean for each column.
 
         Returns:
-            Tensor: A plain strided tensor of ``x``'s shape and dtype.
+            Tensor: A plain strided tensor of ``x``'s shape and dtype; a plain ``x`` itself.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its
-                dtype, such as -1 in uint8.
+            TypeError: ``x`` is no tensor, or ``value`` is masked, does not broadcast to ``x``, or does not fit its dtype,
+                such as -1 in uint8.
             RuntimeError: ``value`` is complex and ``x`` is not.
 
         Example:
@@ -1217,6 +1217,26 @@ class Methods(Tensor):
 
         References:
             ``torch.masked.MaskedTensor.to_tensor``.
+        """
+    def clear_masked(self) -> MaskedTensor:
+        """A copy of ``x`` whose masked entries hold 0 in memory: ``x[i] if valid[i] else 0``, under the same mask.
+
+        Pickles and checkpoints store masked-out data as it lies in memory. Clear it before you share a file, where the
+        masked entries are not meant for others.
+
+        Args:
+            x (MaskedTensor): Any shape, dtype and layout.
+
+        Returns:
+            MaskedTensor: ``x``'s shape, dtype, layout and mask, in memory of its own.
+
+        Raises:
+            TypeError: ``x`` is no MaskedTensor.
+
+        Example:
+            >>> x = mt.as_masked_tensor(torch.tensor([1.0, 42.0]), torch.tensor([True, False]))
+            >>> x.get_data(), x.clear_masked().get_data()
+            (tensor([ 1., 42.]), tensor([1., 0.]))
         """
     def compressed(self) -> Tensor:
         """The valid entries alone, in order, as a plain 1-D tensor: ``data[mask]``.

@@ -53,6 +53,13 @@ STAGE = (Place(f"{_DISTRIBUTED}.checkpoint._state_dict_stager", "StateDictStager
 #: Fill a whole tensor with what they copy into it, or write at places of it.
 INITIALIZERS = (Place("torch.nn.init", "", ("eye_", "dirac_", "orthogonal_", "sparse_")),)
 
+#: Take data with a mask beside it.
+TORCH_MASKED = (
+    Place("torch.masked", "", ("amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp")),
+    Place("torch.masked", "", ("logsumexp", "mean", "median", "norm", "normalize", "prod", "softmax", "softmin")),
+    Place("torch.masked", "", ("std", "sum", "var")),
+)
+
 #: Take a tensor into a level of torch.func and out of it.
 WRAP_FOR_GRAD = (Place(_DIFFERENTIATE, "", ("_wrap_for_grad",)),)
 UNWRAP_FOR_GRAD = (Place(_DIFFERENTIATE, "", ("_unwrap_for_grad",)),)
@@ -81,7 +88,7 @@ PLACES = (
     *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *FSDP_DIVISOR, *GATHER_STATE_DICT,
     *PLACE_STATE_DICT, *READ_EMPTY, *STAGE, *WRAP_FOR_GRAD, *UNWRAP_FOR_GRAD, *ADD_BATCH_DIM, *REMOVE_BATCH_DIM,
     *REQUIRE_GRAD, *AUTOGRAD_GRAD, *STANDARD_BASIS, *JVP, *BEGIN_LEVEL, *END_LEVEL, *CALL_FUNCTION, *TORCHSCRIPT,
-    *INITIALIZERS,
+    *INITIALIZERS, *TORCH_MASKED,
 )  # fmt: skip
 
 

@@ -10,14 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import errors, masks
+from .. import errors, masks, pair
 from ..compat import OpOverload, in_transform
 from ..op import Op, StorageRule, ops
 from ..packing import time_index
 from ..packing import views as packed_views
 from ..packing.rules import packed_rule as packed
 from ..pair import Pair
-from ..select import select
 from ..sparse import views
 from ..sparse.rules import move_stored, on_values, sparse_rule
 
@@ -133,10 +132,11 @@ def tensor_split(op: OpOverload, x: Pair | Tensor, tensor_indices_or_sections: P
     return move(op, x, where, dim)
 
 
-def repeat_interleave(op: OpOverload, repeats: Pair, *, output_size: int | None = None) -> Tensor:
-    """The positions to repeat; a masked-out count repeats nothing, so that the size is counted, not taken as given."""
-    result: Tensor = op(select(repeats.data, repeats.mask, 0))
-    return result
+def repeat_interleave(op: OpOverload, repeats: Pair, *, output_size: int | None = None) -> Pair:
+    """The positions to repeat, all valid. How often a masked count repeats is not known: it raises."""
+    if not (masks.is_all_valid(repeats.mask) or bool(repeats.mask.all())):  # this op reads them in any case
+        raise errors.masked_scalar("repeat_interleave at the count")
+    return pair.plain_pair(op(repeats.data, output_size=output_size))
 
 
 def with_zeros(op: OpOverload, x: Pair, *args: Any) -> Pair:
