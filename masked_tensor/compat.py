@@ -209,9 +209,21 @@ def has_real_memory(x: Tensor) -> bool:
 
 
 def checkpoint_will_recompute() -> bool:
-    """Whether a checkpoint that does not reenter records: what runs now will run again in backward."""
+    """Whether a checkpoint runs: what runs now will run again in backward.
+
+    One that does not reenter hooks the saved tensors; one that reenters is an ``autograd.Function``, in whose forward
+    nothing is recorded.
+    """
     hooks = _saved_tensors_hooks(False)
-    return hooks is not None and hooks[0].__module__ == checkpoint.__name__
+    kept = hooks is not None and hooks[0].__module__ == checkpoint.__name__
+    return kept or not (torch.is_grad_enabled() or has_forward_mode() or torch.is_inference_mode_enabled())
+
+
+def is_batched(x: Tensor) -> bool:
+    """Whether ``x`` is one of many in a ``vmap``, at any level."""
+    while is_wrapped(x) and not torch._C._functorch.is_batchedtensor(x):
+        x = get_unwrapped(x)
+    return is_wrapped(x)
 
 
 def mode_is_active() -> bool:
@@ -322,9 +334,9 @@ __all__ = [
     "COLLATE", "PRINT_OPTS", "RUNNING", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient",
     "call_script", "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
     "current_trace", "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
-    "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_fake",
-    "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "mode_is_active", "operator_names",
-    "remove_mode", "run_eagerly", "schema", "script_copy", "set_buffers", "shares_memory", "tree_flatten",
-    "tree_leaves", "tree_map",
-    "tree_unflatten", "unwrap_transforms", "without_modes", "wrapped_by_transform",
+    "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_batched",
+    "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "mode_is_active",
+    "operator_names", "remove_mode", "run_eagerly", "schema", "script_copy", "set_buffers", "shares_memory",
+    "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "unwrap_transforms", "without_modes",
+    "wrapped_by_transform",
 ]  # fmt: skip

@@ -334,9 +334,10 @@ def failed_after_backward() -> RuntimeError:
 def ranks_differ() -> RuntimeError:
     """``mean_over`` met ranks that do different things."""
     return RuntimeError(
-        "mean_over: the ranks do not take the same losses: one skipped a micro-batch, failed, called finish() or has "
-        "another number of micro-batches; skip on all ranks or on none (decide with an all_reduce), and give a rank "
-        "without data x[:0]; to begin the step again, zero the gradients and call reset() on all ranks"
+        "mean_over: the ranks do not take the same losses: one skipped a micro-batch, failed, called finish(), takes "
+        "another loss or has another number of micro-batches; skip on all ranks or on none (decide with an "
+        "all_reduce), and give a rank without data x[:0]; to begin the step again, zero the gradients and call reset() "
+        "on all ranks"
     )
 
 

@@ -24,8 +24,9 @@ ProductRule = Literal["any", "all"]
 PaddingRule = Literal["row", "tensor"]
 MismatchRule = Literal["and", "raise"]
 
-#: What takes the place of ``total / number`` in the mean of a loss: (total, number, any valid) to (mean, any valid).
-Over = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
+#: What takes the place of ``total / number`` in the mean of a loss: (total, number, any valid, the op or its name) to
+#: (mean, any valid).
+Over = Callable[[Tensor, Tensor, Tensor, object], tuple[Tensor, Tensor]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1483,6 +1483,21 @@ def test_means_over_parts() -> None:
         mean.finish,
         """mean_over: an exception came after backward() began, so that the gradients hold a part that failed; zero them and call reset() on all ranks to begin the step again""",
     )
+    refused(
+        RuntimeError,
+        lambda: mt.mean_over().weigh(y),
+        """mean_over: weigh() is for a term of the last `with mean:`: call it after that block, before backward()""",
+    )
+    refused(
+        RuntimeError,
+        lambda: mt.mean_over(count=1).weigh(y),
+        """mean_over(count=...) scales no gradient, so that weigh() is not needed: add the term itself, divided by the number of micro-batches""",
+    )
+    refused(
+        RuntimeError,
+        within(mt.mean_over(), lambda x, y: torch.vmap(F.mse_loss)(y[None], x[None])),
+        """mean_over saw a loss inside vmap, where each sample would have a mean of its own; take the loss of the whole batch, or give the counts: mean_over(count=n)""",
+    )
 
 
 def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -1511,7 +1526,7 @@ def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
     refused(
         RuntimeError,
         loss,
-        """mean_over: the ranks do not take the same losses: one skipped a micro-batch, failed, called finish() or has another number of micro-batches; skip on all ranks or on none (decide with an all_reduce), and give a rank without data x[:0]; to begin the step again, zero the gradients and call reset() on all ranks""",
+        """mean_over: the ranks do not take the same losses: one skipped a micro-batch, failed, called finish(), takes another loss or has another number of micro-batches; skip on all ranks or on none (decide with an all_reduce), and give a rank without data x[:0]; to begin the step again, zero the gradients and call reset() on all ranks""",
     )
     monkeypatch.setattr(Group, "fails", True)
     refused(
@@ -1524,6 +1539,23 @@ def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
         RuntimeError,
         loss,
         """mean_over cannot tell what the gradients of 2 ranks become: an FSDP2 module divides them by 1 (set_gradient_divide_factor); write mean_over(gradients="sum") if that is your model, gradients="mean" if it is another""",
+    )
+    guards: Any = sys.modules["masked_tensor.api.parallel_guards"]
+    sharded = type("Sharded", (), {"sharded_param": ones(1).requires_grad_()})()
+    monkeypatch.setattr(guards, "_RANKS", {sharded: frozenset((0, 1))})
+    monkeypatch.setattr(guards.dist, "get_process_group_ranks", lambda group: [0])
+    refused(
+        RuntimeError,
+        loss,
+        """mean_over(group=...) has the ranks [0], but FSDP2 adds up gradients over its mesh, also [1]: the gradient would not be that of the mean; give it the mesh that fully_shard was given, or group=None for all ranks""",
+    )
+    mesh = type("Mesh", (), {"ndim": 2, "size": lambda self: 2})()
+    for name, given in (("is_initialized", True), ("get_world_size", 4)):
+        monkeypatch.setattr(group_mean.dist, name, lambda given=given: given)
+    refused(
+        ValueError,
+        lambda: group_mean.resolve_group(mesh),
+        """mean_over takes a DeviceMesh of one dimension, or one of all ranks, got one of 2 with 2 of 4 ranks; flatten it to one dimension, or leave group=None for all ranks""",
     )
 
 

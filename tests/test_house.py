@@ -69,6 +69,7 @@ PRIVATE = {
         torch._C._dynamo.eval_frame._FrameAction torch._C._dynamo.eval_frame._FrameExecStrategy
         torch._C._dynamo.eval_frame.set_code_exec_strategy torch._C._functorch.TransformType
         torch._C._functorch.get_interpreter_stack torch._C._functorch.get_unwrapped torch._C._functorch.maybe_get_level
+        torch._C._functorch.is_batchedtensor
         torch._C._functorch.is_functorch_wrapped_tensor torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
         torch._C._len_torch_function_stack torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack
@@ -116,7 +117,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "engine/graph_inputs.py": "_assert_async",
     "rules/forward_mode.py": "_add_batch_dim _make_dual _remove_batch_dim _unpack_dual",
     "engine/boundary/packed.py": "_version",
-    "api/mean_parts.py": "_foreach_mul_",
+    "api/mean_parts.py": "_foreach_add_ _foreach_mul _foreach_mul_",
     "engine/boundary/enter_leave.py": "_version",
     "engine/packed_parts.py": "_version",
     "functional/distinct.py": "_unique2",

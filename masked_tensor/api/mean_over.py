@@ -24,8 +24,16 @@ from ..shared.group_mean import (
     resolve_group,
 )
 from .masked_losses import excuse, tell
-from .mean_parts import Part, check_eager, note_backward, positive_counts, scale_gradients, watch_steps
-from .parallel_guards import gradient_divisors
+from .mean_parts import (
+    KeptGradients,
+    Part,
+    check_eager,
+    note_backward,
+    positive_counts,
+    scale_gradients,
+    watch_steps,
+)
+from .parallel_guards import check_data_ranks, gradient_divisors
 
 if TYPE_CHECKING:
     from torch.distributed import ProcessGroup
@@ -50,13 +58,13 @@ class mean_over(Setting):
     Args:
         parameters (list of Tensor, optional): Parameters of any shape and dtype whose gradients :meth:`finish` scales,
             for accumulation over micro-batches. Each ``with mean:`` is one part, with one mean; the number of parts
-            need not be known. ``()`` for a metric.
+            need not be known. Gradients from before the first part are kept. ``()`` for a metric.
         count (float or list of float, optional): The number of valid targets (or the sum of weights) of each loss over
             all ranks and micro-batches, in the order of the losses; for several losses in one part, or ranks that take
             turns (pipelines). No rank waits for another, and the loss is this rank's share: summed over micro-batches
             and averaged over ranks it is the mean.
-        group (ProcessGroup, optional): The ranks, or a one-dimensional DeviceMesh; by default the default group.
-            Without torch.distributed there is one rank.
+        group (ProcessGroup, optional): The ranks, or a DeviceMesh of one dimension or of all ranks; by default the
+            default group. Without torch.distributed there is one rank.
         gradients (str, optional): What the wrapper makes of the gradients of the ranks, their ``"mean"`` or their
             ``"sum"`` (torchtitan, Megatron, FSDP2 with ``set_gradient_divide_factor(1)``). By default the mean, and an
             error where an FSDP2 module of this process divides by something else than the number of ranks.
@@ -65,10 +73,11 @@ class mean_over(Setting):
         ValueError: Both ``parameters`` and ``count`` are given, a count is not positive, or ``gradients`` is another
             word.
         RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
-            or torch divides it in Python, as ``gaussian_nll_loss``; use :meth:`mean`), a loss is in compiled code or in
-            a checkpoint that does not reenter, it is used again without ``parameters`` or ``count``, a part has several
-            losses and no ``count``, an optimizer steps before :meth:`finish`, the ranks take different losses, or an
-            exception or :meth:`skip` comes after ``backward`` began.
+            or torch divides it in Python, as ``gaussian_nll_loss``; use :meth:`mean`), a loss is in compiled code, in a
+            checkpoint or under ``vmap``, FSDP2 averages over more ranks than those of ``group``, it is used again
+            without ``parameters`` or ``count``, a part has several losses and no ``count``, an optimizer steps before
+            :meth:`finish`, the ranks take different losses, or an exception or :meth:`skip` comes after ``backward``
+            began.
 
     Example:
         >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -126,6 +135,7 @@ class mean_over(Setting):
         self._part: Part | None = None  # that runs, or was the last one
         self._broken = False  # by an exception after backward
         self._alike: Tensor | None = None  # whether the ranks took the same losses, where nobody has looked
+        self._kept: KeptGradients | None = None  # from when backward first began
         if self._parameters is not None:
             self._parts = 0
         if self._watch is not None:
@@ -203,6 +213,52 @@ class mean_over(Setting):
         if not self._open:
             self._take_back(part)
 
+    def weigh(self, term: Tensor) -> Tensor:
+        """A plain term of the last part (a penalty, a balance loss, a KL divergence), as what is added to its loss.
+
+        ``finish()`` scales all gradients, that of such a term, too. So weighed, the terms of all parts add up to their
+        mean, weighted by the counts of the parts. Over ranks a term is averaged. Call it after the ``with`` block and
+        before ``backward()``.
+
+        Args:
+            term (Tensor): Any shape and dtype.
+
+        Returns:
+            Tensor: ``term`` times the count of the part, divided by what :meth:`finish` multiplies by; 0 times
+            ``term`` for a part without a valid target.
+
+        Raises:
+            RuntimeError: It is called inside of the context or before a part, or ``count`` was given: then nothing is
+                scaled, and the term itself is added, divided by the number of micro-batches.
+
+        Example:
+            >>> weight = torch.tensor(1.0, requires_grad=True)
+            >>> mean = mt.mean_over(parameters=[weight])
+            >>> for target in ([3.0, None, None], [4.0, 5.0, 6.0]):
+            ...     with mean:
+            ...         loss = torch.nn.functional.mse_loss(weight.expand(3), mt.masked_tensor(target))
+            ...     (loss + mean.weigh(weight.square())).backward()
+            >>> mean.finish().item(), weight.grad.item()  # -7 of the loss, 2 of the penalty
+            (13.5, -5.0)
+        """
+        part = self._part
+        if self._counts is not None:
+            raise RuntimeError(
+                "mean_over(count=...) scales no gradient, so that weigh() is not needed: add the term itself, divided "
+                "by the number of micro-batches"
+            )
+        if self._open or part is None or part.skipped or part.number is None:
+            raise RuntimeError(
+                "mean_over: weigh() is for a term of the last `with mean:`: call it after that block, before backward()"
+            )
+        with torch.no_grad():
+            group = resolve_group(self._group)
+            share = self._ranks(group) / group_size(group)  # a wrapper that adds up gradients adds up terms, too
+            factor = torch.full_like(part.number, share)
+            if self._unit is not None:
+                factor = factor * part.number / torch.where(self._unit != 0, self._unit, 1)
+        return note_backward(term * factor.to(term.dtype), part, self._follow)
+
     def mean(self, x: Tensor) -> Tensor:
         """The mean of the valid entries of ``x``, over all ranks inside the context.
 
@@ -235,7 +291,7 @@ class mean_over(Setting):
         )
         if self._open:
             total, number = data.sum(), masks.count(pair.mask).to(data.dtype)
-            inside: Tensor = leave(Pair(*self._divide(total, number, masks.any(pair.mask)), Payload.ZERO))
+            inside: Tensor = leave(Pair(*self._divide(total, number, masks.any(pair.mask), "mean"), Payload.ZERO))
             return inside
         sums = torch.stack([data.detach().double().sum(), masks.count(pair.mask).double()])
         self._sums = sums if self._sums is None else self._sums + sums
@@ -283,10 +339,20 @@ class mean_over(Setting):
             sums = sums.to(given.device)
         total = torch.where(sums[1] != 0, sums[1], 1)
         if self._unit is not None:
+            if self._kept is not None:
+                self._follow()
             scale_gradients(self._parameters or (), torch.where(self._unit != 0, self._unit, 1) / total)
         result: Tensor = leave(Pair(sums[0] / total, sums[1] > 0, Payload.ZERO))
         self.reset()
         return result
+
+    def _follow(self) -> None:
+        """Before the gradients of a part are added: what was there before the first one keeps its share."""
+        if self._sums is None or self._unit is None:  # a loss of a step that is finished
+            return
+        if self._kept is None:
+            self._kept = KeptGradients(self._parameters or ())
+        self._kept.multiply(torch.where(self._unit != 0, self._sums[1] / self._unit, 1))
 
     def _take_back(self, part: Part) -> None:
         self._sums, self._unit = part.sums, part.unit
@@ -313,6 +379,7 @@ class mean_over(Setting):
     def _ranks(self, group: Any) -> int:
         """By how much a gradient is greater than that of this rank's part, so that the wrapper makes it the whole."""
         size = group_size(group)
+        check_data_ranks(group, self._parameters)
         if self._gradients is None and size > 1:
             other = sorted(n for n in gradient_divisors() if n != size)
             if other:
@@ -323,19 +390,19 @@ class mean_over(Setting):
                 )
         return 1 if self._gradients == "sum" else size
 
-    def _divide(self, total: Tensor, number: Tensor, valid: Tensor) -> tuple[Tensor, Tensor]:
+    def _divide(self, total: Tensor, number: Tensor, valid: Tensor, loss: object) -> tuple[Tensor, Tensor]:
         """What stands for ``total / number`` while the context is open."""
         part = self._part
         assert part is not None
-        check_eager(total)
-        part.means += 1
+        check_eager(total, self._counts is not None)
         if self._counts is not None:  # asks nobody, so that ranks may take part in turns
-            if part.means > len(self._counts):
+            if part.means == len(self._counts):
                 raise RuntimeError(f"mean_over(count=...) was given {len(self._counts)} counts, and sees another mean")
-            mean = total * (self._ranks(resolve_group(self._group)) / self._counts[part.means - 1])
-            return note_backward(mean, part), torch.ones_like(valid)
+            mean = total * (self._ranks(resolve_group(self._group)) / self._counts[part.means])
+            part.means += 1
+            return note_backward(mean, part, self._follow), torch.ones_like(valid)
         group = own_group(self._group)
-        if self._parameters is not None and part.means > 1:
+        if self._parameters is not None and part.means:
             raise RuntimeError(
                 "mean_over(parameters=...) saw a second mean in one part: each has a count of its own, and one factor "
                 "cannot serve both; give the counts: mean_over(count=[n_first, n_second])"
@@ -344,7 +411,8 @@ class mean_over(Setting):
         if self._parameters is not None and unit is None:
             unit = torch.zeros((), dtype=torch.float64, device=total.device)
         ranks = self._ranks(group)
-        mean, some, sums, alike = group_mean(total, number, valid, unit, group, ranks, self._parts)
+        mean, some, sums, alike = group_mean(total, number, valid, unit, group, ranks, self._parts, loss)
+        part.means, part.number = part.means + 1, sums[1]
         if unit is not None:
             self._unit = torch.where(unit != 0, unit, sums[1])
             self._sums = sums if self._sums is None else self._sums + sums
@@ -352,4 +420,4 @@ class mean_over(Setting):
                 self._alike = alike if self._alike is None else self._alike & alike
         if self._parameters is not None:
             excuse(mean)  # finish() asks whether the whole has a valid entry
-        return note_backward(mean, part), some
+        return note_backward(mean, part, self._follow), some

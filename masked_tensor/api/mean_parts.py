@@ -18,17 +18,48 @@ class Part:
     sums: Tensor | None
     unit: Tensor | None
     means: int = 0  #: taken in it
+    number: Tensor | None = None  #: what its mean was divided by, on all ranks
     counted: bool = False  #: whether it ended as one of the parts
     skipped: bool = False  #: while it ran
     reached: bool = False  #: by backward: its gradients were added, at least in part
 
 
-def check_eager(total: Tensor) -> None:
-    """A mean that is added up has to be taken once, and to be a number."""
+class KeptGradients:
+    """Gradients that were there before the first part; what ``finish`` divides out again is multiplied into them.
+
+    Added to ``grad`` before backward, they go through what a wrapper does with the sum.
+    """
+
+    def __init__(self, parameters: Iterable[Tensor]) -> None:
+        self._copies = [(p, local(p.grad).clone()) for p in parameters if p.grad is not None]
+        self._factor: Tensor | float = 1.0
+
+    def multiply(self, factor: Tensor) -> None:
+        """Has ``grad`` hold ``factor`` times what was kept."""
+        pairs = [(local(p.grad), copy) for p, copy in self._copies if p.grad is not None]
+        if pairs:
+            more = torch._foreach_mul([copy for _, copy in pairs], factor - self._factor)
+            torch._foreach_add_([grad for grad, _ in pairs], more)
+        self._factor = factor
+
+
+def local(grad: Any) -> Tensor:
+    """Of a DTensor the part of this rank."""
+    part: Tensor = grad.to_local() if hasattr(grad, "to_local") else grad
+    return part
+
+
+def check_eager(total: Tensor, shares: bool) -> None:
+    """A mean that is added up has to be taken once, and to be a number.  ``shares``: it is divided by a known count."""
     if not compat.has_real_memory(total):
         raise RuntimeError(
             "mean_over cannot add up over ranks inside compiled code, or a loss of DTensors (whose mean is that of "
             "the whole mesh already); compute the loss from the compiled model's outputs, outside of it"
+        )
+    if compat.is_batched(total) and not shares:
+        raise RuntimeError(
+            "mean_over saw a loss inside vmap, where each sample would have a mean of its own; take the loss of the "
+            "whole batch, or give the counts: mean_over(count=n)"
         )
     if compat.checkpoint_will_recompute():
         raise RuntimeError(
@@ -36,12 +67,13 @@ def check_eager(total: Tensor) -> None:
         )
 
 
-def note_backward(mean: Tensor, part: Part) -> Tensor:
-    """``mean``, which tells ``part`` when backward begins."""
+def note_backward(mean: Tensor, part: Part, before: Callable[[], None]) -> Tensor:
+    """``mean``, which tells ``part`` when backward begins, and has ``before`` called."""
     if mean.requires_grad:
 
         def reach(_: Tensor) -> None:
             part.reached = True
+            before()
 
         mean.register_hook(reach)
     return mean
@@ -49,10 +81,9 @@ def note_backward(mean: Tensor, part: Part) -> Tensor:
 
 def scale_gradients(parameters: Iterable[Tensor], factor: Tensor) -> None:
     """Multiplies the gradients that there are, of DTensors those of this rank."""
-    grads = [p.grad for p in parameters if p.grad is not None]
-    local = [g.to_local() if hasattr(g, "to_local") else g for g in grads]
-    if local:
-        torch._foreach_mul_(local, factor)
+    grads = [local(p.grad) for p in parameters if p.grad is not None]
+    if grads:
+        torch._foreach_mul_(grads, factor)
 
 
 def watch_steps(parameters: Sequence[Tensor], finished: Callable[[], bool]) -> Any:

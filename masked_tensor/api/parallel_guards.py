@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from torch import nn
+from torch import Tensor, nn
+from torch import distributed as dist
 
 from ..compat import ignore_in_ddp
 from ..engine.tensor import MaskedTensor
@@ -71,6 +72,37 @@ def _check_parameters(params: Any, *args: Any, **kwargs: Any) -> None:
     _refuse(params, "FullyShardedDataParallel")
 
 
+_RANKS: WeakKeyDictionary[Any, frozenset[int]] = WeakKeyDictionary()  # of torch's own records of sharded parameters
+
+
+def _note_ranks(init: Callable[..., None]) -> Callable[..., None]:
+    """Notes over which ranks FSDP2 adds up the gradients of a parameter: those that share it, and those of copies."""
+
+    def noted(self: Any, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        info = getattr(self, "mesh_info", None)
+        groups = [getattr(info, f"{kind}_process_group", None) for kind in ("shard", "replicate")]
+        _RANKS[self] = frozenset(rank for g in groups if g is not None for rank in dist.get_process_group_ranks(g))
+
+    return noted
+
+
+def check_data_ranks(group: Any, parameters: Iterable[Tensor] | None) -> None:
+    """Raises if FSDP2 adds up the gradients of ``parameters`` (of all that are trained) over more than ``group``."""
+    if group is None or not _RANKS:
+        return
+    members, chosen = set(dist.get_process_group_ranks(group)), {id(p) for p in parameters or ()}
+    for sharded, ranks in _RANKS.items():
+        p = getattr(sharded, "sharded_param", None)
+        if p is None or not p.requires_grad or (chosen and id(p) not in chosen) or ranks <= members:
+            continue
+        raise RuntimeError(
+            f"mean_over(group=...) has the ranks {sorted(members)}, but FSDP2 adds up gradients over its mesh, "
+            f"also {sorted(ranks - members)}: the gradient would not be that of the mean; give it the mesh that "
+            "fully_shard was given, or group=None for all ranks"
+        )
+
+
 _DIVISORS: WeakKeyDictionary[nn.Module, float] = WeakKeyDictionary()
 
 
@@ -105,6 +137,6 @@ def _refuse_masked(ops: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 wrap_when_imported(PIPELINE_SENDS, _refuse_masked)
 wrap_when_imported(DATA_PARALLEL, _check_before(_check_module))
-wrap_when_imported(FSDP_PARAMETER, _check_before(_check_parameter))
+wrap_when_imported(FSDP_PARAMETER, lambda init: _check_before(_check_parameter)(_note_ranks(init)))
 wrap_when_imported(FSDP_PARAMETERS, _check_before(_check_parameters))
 wrap_when_imported(FSDP_DIVISOR, _note_divisor)

@@ -374,7 +374,7 @@ def weighted_loss(
     def entries(mask: Tensor, x: Tensor, y: Tensor, w: Tensor) -> Pair:
         return Pair(op(x, y, NONE, *after) * w, mask)
 
-    return python_loss(entries, operands, fill_value, reduction, weighs=True)
+    return python_loss(entries, operands, fill_value, reduction, op)
 
 
 def run_loss(
@@ -426,12 +426,12 @@ def python_loss(
     operands: Sequence[Input],
     fill_value: Number | None,
     reduction: str,
-    weighs: bool = False,
+    weighs: object = None,
 ) -> Tensor:
     """A loss that torch writes in Python: ``function(mask, *data)`` is what is averaged.
 
     The operands, broadcast to the mask, hold 1 under it: a number that every logarithm and quotient can take.
-    ``weighs``: the last is what a mean divides by the sum of.
+    ``weighs``: the last is what a mean divides by the sum of, and this the op whose entries are weighted.
     """
     number = reduction_number(reduction)
     shape = torch.broadcast_shapes(*(x.data.shape for x in operands))
@@ -440,5 +440,7 @@ def python_loss(
         mask = mask if x.mask is None else masks.logical_and(mask, x.mask)
     data = [select(x.data.expand(shape), mask, 1) for x in operands]
     entries = function(mask, *data)
-    result = reduce_loss(entries.data, entries.mask, number, data[-1] if weighs else None)
+    result = reduce_loss(
+        entries.data, entries.mask, number, data[-1] if weighs else None, weighs or function.__qualname__
+    )
     return as_result(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)

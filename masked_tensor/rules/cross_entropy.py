@@ -58,7 +58,7 @@ def cross_entropy(
         spread = _weight_terms(select(scores.data, masks.logical_and(scores.mask, usable), 0), classes, dim).sum(dim)
         share = _share(label_smoothing, masks.count(usable, dim), entries.dtype)
         entries = entries * (1 - label_smoothing) - select(spread, chosen.mask, 0) * share
-    return reduce_loss(entries, chosen.mask, reduction, chosen.weight)
+    return reduce_loss(entries, chosen.mask, reduction, chosen.weight, "cross_entropy")
 
 
 def nll_loss(
@@ -95,7 +95,7 @@ def _class_loss(
     chosen = _choose(x, t, classes, ignore_index, dim)
     data = x.data if masks.is_constant(x.mask, dim) else select(x.data, x.mask, -INFINITY)
     entries = _pick_scores(data, chosen, classes, ignore_index)
-    return reduce_loss(entries, chosen.mask, reduction, chosen.weight), chosen
+    return reduce_loss(entries, chosen.mask, reduction, chosen.weight, "nll_loss"), chosen
 
 
 def _choose(x: Pair, target: Pair, classes: Pair | None, ignore_index: int, dim: int) -> ChosenClasses:
@@ -147,7 +147,7 @@ def _probability_loss(
     likely = _weight_terms(likely, classes, dim)
     likely = likely if possible else torch.where(x.mask, likely, likely.detach())  # which has no derivative
     terms = select(scores.data, counted, 0) * likely
-    return reduce_loss(-terms.sum(dim), some, reduction)
+    return reduce_loss(-terms.sum(dim), some, reduction, kind="cross_entropy")
 
 
 def _share(smoothing: float, number: Tensor, dtype: torch.dtype) -> Tensor:

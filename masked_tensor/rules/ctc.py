@@ -43,7 +43,8 @@ def ctc_loss(
     losses = torch.ops.aten.ctc_loss.Tensor(data, wanted, steps, labels, blank, NONE, zero_infinity)
     if reduction == MEAN:
         losses = losses / labels.clamp_min(1)
-    return reduce_loss(losses if batched else losses.reshape(()), some if batched else some.reshape(()), reduction)
+    losses, some = (v if batched else v.reshape(()) for v in (losses, some))
+    return reduce_loss(losses, some, reduction, kind="ctc_loss")
 
 
 def _lengths(lengths: Lengths, data: Tensor) -> tuple[Tensor, Tensor]:

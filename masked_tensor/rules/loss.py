@@ -35,7 +35,7 @@ def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keyword
         return pair.plain_pair(op(**named | {name: x.data for name, x in operands.items()}, reduction=reduction))
     data = {name: zero_outside(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}
     entries = op(**{**named, **data}, reduction=NONE)
-    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction)
+    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction, kind=op)
 
 
 def distance(
@@ -53,10 +53,10 @@ def distance(
     first, second = zero_outside(x, mask), zero_outside(y, mask)
     if not rounds_noticeably(first.dtype) and not rounds_noticeably(second.dtype):
         total = op(first, second, SUM, *parameters, **keywords)
-        return average(total, mask, reduction, None, total.dtype)
+        return average(total, mask, reduction, None, total.dtype, op)
     entries = op(first, second, NONE, *parameters, **keywords)
     wide = torch.float32 if rounds_noticeably(entries.dtype) else None
-    return average(entries.sum(dtype=wide), mask, reduction, None, entries.dtype)
+    return average(entries.sum(dtype=wide), mask, reduction, None, entries.dtype, op)
 
 
 def _runs_as_plain(mask: Tensor) -> bool:

@@ -43,7 +43,7 @@ def multi_margin_loss(
         mask = mask & w.mask[index].reshape(shape)
     others = masks.logical_and(valid, torch.arange(size, device=data.device) != index)
     entries = select(hinge, others, 0).sum(1) / masks.count(valid, 1).clamp_min(1)
-    return reduce_loss(entries.reshape(shape), mask, reduction)
+    return reduce_loss(entries.reshape(shape), mask, reduction, kind="multi_margin_loss")
 
 
 def multilabel_margin_loss(x: Operand, target: Operand, reduction: int = MEAN) -> Pair:
@@ -67,7 +67,7 @@ def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) 
     entries = select(hinge, pairs, 0).sum((-1, -2)) / masks.count(valid, -1).clamp_min(1)
     mask = masks.any(valid, -1) & masks.any(t.mask if t.mask.dim() else t.mask.reshape(1), -1)
     indicator = is_label.to(data.dtype).reshape(x.data.shape)
-    return reduce_loss(entries, mask, reduction), Pair(indicator, x.mask)
+    return reduce_loss(entries, mask, reduction, kind="multilabel_margin_loss"), Pair(indicator, x.mask)
 
 
 def triplet_margin_loss(
@@ -90,7 +90,7 @@ def triplet_margin_loss(
         mask = masks.logical_and(mask, other.mask)
         away = torch.min(away, select(other.data, mask, 0))
     entries = torch.clamp_min(margin + select(near.data, mask, 0) - away, 0)
-    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction)
+    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction, kind="triplet_margin_loss")
 
 
 OPS = [

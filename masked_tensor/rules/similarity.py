@@ -35,7 +35,7 @@ def cosine_embedding_loss(
     t = pair.as_pair(target)
     mask = masks.logical_and(masks.reduce_validity(pairs, -1), t.mask)
     entries = torch.cosine_embedding_loss(a, b, t.data, margin, reduction=NONE)
-    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction)
+    return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction, kind="cosine_embedding_loss")
 
 
 def pair_up(x1: Operand, x2: Operand) -> tuple[Tensor, Tensor, Tensor]:

@@ -17,26 +17,37 @@ from .chunks import rounds_noticeably
 NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
 
 
-def reduce_loss(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = None) -> Pair:
-    """The entries themselves, their sum or their mean; masked, with value and gradient 0, if none is valid."""
+def reduce_loss(loss: Tensor, mask: Tensor, reduction: int, weight: Tensor | None = None, kind: object = "") -> Pair:
+    """The entries themselves, their sum or their mean; masked, with value and gradient 0, if none is valid.
+
+    ``kind``: the op, or its name, by which ``mean_over`` tells whether ranks take the same losses.
+    """
     if reduction == NONE:
         return Pair(loss, mask)
-    return average(numerator(loss, mask), mask, reduction, weight, loss.dtype)
+    return average(numerator(loss, mask), mask, reduction, weight, loss.dtype, kind)
 
 
-def average(total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype) -> Pair:
+def average(
+    total: Tensor, mask: Tensor, reduction: int, weight: Tensor | None, dtype: torch.dtype, kind: object = ""
+) -> Pair:
     """The sum (of integers in int64), or the mean that it is the numerator of."""
     empty = mask.numel() == 0
     if weight is None and reduction != SUM:
         number = masks.count(mask)
-        return finish_average(total, number, masks.has_valid(mask, number), empty, reduction, dtype)
+        return finish_average(total, number, masks.has_valid(mask, number), empty, reduction, dtype, kind)
     return finish_average(
-        total, lambda: total_weight(mask, weight, total.dtype), masks.any(mask), empty, reduction, dtype
+        total, lambda: total_weight(mask, weight, total.dtype), masks.any(mask), empty, reduction, dtype, kind
     )
 
 
 def finish_average(
-    total: Tensor, number: Tensor | Callable[[], Tensor], some: Tensor, empty: bool, reduction: int, dtype: torch.dtype
+    total: Tensor,
+    number: Tensor | Callable[[], Tensor],
+    some: Tensor,
+    empty: bool,
+    reduction: int,
+    dtype: torch.dtype,
+    kind: object = "",
 ) -> Pair:
     """The same for entries of ``dtype``, ``number`` of which are valid (or a function that gives their summed weights).
 
@@ -50,7 +61,7 @@ def finish_average(
             None if torch.compiler.is_dynamo_compiling() else in_force().over
         )  # Dynamo cannot read it; mean_over notices
         if over is not None:
-            data, valid = over(total, number.to(total.dtype) if isinstance(number, Tensor) else number(), some)
+            data, valid = over(total, number.to(total.dtype) if isinstance(number, Tensor) else number(), some, kind)
             return Pair(data.to(dtype), valid, Payload.ZERO)
         if empty or masks.is_all_valid(some):
             total = total / (number if isinstance(number, Tensor) else number())

@@ -6,13 +6,14 @@ The gradient is scaled so that the average over ranks, which data-parallel wrapp
 
 from typing import Any
 from weakref import ReferenceType, WeakKeyDictionary, ref
+from zlib import crc32
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
 from .. import errors
-from ..compat import count_groups, group_timeout
+from ..compat import count_groups, group_timeout, unwrap_transforms
 
 Group = Any  # a ProcessGroup, of which torch may have been built without
 
@@ -34,7 +35,15 @@ def resolve_group(group: Any) -> Group:
         return None
     if group is None:
         group = dist.group.WORLD
-    return group.get_group() if hasattr(group, "get_group") else group  # of a DeviceMesh
+    if getattr(group, "ndim", 1) > 1:  # of a DeviceMesh
+        if group.size() != dist.get_world_size():
+            raise ValueError(
+                f"mean_over takes a DeviceMesh of one dimension, or one of all ranks, got one of {group.ndim} with "
+                f"{group.size()} of {dist.get_world_size()} ranks; flatten it to one dimension, or leave group=None "
+                "for all ranks"
+            )
+        return dist.group.WORLD
+    return group.get_group() if hasattr(group, "get_group") else group
 
 
 def own_group(group: Any) -> Group:
@@ -69,24 +78,26 @@ def group_size(group: Group) -> int:
     return 1 if group is None else dist.get_world_size(group)
 
 
-def all_reduce_sums(sums: Tensor, group: Group, kind: int, parts: int = 0) -> tuple[Tensor, Tensor | None]:
+def all_reduce_sums(
+    sums: Tensor, group: Group, kind: int, parts: int = 0, loss: object = ""
+) -> tuple[Tensor, Tensor | None]:
     """The sums (at most three, float64) of all ranks, and whether these sent them for the same: None if that was seen.
 
-    Each rank sends a number made of ``kind`` and of how many ``parts`` it has kept, and its square: all ranks sent the
-    same number iff (sum of numbers)^2 == ranks * (sum of squares).  Where reading is free it is read, and ranks that
-    differ raise; on an accelerator it is left to the caller, who may wait.
+    Each rank sends two numbers and their squares: one of ``kind`` and of how many ``parts`` it has kept, the other of
+    the name of the ``loss``.  All ranks sent the same number iff (sum of numbers)^2 == ranks * (sum of squares).  Where
+    reading is free it is read, and ranks that differ raise; on an accelerator it is left to the caller, who may wait.
     """
     if group is None:
         return sums, None
-    sign = kind + 4 * (parts % 1024)  # small: its square, times ranks^2, is exact in float64
-    sent = torch.tensor([0, 0, 0, sign, sign * sign], dtype=torch.float64, device=sums.device)  # one size: gloo aborts
+    signs = kind + 4 * (parts % 1024), loss_sign(loss)  # small: a square, times ranks^2, is exact in float64
+    squares = [n * n for n in signs]
+    sent = torch.tensor([0, 0, 0, *signs, *squares], dtype=torch.float64, device=sums.device)  # one size: gloo aborts
     sent[: len(sums)] = sums
     try:
         group.allreduce([sent]).wait()
     except RuntimeError as error:
         raise errors.other_ranks_missing(group_timeout(group)) from error
-    total, squares = sent[3:]
-    alike = total * total == group_size(group) * squares
+    alike = (sent[3:5].square() == group_size(group) * sent[5:]).all()
     if not sums.is_cpu:
         return sent[: len(sums)], alike
     if not alike:
@@ -94,8 +105,20 @@ def all_reduce_sums(sums: Tensor, group: Group, kind: int, parts: int = 0) -> tu
     return sent[: len(sums)], None
 
 
+def loss_sign(loss: object) -> int:
+    """A number below 4096 for an op or its name, the same in all processes."""
+    return crc32(str(loss).encode()) % 4096
+
+
 def group_mean(
-    total: Tensor, number: Tensor, valid: Tensor, unit: Tensor | None, group: Group, ranks: int, parts: int
+    total: Tensor,
+    number: Tensor,
+    valid: Tensor,
+    unit: Tensor | None,
+    group: Group,
+    ranks: int,
+    parts: int,
+    loss: object,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """``(total, number, valid)`` of this rank to the sum over the group, divided by ``unit`` or by the summed number.
 
@@ -105,11 +128,11 @@ def group_mean(
     """
     with torch.no_grad():
         sent = torch.stack([total.double(), number.double(), valid.double()])
-        sums, alike = all_reduce_sums(sent, group, LOSS, parts)
+        sums, alike = all_reduce_sums(sent, group, LOSS, parts, loss)
         whole, count, some = sums.unbind()
         divisor = count if unit is None else torch.where(unit != 0, unit, count)
         divisor = torch.where(divisor != 0, divisor, 1)
         factor = ranks / divisor
     mean = total * factor.to(total.dtype)  # its derivative is that of the mean; its value is this rank's part of it
     mean.detach().copy_(whole / divisor)
-    return mean, some > 0, sums[:2], alike
+    return mean, some > 0, unwrap_transforms(sums[:2]), alike

@@ -30,7 +30,8 @@ def cross_entropy(
     counts = counts if named is None else masks.logical_and(counts, named)
     score, valid = named_scores(x, mask, target, counts, logits=logits)
     classes = None if weight is None else weight[torch.where(valid, target, 0).long()]
-    return reduce_loss(-score if classes is None else -score * classes, valid, reduction, classes)
+    kind = "cross_entropy" if logits else "nll_loss"
+    return reduce_loss(-score if classes is None else -score * classes, valid, reduction, classes, kind)
 
 
 def plain_classes(target: Tensor, weight: object = None, label_smoothing: float = 0.0) -> bool:
@@ -52,7 +53,8 @@ def named_scores(
     _check_shape(target, x.shape, dim)
     number = torch.arange(target.numel(), device=target.device)
     if mask is not None:
-        counts = counts & (validity.counts(mask, x.shape, (dim,), number) != 0).view(target.shape)
+        several = torch.as_tensor(validity.counts(mask, x.shape, (dim,), number))
+        counts = counts & (several != 0).view(target.shape)
     index = _check_classes(target, counts, x.shape[dim])
     place = {dim: index, **dict(zip(rest, unravel(number, target.shape), strict=True))}
     key = ravel(lambda d: place[d], x.shape, range(x.dim()))
