@@ -222,12 +222,13 @@ def stopped_at(line: int) -> Iterator[None]:
                 raise Stopped
         return trace if here else None
 
-    before = sys.gettrace()
+    before, grad = sys.gettrace(), torch.is_grad_enabled()
     sys.settrace(trace)
     try:
         yield
     finally:
         sys.settrace(before)
+        torch.set_grad_enabled(grad)  # torch's own loading was stopped where it leaves no_grad
 
 
 def table(rows: int = 6, shift: float = 0.0) -> Tensor:
