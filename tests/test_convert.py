@@ -192,3 +192,4 @@ def test_the_functions_of_torch_masked_take_our_mask(name: str, dim: int | None)
 def test_filled_returns_what_is_plain() -> None:
     for x in (torch.ones(2), torch.eye(2).to_sparse(), torch.ones(2, requires_grad=True)):
         assert mt.filled(x, 3) is x
+    assert torch.equal(torch.vmap(lambda row: mt.filled(row, 3))(torch.ones(2, 3)), torch.ones(2, 3))

@@ -541,7 +541,6 @@ class Named(torch.Tensor):
     """A subclass as users write them, which takes every result for its own."""
 
 
-@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
 def test_functions_of_numpy() -> None:
     refused(
         TypeError,
@@ -550,6 +549,7 @@ def test_functions_of_numpy() -> None:
     )
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
 def test_leaving_with_masked_entries() -> None:
     x = mt.masked_tensor([1.0, 2.0], [True, False])
     refused(
@@ -1816,6 +1816,22 @@ def test_pickles_of_later_versions() -> None:
             lambda later=later: make(*later),
             """this pickle was written by a later version of masked_tensor, it has 'ragged': update masked_tensor""",
         )
+
+
+def test_damaged_pickles() -> None:
+    x = mt.as_masked_tensor(ones(2), torch.tensor([True, False]))
+    packed = mt.from_lengths(ones(2, 3), [3, 1]).packed()
+    damaged = """this pickle of a masked tensor is damaged, or was not written by this package ({}): write it again with pickle or torch.save"""
+    for tensor, part, reason in (
+        (x, {"attributes": {"_pair": 1}}, """'_pair' is no attribute of a user"""),
+        (x, {"mask": ones(2)}, """a mask of torch.float32 (2,) for data of (2,)"""),
+        (x, {"payload": "zero"}, """masked-out data that is said to be 0 is not"""),
+        (packed, {"index": ones(1)}, """an index of torch.float32 (1,) for (4,) values"""),
+        (packed, {"index": torch.tensor([0, 1, 1, 3])}, """an index that does not rise, or leaves the grid"""),
+        (packed, {"order": ((0,), (5,))}, """an order ((0,), (5,)) of 2 sizes"""),
+    ):
+        make, (kind, parts) = tensor.__reduce_ex__(2)
+        refused(ValueError, lambda: make(kind, {**parts, **part}), damaged.format(reason))  # noqa: B023
 
 
 def test_lengths_with_masked_entries() -> None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import errors, layouts, masks, select, shapes
-from ..compat import is_tracked
+from ..compat import is_tracked, unwrap_transforms
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import enter_packed, mask_of
 from ..engine.dynamo import mark_opaque
@@ -136,7 +136,7 @@ def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
     References:
         ``numpy.ma.filled``.
     """
-    if isinstance(x, Tensor) and type(x) is not MaskedTensor:
+    if isinstance(x, Tensor) and type(unwrap_transforms(x)) is not MaskedTensor:
         return x
     pair = _enter(dense(x), "filled")
     if not isinstance(value, Tensor):
