@@ -253,6 +253,14 @@ def inside_transform() -> RuntimeError:
     )
 
 
+def read_while_compiling(action: str) -> UnsupportedOpError:
+    """What a compiled graph cannot give, since its sizes stand in the mask: Dynamo leaves the call to eager code."""
+    return UnsupportedOpError(
+        f"{action}() reads the mask on the host, which a compiled graph does not know: call it outside of the compiled "
+        "function; x.get_mask() can be used inside"
+    )
+
+
 def exporting() -> RuntimeError:
     """A masked tensor was to be made or left while ``torch.export`` traces, which cannot see into it."""
     return RuntimeError(

@@ -20,7 +20,7 @@ def test_padding_comes_last_and_goes_back() -> None:
     x = batch(LEFT)
     y = mt.to_left(x)
     assert torch.equal(y.get_mask()[..., 0], RIGHT)
-    assert y.get_mask().stride()[-1] == 0
+    assert pair_of(y).mask.stride()[-1] == 0
     for i, n in enumerate(LENGTHS):
         assert torch.equal(y[i, :n].get_data(), x[i, 5 - n :].get_data())
     assert torch.equal(mt.to_right(y), x)

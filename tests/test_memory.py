@@ -351,10 +351,11 @@ def test_pickles_of_one_memory_that_are_two_have_two_families() -> None:
     assert len(pickle.dumps(big)) < size + 1000, "a family adds no data"
 
 
-def test_what_is_compact_is_handed_out_compact() -> None:
+def test_a_compact_mask_stays_compact_and_is_handed_out_dense() -> None:
     x = mt.from_lengths(torch.ones(4, 5, 6), [1, 2, 3, 5])
-    assert x.get_mask().stride()[-1] == 0
-    assert x.get_mask().untyped_storage().nbytes() == 20
+    assert x.get_mask().untyped_storage().nbytes() == 120
+    assert pair_of(x).mask.stride()[-1] == 0
+    assert pair_of(x).mask.untyped_storage().nbytes() == 20
 
 
 def test_get_data_is_another_tensor() -> None:

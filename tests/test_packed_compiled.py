@@ -253,7 +253,7 @@ def test_the_refusal_names_the_way_out_for_a_view_too(view: Callable[[Any], Any]
 
 def test_packing_belongs_before_the_graph() -> None:
     x = batch(3, 2).unpacked()
-    with pytest.raises(torch._dynamo.exc.Unsupported, match="pack before the compiled function"):
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="call it outside of the compiled function"):
         torch.compile(lambda x: x.packed() * 2, backend="aot_eager", fullgraph=True)(x)
     torch.compiler.reset()
     result = torch.compile(lambda x: x.packed() * 2, backend="aot_eager")(x)  # in eager code, between two graphs

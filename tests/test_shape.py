@@ -7,6 +7,7 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor, masks
+from masked_tensor.engine.tensor import pair_of
 
 from .helpers import database, harness
 from .laws import PATTERNS, laws
@@ -69,7 +70,7 @@ def test_views_of_other_widths(payload) -> None:
     wholes[:, 1] = mt.as_masked_tensor(torch.tensor([7, 7]), torch.tensor([False, False]))
     assert x.tolist() == [[0, 0, None, None], [0, 0, None, None]]
     rows = mt.masked_tensor(torch.randn(3, 4), torch.tensor([[True], [False], [True]]))
-    assert rows.view(torch.int16).get_mask().stride(1) == rows.view(torch.int64).get_mask().stride(1) == 0
+    assert pair_of(rows.view(torch.int16)).mask.stride(1) == pair_of(rows.view(torch.int64)).mask.stride(1) == 0
     with pytest.raises(RuntimeError, match="must be divisible"):
         x[:, :3].view(torch.int64)
 

@@ -13,7 +13,7 @@ from .. import errors, layouts, masks, select, shapes
 from ..compat import is_tracked, unwrap_transforms
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import enter_packed, mask_of
-from ..engine.dynamo import mark_opaque
+from ..engine.dynamo import mark_opaque, read_by_call
 from ..engine.tensor import MaskedTensor, add_members, expose, pair_of
 from ..packing import dim_order as orders
 from ..pair import Pair, Payload
@@ -83,8 +83,8 @@ def get_data(x: MaskedTensor) -> Tensor:
 def get_mask(x: MaskedTensor) -> Tensor:
     """A copy of the mask, True = valid, as a plain bool tensor.
 
-    Writing into the copy does not change ``x``. ``x.mask`` is the same as ``x.get_mask()``. ``mask`` in numpy.ma and
-    astropy means the opposite: True = masked. Dimensions along which the mask is constant have stride 0.
+    Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``x.mask`` is the same as
+    ``x.get_mask()``. ``mask`` in numpy.ma and astropy means the opposite: True = masked.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
@@ -104,7 +104,12 @@ def get_mask(x: MaskedTensor) -> Tensor:
     """
     if type(x) is not MaskedTensor:
         raise errors.not_masked("get_mask", x)
-    return layouts.copy_mask(mask_of(x))
+    mask = mask_of(x)
+    if layouts.is_sparse(mask):
+        return mask.clone()
+    if type(mask) is not Tensor:  # inductor gives two clones of one result the same memory
+        mask = mask.eq(True)
+    return mask.clone(memory_format=torch.contiguous_format)
 
 
 def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
@@ -299,7 +304,7 @@ def count(
     valid = pair.mask
     if layouts.is_sparse(valid):
         valid = layouts.values(valid) if dim is None and not keepdim else layouts.dense_mask(valid)
-    return masks.count(valid, dim, keepdim)
+    return masks.count(valid, dim, keepdim).contiguous()  # else constant along the dimensions in which the mask is
 
 
 def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
@@ -359,3 +364,4 @@ add_members(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_t
 add_members(clear_masked=clear_masked)
 add_members(to_numpy=to_numpy_ma)  # not for users: matplotlib asks for this name, and draws gaps where x is masked
 add_members(mask=property(get_mask, _refuse_mask))  # the setter: without one Python's own error names no way out
+read_by_call(MaskedTensor, "mask", "get_mask")

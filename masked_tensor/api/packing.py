@@ -61,10 +61,7 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
     if x.shape.numel() == 0:
         return x
     if current_trace() is not None and type(pair_of(x).mask) is not Tensor:
-        raise errors.UnsupportedOpError(
-            "packed() reads on the host how many places are valid, which a compiled graph does not know: pack before "
-            "the compiled function"
-        )
+        raise errors.read_while_compiling("packed")
     grid = [d % n for d in dims]
     rest = iter(range(orders.GRID, n))
     order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))

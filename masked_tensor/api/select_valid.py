@@ -8,6 +8,7 @@ from torch import Tensor
 from .. import errors, masks
 from ..compat import is_wrapped
 from ..engine.boundary.enter_leave import enter
+from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, plain_pair
 from .convert import dense
@@ -66,3 +67,6 @@ def _valid_positions(x: Tensor, dim: int | None) -> tuple[Tensor, Tensor]:
     if dim is None:
         return pair.data, pair.mask
     return pair.data.movedim(dim, -1), masks.all(pair.mask, dim)
+
+
+mark_opaque(select_valid)

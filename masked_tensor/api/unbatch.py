@@ -4,17 +4,20 @@ Each takes a batch ``(B, T, ...)`` whose sequences are one run of valid steps ea
 batch with the padding behind, the stored rows leave as they are.
 """
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence, invert_permutation, pack_sequence
 
 from .. import errors, layouts, masks, shapes
+from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter
 from ..engine.boundary.packed import enter_packed
+from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..packing import Packed
 from ..packing.dim_order import GRID, identity_order
-from . import convert
 
 
 def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
@@ -38,7 +41,7 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
         tensor([2, 1])
     """
-    stored = _stored_values(x, dim)
+    stored = _stored_values(x, dim, "lengths")
     return _steps(x, dim, "lengths").sum(1) if stored is None else stored.grid.lengths.clone()
 
 
@@ -65,16 +68,17 @@ def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
         >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
         [tensor([1., 2.]), tensor([4.])]
     """
-    return _sequences(x, dim, "unpad")
+    return [row.clone(memory_format=torch.contiguous_format) for row in _sequences(x, dim, "unpad")]
 
 
-def _sequences(x: MaskedTensor, dim: int, action: str) -> list[Tensor]:
-    stored = _stored_values(x, dim)
+def _sequences(x: MaskedTensor, dim: int, action: str) -> Sequence[Tensor]:
+    """The sequences without their padding, as views."""
+    stored = _stored_values(x, dim, action)
     if stored is not None:
-        return list(stored.values.split(stored.grid.sizes))
+        return stored.values.split(stored.grid.sizes)
     steps = _steps(x, dim, action)
     starts = steps.to(torch.uint8).argmax(1) if steps.shape[1] else steps.sum(1)
-    rows = convert.get_data(x).unbind()
+    rows = enter(x, torch.is_grad_enabled()).data.unbind()  # what is masked is left out: nothing to guard
     runs = zip(rows, starts.tolist(), steps.sum(1).tolist(), strict=True)
     time = dim % x.dim() - 1
     return [row.narrow(time, start, length) for row, start, length in runs]
@@ -83,7 +87,7 @@ def _sequences(x: MaskedTensor, dim: int, action: str) -> list[Tensor]:
 def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     """A nested tensor of layout ``torch.jagged`` of the sequences of a batch, without their padding.
 
-    Gradients flow back.
+    Gradients flow back. Those of one packed batch share their offsets, without which torch does not add them.
 
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
@@ -106,9 +110,9 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     References:
         ``torch.nested.nested_tensor``.
     """
-    stored = _stored_values(x, dim)
+    stored = _stored_values(x, dim, "to_nested")
     if stored is not None:
-        nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values.clone(), stored.grid.offsets)
+        nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values.clone(), stored.grid.nested_offsets)
         return nested
     parts = _sequences(x, dim, "to_nested")
     time = dim % x.dim() - 1
@@ -144,9 +148,9 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
     References:
         ``torch.nn.utils.rnn.pack_sequence``.
     """
-    stored = _stored_values(x, 1)
+    stored = _stored_values(x, 1, "to_packed_sequence")
     if stored is None or enforce_sorted or not all(stored.grid.sizes):
-        return pack_sequence(_sequences(x, 1, "to_packed_sequence"), enforce_sorted)
+        return pack_sequence(list(_sequences(x, 1, "to_packed_sequence")), enforce_sorted)
     rows = stored.grid
     longest_first = rows.lengths.sort(descending=True).indices
     back = invert_permutation(longest_first)
@@ -156,9 +160,13 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
     return PackedSequence(stored.values.index_select(0, steps), counts, longest_first, back)
 
 
-def _stored_values(x: MaskedTensor, dim: int) -> Packed | None:
+def _stored_values(x: MaskedTensor, dim: int, action: str) -> Packed | None:
     """The rows of a packed batch of sequences that begin at their first step: they leave without being padded."""
-    if type(x) is not MaskedTensor or x._packed is None or dim % x.dim() != 1:
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked(action, x)
+    if current_trace() is not None and type(pair_of(x).mask) is not Tensor:
+        raise errors.read_while_compiling(action)
+    if x._packed is None or x.dim() < 2 or dim % x.dim() != 1:
         return None
     p = x._packed
     if p.inner is not None or p.first != GRID or p.order != identity_order(x.dim()) or not p.grid.prefix:
@@ -168,8 +176,6 @@ def _stored_values(x: MaskedTensor, dim: int) -> Packed | None:
 
 def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
     """Which steps ``(B, T)`` are valid."""
-    if type(x) is not MaskedTensor:
-        raise errors.not_masked(action, x)
     if x.dim() < 2 or layouts.is_sparse(x):
         raise ValueError(f"{action}() takes a strided batch of sequences (B, T, ...), got shape {tuple(x.shape)}")
     (time,) = shapes.canonical_dims(dim, x.dim())
@@ -186,4 +192,5 @@ def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
     return steps
 
 
+mark_opaque(lengths, unpad, to_nested, to_packed_sequence)
 add_members(lengths=lengths, unpad=unpad, to_nested=to_nested, to_packed_sequence=to_packed_sequence)

@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import compat
 from ..patches.imports import when_imported
-from ..patches.places import DYNAMO
+from ..patches.places import DYNAMO, READ_ATTRIBUTE, wrap_when_imported
 from ..settings import outside
 
 COMPILED = "functional", "engine.contexts.decorators"  #: what Dynamo may compile: functional forms, our decorators
@@ -29,6 +29,23 @@ def trace_as_constant(function: Callable[..., Any]) -> None:
 
 def _tell(how: str, function: Callable[..., Any]) -> None:
     when_imported(DYNAMO, lambda module: getattr(module, how)(function))
+
+
+def read_by_call(owner: type, name: str, method: str) -> None:
+    """Dynamo compiles ``x.name`` of a tensor of class ``owner`` as ``x.method()``.
+
+    What a property gives it takes for an attribute: one tensor, however often it is read, and whoever writes into it.
+    """
+
+    def wrap(var_getattr: Callable[..., Any]) -> Callable[..., Any]:
+        def read(variable: Any, tx: Any, attribute: str) -> Any:
+            if attribute == name and variable.python_type() is owner:
+                return variable.call_method(tx, method, [], {})
+            return var_getattr(variable, tx, attribute)
+
+        return read
+
+    wrap_when_imported(READ_ATTRIBUTE, wrap)
 
 
 def told_settings() -> None:

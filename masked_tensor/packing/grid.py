@@ -116,6 +116,11 @@ class Grid:
         return torch.cat([self.lengths.new_zeros(1), self.lengths.cumsum(0)])
 
     @fact
+    def nested_offsets(self) -> Tensor:
+        """A copy of ``offsets`` for nested tensors, one for all of them: torch adds those that share theirs."""
+        return self.offsets.clone()
+
+    @fact
     def sizes(self) -> list[int]:
         """``lengths`` on the host."""
         self.look()

@@ -79,6 +79,8 @@ END_LEVEL = (
     Place(_DIFFERENTIATE, "", ("_grad_decrement_nesting", "_jvp_decrement_nesting")),
     Place(_VMAP, "", ("_vmap_decrement_nesting",)),
 )
+#: Reads an attribute of a tensor in a function that is compiled.
+READ_ATTRIBUTE = (Place("torch._dynamo.variables.tensor", "TensorVariable", ("var_getattr",)),)
 #: Runs an ``autograd.Function`` in a level of torch.func.
 CALL_FUNCTION = (Place("torch._functorch.autograd_function", "CustomFunctionHigherOrderOperator", ("__call__",)),)
 #: Call a function of TorchScript, and a method of one of its modules.
@@ -88,7 +90,7 @@ PLACES = (
     *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *FSDP_DIVISOR, *GATHER_STATE_DICT,
     *PLACE_STATE_DICT, *READ_EMPTY, *STAGE, *WRAP_FOR_GRAD, *UNWRAP_FOR_GRAD, *ADD_BATCH_DIM, *REMOVE_BATCH_DIM,
     *REQUIRE_GRAD, *AUTOGRAD_GRAD, *STANDARD_BASIS, *JVP, *BEGIN_LEVEL, *END_LEVEL, *CALL_FUNCTION, *TORCHSCRIPT,
-    *INITIALIZERS, *TORCH_MASKED,
+    *INITIALIZERS, *TORCH_MASKED, *READ_ATTRIBUTE,
 )  # fmt: skip
 
 

@@ -56,10 +56,10 @@ def values(x: Pair) -> Pair:
     return Pair(layouts.values(x.data).reshape(shape), layouts.values(x.mask).reshape(shape))
 
 
-def index(op: OpOverload, x: Pair) -> Tensor:
-    """The index tensors of the pattern, plain."""
-    result: Tensor = op(x.mask)
-    return result
+def index(op: OpOverload, x: Pair) -> Any:
+    """A copy of an index tensor of the pattern, plain; or what else is asked of it."""
+    result = op(x.mask)
+    return result.clone() if isinstance(result, Tensor) else result
 
 
 OPS = [

@@ -123,6 +123,8 @@ def mask_bytes(x: MaskedTensor) -> Tensor:
     if p is not None and type(p.values) is Tensor:
         return unpacked_parts(x)[1]
     mask = pair_of(x).mask
+    if mask.layout is not torch.strided:  # Dynamo looks at the parts before it leaves a sparse tensor to eager code
+        return mask
     if known is None or known[0] is not mask:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
             with without_modes():
