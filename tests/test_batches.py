@@ -16,6 +16,7 @@ from torch.nn.utils import rnn
 from torch.utils.data import DataLoader
 
 import masked_tensor as mt
+from masked_tensor.engine.tensor import pair_of
 
 LENGTHS = [3, 1, 0, 2]
 
@@ -31,7 +32,7 @@ def test_one_convention(dim: int, side: str) -> None:
     rows = [s.movedim(0, dim % 4 - 1) for s in sequences(2, 3)]
     x = mt.from_sequences(rows, dim=dim, padding_side=side)
     assert x.get_mask().equal(mt.from_lengths(x.filled(0), LENGTHS, dim=dim, padding_side=side).get_mask())
-    assert sum(s == 0 for s in x.get_mask().stride()) == 2
+    assert sum(s == 0 for s in pair_of(x).mask.stride()) == 2
     assert x.lengths(dim).tolist() == LENGTHS
     for row, wanted in zip(x.unpad(dim), rows, strict=True):
         torch.testing.assert_close(row, wanted)

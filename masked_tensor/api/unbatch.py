@@ -75,7 +75,8 @@ def _sequences(x: MaskedTensor, dim: int, action: str) -> Sequence[Tensor]:
     """The sequences without their padding, as views."""
     stored = _stored_values(x, dim, action)
     if stored is not None:
-        return stored.values.split(stored.grid.sizes)
+        sequences: Sequence[Tensor] = stored.values.split(stored.grid.sizes)
+        return sequences
     steps = _steps(x, dim, action)
     starts = steps.to(torch.uint8).argmax(1) if steps.shape[1] else steps.sum(1)
     rows = enter(x, torch.is_grad_enabled()).data.unbind()  # what is masked is left out: nothing to guard

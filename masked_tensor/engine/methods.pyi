@@ -1149,8 +1149,8 @@ class Methods(Tensor):
     def get_mask(self) -> Tensor:
         """A copy of the mask, True = valid, as a plain bool tensor.
 
-        Writing into the copy does not change ``x``. ``x.mask`` is the same as ``x.get_mask()``. ``mask`` in numpy.ma and
-        astropy means the opposite: True = masked. Dimensions along which the mask is constant have stride 0.
+        Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``x.mask`` is the same as
+        ``x.get_mask()``. ``mask`` in numpy.ma and astropy means the opposite: True = masked.
 
         Args:
             x (MaskedTensor): Any shape, dtype and layout.
@@ -1356,7 +1356,7 @@ class Methods(Tensor):
     def to_nested(self, dim: _int=1) -> Tensor:
         """A nested tensor of layout ``torch.jagged`` of the sequences of a batch, without their padding.
 
-        Gradients flow back.
+        Gradients flow back. Those of one packed batch share their offsets, without which torch does not add them.
 
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded

@@ -81,10 +81,12 @@ GIVEN: dict[str, Callable[[Any], Any]] = {
     "var": lambda x: torch.ones(x.shape),
     "window": lambda x: 2,
 }
-_ROLLING = type(mt.rolling(DATA, 2))
+_ROLLING = type(mt.rolling(DATA, 2, dim=1))
 _CLASSES = {"target": lambda x: torch.zeros(x.shape[:1] + x.shape[2:], dtype=torch.int64)}
+_ALONG = {"dim": lambda x: 1, "lengths": lambda x: "full"}
 #: Arguments of single functions.
 SPECIAL: dict[str, dict[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("ffill", "bfill", "interpolate"), _ALONG),
     "batch_norm": {"training": lambda x: True},
     "binary_cross_entropy": {"input": lambda x: x.sigmoid()},
     "corrcoef": {"input": lambda x: x[0]},
@@ -121,13 +123,13 @@ def members() -> dict[str, Give]:
     for name in mt.__all__:
         if inspect.isfunction(getattr(mt, name)) and name not in functional.__all__ and name not in LEFT_OUT:
             found[f"{name}(x)"] = _function(getattr(mt, name))
-    return found | _windows("x", lambda x, data, mask: mt.rolling(x, 2, dim=1))
+    return found | _windows("x", lambda x, data, mask: mt.rolling(x, 2, dim=1, lengths="full"))
 
 
 def forms() -> dict[str, Give]:
     """The functional forms, of plain data and a mask."""
     found = {f"{name}(data)": _form(getattr(mt, name)) for name in functional.__all__ if name not in LEFT_OUT}
-    return found | _windows("data", lambda x, data, mask: mt.rolling(data, 2, dim=1, mask=mask))
+    return found | _windows("data", lambda x, data, mask: mt.rolling(data, 2, dim=1, mask=mask, lengths="full"))
 
 
 def _windows(of: str, make: Callable[..., Any]) -> dict[str, Give]:
