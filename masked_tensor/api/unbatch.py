@@ -36,6 +36,7 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part.
         IndexError: ``dim`` is out of range.
+        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
@@ -63,6 +64,7 @@ def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part.
         IndexError: ``dim`` is out of range.
+        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
@@ -103,6 +105,7 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part.
         IndexError: ``dim`` is out of range.
+        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
@@ -141,6 +144,7 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part.
         RuntimeError: A sequence is empty, or ``enforce_sorted`` is True and the sequences are in another order.
+        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
     Example:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes

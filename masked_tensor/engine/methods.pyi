@@ -1325,6 +1325,7 @@ class Methods(Tensor):
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part.
             IndexError: ``dim`` is out of range.
+            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
@@ -1348,6 +1349,7 @@ class Methods(Tensor):
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part.
             IndexError: ``dim`` is out of range.
+            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
@@ -1371,6 +1373,7 @@ class Methods(Tensor):
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part.
             IndexError: ``dim`` is out of range.
+            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_nested().offsets()
@@ -1398,6 +1401,7 @@ class Methods(Tensor):
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part.
             RuntimeError: A sequence is empty, or ``enforce_sorted`` is True and the sequences are in another order.
+            UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
         Example:
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).to_packed_sequence().batch_sizes
