@@ -20,6 +20,10 @@ ROWS = [[1.0, None], [None, 5.0], [3.0, 6.0]]
 WHOLE = {"a": [1.0, 2.0, 3.0], "b": [4.0, 5.0, 6.0]}
 
 
+#: Dask calls what the newest pandas is about to drop.
+CALLS_OF_DASK = pytest.mark.filterwarnings("ignore:The inplace keyword:DeprecationWarning")
+
+
 def library(name: str) -> Any:
     return pytest.importorskip(name)
 
@@ -86,6 +90,7 @@ def test_every_line_has_an_example() -> None:
     assert sources.LINES.keys() <= REFUSED.keys()
 
 
+@CALLS_OF_DASK
 @pytest.mark.parametrize("name", REFUSED)
 def test_the_line_that_the_error_says_runs(name: str, tmp_path: Path) -> None:
     data = REFUSED[name](tmp_path)
@@ -107,6 +112,26 @@ def test_the_line_that_the_error_says_runs(name: str, tmp_path: Path) -> None:
             library(module)
     exec(line, names)
     assert (sorted(found) if name in BY_NAME else found) == wanted(name)
+
+
+@CALLS_OF_DASK
+@pytest.mark.parametrize("backend", ["pyarrow", "numpy_nullable"])
+def test_nulls_of_parquet_stay_nulls_in_dask(backend: str, tmp_path: Path) -> None:
+    """The call of the table in docs/streams.md; without the keyword they are NaN."""
+    frames = library("dask.dataframe")
+    for i in range(2):
+        (tmp_path / f"{i}").mkdir()
+        parquet(tmp_path / f"{i}")
+    files = [str(tmp_path / f"{i}" / "table.parquet") for i in range(2)]
+    data, stats = frames.read_parquet(files, dtype_backend=backend), mt.RunningStatistics(2)
+    for part in data.partitions:
+        stats.update(mt.masked_tensor(part.compute()))
+    assert stats.mean.tolist() == data.mean().compute().tolist()
+    assert stats.count.tolist() == data.count().compute().tolist()
+    plain = frames.read_parquet(files).partitions[0].compute()
+    assert mt.masked_tensor(plain).isnan().any()
+    with pytest.raises(TypeError, match="dtype_backend="):
+        mt.masked_tensor(data)
 
 
 TAKEN: dict[str, Callable[[Path], Any]] = {
