@@ -1841,6 +1841,18 @@ def test_lengths_with_masked_entries() -> None:
         """pack_padded_sequence() of a masked-out value; use x.filled(value) to choose a value for masked entries""",
     )
     assert pack(x, mt.masked_tensor([3, 2]), batch_first=True).data.count() == 5
+    packed, sizes = pack(x, [3, 2], batch_first=True).data, mt.masked_tensor([2, 2, None])
+    zeros = (torch.zeros(1, 2, 1), torch.zeros(1, 2, 1))
+    for name, call in (
+        ("pad_packed_sequence", lambda: torch._pad_packed_sequence(packed, sizes, True, 0.0, 3)),
+        ("lstm", lambda: torch.lstm(packed, sizes, zeros, [ones(4, 1)] * 2, False, 1, 0.0, False, False)),
+    ):
+        refused(
+            mt.MaskedValueError,
+            call,
+            f"""{name}() at the batch sizes of a masked-out value; use x.filled(value) to choose a value for masked """
+            """entries""",
+        )
 
 
 def test_sparse_tensors_of_masked_parts() -> None:

@@ -140,6 +140,17 @@ def test_dropout_draws_what_the_plain_op_draws(op) -> None:
     assert torch.equal(z, y.detach())
 
 
+@pytest.mark.parametrize("op", [F.dropout, F.alpha_dropout, F.feature_alpha_dropout, F.dropout2d])
+def test_dropout_of_an_empty_tensor_is_the_tensor(op) -> None:
+    """As torch's: also a leaf with a gradient may be dropped from in place, since nothing is written."""
+    x = mt.masked_tensor(torch.empty(0, 3, 2, 2), torch.empty(0, 1, 1, 1).bool(), requires_grad=True)
+    for inplace in (False, True):
+        y = op(x, 0.5, True, inplace=inplace)
+        assert y is x
+        assert x.is_leaf
+        assert x._version == 0
+
+
 def test_dropout_keeps_zeros_and_is_nothing_in_evaluation() -> None:
     x = example()
     assert pair_of(F.dropout(x, 0.5)).payload is Payload.ZERO

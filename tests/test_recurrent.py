@@ -275,3 +275,19 @@ def test_without_autocast_two_dtypes_stay_an_error():
     for mode in (torch.inference_mode, torch.no_grad):
         with mode(), pytest.raises((RuntimeError, ValueError), match="dtype"):
             nn.GRU(3, 4)(x)
+
+
+@pytest.mark.parametrize("given", ["plain", "masked"])
+def test_ops_on_packed_data_take_valid_batch_sizes(given: str) -> None:
+    """As ``torch.lstm`` and ``pad_packed_sequence`` see them where all tensors of a program are masked tensors."""
+    data, sizes = torch.randn(6, FEATURES), torch.tensor([3, 2, 1])
+    module = make(nn.LSTM, {})
+    state, weights = torch.zeros(1, 3, 4), [p.detach() for p in module.parameters()]
+
+    def run(x, batch_sizes):
+        out, h, c = torch.lstm(x, batch_sizes, (state, state), weights, True, 1, 0.0, False, False)
+        return out, h, c, *torch._pad_packed_sequence(out, batch_sizes, True, 0.0, 4)
+
+    x = data if given == "plain" else mt.masked_tensor(data, torch.ones(6, 1).bool())
+    for found, expected in zip(run(x, mt.masked_tensor(sizes, torch.ones(3).bool())), run(data, sizes), strict=True):
+        torch.testing.assert_close(found.filled(0) if isinstance(found, mt.MaskedTensor) else found, expected)

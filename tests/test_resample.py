@@ -210,3 +210,16 @@ def test_nearest_by_a_factor_promises_nothing_of_what_it_moved_beyond_a_row():
 
 
 test_law = laws("resample")
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 4, 5), (1, 1, 4, 5), (2, 3, 4, 5), (2, 3, 1, 5), (2, 3, 4, 1)])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_interpolation_of_any_memory_has_the_strides_of_the_plain_result(mode, antialias, shape):
+    """Channels last of one channel, too, where the strides of the sizes of 1 are torch's own."""
+    for order in itertools.permutations(range(4)):
+        x = torch.rand([shape[i] for i in order]).permute([order.index(i) for i in range(4)])
+        plain = F.interpolate(x, (7, 8), mode=mode, antialias=antialias).stride()
+        for mask in (torch.rand(shape) < 0.7, torch.ones(shape[:2]).bool().view(*shape[:2], 1, 1).expand(shape)):
+            result = F.interpolate(mt.as_masked_tensor(x, mask), (7, 8), mode=mode, antialias=antialias)
+            assert result.stride() == plain, (order, mask.stride())

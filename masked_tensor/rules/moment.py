@@ -46,7 +46,7 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
     dims = shapes.canonical_dims(dim, data.dim())
     if data.numel() == 0:
         nothing = (data.real if data.is_complex() else data).sum(dims, keepdim)  # torch.var warns, and gives NaN
-        return nothing * torch.nan, masks.reduce_validity(x.mask, dims, keepdim)
+        return nothing + nothing.new_full((), torch.nan), masks.reduce_validity(x.mask, dims, keepdim)
     precise = Pair(_precise(data), lay_out_as(x.mask, data), x.payload)
     walk = chunks.walk_dim(precise.data, dims)
     other = None if walk is None else chunks.as_it_lies(precise, dims)
@@ -114,6 +114,8 @@ def _precise(data: Tensor) -> Tensor:
     """The data in the dtype to compute in."""
     if chunks.rounds_noticeably(data.dtype):
         return data.float()
+    if data.dtype is torch.complex32:
+        return data.to(torch.complex64)
     wider = chunks.WIDER.get(data.dtype) if data.numel() < settings.FORMULA and is_readable_memory(data) else None
     return data if wider is None else data.to(wider)
 

@@ -20,7 +20,7 @@ from ..sparse.rules import on_values
 
 def dropout(x: Pair, p: float, train: bool, *, op: Any, keeps_zero: bool = True) -> Pair:
     """dropout, alpha_dropout and their channel-wise forms; the tensor itself when nothing is to be dropped."""
-    if p == 0 or not train:
+    if p == 0 or not train or x.data.numel() == 0:
         return x
     return Pair(op(x.data, p, train), x.mask, x.payload if keeps_zero else Payload.ANY)
 

@@ -156,9 +156,10 @@ def _initial_states(hx: Any, states: list[Tensor]) -> Any:
 
 
 def recurrent_data(
-    op: OpOverload, x: Operand, batch_sizes: Tensor, hx: Any, params: list[Operand], *settings: Any
+    op: OpOverload, x: Operand, batch_sizes: Operand, hx: Any, params: list[Operand], *settings: Any
 ) -> tuple[Pair, ...]:
     """The same over a packed sequence, which may have masked steps."""
+    batch_sizes = _known(batch_sizes, f"{op.overloadpacket.__name__}() at the batch sizes")
     padded, _ = pad_packed(x, batch_sizes, False, 0.0, -1)
     batch_second = (*settings, False)
     out, *last = recurrent(op.overloadpacket.input, padded, hx, params, *batch_second)
@@ -176,16 +177,21 @@ def _packed_index(batch_sizes: Tensor, device: torch.device) -> Tensor:
 
 def pack_padded(op: OpOverload, x: Operand, lengths: Operand, batch_first: bool) -> tuple[Pair, Tensor]:
     """``pack_padded_sequence``: the steps within ``lengths``, with their validity."""
-    if type(lengths) is Pair:
-        if not lengths.mask.all():
-            raise masked_scalar("pack_padded_sequence()")
-        lengths = lengths.data
     x = pair.as_pair(x)
-    data, batch_sizes = op(x.data, lengths, batch_first)
+    data, batch_sizes = op(x.data, _known(lengths, "pack_padded_sequence()"), batch_first)
     mask = x.mask.transpose(0, 1) if batch_first else x.mask
     small = _compact_mask(mask[: len(batch_sizes)], 2).flatten(0, 1)
     packed = small.index_select(0, _packed_index(batch_sizes, small.device))
     return Pair(data, packed.expand(data.shape), x.payload), batch_sizes
+
+
+def _known(numbers: Operand, action: str) -> Tensor:
+    """Lengths or batch sizes, none of which may be masked."""
+    if type(numbers) is not Pair:
+        return numbers
+    if not numbers.mask.all():
+        raise masked_scalar(action)
+    return numbers.data
 
 
 def _compact_mask(mask: Tensor, keep: int) -> Tensor:
@@ -195,10 +201,10 @@ def _compact_mask(mask: Tensor, keep: int) -> Tensor:
 
 
 def pad_packed(
-    x: Operand, batch_sizes: Tensor, batch_first: bool, padding_value: float, total_length: int
+    x: Operand, batch_sizes: Operand, batch_first: bool, padding_value: float, total_length: int
 ) -> tuple[Pair, Tensor]:
     """``pad_packed_sequence``: what it pads is masked."""
-    x = pair.as_pair(x)
+    x, batch_sizes = pair.as_pair(x), _known(batch_sizes, "pad_packed_sequence() at the batch sizes")
     data, lengths = torch.ops.aten._pad_packed_sequence(x.data, batch_sizes, False, padding_value, total_length)
     small = _compact_mask(x.mask, 1)
     blank = torch.zeros(data.shape[0] * data.shape[1], *small.shape[1:], dtype=torch.bool, device=small.device)

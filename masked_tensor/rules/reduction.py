@@ -115,6 +115,9 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         raise RuntimeError(
             f"mean(): input dtype should be either floating point or complex dtypes. Got {kind} instead."
         )
+    if kind is torch.complex32:  # torch's kernel of var_mean takes it, those of sums do not
+        wide_mean = mean(x, dim, keepdim, dtype=torch.complex64)
+        return Pair(wide_mean.data.to(kind), wide_mean.mask, wide_mean.payload)
     dims = shapes.canonical_dims(dim, data.dim())
     if data.numel() == 0 or masks.is_constant(
         x.mask, dims

@@ -20,7 +20,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zero_masked
 from ..shared import extents, windows
-from ..shared.memory_format import suggest_format
+from ..shared.memory_format import stored_as
 
 aten = torch.ops.aten
 Operand = Pair | Tensor
@@ -98,7 +98,7 @@ def interpolate(
 
 def _as_input(data: Tensor, x: Pair) -> Tensor:
     """Channels last where the image is."""
-    return data.contiguous(memory_format=suggest_format(x.data))
+    return stored_as(data, x.data)
 
 
 def _of_bytes(

@@ -175,7 +175,7 @@ EXCEPTIONS = [
     Meant("whether a plain element is among the valid ones is known", r"isin", PLAIN, lambda case: case.only(1)),
     Meant(
         "each result has the mask of its own argument",
-        r"broadcast_tensors|meshgrid|atleast_[123]d",
+        r"broadcast_tensors|meshgrid|atleast_[123]d|_foreach_\w+",
         PLAIN,
         own_argument_is_plain,
     ),
