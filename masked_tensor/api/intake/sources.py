@@ -20,8 +20,8 @@ LINES = {
     "datasets.Column": "masked_tensor(data[:])",
     "xarray.Dataset": "masked_tensor(data.to_dataarray())",
     "zarr.Group": "for name in data: masked_tensor(data[name])",
-    "dask.DataFrame": "for part in data.partitions: masked_tensor(part.compute()), or before it, where nulls became NaN, "
-    'read_parquet(path, dtype_backend="pyarrow")',
+    "dask.DataFrame": "for part in data.partitions: masked_tensor(part.compute()), or before it, where nulls became "
+    'NaN, read_parquet(path, dtype_backend="pyarrow")',
     "torch.DataLoader": "for batch in data: masked_tensor(batch)",
 }
 _LIBRARIES = frozenset(name.partition(".")[0] for name in LINES)
