@@ -226,9 +226,8 @@ def is_batched(x: Tensor) -> bool:
     return is_wrapped(x)
 
 
-def mode_is_active() -> bool:
-    """Whether a mode sees every op: a tracer, which cannot tell what a tensor holds, or somebody who counts."""
-    return torch._C._len_torch_dispatch_stack() > 0
+#: How many modes see every op: tracers, which cannot tell what a tensor holds, and those who count.
+mode_is_active: Callable[[], int] = torch._C._len_torch_dispatch_stack
 
 
 def is_functional_tensor(x: Tensor) -> bool:

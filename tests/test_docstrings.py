@@ -417,6 +417,7 @@ ANYTHING = {
         as_masked_tensor.mask from_lengths.lengths from_lengths.padded from_sequences.sequences lengths_to_mask.lengths
         masked_equal.data masked_invalid.data masked_tensor.data masked_tensor.mask masked_where.condition
         masked_where.data pad_sequence.sequences MaskedTensor.new_tensor.data MaskedTensor.new_tensor.kwargs
+        RunningStatistics.update.x
         """,
     "any structure, or any function": """
         collate.batch collate.return from_attention_mask.attention_mask from_attention_mask.inputs

@@ -1295,6 +1295,13 @@ def test_every_message_of_the_package_stands_here() -> None:
             )
 
 
+def test_what_a_compiled_graph_does_not_know() -> None:
+    """The compiler hands on the message: test_handed_out."""
+    assert str(errors.read_while_compiling("lengths")) == (
+        """lengths() reads the mask on the host, which a compiled graph does not know: call it outside of the compiled function; x.get_mask() can be used inside"""
+    )
+
+
 def test_many_machines() -> None:
     from torch.distributed.checkpoint.metadata import MetadataIndex
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from .. import compat, layouts, masks
+from ..compat import mode_is_active
 from ..engine.boundary.autograd_queries import connect
 from ..engine.tensor import MaskedTensor, pair_of
 from ..engine.transforms import functions
@@ -71,9 +72,9 @@ def begin(roots: Sequence[Any], inputs: Any) -> Callable[[], None] | None:
     root = roots[0]
     if type(root) is not MaskedTensor:
         return None
-    if root._packed is None and root._family is None:  # a loss: asked in few frames
+    if root._packed is None and root._family is None and not mode_is_active():  # a loss: asked in few frames
         mask = root._pair.mask
-        if type(mask) is Tensor and mask.is_cpu and mask.dim() == 0 and mask:
+        if type(mask) is Tensor and mask.is_cpu and not mask.ndim and mask:
             return None
     some = _any_valid(roots)
     if some is None:
@@ -94,7 +95,7 @@ def begin(roots: Sequence[Any], inputs: Any) -> Callable[[], None] | None:
 
 def _any_valid(roots: Sequence[Any]) -> Tensor | None:
     """Whether an entry of ``roots`` is valid, a bool tensor; None if that is known, or cannot be."""
-    if compat.current_node() is not None or compat.mode_is_active():  # of a pass inside of another; of a tracer
+    if compat.current_node() is not None or mode_is_active():  # of a pass inside of another; of a tracer
         return None
     found = None
     for root in roots:

@@ -224,8 +224,8 @@ class mean_over(Setting):
             term (Tensor): Any shape and dtype.
 
         Returns:
-            Tensor: ``term`` times the count of the part, divided by what :meth:`finish` multiplies by; 0 times
-            ``term`` for a part without a valid target.
+            Tensor: 0-d, in the dtype of ``term``: ``term`` times the count of the part, divided by what :meth:`finish`
+            multiplies by; 0 times ``term`` for a part without a valid target.
 
         Raises:
             RuntimeError: It is called inside of the context or before a part, or ``count`` was given: then nothing is
