@@ -5,6 +5,7 @@ Each is a function of a masked tensor, and a method of the same name.  All are d
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -337,7 +338,7 @@ def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
     return numpy.ma.MaskedArray(pair.data.numpy(force=True), ~pair.mask.cpu().numpy(), copy=True)
 
 
-def dense(x: MaskedTensor) -> MaskedTensor:
+def dense(x: Tensor) -> Any:
     """``x`` itself, or its strided form if it is sparse: what is not stored is masked."""
     if type(x) is MaskedTensor and layouts.is_sparse(x):
         return x.to_dense()
