@@ -9,6 +9,7 @@ import torch
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
+from masked_tensor.engine.tensor import pair_of
 from masked_tensor.errors import MaskedWriteError
 
 VALUES = torch.arange(12.0, dtype=torch.float64).view(3, 4) + 1
@@ -102,7 +103,7 @@ def test_results_share_masks_but_never_their_writes() -> None:
 def test_broadcast_masks_are_spelled_out_on_the_first_write_only() -> None:
     x = mt.masked_tensor(VALUES, torch.tensor([[True], [False], [True]]))
     x[:, 1:] += 1
-    assert x.get_mask().stride(1) == 0
+    assert pair_of(x).mask.stride(1) == 0
     x[1, 2] = 5
     assert x.tolist() == [[1, 3, 4, 5], [None, None, 5, None], [9, 11, 12, 13]]
 

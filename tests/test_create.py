@@ -112,7 +112,7 @@ def test_masked_invalid_equal_where() -> None:
 
 def test_lengths() -> None:
     x = mt.from_lengths(torch.ones(2, 3, 4), tensor([3, 1]))
-    assert x.get_mask().stride()[-1] == 0
+    assert pair_of(x).mask.stride()[-1] == 0
     assert x.count(1)[:, 0].tolist() == [3, 1]
     turned = mt.from_lengths(torch.ones(3, 2, 4), [3, 1], batch_first=False)
     assert turned.get_mask().equal(x.get_mask().transpose(0, 1))
