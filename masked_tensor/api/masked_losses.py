@@ -64,12 +64,15 @@ def begin(roots: Sequence[Any], inputs: Any) -> Callable[[], None] | None:
 
     First the masked tensors take the histories of their bases.
     """
-    for value in (*roots, *inputs) if inputs else roots:
-        if type(value) is MaskedTensor and value._history is not None:
-            connect(value)
+    root = None
+    for root in inputs:
+        if type(root) is MaskedTensor and root._history is not None:
+            connect(root)
+    for root in roots:
+        if type(root) is MaskedTensor and root._history is not None:
+            connect(root)
     if SENT:
         tell_sent()
-    root = roots[0]
     if type(root) is not MaskedTensor:
         return None
     if root._packed is None and root._family is None and not mode_is_active():  # a loss: asked in few frames

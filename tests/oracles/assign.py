@@ -142,12 +142,12 @@ def masked_scatter(op: Any, x: Any, where: Any, source: Any) -> Masked:
 
 def fill(op: Any, x: Any, value: Any) -> Masked:
     value = masked(value if isinstance(value, Masked | torch.Tensor) else torch.tensor(value))
-    shape = x.data.shape
-    return Masked(value.data.to(x.data.dtype).expand(shape), value.mask.expand(shape))
+    x, shape = masked(x), x.data.shape
+    return Masked(value.data.to(x.data.dtype).expand(shape), x.mask & value.mask)
 
 
 def zero(op: Any, x: Any) -> Masked:
-    return Masked(torch.zeros_like(x.data), torch.ones_like(x.mask))
+    return Masked(torch.zeros_like(x.data), x.mask)
 
 
 ORACLES = {
