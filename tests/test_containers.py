@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import masked_tensor as mt
 from masked_tensor.api.arrow import abi
+from masked_tensor.engine.tensor import pair_of
 
 NAN = float("nan")
 BIG = 2**53 + 1  # float64 has no such number
@@ -49,7 +50,7 @@ def test_arrow_arrays_of_every_dtype_come_and_go(dtype: torch.dtype) -> None:
 
 def test_arrow_without_nulls_takes_one_byte_of_mask() -> None:
     pa = pytest.importorskip("pyarrow")
-    assert mt.masked_tensor(pa.array([1.0, 2.0])).get_mask().untyped_storage().nbytes() == 1
+    assert pair_of(mt.masked_tensor(pa.array([1.0, 2.0]))).mask.untyped_storage().nbytes() == 1
     assert mt.masked_tensor(pa.array([1.0, NAN])).tolist()[1] != 0  # NaN is a value
     assert mt.masked_tensor(pa.array([1.0, NAN])).count() == 2
 
@@ -185,7 +186,7 @@ def test_an_arrow_table_lies_as_it_did_and_is_copied_once(monkeypatch: pytest.Mo
     monkeypatch.delattr("masked_tensor.api.create._zeroed_copy")
     table = pa.table({name: pa.array(np.arange(1000.0), mask=np.arange(1000) % 3 == 0) for name in "abcd"})
     x = mt.masked_tensor(table)
-    assert x.get_data().stride() == x.get_mask().stride() == (1, 1000)
+    assert x.get_data().stride() == pair_of(x).mask.stride() == (1, 1000)
     assert mt.masked_tensor(table["a"].combine_chunks()).count() == 666
 
 

@@ -70,7 +70,7 @@ def test_a_masked_tensor_keeps_its_masked_entries() -> None:
 @pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 1), (1, 4), (1, 1, 4), (2, 1, 1)])
 def test_broadcast_masks_stay_compact(shape: tuple[int, ...]) -> None:
     x = mt.masked_tensor(torch.ones(2, 3, 4), torch.ones(shape, dtype=torch.bool))
-    mask = x.get_mask()
+    mask = pair_of(x).mask
     assert mask.shape == x.shape
     padded = (1,) * (3 - len(shape)) + shape
     assert [s == 0 for s in mask.stride()] == [s == 1 for s in padded]
@@ -128,7 +128,7 @@ def test_pad_sequence_is_the_plain_one_with_masked_entries(batch_first: bool, si
     plain = torch.nn.utils.rnn.pad_sequence(parts, batch_first, NAN, side)
     assert x.filled(NAN).nan_to_num(-1).equal(plain.nan_to_num(-1))
     assert x.get_mask().equal(~plain.isnan())
-    assert x.get_mask().stride()[-1] == 0
+    assert pair_of(x).mask.stride()[-1] == 0
 
 
 def test_pad_sequence_of_masked_sequences_keeps_their_masked_entries() -> None:

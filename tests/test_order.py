@@ -8,6 +8,7 @@ from torch.utils._pytree import tree_leaves
 
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
+from masked_tensor.engine.tensor import pair_of
 
 from .laws import laws
 
@@ -255,7 +256,7 @@ def test_gradients_reach_only_what_was_chosen(payload) -> None:
 def test_row_masks_cost_nothing_and_stay_rows() -> None:
     x = mt.masked_tensor(torch.randn(3, 5), torch.tensor([[True], [False], [True]]))
     for result in (*x.sort(1), *x.topk(2, 1)):
-        assert result.get_mask().stride(1) == 0
+        assert pair_of(result).mask.stride(1) == 0
     for a, b in itertools.pairwise([x.median(1).values, x.kthvalue(3, 1).values]):
         assert a.tolist() == b.tolist()
 
