@@ -276,3 +276,43 @@ def test_functional_forms_add_up_many_equal_numbers(name: str, dtype: torch.dtyp
             found = ADDING[name][0](given, dim=dim, mask=torch.ones(x.shape, dtype=torch.bool))
             assert error(found, exact) <= 4 * own + 100, f"{n} numbers, {layout}, tracked {tracked}; torch: {own}"
     record_property("law", ("sums of functional forms", name, 4 * 2 * len(LAYOUTS)))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [
+        (torch.float32, 1e18),
+        (torch.float32, 1e-23),
+        (torch.bfloat16, 4e3),
+        (torch.bfloat16, 1e18),
+        (torch.float16, 2e2),
+    ],
+)
+def test_sparse_variances_stay_in_range(layout: torch.layout, dtype: torch.dtype, size: float) -> None:
+    """Squares that leave the range of a dtype are added up in a wider one."""
+    data = (torch.randn(4, 2_000, generator=torch.Generator().manual_seed(0)) * size).to(dtype)
+    mask = torch.rand(4, 2_000, generator=torch.Generator().manual_seed(1)) < 0.8
+    expected = torch.stack([row[valid].double().std() for row, valid in zip(data, mask, strict=True)])
+    sparse = data.to_sparse(layout=layout)
+    x = mt.as_masked_tensor(sparse, mask.to_sparse(layout=layout))
+    for found in (x.std(1), mt.std(sparse, 1, mask=mask)):
+        found = mt.filled(found).to_dense() if found.layout is not torch.strided else mt.filled(found)
+        torch.testing.assert_close(found.double(), expected, rtol=float(torch.finfo(dtype).eps), atol=0.0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_averages_of_halves_are_rounded_once(dtype: torch.dtype) -> None:
+    random = torch.Generator().manual_seed(0)
+    data, weights = (torch.rand(64, 500, generator=random).to(dtype) for _ in range(2))
+    mask = torch.rand(64, 500, generator=random) < 0.7
+    given = torch.where(mask, data, torch.nan)
+    known = torch.where(mask, weights, 0).double()
+    expected = ((data.double() * known).sum(1) / known.sum(1)).to(dtype)
+    for found in (
+        mt.average(given, 1, weights=weights, mask=mask),
+        mt.average(mt.as_masked_tensor(given, mask), 1, weights),
+    ):
+        found = mt.filled(found)
+        assert found.dtype is dtype
+        assert torch.equal(found, expected)

@@ -9,6 +9,7 @@ from .. import errors, masks, shapes
 from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
+from ..shared.chunks import rounds_noticeably
 from . import reduction
 from .entrance import Dim, Number, as_pair, enter_input, refuse_sparse
 
@@ -66,10 +67,13 @@ def average(
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("average", x.data.dtype)
     valid = masks.logical_and(masks.expand_to(x.mask, x.data.shape), w.mask)
-    products: Any = leave(x) * leave(w)
-    heavy_data = w.data.to(products.dtype) if w.data.is_floating_point() else w.data  # a sum in their own would round
-    total = reduction.sum(leave(Pair(heavy_data, valid)), dim, keepdim=keepdim)
-    result = cast(MaskedTensor, reduction.sum(products, dim, keepdim=keepdim) / total)
+    dtype = torch.result_type(x.data, w.data)
+    wide = torch.float32 if rounds_noticeably(dtype) else dtype  # half precision is rounded once, at the end
+    products: Any = leave(Pair(x.data.to(wide), x.mask, x.payload)) * leave(w)
+    total = reduction.sum(
+        leave(Pair(w.data.to(wide) if w.data.is_floating_point() else w.data, valid)), dim, keepdim=keepdim
+    )
+    result = cast(MaskedTensor, (reduction.sum(products, dim, keepdim=keepdim) / total).to(dtype))
     if given.masked or heavy.masked:
         return result if fill_value is None else result.filled(fill_value)
     return result.filled(float("nan") if fill_value is None else fill_value)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import errors
+from ..shared.chunks import wide_dtype
 from ..shared.squares import abs_squared, safe_sqrt
 from . import slices
 from .slices import Slices, sum_slices
@@ -53,7 +54,13 @@ def logsumexp(v: Tensor, s: Slices) -> Tensor:
 
 
 def var(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
-    """Two-pass, less what a rounded mean adds; NaN where at most ``correction`` elements are valid."""
+    """The variance; NaN where at most ``correction`` elements are valid."""
+    return _variance(v, s, correction).to(v.dtype.to_real())
+
+
+def _variance(v: Tensor, s: Slices, correction: float) -> Tensor:
+    """Two-pass, less what a rounded mean adds, in the dtype that squares are added up in."""
+    v = v.to(wide_dtype(v))
     average = mean(v, s)
     rest = v - s.to_values(average)
     squares, left = sum_slices(abs_squared(rest), s), sum_slices(rest.detach(), s)
@@ -65,7 +72,7 @@ def var(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
 
 
 def std(v: Tensor, s: Slices, correction: float = 1) -> Tensor:
-    return safe_sqrt(var(v, s, correction))
+    return safe_sqrt(_variance(v, s, correction)).to(v.dtype.to_real())
 
 
 def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:

@@ -117,7 +117,11 @@ def prod_slices(v: Tensor, s: Slices) -> Tensor:
     """The product of each slice, 0 where a zero is valid."""
     if not (v.is_floating_point() or v.is_complex()):
         v = v.to(torch.int64)
-    result = v.new_ones(s.number).scatter_reduce(0, s.ids, v, "prod")
+    if s.number == 1:
+        result = v.prod(0, keepdim=True)
+    else:  # one factor after the other: each rounds
+        wide = WIDER.get(v.dtype, v.dtype) if v.is_cpu else v.dtype
+        result = v.new_ones(s.number, dtype=wide).scatter_reduce(0, s.ids, v.to(wide), "prod").to(v.dtype)
     return result if s.zeros is None else torch.where(s.zeros > 0, 0, result)
 
 
