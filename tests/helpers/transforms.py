@@ -37,7 +37,7 @@ XFAIL = {
     **{
         (name, "vmap"): _LENGTH
         for name in (
-            *("argwhere", "bincount", "index_put", "masked_select", "nonzero", "repeat_interleave"),
+            *("argwhere", "bincount", "index_put", "masked_select", "nonzero"),
             *("unique", "unique_consecutive"),
         )
     },
