@@ -17,7 +17,7 @@ def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> T
 
     Args:
         *losses (Tensor): 0-d tensors of any dtype, masked or plain, such as a penalty of weights.
-        weights (list of float or of Tensor, optional): A number or a plain 0-d tensor, of any dtype, for each loss.
+        weights (list of float, optional): A number or a plain 0-d tensor, of any dtype, for each loss.
             Nothing is rescaled where a loss is left out.
 
     Returns:
