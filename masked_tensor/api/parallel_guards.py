@@ -1,5 +1,6 @@
 """What torch's data-parallel wrappers cannot hold is refused when they are made: they work on memory, past a mask."""
 
+import gc
 from collections.abc import Callable, Iterable
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -92,15 +93,26 @@ def check_data_ranks(group: Any, parameters: Iterable[Tensor] | None) -> None:
     if group is None or not _RANKS:
         return
     members, chosen = set(dist.get_process_group_ranks(group)), {id(p) for p in parameters or ()}
-    for sharded, ranks in _RANKS.items():
-        p = getattr(sharded, "sharded_param", None)
-        if p is None or not p.requires_grad or (chosen and id(p) not in chosen) or ranks <= members:
-            continue
+    others = _ranks_of(chosen) - members
+    if others and not chosen:
+        gc.collect()  # of a model that is gone, whose records hold each other
+        others = _ranks_of(chosen) - members
+    if others:
         raise RuntimeError(
             f"mean_over(group=...) has the ranks {sorted(members)}, but FSDP2 adds up gradients over its mesh, "
-            f"also {sorted(ranks - members)}: the gradient would not be that of the mean; give it the mesh that "
+            f"also {sorted(others)}: the gradient would not be that of the mean; give it the mesh that "
             "fully_shard was given, or group=None for all ranks"
         )
+
+
+def _ranks_of(chosen: set[int]) -> set[int]:
+    """The ranks over which FSDP2 adds up gradients of the parameters with these ids, or of all that are trained."""
+    found: set[int] = set()
+    for sharded, ranks in _RANKS.items():
+        p = getattr(sharded, "sharded_param", None)
+        if p is not None and p.requires_grad and (not chosen or id(p) in chosen):
+            found |= ranks
+    return found
 
 
 _DIVISORS: WeakKeyDictionary[nn.Module, float] = WeakKeyDictionary()
