@@ -6,25 +6,13 @@ from typing import Any as _Any
 
 from . import extend as extend
 from . import functional
-from .api import (  # noqa: F401 (they register methods)
-    checkpoint,
-    comparison,
-    hard,
-    html,
-    initializers,
-    mesh,
-    numel_warning,
-    parallel_guards,
-    protocol,
-    state_dicts,
-    torchscript,
-)
-from .api import plot as plot
+from .api import comparison, hard, initializers, protocol, torchscript  # noqa: F401 (they register methods)
 from .api.align import to_left, to_right
-from .api.arrow import writing  # noqa: F401 (it registers methods)
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
 from .api.batching import balanced_batches
-from .api.collate import collate
+from .api.containers.arrow import writing  # noqa: F401 (it registers methods)
+from .api.containers.collate import collate
+from .api.containers.files import load_file, save_file
 from .api.convert import (
     compressed,
     count,
@@ -41,15 +29,18 @@ from .api.create import (
     masked_tensor,
     masked_where,
 )
+from .api.display import html  # noqa: F401 (the same)
+from .api.display import plot as plot
+from .api.display.explain import explain
+from .api.distributed import checkpoint, guards, mesh, state_dicts  # noqa: F401 (the same)
+from .api.distributed.mean_over import mean_over
 from .api.factories import masked_factories
-from .api.files import load_file, save_file
-from .api.inspect import explain
-from .api.mean_over import mean_over
+from .api.losses import numel_warning  # noqa: F401 (the same)
+from .api.losses.total import total
 from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
-from .api.statistics import RunningStatistics
-from .api.total import total
+from .api.statistics.running import RunningStatistics
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine.boundary import (
     autograd_queries,  # noqa: F401 (it gives the class its members)

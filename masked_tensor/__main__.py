@@ -9,7 +9,7 @@ import textwrap
 import torch
 
 from . import __version__
-from .api.inspect import explain, families
+from .api.display.explain import explain, families
 from .engine import table
 
 PARSER = argparse.ArgumentParser(

@@ -3,6 +3,6 @@
 So a pickle, or a file of ``torch.save``, is read whatever is renamed elsewhere.
 """
 
-from .api.pickling import rebuild
+from .api.copies.pickling import rebuild
 
 __all__ = ["rebuild"]

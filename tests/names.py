@@ -12,7 +12,7 @@ import masked_tensor as mt
 
 FILE = Path(__file__).parent / "public_names.txt"
 SUBMODULES = ("extend", "extend.masks", "testing", "plot")  # what functional has is at the top level
-HOMES = {"plot": "api.plot"}  #: where the module of that name stands
+HOMES = {"plot": "api.display.plot"}  #: where the module of that name stands
 #: Classes that users do not make; of some only these members are public.
 GIVEN: dict[type, tuple[str, ...]] = {mt.MaskedTensor: (), mt.extend.Packed: ("inner", "pair", "shape", "values")}
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masked_tensor as mt
-from masked_tensor.api.arrow import abi
+from masked_tensor.api.containers.arrow import abi
 from masked_tensor.engine.tensor import pair_of
 
 NAN = float("nan")

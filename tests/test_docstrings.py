@@ -49,7 +49,7 @@ PRIVATE_WORDS = re.compile(
 
 def modules() -> dict[str, ModuleType]:
     """The public submodules, beside the functional forms, which are at the top level, too."""
-    homes = {"plot": "api.plot"}
+    homes = {"plot": "api.display.plot"}
     homes |= {n: n for n in dir(mt) if find_spec(f"masked_tensor.{n}") and n != "functional"}
     return {n: import_module(f"masked_tensor.{home}") for n, home in homes.items()}
 

@@ -1507,7 +1507,7 @@ def test_means_over_parts() -> None:
 
 
 def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["masked_tensor.api.mean_over"]
+    module = sys.modules["masked_tensor.api.distributed.mean_over"]
     x, y = mt.masked_tensor([1.0, None]), ones(2)
 
     def loss() -> None:
@@ -1546,7 +1546,7 @@ def test_means_over_ranks(monkeypatch: pytest.MonkeyPatch) -> None:
         loss,
         """mean_over cannot tell what the gradients of 2 ranks become: an FSDP2 module divides them by 1 (set_gradient_divide_factor); write mean_over(gradients="sum") if that is your model, gradients="mean" if it is another""",
     )
-    guards: Any = sys.modules["masked_tensor.api.parallel_guards"]
+    guards: Any = sys.modules["masked_tensor.api.distributed.guards"]
     sharded = type("Sharded", (), {"sharded_param": ones(1).requires_grad_()})()
     monkeypatch.setattr(guards, "_RANKS", {sharded: frozenset((0, 1))})
     monkeypatch.setattr(guards.dist, "get_process_group_ranks", lambda group: [0])

@@ -17,7 +17,8 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 from masked_tensor import compat, settings
-from masked_tensor.api import masked_losses, numel_warning, protocol
+from masked_tensor.api import protocol
+from masked_tensor.api.losses import masked_losses, numel_warning
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
 from masked_tensor.rules import quotient

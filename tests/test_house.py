@@ -94,7 +94,7 @@ PRIVATE = {
         """,
     "api/ufuncs.py": "._implementation",  # of numpy's functions
     # The namespace of torch's functional collectives is private, as most of its ops' names are not.
-    "api/mesh.py": "torch.ops._c10d_functional",
+    "api/distributed/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
     "engine/torch_keys.py": """
         ._cdata ._base ._use_count torch._C._storage_Use_Count
@@ -117,7 +117,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "engine/graph_inputs.py": "_assert_async",
     "rules/forward_mode.py": "_add_batch_dim _make_dual _remove_batch_dim _unpack_dual",
     "engine/boundary/packed.py": "_version",
-    "api/mean_parts.py": "_foreach_add_ _foreach_mul _foreach_mul_",
+    "api/distributed/mean_parts.py": "_foreach_add_ _foreach_mul _foreach_mul_",
     "engine/boundary/enter_leave.py": "_version",
     "engine/packed_parts.py": "_version",
     "functional/distinct.py": "_unique2",
@@ -204,9 +204,9 @@ def test_private_names_of_torch_stand_in_one_file(path: Path) -> None:
 
 
 HIDDEN = {  # private words in strings that are no name of torch's, or that are an op's
-    "api/collate.py": "_fields",  # of Python's named tuples
-    "api/pickling.py": "_pickle",  # a module of ours
-    "api/intake/containers.py": "_mask",  # of pandas
+    "api/containers/collate.py": "_fields",  # of Python's named tuples
+    "api/copies/pickling.py": "_pickle",  # a module of ours
+    "api/containers/kinds.py": "_mask",  # of pandas
     "engine/contexts/decorators.py": "_Run",
     "engine/compiled/flatten.py": "_data _stored _places",  # what a graph is given of a masked tensor
 }
@@ -314,11 +314,11 @@ def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
 
 
 NUMBERS = {  # of no size that was measured
-    "api/arrow/abi.py": "NULLABLE 2**63 _AT_ONCE",  # what an address can be; of Linux
-    "api/arrow/checks.py": "DEEPEST LONGEST",
-    "api/html.py": "MOST EDGE",
-    "api/inspect.py": "MOST",
-    "api/mask_copies.py": "_MOST",
+    "api/containers/arrow/abi.py": "NULLABLE 2**63 _AT_ONCE",  # what an address can be; of Linux
+    "api/containers/arrow/checks.py": "DEEPEST LONGEST",
+    "api/display/html.py": "MOST EDGE",
+    "api/display/explain.py": "MOST",
+    "api/copies/mask_copies.py": "_MOST",
     "counting.py": "_LOW_BYTES _FOUR_ONES _EIGHT_ONES 2040",  # bytes of a word; 255 words
     "masks/__init__.py": "2**31",  # what int32 holds
     "masks/bits.py": "_GATHER",  # moves the bits of a word
@@ -387,6 +387,13 @@ def test_only_the_rule_writers_kit_lies_flat() -> None:
     kit = {name for names in floors() for name in names if (ROOT / f"masked_tensor/{name}.py").exists()} - others
     assert flat == kit
     assert len(kit) <= 10
+
+
+def test_what_users_call_lies_in_rooms() -> None:
+    """At most 25 files of ``api`` lie flat; the page names the rooms that the others are in."""
+    api = ROOT / "masked_tensor/api"
+    assert len(list(api.glob("*.py"))) <= 25
+    assert set().union(*layers_on_page("in `api`")) == {path.parent.name for path in api.glob("*/__init__.py")}
 
 
 @pytest.mark.parametrize(("head", "container"), [("layer", "masked_tensor"), ("engine", "masked_tensor.engine")])

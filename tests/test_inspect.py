@@ -10,8 +10,8 @@ from torch import nn
 
 import masked_tensor as mt
 from masked_tensor import explain
-from masked_tensor.api.inspect import families
-from masked_tensor.api.op_lookup import operators_of
+from masked_tensor.api.display.explain import families
+from masked_tensor.api.display.op_lookup import operators_of
 from masked_tensor.engine import table
 
 

@@ -36,7 +36,8 @@ def test_dir_shows_what_is_public() -> None:
     assert set(dir(mt)) == {*mt.__all__, "__version__", *submodules}
     for name in submodules:
         assert getattr(mt, name).__all__
-        assert getattr(mt, name) is importlib.import_module(f"masked_tensor.{'api.' * (name == 'plot')}{name}")
+        home = "api.display." if name == "plot" else ""
+        assert getattr(mt, name) is importlib.import_module(f"masked_tensor.{home}{name}")
 
 
 @pytest.mark.parametrize("command", ["help(masked_tensor)", "inspect.getmembers(masked_tensor)"])

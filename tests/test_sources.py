@@ -13,7 +13,7 @@ import torch
 from torch.utils.data import DataLoader
 
 import masked_tensor as mt
-from masked_tensor.api.intake import sources
+from masked_tensor.api.containers import sources
 
 TABLE = {"a": [1.0, None, 3.0], "b": [None, 5.0, 6.0]}
 ROWS = [[1.0, None], [None, 5.0], [3.0, 6.0]]

@@ -21,7 +21,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import compat
-from masked_tensor.api import statistics, statistics_options, statistics_state
+from masked_tensor.api.statistics import options, running, state
 from masked_tensor.shared import histogram, moments, pair_moments
 
 PROGRAMS = int(os.environ.get("STATISTICS_PROGRAMS", "25"))
@@ -202,10 +202,7 @@ class Stopped(BaseException):
     """An interrupt."""
 
 
-FILES = {
-    module.__file__
-    for module in (statistics, statistics_options, statistics_state, histogram, moments, pair_moments, compat)
-}
+FILES = {module.__file__ for module in (options, running, state, histogram, moments, pair_moments, compat)}
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 import masked_tensor as mt
-from masked_tensor.api import masked_losses
+from masked_tensor.api.losses import masked_losses
 
 from .helpers.ranks import gathered
 

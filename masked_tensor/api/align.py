@@ -8,8 +8,8 @@ from .. import masks, shapes
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..shared import extents
+from .containers import accepted_inputs
 from .create import as_result
-from .intake import accepted_inputs
 
 
 def to_left(x: Any, dim: int = 1) -> MaskedTensor:

@@ -17,8 +17,8 @@ from ..engine.tensor import MaskedTensor
 from ..packing import Packed
 from ..pair import Pair
 from ..shared.lengths import check_side
+from .containers import accepted_inputs, lists, ragged
 from .create import as_result, mask_more
-from .intake import accepted_inputs, lists, ragged
 from .packing import from_packed_sequence, pack_list, pack_sequences
 from .packing import packed as pack
 

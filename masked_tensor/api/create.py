@@ -19,8 +19,8 @@ from ..engine.tensor import MaskedTensor
 from ..masks.strides import lay_out_as
 from ..pair import Pair, Payload
 from ..select import select
-from .intake import accepted_inputs
-from .mask_copies import own_copy
+from .containers import accepted_inputs
+from .copies.mask_copies import own_copy
 
 
 def masked_tensor(

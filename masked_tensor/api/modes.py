@@ -11,7 +11,7 @@ from typing import Any, get_args
 from ..engine.contexts import stack
 from ..engine.contexts.setting import TraceableSetting
 from ..settings import DEFAULT, MismatchRule, PaddingRule, ProductRule, Settings, WindowRule
-from .masked_losses import tell_sent
+from .losses.masked_losses import tell_sent
 
 _RULES = {"convolution": WindowRule, "product": ProductRule, "padding": PaddingRule, "mismatch": MismatchRule}
 _CHOICES = {name: get_args(rule) for name, rule in _RULES.items()}

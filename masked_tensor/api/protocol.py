@@ -20,8 +20,9 @@ from ..engine.writes.packed_views import unpack_family
 from ..engine.writes.setitem import place
 from ..errors import UnsupportedOpError
 from ..pair import Pair, plain_pair
-from . import convert, copies, pickling
-from .show import MASKED
+from . import convert
+from .copies import copying, pickling
+from .display.show import MASKED
 from .ufuncs import array_function, array_ufunc
 
 if TYPE_CHECKING:
@@ -272,12 +273,12 @@ _ELEMENTWISE = "write the function with torch ops, or apply it to x.compressed()
 add_members(
     **{
         "__reduce_ex__": pickling.reduce_ex,
-        "__deepcopy__": copies.deepcopy,
-        "__copy__": copies.shallow_copy,
-        "contiguous": copies.contiguous,
-        "share_memory_": copies.share_memory,
-        "is_shared": copies.is_shared,
-        "data": property(data, copies.set_data, doc="``x.detach()``; assigning takes over values and validity."),
+        "__deepcopy__": copying.deepcopy,
+        "__copy__": copying.shallow_copy,
+        "contiguous": copying.contiguous,
+        "share_memory_": copying.share_memory,
+        "is_shared": copying.is_shared,
+        "data": property(data, copying.set_data, doc="``x.detach()``; assigning takes over values and validity."),
         "item": item,
         "tolist": tolist,
         "new_tensor": new_tensor,

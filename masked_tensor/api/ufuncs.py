@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..engine.tensor import MaskedTensor
-from .intake import accepted_inputs
+from .containers import accepted_inputs
 
 NAMES = {  # where torch has another name for it
     "conjugate": "conj", "degrees": "rad2deg", "equal": "eq", "fabs": "abs", "invert": "bitwise_not",

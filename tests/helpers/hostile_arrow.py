@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 import masked_tensor as mt
-from masked_tensor.api.arrow import abi, formats
+from masked_tensor.api.containers.arrow import abi, formats
 
 KINDS = [*formats.DTYPES, formats.BITS, formats.NULL, formats.FIXED, *formats.OFFSETS, formats.RECORD, "dictionary"]
 HUGE = 2**62

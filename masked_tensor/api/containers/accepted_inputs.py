@@ -1,0 +1,104 @@
+"""What may be given as data and as a mask, and the errors for what may not."""
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.masked import MaskedTensor as TorchMasked
+
+from ... import errors, layouts, masks, shapes
+from ...engine.boundary.enter_leave import enter
+from ...engine.tensor import MaskedTensor
+from ...layouts import meshes
+from ...pair import Pair, plain_pair
+from ...select import zero_masked
+from . import kinds, lists
+
+
+def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Pair:
+    """The values of ``data``, and which of them it marks as missing; errors call it ``name``."""
+    tensor = partial(_tensor, dtype=dtype, device=device, name=name)
+    take = partial(pair_of_input, dtype=dtype, device=device, name=name)
+    if isinstance(data, Tensor):
+        found: Pair | None = _of_tensor(data)
+    else:
+        found = kinds.pair(data, take, dtype)
+    if found is not None:
+        moved = found.data.to(device=device, dtype=dtype)
+        return Pair(moved, found.mask.to(moved.device), found.payload)
+    if type(data).__module__ == "numpy" and str(getattr(data, "dtype", "")) == "object":
+        data = data.tolist()  # None and pandas' NA are missing
+    if isinstance(data, list | tuple):
+        return lists.pair_of_list(data, take, tensor)
+    return plain_pair(tensor(data))
+
+
+def has_validity(data: Tensor) -> bool:
+    """Whether a tensor says itself what is valid."""
+    return type(data) is MaskedTensor or isinstance(data, TorchMasked) or data.is_nested or layouts.is_sparse(data)
+
+
+def _of_tensor(data: Tensor) -> Pair:
+    if isinstance(data, TorchMasked):
+        return kinds.torch_masked(data)
+    if data.is_nested:
+        return kinds.read_nested(data)
+    if data.is_quantized:
+        raise TypeError(f"masked tensors of quantized data ({data.dtype}) have no ops; give data.dequantize()")
+    entered = enter(data, torch.is_grad_enabled())
+    if type(entered) is Pair:
+        if type(data) is MaskedTensor and data._packed is not None and data._packed.grid.full:  # its very values
+            return Pair(entered.data.clone(), entered.mask, entered.payload)
+        return entered
+    if layouts.is_sparse(data):
+        layouts.verbs_of(data).validate(data.detach())
+        return layouts.pair_on_pattern(data, None)  # what is specified is valid
+    return plain_pair(data)
+
+
+def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Tensor:
+    if not isinstance(data, list | tuple | int | float | complex | bool) and hasattr(data, "__array__"):
+        data = data.__array__()
+        if not data.dtype.isnative or min(data.strides, default=0) < 0:  # the byte order of files; reversed
+            data = data.astype(data.dtype.newbyteorder("="), copy=True)
+    try:
+        return torch.tensor(data, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as reason:
+        text = lists.first_text(data)
+        found = reason if text is None else f"{text!r} is a text; give numbers, and None for what is missing"
+        raise TypeError(
+            f"{name} must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {found}"
+        ) from reason
+
+
+def mask_of_input(mask: Any, data: Tensor, name: str = "mask") -> Tensor:
+    """``mask`` as a plain bool tensor that fits ``data``; a masked entry of a mask is masked out."""
+    if mask is None:
+        raise TypeError("a strided tensor does not say what is valid; give it a mask")
+    if not isinstance(mask, Tensor) or (has_validity(mask) and not layouts.is_sparse(mask)):
+        own = pair_of_input(mask, device=None if isinstance(mask, Tensor) else data.device, name=name)
+        mask = masks.logical_and(own.data, own.mask) if own.data.dtype is torch.bool else zero_masked(own)
+    mask = mask.detach()
+    if not (layouts.is_sparse(mask) and layouts.same_pattern(mask, data)):  # that of the data is known to be right
+        layouts.verbs_of(mask).validate(mask)
+    if mask.layout != data.layout:
+        raise ValueError(f"{name} must have data's layout {data.layout}, got {mask.layout}")
+    mask = _of_numbers(mask, name)
+    if mask.dtype is not torch.bool or not shapes.can_expand(mask.shape, data.shape):
+        raise errors.bad_mask(name, mask, data)
+    if mask.device != data.device:
+        raise ValueError(
+            f"{name} must be on data's device {data.device}, got {mask.device}; use {name}.to(data.device)"
+        )
+    return meshes.place_like(masks.expand_to(mask, data.shape), data)
+
+
+def _of_numbers(mask: Tensor, name: str) -> Tensor:
+    """A mask of the integers 0 and 1, as tokenizers and files have it; others are left as they are."""
+    if mask.dtype is torch.bool or mask.is_floating_point() or mask.is_complex():
+        return mask
+    numbers = layouts.values(mask)
+    if type(mask) is Tensor and not mask.is_meta and not ((numbers == 0) | (numbers == 1)).all():
+        raise ValueError(f"{name} holds other integers than 0 and 1; say which are valid, such as {name} > 0")
+    return layouts.nonzero(mask)

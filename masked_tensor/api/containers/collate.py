@@ -1,0 +1,90 @@
+"""A loader's batch of samples of different length."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from torch import Tensor
+from torch.utils.data import default_collate
+
+from ...engine.boundary.enter_leave import leave
+from ...pair import Pair
+from ...shared.lengths import check_side
+from ..create import as_result
+from ..packing import pack_list
+from ..packing import packed as pack
+from . import accepted_inputs, lists, ragged
+
+
+def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str = "right", packed: bool = False) -> Any:
+    """A loader's batch of samples of different length, in which what is too short is padded, and the padding masked.
+
+    Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
+    Arrays of one dimension or more always become masked tensors ``(B, ...)``, each dimension as long as the longest.
+    Scalars become a plain tensor, or a masked one if one is None. Texts stay a list.
+
+    Give a DataLoader other arguments by ``collate_fn=partial(mt.collate, padding_side="left")``.
+
+    Args:
+        batch (list): The samples.
+        dim (int, optional): The only dimension of a sample that may differ; by default any may.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+        packed (bool, optional): Store batches without padding, as :func:`packed` does. The padding is never made where
+            only the first dimension of samples differs.
+
+    Returns:
+        Any: A batch, built as the samples are.
+
+    Raises:
+        TypeError: ``batch`` is no sequence, or a sample is of a kind that ``default_collate`` does not know either.
+        ValueError: ``batch`` is empty, samples differ along another dimension than ``dim``, dicts have different keys,
+            or ``padding_side`` is another word.
+        RuntimeError: a sparse tensor breaks the rules of its layout.
+        UnsupportedOpError: ``packed=True`` in compiled code.
+
+    Example:
+        >>> mt.collate([{"x": torch.ones(2), "y": 1}, {"x": torch.ones(1), "y": 0}])
+        {'x': masked_tensor([[1.0000, 1.0000],
+                       [1.0000,     --]], valid=3/4), 'y': tensor([1, 0])}
+
+    References:
+        ``torch.utils.data.default_collate``.
+    """
+    if not len(batch):
+        raise ValueError("collate needs at least one sample")
+    first = batch[0]
+    if isinstance(first, Mapping):
+        if any(set(sample) != set(first) for sample in batch):
+            raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
+        return {
+            key: collate([sample[key] for sample in batch], dim=dim, padding_side=padding_side, packed=packed)
+            for key in first
+        }
+    if isinstance(first, tuple) or (isinstance(first, list) and not lists.of_numbers(batch)):
+        fields = [
+            collate(field, dim=dim, padding_side=padding_side, packed=packed) for field in zip(*batch, strict=True)
+        ]
+        if hasattr(first, "_fields"):
+            return type(first)(*fields)
+        return type(first)(fields)
+    if isinstance(first, Tensor | list) or lists.is_array(first):
+        return _make_batch(
+            [accepted_inputs.pair_of_input(sample) for sample in batch], batch, dim, padding_side, packed
+        )
+    if any(lists.is_missing(sample) for sample in batch):
+        return as_result(accepted_inputs.pair_of_input(list(batch)))
+    return default_collate(list(batch))
+
+
+def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str, packed: bool) -> Tensor:
+    whole = all(isinstance(sample, Tensor) and not accepted_inputs.has_validity(sample) for sample in batch)
+    if dim is not None and pairs[0].data.dim():
+        ragged.expect_one("collate", pairs, dim)
+    check_side(side)
+    shapes = [p.data.shape for p in pairs]
+    if packed and whole and all(shapes) and len({s[1:] for s in shapes}) == 1 and any(s.numel() for s in shapes):
+        made: Tensor = leave(pack_list([p.data for p in pairs], side, 0, 1))
+        return made
+    pair = ragged.pad_and_stack(pairs, side, whole=whole)
+    if whole and pair.data.dim() == 1:
+        return pair.data
+    return pack(as_result(pair)) if packed and pair.data.dim() > 1 else as_result(pair)

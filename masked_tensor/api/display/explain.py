@@ -1,0 +1,100 @@
+"""What an op means here: ``explain("softmax")`` and ``python -m masked_tensor softmax``."""
+
+import difflib
+import inspect
+from typing import Any
+
+from ...compat import schema
+from ...engine import table
+from ...engine.table import Entry
+from ...rules import FAMILIES
+from . import op_lookup
+
+_HOME = {op: family.__name__ for family in FAMILIES for op in family.OPS}
+
+
+def explain(op: Any) -> str:
+    """What an operator means for masked tensors, and which rule computes it, as text.
+
+    What is made of several operators says which; the first three are explained.
+
+    Args:
+        op (Any): A name (``"add"``, ``"F.relu"``, ``"x.sum"``, ``"@"``, ``"aten::add.Tensor"``, ``"mylib::scale"``), a
+            function (``torch.einsum``), or a module or its class (``nn.Conv1d``).
+
+    Returns:
+        str: The schema, the meaning, the rule, and the packed and sparse rule of each operator.
+
+    Raises:
+        KeyError: Nothing is known under that name; the error lists names that come close.
+
+    Example:
+        >>> print(mt.explain("add.Tensor").splitlines()[0])
+        aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor
+        >>> print(mt.explain(torch.nn.CrossEntropyLoss).splitlines()[0])
+        CrossEntropyLoss calls cross_entropy_loss
+    """
+    if isinstance(op, str):
+        found = _describe(op)
+        if found:
+            return found
+    called = op_lookup.operators_of(op)
+    shown = op if isinstance(op, str) else getattr(op, "__name__", type(op).__name__)
+    if called:
+        calls = f"{shown} calls {', '.join(called)}\n\n" if called != [shown] else ""
+        return calls + "\n\n".join(_describe(name) for name in called[:MOST])
+    composed = op_lookup.composite_of(op)
+    if composed:
+        return (
+            f"aten::{composed} has no rule of its own: torch composes it of other operators, each with its own "
+            "meaning. One of them without a rule raises UnsupportedOpError, which names it and the ways out."
+        )
+    if op_lookup.module_of(op):
+        return f"{shown} computes nothing itself: explain the modules that it is made of"
+    close = difflib.get_close_matches(str(shown), op_lookup.known_operators(), 3)
+    hint = f"; did you mean {', '.join(close)}?" if close else "; python -m masked_tensor prints all"
+    raise KeyError(f"no operator is known as {shown!r}{hint}")
+
+
+MOST = 3  #: operators that are explained of those that a module calls
+
+
+def _describe(name: str) -> str:
+    """What the table says of one operator, by its name in the dispatcher; empty if it has none."""
+    wanted = name if "::" in name else f"aten::{name}"
+    found = [e for e in table.ENTRIES.values() if wanted in (e.overload.name(), schema(e.overload).name)]
+    lines = [str(schema(e.overload)) for e in found]
+    for op in {(e.op.rule, tuple(e.op.params.items())): e.op for e in found}.values():
+        rule = op.rule
+        lines += [
+            "",
+            *([f"means   {op.summary}"] if op.summary else []),
+            f"rule    {rule.__module__}.{rule.__qualname__}",
+        ]
+        lines += [f"        {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
+        if op.params:
+            lines.append("with    " + ", ".join(f"{k}={_name(v)}" for k, v in op.params.items()))
+        lines.append(
+            f"packed  {', or '.join(f.name for f in op.packed_rules) or 'no packed rule: converted to padded first'}"
+        )
+        lines.append(f"sparse  {op.sparse.name if op.sparse else 'no sparse rule: use x.to_dense() first'}")
+    return "\n".join(lines)
+
+
+def _name(value: Any) -> str:
+    return str(value.__name__) if inspect.isroutine(value) else repr(value)
+
+
+def families() -> dict[str, list[str]]:
+    """The operators with an entry, by the family their rule belongs to."""
+    result: dict[str, list[str]] = {}
+    for entry in table.ENTRIES.values():
+        group = result.setdefault(_family(entry), [])
+        name = schema(entry.overload).name.removeprefix("aten::")
+        if entry.kind == "functional" and name not in group:
+            group.append(name)
+    return {family: sorted(group) for family, group in sorted(result.items())}
+
+
+def _family(entry: Entry) -> str:
+    return _HOME.get(entry.op, entry.overload.namespace).rpartition(".")[2]  # a user's own: the library's name

@@ -1,0 +1,100 @@
+"""Pictures of what is missing; drawing needs matplotlib."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ... import errors, layouts
+from ...engine.tensor import MaskedTensor, pair_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["missing"]
+
+
+def missing(
+    x: MaskedTensor,
+    names: Sequence[str] | None = None,
+    *,
+    sort: str | None = None,
+    dim: int = 1,
+    completeness: bool = True,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """A picture of a table or batch in which valid entries are dark and masked ones light.
+
+    Each row of a table is a line, beside which stands the share of it that is valid. A step of a batch that is valid in
+    part is grey.
+
+    Args:
+        x (MaskedTensor): A table ``(rows, columns)`` or a batch ``(B, T, ...)`` of any dtype.
+        names (list of str, optional): Labels for the columns.
+        sort (str, optional): ``"ascending"`` or ``"descending"``: order rows by how much of them is valid.
+        dim (int, optional): The dimension of a batch that is drawn as columns, such as time.
+        completeness (bool, optional): Draw the share that is valid beside the picture.
+        ax (matplotlib Axes, optional): Where to draw; by default the current axes.
+
+    Returns:
+        matplotlib Axes: The axes of the picture.
+
+    Raises:
+        ImportError: matplotlib is not installed, and there is no ``ax``.
+        TypeError: ``x`` is no MaskedTensor.
+        ValueError: ``x`` has fewer than two dimensions, or ``sort`` is another word.
+
+    Example:
+        >>> table = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
+        >>> mt.plot.missing(table, ["age", "weight"]).get_xlabel()
+        'valid: 3 of 4'
+
+    References:
+        ``missingno.matrix``.
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("missing", x)
+    if x.dim() < 2:
+        raise ValueError(f"missing() draws tables and batches, got a tensor of shape {tuple(x.shape)}; use x[None]")
+    if sort not in (None, "ascending", "descending"):
+        raise ValueError(f"sort must be 'ascending', 'descending' or None, got {sort!r}")
+    there = _shares(x, dim)
+    if sort is not None:
+        there = there[there.mean(1).argsort(stable=True, descending=sort == "descending")]
+    ax = _pyplot().gca() if ax is None else ax
+    ax.imshow(1 - there.numpy(), cmap="gray", vmin=-0.25, vmax=1, aspect="auto", interpolation="nearest")
+    valid = int(there.sum()) if x.dim() == 2 else int(x.count())
+    ax.set_xlabel(f"valid: {valid} of {x.shape.numel()}")
+    if names is not None:
+        ax.set_xticks(range(len(names)), names, rotation=45, ha="left")
+        ax.xaxis.tick_top()
+    if completeness and len(there):
+        _beside(ax, there.mean(1))
+    return ax
+
+
+def _pyplot() -> Any:
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError as reason:
+        raise ImportError("plot.missing() needs matplotlib: pip install matplotlib") from reason
+
+
+def _shares(x: MaskedTensor, dim: int) -> Tensor:
+    """How much is valid of every row and column, or sequence and step."""
+    mask = layouts.dense_mask(pair_of(x).mask) if layouts.is_sparse(x) else pair_of(x).mask
+    shares = mask.detach().cpu().movedim(dim, 1).to(torch.float32)
+    return shares if shares.dim() == 2 else shares.flatten(2).mean(2)
+
+
+def _beside(ax: "Axes", shares: Tensor) -> None:
+    """The line of completeness, in the picture's own coordinates right of it."""
+    side = ax.inset_axes((1.02, 0, 0.12, 1), sharey=ax)
+    side.plot(shares.numpy(), range(len(shares)), color="0.3", linewidth=1)
+    side.set_xlim(0, 1.05)
+    side.set_xticks([0, 1], ["0", "1"])
+    side.tick_params(labelleft=False, left=False)
+    for edge in ("top", "right", "left"):
+        side.spines[edge].set_visible(False)

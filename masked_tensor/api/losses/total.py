@@ -1,0 +1,53 @@
+"""The sum of the losses that exist."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ...engine.tensor import MaskedTensor
+
+
+def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> Tensor:
+    """The sum of the losses that exist, ``sum(weight * loss)`` without the masked ones.
+
+    ``a + b`` is masked if ``a`` or ``b`` is, such as the loss of a task that has no label in this batch. Then neither
+    is trained. Here a masked loss is left out. The sum is masked only if all of them are.
+    ``torch.stack(losses).sum()`` is the same.
+
+    Args:
+        *losses (Tensor): 0-d tensors of any dtype, masked or plain, such as a penalty of weights.
+        weights (list of float, optional): A number or a plain 0-d tensor, of any dtype, for each loss.
+            Nothing is rescaled where a loss is left out.
+
+    Returns:
+        Tensor: A 0-d tensor in the dtype to which those of the losses promote. A MaskedTensor if a loss is one.
+
+    Raises:
+        TypeError: A loss is no tensor.
+        ValueError: There is no loss, one has another shape, or the weights are not a number or a plain 0-d tensor for
+            each.
+
+    Example:
+        >>> a, b = mt.masked_tensor([1.0, 3.0]).mean(), mt.masked_tensor([None, 1.0])[:1].mean()
+        >>> a + b
+        masked_tensor(--, valid=0/1)
+        >>> mt.total(a, b, torch.tensor(4.0), weights=[1, 1, 0.5])
+        masked_tensor(4.0000, valid=1/1)
+    """
+    if not losses:
+        raise ValueError("total needs a loss")
+    for loss in losses:
+        if not isinstance(loss, Tensor):
+            raise TypeError(f"total takes 0-d tensors, got {type(loss).__name__}; of a list write total(*losses)")
+        if loss.dim():
+            raise ValueError(f"total takes 0-d tensors, got one of shape {tuple(loss.shape)}; reduce it first")
+    if weights is None:
+        return torch.stack(losses).sum()
+    if len(weights) != len(losses):
+        raise ValueError(f"total takes a weight for each loss, got {len(weights)} weights for {len(losses)} losses")
+    for weight in weights:
+        if isinstance(weight, Tensor) and (weight.dim() or type(weight) is MaskedTensor):
+            kind = "a masked one" if type(weight) is MaskedTensor else f"one of shape {tuple(weight.shape)}"
+            raise ValueError(f"total takes numbers and plain 0-d tensors as weights, got {kind}")
+    return torch.stack([loss * weight for loss, weight in zip(losses, weights, strict=True)]).sum()

@@ -1,0 +1,1 @@
+"""Running statistics: what they are of, their state, and the class."""
