@@ -243,6 +243,16 @@ def test_writes_after_a_backward_saved_the_values_raise(write) -> None:
         loss.backward()
 
 
+@pytest.mark.parametrize("write", [lambda y: y.data.mul_(2), lambda y: y.t().data[0].fill_(1)])
+def test_what_autograd_saved_of_a_packed_tensor_cannot_see_a_write_past_it(write) -> None:
+    y = mt.masked_tensor(VALUES, MASK, requires_grad=True).packed() * 1
+    loss, before = (y * y).sum(), y.tolist()
+    write(y)
+    assert y.tolist() != before
+    with pytest.raises(RuntimeError, match=r"modified (by an )?inplace"):
+        loss.backward()
+
+
 def test_a_leaf_that_requires_grad_is_not_written() -> None:
     x = example(True)
     with pytest.raises(RuntimeError, match=r"^a leaf Variable that requires grad is being used"):

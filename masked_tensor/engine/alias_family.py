@@ -79,7 +79,7 @@ class Family:
         self.noted = False  #: its note lies on the memory, storage_notes.py
         self.graph_input: Any = False  #: the root is the input of a graph that is being compiled
         self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
-        self.saved: list[Any] = []  #: what autograd may have saved of members while they were packed
+        self.saved: list[Tensor] = []  #: what autograd may have saved of members while they were packed
 
     def record(self) -> dict[str, Any]:
         """All there is to make the family again: for a pickle, which keeps the identity of what it is given."""
@@ -112,13 +112,10 @@ class Family:
             self.payload = Payload.ANY
             self.version += 1
 
-    def tell_saved(self, past_autograd: bool) -> None:
-        """After a write: what autograd saved of packed members takes it, or raises when it is read, as in torch."""
-        for saved in self.saved:
-            if past_autograd:
-                saved.follow(self)
-            else:
-                torch.autograd.graph.increment_version(saved.values)
+    def tell_saved(self) -> None:
+        """After a write: what autograd saved of members while they were packed raises when it is read."""
+        for values in self.saved:
+            torch.autograd.graph.increment_version(values)
 
     def buffer_view(self, data: Tensor) -> Tensor:
         """The bools of a member's memory; where an element is wider than the unit (complex), in one more dimension."""

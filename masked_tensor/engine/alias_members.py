@@ -98,7 +98,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     set_pair(x, alias_family.write_validity(pair, x._family, new.mask, new.payload))
     if x._family is not None:
         x._version_seen = x._family.version
-        x._family.tell_saved(x._past_autograd)
+        x._family.tell_saved()
         for member in x._family.members:
             seen = member()
             if seen is not None:

@@ -1,6 +1,8 @@
-"""The pair of a packed tensor, made anew whenever it is read, and what a graph is given of it."""
+"""The pair of a packed tensor, made anew whenever it is read; what a graph is given of it; what its views are."""
 
 import enum
+import weakref
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -8,7 +10,7 @@ from torch import Tensor
 
 from .. import errors, packing
 from ..compat import without_modes
-from ..pair import Payload
+from ..pair import Pair, Payload
 from ..select import select
 
 
@@ -50,3 +52,52 @@ class PairOfPacked:
             return packing.unpack(x._packed)
         with without_modes():  # a tracer reads it under its own modes
             return packing.unpack(x._packed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ViewStep:
+    """One view taken: result ``which`` of the entry's op."""
+
+    entry: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    which: int | None
+
+    def of(self, pair: Pair) -> Pair:
+        """The same view of a strided pair; of a copy of it where memory has no such view, as ``reshape`` does."""
+        try:
+            new = self.entry.rule(pair, *self.args, **self.kwargs)
+        except RuntimeError:  # nobody told a packed tensor's ``view`` apart, such as the one in ``ravel``
+            new = self.entry.rule(Pair(pair.data.contiguous(), pair.mask, pair.payload), *self.args, **self.kwargs)
+        result: Pair = new if self.which is None else new[self.which]
+        return result
+
+
+class PackedFamily:
+    """A packed tensor and the views of it, as long as nothing is written."""
+
+    __slots__ = ("graph_input", "kept", "members", "record")
+
+    def __init__(self, root: Any) -> None:
+        self.graph_input = root._graph_input
+        self.record: packing.Packed = root._packed
+        self.members = [weakref.ref(root)]
+        self.kept: dict[str, Any] = {}  #: one object for all members, so that they find each other when unpickled
+
+    def living(self) -> list[Any]:
+        """The members that somebody still holds, each after its base."""
+        return [x for x in (ref() for ref in self.members) if x is not None]
+
+    def add(self, view: Any) -> None:
+        """``view`` becomes a member."""
+        self.members = [ref for ref in self.members if ref() is not None]
+        self.members.append(weakref.ref(view))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedView:
+    """What a packed tensor that has views, or a view of one, knows of the others."""
+
+    family: PackedFamily
+    path: tuple[ViewStep, ...] = ()  #: the views that lead to it
+    base: Any = None  #: what it is a view of to autograd; a detached alias of none

@@ -14,7 +14,7 @@ from ..pair import Pair, Payload
 from ..patches.first_use import prepare
 from . import alias_family, torch_keys
 from .dynamo import told_settings
-from .packed_parts import PairOfPacked, UnpackedCopy
+from .packed_parts import PackedView, PairOfPacked, UnpackedCopy
 from .torch_keys import KEYS, has_no_pointer, no_torch_function
 
 if TYPE_CHECKING:
@@ -47,11 +47,8 @@ class MaskedTensor(Methods):
     # What the engine keeps on a tensor.  Each is annotated: ENGINE below is made of the annotations.
     _pair: Pair = PairOfPacked()  # type: ignore[assignment]  # a tensor's own pair shadows it
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
-    _view_group: Any = None  # of a packed tensor and its views: who else would see a write (packed_views.py)
+    _view: PackedView | None = None  # of a packed tensor and its views: who else would see a write (packed_views.py)
     _parts: tuple[Any, ...] | None = None  # of a packed tensor: what graphs were given of it
-    _path: tuple[Any, ...] = ()  # of a view of a packed tensor: the steps that lead to it
-    _held: tuple[Any, ...] = ()  # of a view of a packed tensor: for each step what it keeps of the tensor it is of
-    _viewed: bool = False  # of what a graph returns, while compiling: it had views, or was one
     _family: alias_family.Family | None = None  # set once the tensor has views
     _version_seen: int = 0  # the family's version that _pair reflects
     _history: alias_family.Shared | None = None  # with whom autograd has to keep it connected

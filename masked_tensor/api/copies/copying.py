@@ -57,7 +57,8 @@ def _with_gradient(result: MaskedTensor, x: MaskedTensor, memo: dict[int, Any]) 
 def _copy_packed_family(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     """``x`` with a copied root: one for all that are copied in one deepcopy."""
     parts = packed_view_parts(x)
-    group = id(x._view_group)
+    assert x._view is not None
+    group = id(x._view.family)
     if group not in memo:
         memo[group] = copy.deepcopy(parts["kept"] | {"values": parts["values"], "place": parts["place"]}, memo)
     known = memo[group]
@@ -76,7 +77,7 @@ def _copy_family(family: Family, memo: dict[int, Any], data: Tensor) -> Family:
 
 def contiguous(x: MaskedTensor, memory_format: torch.memory_format = torch.contiguous_format) -> MaskedTensor:
     """``Tensor.contiguous``; a view of a packed tensor, whose strides say nothing of memory, is told apart from it."""
-    make: Any = torch.ops.aten.contiguous.default if x._path else Tensor.contiguous
+    make: Any = torch.ops.aten.contiguous.default if x._view is not None and x._view.path else Tensor.contiguous
     made: MaskedTensor = make(x, memory_format=memory_format)
     return made
 

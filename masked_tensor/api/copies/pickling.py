@@ -165,18 +165,20 @@ def rebuild_packed_view(
 
 def packed_view_parts(x: MaskedTensor) -> dict[str, Any]:
     """What :func:`rebuild_packed_view` takes."""
-    group, p = x._view_group, x._view_group.record
+    assert x._view is not None
+    family = x._view.family
+    p = family.record
     parts = packed_parts(p)
     del parts["values"]
-    group.kept |= parts
-    path = [(s.entry.overload.name(), s.args, s.kwargs, s.which) for s in x._path if not s.entry.op.detaches]
-    place = None if p.values.numel() else group.kept.setdefault("place", torch.empty(1)).detach()
-    return {"kept": group.kept, "values": p.values.detach(), "path": path, **own_parts(x), "place": place}
+    family.kept |= parts
+    path = [(s.entry.overload.name(), s.args, s.kwargs, s.which) for s in x._view.path]
+    place = None if p.values.numel() else family.kept.setdefault("place", torch.empty(1)).detach()
+    return {"kept": family.kept, "values": p.values.detach(), "path": path, **own_parts(x), "place": place}
 
 
 def has_packed_family(x: MaskedTensor) -> bool:
     """Whether others would see a write into a packed tensor, or a view of one."""
-    return x._view_group is not None and len(x._view_group.living()) > 1
+    return x._view is not None and len(x._view.family.living()) > 1
 
 
 def packed_parts(p: Packed) -> dict[str, Any]:

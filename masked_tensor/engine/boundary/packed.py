@@ -51,7 +51,7 @@ def wrap_packed(p: Packed) -> MaskedTensor:
 def set_packed(x: MaskedTensor, p: Packed) -> None:
     """Makes ``p`` the inside of ``x``, which has no views."""
     x._packed = p
-    x._view_group, x._path, x._held = None, (), ()
+    x._view = None
     if type(p.values) is not Tensor:
         told_settings()
         if p.is_plain_grid:

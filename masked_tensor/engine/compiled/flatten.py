@@ -16,7 +16,7 @@ from ...pair import Pair, Payload
 from ...select import select
 from .. import storage_notes
 from ..boundary.packed import wrap_packed
-from ..packed_parts import UNPACKED_COPY, UnpackedCopy, unpacked_parts
+from ..packed_parts import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
 from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
 from . import cache_key
 
@@ -32,7 +32,7 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
         expose(x)
     p = x._packed
     if p is not None and p.is_plain_grid:
-        return PACKED_PARTS, (p.order, type(p.values) is not Tensor and (x._viewed or x._view_group is not None))
+        return PACKED_PARTS, (p.order, type(p.values) is not Tensor and x._view is not None)
     if x._history is not None:
         x._connect()
     if p is None:
@@ -57,7 +57,8 @@ def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> 
 def _unflatten_packed(values: Tensor, index: Tensor, order: Any, shared: bool, size: Any) -> MaskedTensor:
     result = wrap_packed(packing.from_parts(values, index, order, size))
     if type(values) is not Tensor:
-        result._graph_input, result._viewed = UNPACKED_COPY, shared
+        result._graph_input = UNPACKED_COPY
+        result._view = PackedView(PackedFamily(result)) if shared else None
     elif shared:
         storage_notes.note_packed(result)
     return result

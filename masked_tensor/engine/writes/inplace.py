@@ -33,7 +33,7 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
         return _write_plain(entry, args, kwargs, recording)
     if entry.op.detaches:
         return detach(target, packed_views.is_view(target))
-    if target._packed is not None or target._view_group is not None:
+    if target._packed is not None or target._view is not None:
         packed_views.check_seen(target)
         if target._packed is not None and packed_views.is_unshared(target):
             try:

@@ -49,7 +49,7 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
     if payload is Payload.ANY:
         family.payload = Payload.ANY
     family.version += 1
-    family.tell_saved(x._past_autograd)
+    family.tell_saved()
     return True
 
 

@@ -27,7 +27,7 @@ def run_view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     if result is pair:  # nothing to do: the tensor itself, as in torch
         return base
     result = leave(result, live)
-    if base._packed is not None or base._view_group is not None:
+    if base._packed is not None or base._view is not None:
         packed_views.add_view(result, base, entry, args[1:], kwargs)
         return result
     for x in result if isinstance(result, (list, tuple)) else (result,):
