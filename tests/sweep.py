@@ -109,7 +109,7 @@ def plain_gradcheck_passes(sample: database.Sample) -> bool:
     """Whether torch's own gradient of the sample survives gradcheck (repeated indices and the like do not)."""
     try:
         harness.check_gradient(sample)
-    except RuntimeError:  # a GradcheckError is one
+    except (RuntimeError, AssertionError):  # a GradcheckError, or a large sample along a direction
         return False
     return True
 

@@ -4,6 +4,7 @@ As many observations as the correction, or fewer, leave nothing to divide by: ma
 masked, and the result is NaN, as that of the plain op is.
 """
 
+import math
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
@@ -15,7 +16,7 @@ from ..compat import is_readable_memory, is_tracked
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
-from ..shared.chunks import WIDER, rounds_noticeably
+from ..shared.chunks import WIDER, rounds_noticeably, wide_dtype
 from ..shared.squares import zero_rounding
 
 Operand = Pair | Tensor
@@ -27,6 +28,7 @@ class Moments(NamedTuple):
     weight: Tensor  #: sum of w
     products: Tensor  #: sum of w * (x_i - mean_i) * conj(x_j - mean_j), the means over the same observations
     squares: Tensor | None  #: sum of w * abs(x_i - mean_i) ** 2, exactly 0 for a constant, if it was asked for
+    unit: Tensor  #: the power of two that each variable was divided by, ``(V, 1)``: squares leave the range of a dtype
 
 
 def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, aweights: Operand | None = None) -> Pair:
@@ -59,7 +61,9 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
         return torch.where(valid, rest, 1), valid
 
     divisor, valid = freedom() if w is not None else _keep(mask, ("freedom", correction, data.dtype), freedom)
-    return _matrix((moments.products / divisor).to(dtype), valid)
+    unit, other = moments.unit, moments.unit.mT
+    result = moments.products / divisor * torch.minimum(unit, other) * torch.maximum(unit, other)
+    return _matrix(result.to(dtype), valid)
 
 
 def corrcoef(x: Pair) -> Pair:
@@ -67,7 +71,7 @@ def corrcoef(x: Pair) -> Pair:
     data, mask = _table(x)
     if data.shape[1] == 0:
         return pair.plain_pair(torch.corrcoef(data))
-    weight, products, squares = _moments(data, mask, None, squared=True)
+    weight, products, squares, _ = _moments(data, mask, None, squared=True)
     assert squares is not None
     valid, varies = weight > 1, (squares != 0) & (squares.mT != 0)
     divided = valid & varies  # not 0 / 0, whose gradient is NaN for all that is of the two variables
@@ -109,11 +113,13 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
     weight, total = counts() if w is not None else _keep(mask, ("common", real), counts)
     own, _ = masks.divisors(mask, (1,), True, real)
     known = data.detach() if w is None else select(data.detach(), mask, 0)
-    mean = known.sum(1, keepdim=True, dtype=dtype) / own
+    unit = _power_of_two(known.abs().amax(1, True).to(real))
+    mean = (known.sum(1, keepdim=True, dtype=wide_dtype(known)) / own).to(dtype) / unit
 
     def add_up(start: int, length: int) -> Iterator[Tensor]:
         seen = mask.narrow(1, start, length)
-        centred, valid = select(data.narrow(1, start, length).to(dtype) - mean, seen, 0), seen.to(dtype)
+        centred = select(data.narrow(1, start, length).to(dtype) * (1 / unit) - mean, seen, 0)
+        valid = seen.view(torch.uint8).to(dtype)
         weighted = centred if w is None else centred * w.narrow(-1, start, length)
         yield weighted @ valid.mT
         yield weighted @ centred.mH
@@ -130,7 +136,14 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
     )
     products = products - sums * sums.mH / total
     around = [zero_rounding(s - (sums * sums.conj()).real / total, s, total) for s in squares]
-    return Moments(weight, products, around[0] if squared else None)
+    return Moments(weight, products, around[0] if squared else None, unit)
+
+
+def _power_of_two(x: Tensor) -> Tensor:
+    """One that is close to each number, and has an inverse."""
+    exponent = torch.frexp(x).exponent
+    limit = -math.frexp(torch.finfo(x.dtype).tiny)[1]
+    return torch.ldexp(torch.ones_like(x), exponent.clamp(-limit, limit))
 
 
 def _precision(data: Tensor, squared: bool = False) -> torch.dtype:

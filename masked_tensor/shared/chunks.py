@@ -88,33 +88,41 @@ def as_it_lies(x: Pair, dims: tuple[int, ...]) -> tuple[Pair, tuple[int, ...], l
 
 
 def walk_dim(data: Tensor, dims: tuple[int, ...]) -> int | None:
-    """The dimension to walk along: the outermost that is long enough.  None: do not walk."""
+    """The dimension to walk along.  None: do not walk."""
     if data.numel() < settings.LARGE or is_tracked(data) or not can_fill_bits(data):
         return None
-    outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
-    fit = settings.per_step(settings.CHUNK)
-    enough = [d for d in outermost_first if data.shape[d] * fit >= data.numel()]
-    walk = enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
+    walk = outermost_dim(data)
     return None if walk in dims and rounds_noticeably(data.dtype) else walk
 
 
-def pieces(x: Pair, walk: int, fill: float) -> Iterator[tuple[Tensor, Tensor, int]]:
-    """``filled(x, fill)`` in pieces along one dimension, with their masks and where they start.
+def outermost_dim(data: Tensor) -> int:
+    """The outermost dimension in memory that is long enough to cut pieces from."""
+    outermost_first = sorted(range(data.dim()), key=data.stride, reverse=True)
+    fit = settings.per_step(settings.CHUNK)
+    enough = [d for d in outermost_first if data.shape[d] * fit >= data.numel()]
+    return enough[0] if enough else max(outermost_first, key=lambda d: data.shape[d])
+
+
+def pieces(x: Pair, walk: int, fill: float, dtype: torch.dtype | None = None) -> Iterator[tuple[Tensor, Tensor, int]]:
+    """``filled(x, fill)`` in pieces along one dimension, in ``dtype``, with their masks and where they start.
 
     All pieces share one buffer: a piece is valid, and may be written to, until the next is asked for.
     """
     size = x.data.shape[walk]
     step = max(1, size * settings.per_step(settings.CHUNK) // x.data.numel())
-    buffer: Tensor | None = None
+    first = x.data.narrow(walk, 0, min(step, size))
+    clean = fill == 0 and x.payload is Payload.ZERO
+    buffer = None if clean else torch.empty_like(first)
+    spare = torch.empty(first.numel(), dtype=BITS[first.dtype.itemsize]) if fill else None
+    wide = torch.empty_like(first, dtype=dtype) if clean or dtype not in (None, first.dtype) else None
     for start in range(0, size, step):
         length = min(step, size - start)
         data, mask = x.data.narrow(walk, start, length), x.mask.narrow(walk, start, length)
-        if buffer is None:
-            buffer = torch.empty_like(data)
-            spare = torch.empty(data.numel(), dtype=BITS[data.dtype.itemsize]) if fill else None
-        out = buffer.narrow(walk, 0, length)
-        fill_into(out, data, mask, fill, spare)
-        yield out, mask, start
+        if buffer is not None:
+            out = buffer.narrow(walk, 0, length)
+            fill_into(out, data, mask, fill, spare)
+            data = out
+        yield (data if wide is None else wide.narrow(walk, 0, length).copy_(data)), mask, start
 
 
 @dataclass(frozen=True, slots=True)
