@@ -314,7 +314,10 @@ def derivative(x: Tensor, made: str, saved: str, write: Callable[[Tensor], objec
 @pytest.mark.parametrize("saved", [*SAVED, *MIXED])
 @pytest.mark.parametrize("packed", [False, True], ids=["strided", "packed"])
 def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, written: str, packed: bool) -> None:
-    """As in torch, which does not notice: the derivative reads what is there then, or what an op kept a copy of."""
+    """As in torch, which does not notice: the derivative reads what is there then, or what an op kept a copy of.
+
+    What autograd saved of a packed tensor is no part of the padded memory that such a write makes: it may raise.
+    """
 
     def write(k: Tensor) -> None:
         WRITTEN[written](k.data)
@@ -325,7 +328,11 @@ def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, w
         masks.append(torch.tensor([[True, False, True], [False, True, True]]))
     for mask, made in itertools.product(masks, MADE if saved in SAVED or not packed else ["a result"]):
         x = mt.masked_tensor(LEAVES, mask)
-        got = derivative(x.packed() if packed else x, made, saved, write)
+        try:
+            got = derivative(x.packed() if packed else x, made, saved, write)
+        except RuntimeError as error:
+            assert packed and re.search("modified (by an )?inplace", str(error))
+            continue
         after, before = (derivative(LEAVES.clone(), made, saved, w) * mask for w in (write, None))
         if saved == "square" or (saved in SAVED and mask.all()):
             assert torch.equal(got, after), made
