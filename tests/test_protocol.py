@@ -331,7 +331,8 @@ def test_a_write_into_data_between_forward_and_backward_is_allowed(saved: str, w
         try:
             got = derivative(x.packed() if packed else x, made, saved, write)
         except RuntimeError as error:
-            assert packed and re.search("modified (by an )?inplace", str(error))
+            if not packed or not re.search("modified (by an )?inplace", str(error)):
+                raise
             continue
         after, before = (derivative(LEAVES.clone(), made, saved, w) * mask for w in (write, None))
         if saved == "square" or (saved in SAVED and mask.all()):
