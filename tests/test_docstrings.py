@@ -427,7 +427,8 @@ ANYTHING = {
         """,
     "arguments and results of rules": """
         extend.pack_like.result extend.pack_like.return extend.packed_rule.return extend.packed_rule.rule
-        extend.register_rule.params extend.register_rule.return extend.sparse_rule.return extend.sparse_rule.rule
+        extend.register_container.return extend.register_rule.params extend.register_rule.return
+        extend.sparse_rule.return extend.sparse_rule.rule
         """,
     "as torch types it": "MaskedTensor.item.return MaskedTensor.tolist.return",
 }

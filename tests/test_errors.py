@@ -198,6 +198,23 @@ def test_containers() -> None:
     refused(TypeError, lambda: pa.array(make(ones(2).bfloat16())), """arrow has no type for bfloat16; use x.float()""")
 
 
+def test_readers_of_containers() -> None:
+    class Track:
+        """A container."""
+
+    refused(
+        TypeError,
+        lambda: mt.extend.register_container("Track"),
+        """a container is a class, or "library.Class", got 'Track'; tensors and classes of Python itself are read already""",
+    )
+    mt.extend.register_container(Track)(lambda track: [1.0])  # type: ignore[arg-type, return-value]  # the mistake
+    refused(
+        TypeError,
+        lambda: mt.masked_tensor(Track()),
+        """the reader of Track must return (values, valid), got [1.0]""",
+    )
+
+
 def test_counts_of_what_new_ones_made() -> None:
     x = mt.masked_tensor([[1.0], [None]])
     with mt.strict():

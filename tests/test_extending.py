@@ -6,6 +6,7 @@ in an empty folder against the wheel, too: ``.ci/package``.
 
 import ast
 import re
+import sys
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,7 @@ from .helpers.harness import Masked
 from .oracles.slices import reduced
 from .test_documentation import BLOCK, _run
 
+NAN = float("nan")
 PAGE = Path(__file__).parent.parent / "docs/extending.md"
 
 
@@ -176,6 +178,61 @@ def test_check_rule_finds_a_mistake(name: str) -> None:
 
 def save(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(*inputs)
+
+
+# -------------------------------------------------------------------------------------------------------- containers
+
+
+def test_a_container_is_read_wherever_data_is_taken() -> None:
+    track = page()["Track"]([1.0, NAN, 3.0], [False, True, False])
+    derived = type("Derived", (type(track),), {})([NAN, 5.0], [True, False])
+    padded = [[1.0, None, 3.0], [None, 5.0, None]]
+    assert mt.masked_tensor(track, dtype=torch.bfloat16).dtype is torch.bfloat16
+    assert (mt.masked_tensor(track) + 1).tolist() == [2.0, None, 4.0]
+    assert mt.masked_tensor([track, derived]).tolist() == padded
+    assert mt.collate([track, derived]).tolist() == mt.from_sequences([track, derived]).tolist() == padded
+    assert mt.collate([{"x": track}, {"x": derived}])["x"].tolist() == padded
+    assert mt.RunningStatistics(3).update([track]).mean.tolist() == padded[0]
+
+
+def test_the_nearest_reader_and_the_last_is_used_and_no_library_is_imported() -> None:
+    base = type("Base", (), {"__module__": "soundlib.tracks"})
+    near = type("Near", (base,), {"__module__": "soundlib.tracks"})
+    with pytest.raises(TypeError, match="got Base"):
+        mt.masked_tensor(base())
+    extend.register_container("soundlib.Base", "soundlib.Other")(lambda data: ([1.0, None], None))
+    assert mt.masked_tensor(near()).tolist() == [1.0, None]
+    extend.register_container(near)(lambda data: (base(), torch.tensor(True)))  # of another container
+    assert mt.masked_tensor(near()).tolist() == [1.0, None]
+    extend.register_container(near)(lambda data: (base(), [False, True]))
+    assert mt.masked_tensor(near()).tolist() == [None, None]
+    assert "soundlib" not in sys.modules
+
+
+@pytest.mark.parametrize("masked", [False, True], ids=["values", "values and mask"])
+def test_what_a_reader_returns_is_copied(masked: bool) -> None:
+    kind, values = type("Kind", (), {}), torch.tensor([1.0, 2.0])
+    valid = torch.tensor([True, False]) if masked else None
+    given = values if masked else mt.masked_tensor(values, torch.tensor([True, False]))
+    extend.register_container(kind)(lambda data: (given, valid))
+    x = mt.masked_tensor(kind())
+    x[0], x[1] = None, 5.0
+    assert mt.masked_tensor(kind()).tolist() == [1.0, None]
+    extend.register_container(kind)(lambda data: (values, None))
+    x = mt.masked_tensor(kind()).zero_()
+    assert values.tolist() == [1.0, 2.0]
+
+
+def test_a_reader_that_is_wrong_is_named() -> None:
+    track, wrong = page()["Track"], type("Wrong", (), {})
+    with pytest.raises(ValueError, match=r"the mask of Track must be a bool tensor .* got bool \(2,\)"):
+        mt.masked_tensor(track([1.0, 2.0, 3.0], [True, False]))
+    extend.register_container(wrong)(lambda data: [1.0, 2.0])
+    with pytest.raises(TypeError, match=r"the reader of Wrong must return \(values, valid\), got \[1.0, 2.0\]"):
+        mt.masked_tensor(wrong())
+    for kind in ("Track", "a.b.Track", dict, torch.nn.Parameter, mt.MaskedTensor, 3):
+        with pytest.raises(TypeError, match=r"a container is a class, or .library.Class., got"):
+            extend.register_container(kind)(lambda data: ([], None))  # type: ignore[arg-type]  # the mistake
 
 
 # ------------------------------------------------------------------------------------------------ what a rule declares

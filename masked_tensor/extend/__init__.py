@@ -4,6 +4,7 @@ A *rule* says what an operator does with masked tensors.  It is a function on :c
 registered by :func:`register_rule`.  "Writing rules" in the documentation teaches it in three examples.
 """
 
+from ..api.containers.kinds import register_container
 from ..engine.dispatch import register_rule
 from ..layouts import specified_mask
 from ..op import NoRule
@@ -28,6 +29,7 @@ __all__ = [
     "packed_reduction",
     "packed_rule",
     "packing_report",
+    "register_container",
     "register_rule",
     "select",
     "sparse_reduction",

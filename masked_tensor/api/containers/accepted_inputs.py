@@ -1,5 +1,6 @@
 """What may be given as data and as a mask, and the errors for what may not."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,8 @@ from ...engine.tensor import MaskedTensor
 from ...layouts import meshes
 from ...pair import Pair, plain_pair
 from ...select import zero_masked
-from . import kinds, lists
+from . import kinds, lists, sources, tables
+from .arrow import reading
 
 
 def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Pair:
@@ -23,7 +25,7 @@ def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = Non
     if isinstance(data, Tensor):
         found: Pair | None = _of_tensor(data)
     else:
-        found = kinds.pair(data, take, dtype)
+        found = _of_container(data, take, dtype)
     if found is not None:
         moved = found.data.to(device=device, dtype=dtype)
         return Pair(moved, found.mask.to(moved.device), found.payload)
@@ -37,6 +39,22 @@ def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = Non
 def has_validity(data: Tensor) -> bool:
     """Whether a tensor says itself what is valid."""
     return type(data) is MaskedTensor or isinstance(data, TorchMasked) or data.is_nested or layouts.is_sparse(data)
+
+
+def _of_container(data: Any, take: Callable[[Any], Pair], dtype: torch.dtype | None) -> Pair | None:
+    """The pair of a container, or None if ``data`` is none; ``take`` makes a pair of what a reader returns."""
+    reader = kinds.reader_of(data)
+    if reader is None:
+        sources.refuse_source(data)
+        return reading.read(data, dtype) if reading.speaks_arrow(data) else None
+    found = reader(data)
+    if not (isinstance(found, tuple) and len(found) == 2):
+        raise TypeError(f"the reader of {type(data).__name__} must return (values, valid), got {found!r}")
+    values = tables.read_columns(found[0], take) if isinstance(found[0], tables.Columns) else take(found[0])
+    if found[1] is None:  # a tensor is the reader's own: no copy of it was made
+        return Pair(values.data, values.mask) if isinstance(found[0], Tensor) else values
+    valid = mask_of_input(found[1], values.data, f"the mask of {type(data).__name__}")
+    return Pair(values.data, masks.logical_and(valid, values.mask))
 
 
 def _of_tensor(data: Tensor) -> Pair:

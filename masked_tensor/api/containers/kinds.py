@@ -1,7 +1,7 @@
-"""What other libraries call missing: each container as a pair, without importing the library that it is of.
+"""What other libraries call missing: each container as values and validity, and no library is imported for it.
 
-They are known by what they offer, not by their class: pandas by ``iloc`` and its dtypes, xarray by ``dims`` and
-``coords``, numpy.ma by its mask, astropy by ``unmasked``, all that is arrow by the Arrow C data interface.
+A container is known by its class, or by the name of its library and class. What is arrow is known by the Arrow C data
+interface.
 """
 
 from collections.abc import Callable
@@ -17,42 +17,65 @@ from ...pair import Pair, plain_pair
 from . import ragged, sources, tables
 from .arrow import reading
 
-Taker = Callable[[Any], Pair]
+Reader = Callable[[Any], tuple[Any, Any]]
+
+_READERS: dict[type | str, Reader] = {}
 
 
-def pair(data: Any, take: Taker, dtype: torch.dtype | None = None) -> Pair | None:
-    """The pair of a container, or None if ``data`` is none; ``take`` makes a pair of a numpy array."""
-    sources.refuse_source(data)
-    if isinstance(data, PackedSequence):
-        padded, lengths = pad_packed_sequence(data, batch_first=True)
-        mask = masks.lengths_to_mask(lengths, padded.shape[1]).to(padded.device)
-        return Pair(padded, ragged.per_step(mask, padded))
-    if hasattr(data, "to_value") and hasattr(data, "unit"):
-        raise TypeError(
-            f"a tensor has no unit, and data is in {data.unit!s}; give data.value, or data.to_value(unit) to choose one"
-        )
-    if hasattr(data, "unmasked") and hasattr(data, "mask"):  # astropy
-        return _invert_mask(take(data.unmasked), data.mask)
-    if hasattr(data, "_mask") and hasattr(data, "filled") and hasattr(data, "fill_value"):  # numpy.ma
-        return _invert_mask(take(data.data), getattr(data, "mask", False))
-    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "dtype"):
-        return _pandas_column(data, take, dtype)
-    if hasattr(data, "iloc") and hasattr(data, "columns"):
-        return _pandas_frame(data, take, dtype)
-    if hasattr(data, "dims") and hasattr(data, "coords") and hasattr(data, "values"):  # xarray
-        inner = data.data
-        column = type(inner).__module__.partition(".")[0] == "pandas"
-        return _pandas_column(inner, take, dtype) if column else take(data.values)
-    return reading.read(data, dtype) if reading.speaks_arrow(data) else None
+def register_container(*kinds: type | str) -> Callable[[Reader], Reader]:
+    """Decorator that makes a function the reader of a container, for everything that takes data.
+
+    The function gets the container and returns ``(values, valid)``: the values, as anything that
+    :func:`~masked_tensor.masked_tensor` takes, and which of them are valid, or None if the values say it. Containers in
+    a list are read, too. A reader also serves derived classes. A class that is registered again has the new reader.
+
+    Args:
+        *kinds (type or str): Classes, or ``"library.Class"`` for a class of a library that need not be imported: the
+            first part of its module's path, and its name.
+
+    Returns:
+        callable: The decorator, which gives the function back.
+
+    Raises:
+        TypeError: A kind is neither a class nor such a name, or it is a class of tensors or one of Python's own.
+
+    Example:
+        >>> from masked_tensor.extend import register_container
+        >>> class Track:
+        ...     def __init__(self, samples, muted):
+        ...         self.samples, self.muted = samples, muted
+        >>> @register_container(Track)
+        ... def read_track(track):
+        ...     return track.samples, [not muted for muted in track.muted]
+        >>> mt.masked_tensor(Track([1.0, 2.0, 3.0], [False, True, False])).tolist()
+        [1.0, None, 3.0]
+    """
+    for kind in kinds:
+        own = isinstance(kind, type) and (issubclass(kind, Tensor) or kind in sources.OF_PYTHON)
+        if own or not (isinstance(kind, type) or (isinstance(kind, str) and kind.count(".") == 1)):
+            raise TypeError(
+                f'a container is a class, or "library.Class", got {kind!r}; tensors and classes of Python itself '
+                "are read already"
+            )
+
+    def register(reader: Reader) -> Reader:
+        _READERS.update(dict.fromkeys(kinds, reader))
+        return reader
+
+    return register
+
+
+def reader_of(data: object) -> Reader | None:
+    """The reader of a container: that of its class, or of the nearest class that it is derived from."""
+    return sources.of_class(type(data), _READERS)
 
 
 def table(data: Any, take: Callable[..., Pair], dtype: torch.dtype) -> tuple[Pair, list[str]]:
     """The pair of anything that is no tensor, and the names of its columns, if it is a table of which they have any."""
-    frame = hasattr(data, "iloc") and hasattr(data, "columns")
-    if frame or not reading.speaks_arrow(data):
-        return take(data, dtype=dtype), [str(name) for name in data.columns] if frame else []
-    sources.refuse_source(data)
-    return reading.read_named(data, dtype)
+    if reader_of(data) is None and reading.speaks_arrow(data):
+        sources.refuse_source(data)
+        return reading.read_named(data, dtype)
+    return take(data, dtype=dtype), [str(name) for name in getattr(data, "columns", ())]
 
 
 def read_nested(data: Tensor) -> Pair:
@@ -69,28 +92,46 @@ def torch_masked(data: TorchMasked) -> Pair:
     return layouts.pair_on_pattern(values, mask) if layouts.is_sparse(values) else Pair(values, mask)
 
 
-def _invert_mask(values: Pair, missing: Any) -> Pair:
-    """numpy's masks are True where something is hidden."""
-    shown = ~torch.tensor(missing, device=values.data.device)
-    return Pair(values.data, masks.logical_and(masks.expand_to(shown, values.data.shape), values.mask))
+@register_container(PackedSequence)
+def _packed_sequence(data: PackedSequence) -> tuple[Tensor, Tensor]:
+    padded, lengths = pad_packed_sequence(data, batch_first=True)
+    mask = masks.lengths_to_mask(lengths, padded.shape[1]).to(padded.device)
+    return padded, ragged.per_step(mask, padded)
 
 
-def _pandas_frame(frame: Any, take: Taker, dtype: torch.dtype | None) -> Pair:
-    columns = []
-    for i, name in enumerate(frame.columns):
-        try:
-            columns.append(_pandas_column(frame.iloc[:, i], take, dtype))
-        except TypeError as reason:
-            raise TypeError(f"column {name!r} of the table: {reason}") from reason
-    return tables.stack_columns(list(frame.columns), columns)
+@register_container("numpy.MaskedArray")
+def _numpy_ma(data: Any) -> tuple[Any, Any]:
+    return data.data, ~torch.tensor(data.mask)
 
 
-def _pandas_column(column: Any, take: Taker, dtype: torch.dtype | None) -> Pair:
-    """A Series, an Index or an extension array.  NaN is missing only where the dtype is a nullable one."""
+@register_container("astropy.Masked")
+def _astropy(data: Any) -> tuple[Any, Any]:
+    return data.unmasked, ~data.mask
+
+
+@register_container("astropy.Quantity")
+def _quantity(data: Any) -> tuple[Any, Any]:
+    raise TypeError(
+        f"a tensor has no unit, and data is in {data.unit!s}; give data.value, or data.to_value(unit) to choose one"
+    )
+
+
+@register_container("xarray.DataArray", "xarray.Variable")
+def _xarray(data: Any) -> tuple[Any, Any]:
+    return data.values if reader_of(data.data) is None else data.data, None
+
+
+@register_container("pandas.DataFrame", "modin.DataFrame")
+def _pandas_frame(frame: Any) -> tuple[Any, Any]:
+    return tables.Columns(list(frame.columns), [frame.iloc[:, i] for i in range(len(frame.columns))]), None
+
+
+@register_container("pandas.Series", "pandas.Index", "pandas.ExtensionArray", "modin.Series")
+def _pandas_column(column: Any) -> tuple[Any, Any]:
+    """NaN is missing only where the dtype is a nullable one."""
     kind = column.dtype
     if hasattr(kind, "pyarrow_dtype"):
-        return reading.read(getattr(column, "array", column).__arrow_array__(), dtype)
+        return getattr(column, "array", column).__arrow_array__(), None
     if hasattr(kind, "numpy_dtype"):
-        values = column.to_numpy(dtype=kind.numpy_dtype, na_value=kind.numpy_dtype.type(0))
-        return _invert_mask(take(values), column.isna().__array__())
-    return take(column.to_numpy())
+        return column.to_numpy(dtype=kind.numpy_dtype, na_value=kind.numpy_dtype.type(0)), ~column.isna().__array__()
+    return column.to_numpy(), None

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from ...engine.tensor import MaskedTensor, pair_of
 from ...pair import Pair
-from . import ragged
+from . import kinds, ragged
+from .arrow import reading
 
 Taker = Callable[[Any], Pair]
 
@@ -64,7 +65,7 @@ def is_array(value: Any) -> bool:
     """Whether ``value`` has dimensions."""
     if hasattr(value, "ndim"):
         return bool(value.ndim > 0)
-    return hasattr(value, "__arrow_c_array__") or hasattr(value, "__arrow_c_stream__") or hasattr(value, "iloc")
+    return kinds.reader_of(value) is not None or reading.speaks_arrow(value)
 
 
 def _shape(data: Any) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """What has its data in batches, on a disk or still to be computed, is no tensor: the error says the line to write."""
 
-from collections.abc import Iterator
+import builtins
+from collections.abc import Iterator, Mapping
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 _BATCHES = "for batch in data.to_batches(): masked_tensor(batch)"
 _ARROW = 'for table in data.with_format("arrow").iter(1024): masked_tensor(table)'
@@ -24,7 +25,10 @@ LINES = {
     'NaN, read_parquet(path, dtype_backend="pyarrow")',
     "torch.DataLoader": "for batch in data: masked_tensor(batch)",
 }
-_LIBRARIES = frozenset(name.partition(".")[0] for name in LINES)
+
+
+Found = TypeVar("Found")
+OF_PYTHON = frozenset(kind for kind in (*vars(builtins).values(), type(None)) if isinstance(kind, type))
 
 
 def refuse_source(data: object) -> None:
@@ -34,15 +38,23 @@ def refuse_source(data: object) -> None:
         raise TypeError(f"masked_tensor takes one batch or one array, got {type(data).__name__}; write: {line}")
 
 
+def of_class(kind: type, table: Mapping[Any, Found]) -> Found | None:
+    """What a table has for a class, by the class itself or by library and name, or for the nearest that it is of."""
+    for one in kind.__mro__ if kind not in OF_PYTHON else ():
+        found = table.get(one) or table.get(f"{one.__module__.partition('.')[0]}.{one.__name__}")
+        if found is not None:
+            return found
+    return None
+
+
 def line_for(data: object) -> str | None:
     """What to write instead of ``masked_tensor(data)``; None where that is right."""
-    kind = type(data)
-    if kind.__module__.partition(".")[0] in _LIBRARIES:
-        names: list[Any] = [f"{c.__module__.partition('.')[0]}.{c.__name__}" for c in kind.__mro__]
-        return next((LINES[name] for name in names if name in LINES), None)
+    line = of_class(type(data), LINES)
+    if line is not None:
+        return line
     if isinstance(data, dict):
         return "masked_tensor(pyarrow.table(data)), or masked_tensor(data[name])"
-    if isinstance(data, Iterator):
+    if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
         return "for batch in data: masked_tensor(batch)"
     if isinstance(data, PathLike) or (isinstance(data, str) and data.endswith((".parquet", ".arrow", ".feather"))):
         return "for batch in pyarrow.dataset.dataset(data).to_batches(): masked_tensor(batch)"

@@ -1,7 +1,8 @@
 """Columns with names become one tensor ``(rows, columns)``, if they hold numbers of one kind."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
+from typing import Any, NamedTuple
 
 import torch
 
@@ -9,7 +10,26 @@ from ... import errors
 from ...pair import Pair
 from . import ragged
 
+
+class Columns(NamedTuple):
+    """A table: the names of its columns, and each column as it is read by itself."""
+
+    names: list[object]
+    columns: list[Any]
+
+
 _KINDS = ("bool", "integer", "floating point", "complex")
+
+
+def read_columns(table: Columns, take: Callable[[Any], Pair]) -> Pair:
+    """``take`` reads a column; an error says which."""
+    pairs = []
+    for name, column in zip(*table, strict=True):
+        try:
+            pairs.append(take(column))
+        except TypeError as reason:
+            raise TypeError(f"column {name!r} of the table: {reason}") from reason
+    return stack_columns(table.names, pairs)
 
 
 def stack_columns(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
