@@ -65,8 +65,8 @@ class Entered:
     def __init__(self, owner: object, change: Callable[[Settings], Settings], mode: Any = None) -> None:
         self.owner, self.change, self.mode, self.left = owner, change, mode, False
         self.threads: list[int] = []  #: on whose stacks of torch function modes the mode was put
-        self._seen: Settings | None = None
-        self._after = NOTHING
+        self.seen: Settings | None = None  #: on top of which it last was, and what was then in force
+        self.made = NOTHING
 
     def over(self) -> bool:
         """Whether it has ended for good."""
@@ -78,9 +78,9 @@ class Entered:
 
     def after(self, before: Settings) -> Settings:
         """What is in force with it, on top of ``before``; the same record while ``before`` is the same."""
-        if self._seen is not before:
-            self._seen, self._after = before, self.change(before)
-        return self._after
+        if self.seen is not before:
+            self.seen, self.made = before, self.change(before)
+        return self.made
 
 
 class InGradient(Entered):
@@ -130,8 +130,8 @@ def in_force() -> Settings:
     """What is in force.  Forgets what has ended, so that nothing is looked at where nothing is in force."""
     settings = NOTHING
     for entered in STACK.get():
-        if entered.holds():
-            settings = entered.after(settings)
+        if (type(entered) is Entered and not entered.left) or entered.holds():
+            settings = entered.made if entered.seen is settings else entered.after(settings)
         elif entered.over():
             STACK.set(tuple(other for other in STACK.get() if not other.over()))
     return settings

@@ -89,7 +89,7 @@ def keep_leaf_gradient() -> None:
     x = mt.masked_tensor([1.0, None], requires_grad=True)
     (x * 3).sum().backward()
     grad: Any = x.grad
-    assert grad._family is None
+    assert grad._alias.family is None
 
 
 def ask_for_size() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .. import errors, layouts, masks
 from ..compat import in_transform
-from ..engine.alias_family import WrappedHistory
+from ..engine.alias_records import WrappedHistory, alias_of
 from ..engine.boundary.enter_leave import leave
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
@@ -228,7 +228,8 @@ def _expose_memory(pair: Pair) -> MaskedTensor:
     made = as_result(pair)
     made._exposed = True
     if not in_transform():
-        made._history, made._writes_seen = WrappedHistory(pair.data), pair.data.grad_fn
+        alias = alias_of(made)
+        alias.history, alias.writes_seen = WrappedHistory(pair.data), pair.data.grad_fn
     return made
 
 

@@ -1,7 +1,7 @@
 """Hard masks, as in numpy.ma: padding that can never become data."""
 
-from ..engine import alias_family
-from ..engine.tensor import MaskedTensor, add_members, pair_of
+from ..engine.alias_records import family_of
+from ..engine.tensor import MaskedTensor, add_members
 from ..engine.writes.packed_views import unpack_family
 
 
@@ -53,9 +53,7 @@ def soften_mask(x: MaskedTensor) -> MaskedTensor:
 
 def _set(x: MaskedTensor, hard: bool) -> MaskedTensor:
     unpack_family(x)  # of a packed tensor and its views, the memory is hard, not the record
-    if x._family is None:
-        x._family = alias_family.Family(pair_of(x))
-    x._family.hard = hard
+    family_of(x).hard = hard
     return x
 
 

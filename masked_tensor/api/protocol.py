@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.masked import MaskedTensor as TorchMasked
 
 from .. import errors, layouts, masks
-from ..engine.alias_members import uncounted
+from ..engine.alias_records import alias_of
+from ..engine.aliases import uncounted
 from ..engine.boundary.enter_leave import leave
 from ..engine.storage_notes import called_from_outside
 from ..engine.tensor import MaskedTensor, add_members, expose, pair_of, set_pair, wrap
@@ -156,7 +157,7 @@ def data(x: MaskedTensor) -> MaskedTensor:
     result: MaskedTensor = x.detach()
     if result is x:  # the gradient of a leaf, which nobody else holds
         return result
-    result._past_autograd = True
+    alias_of(result).past_autograd = True
     pair = pair_of(result) if result._packed is None else None
     if pair is not None and type(pair.data) is Tensor and not layouts.is_sparse(pair.data):
         set_pair(result, uncounted(pair))

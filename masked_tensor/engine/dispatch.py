@@ -20,7 +20,8 @@ from ..pair import Pair
 from ..rules.foreach import LOOPS
 from ..sparse.rules import on_values
 from . import table
-from .alias_members import copy_hardness
+from .alias_records import UNALIASED
+from .aliases import copy_hardness
 from .boundary import packed as packed_boundary
 from .boundary import packing_report as report
 from .boundary import vmap
@@ -77,7 +78,7 @@ def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordin
 def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """As below, by the op's packed rule: a packed tensor and its views share no memory until one is written."""
     for a in args:
-        if recording and type(a) is MaskedTensor and (a._tracks or (a._history is not None and a.requires_grad)):
+        if recording and type(a) is MaskedTensor and (a._tracks or (a._alias.history is not None and a.requires_grad)):
             watch_grad_fn(a)
     result = packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
     if result is args[0]:
@@ -130,7 +131,7 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
             if kind is MaskedTensor:
                 if a._packed is not None:
                     return run_op(entry, args, kwargs, recording)
-                if a._family is None and a._history is None:
+                if a._alias is UNALIASED:
                     a = enter_masked(a, recording) if recording and a._tracks else a._pair
                 else:
                     a = enter_masked(a, recording)
@@ -208,7 +209,7 @@ def _check_gradient(entry: Entry, args: tuple[Any, ...]) -> None:
         return
     if x.is_meta or x.is_inference() or (x._packed is None and type(x._pair.data) is not Tensor):
         return
-    if x._tracks if x._history is None else x.requires_grad:
+    if x._tracks if x._alias.history is None else x.requires_grad:
         watch_grad_fn(x)  # such as the root of a backward pass, of which autograd makes ones
     elif below_autograd() and not is_factory(entry.overload):
         raise errors.below_autograd(entry.overload.name(), args)

@@ -38,7 +38,7 @@ torch.library.register_fake("masked_tensor::unchanged", lambda old, new: torch.e
 
 def kind_of(x: Any) -> Any:
     """What kind of input of the graph ``x`` is or belongs to, as ``_graph_input`` says; False if it is none."""
-    return x._graph_input or (x._family is not None and x._family.graph_input)
+    return x._graph_input or (x._alias.family is not None and x._alias.family.graph_input)
 
 
 def check_not_input(x: Any) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
 from ..pair import Payload
-from . import alias_family
+from . import alias_records
 
 _PACKAGE = __name__.partition(".")[0]
 _INSIDE: set[str] = set()  # modules that were found to be torch's or ours
@@ -36,14 +36,14 @@ def called_from_outside() -> bool:
 
 def note_family(x: Any) -> None:
     """Notes the family of ``x`` on its memory."""
-    family = x._family
+    family = x._alias.family
     if family is not None and family.noted:
         return
     storage = None if x._exposed else _storage(x)
     if storage is None:
         return
     if family is None:
-        family = x._family = alias_family.Family(x._pair)
+        family = alias_records.family_of(x)
     if storage.__dict__.get("masked_family", _nobody)() is not family:
         storage.masked_family = weakref.ref(family)
     family.noted = True
@@ -56,10 +56,11 @@ def join_noted_family(x: Any) -> None:
         return
     family = storage.__dict__.get("masked_family", _nobody)()
     if family is not None:
-        x._family, x._version_seen = family, family.version if x._pair.data.element_size() == family.unit else -1
+        alias = alias_records.alias_of(x)
+        alias.family, alias.version_seen = family, family.version if x._pair.data.element_size() == family.unit else -1
         if x._pair.payload is Payload.ANY:
             family.forget()
-        x._history, x._writes_seen = alias_family.ReturnedHistory(family), family.tracked
+        alias.history, alias.writes_seen = alias_records.ReturnedHistory(family), family.tracked
     elif x._pair.payload is Payload.ZERO:
         note_family(x)
     else:

@@ -12,7 +12,8 @@ from ..layouts import meshes
 from ..packing import Packed
 from ..pair import Pair, Payload
 from ..patches.first_use import prepare
-from . import alias_family, torch_keys
+from . import torch_keys
+from .alias_records import UNALIASED, Alias
 from .dynamo import told_settings
 from .packed_parts import PackedView, PairOfPacked, UnpackedCopy
 from .torch_keys import KEYS, has_no_pointer, no_torch_function
@@ -48,18 +49,11 @@ class MaskedTensor(Methods):
     _pair: Pair = PairOfPacked()  # type: ignore[assignment]  # a tensor's own pair shadows it
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
     _view: PackedView | None = None  # of a packed tensor and its views: who else would see a write (packed_views.py)
-    _parts: tuple[Any, ...] | None = None  # of a packed tensor: what graphs were given of it
-    _family: alias_family.Family | None = None  # set once the tensor has views
-    _version_seen: int = 0  # the family's version that _pair reflects
-    _history: alias_family.Shared | None = None  # with whom autograd has to keep it connected
-    _views: Any = None  # weakly, the history that its views share, while there are any
-    _writes_seen: Any = 0  # the number of tracked writes that this member's own history reflects
+    _alias: Alias = UNALIASED  # what it shares with its views, or with what it is a view of
     _graph_entry: Any = None  # (pair, version, what all tracked uses share)
     _graph_input: bool | UnpackedCopy = False  # while compiling: an input of the graph, or what it has of a packed one
-    _basis: bool = False  # of what torch.func makes a Jacobian with: vectors that are valid in one entry at most
     _exposed: bool = False  # somebody outside may hold its memory: nothing is promised of what lies under the mask
-    _past_autograd: bool = False  # made by ``x.data``, or a view of that: what was saved of ``x`` sees what is written
-    _mask_bytes: tuple[Tensor, Tensor] | None = None  # (mask, its memory as bytes): guards go by identity
+    _parts: tuple[Any, ...] | None = None  # what graphs were given of it: guards go by identity
 
     # As torch has recorded them, on every op's way: autograd_queries.py asks whether the base was written since.
     _tracks = Tensor.requires_grad
@@ -133,7 +127,7 @@ def set_pair(x: MaskedTensor, pair: Pair) -> None:
     if type(pair.mask) is not Tensor:  # tracing: a tracer may ask for the bytes outside its modes, so make them now
         told_settings()
         known = getattr(pair.mask, "_bytes", None)
-        x._mask_bytes = pair.mask, masks.to_bytes(pair.mask) if known is None else known
+        x._parts = pair.mask, masks.to_bytes(pair.mask) if known is None else known
 
 
 def reset(x: MaskedTensor, pair: Pair) -> None:
@@ -149,8 +143,8 @@ def expose(x: MaskedTensor) -> None:
         return
     pair = pair_of(x)
     x._exposed = True
-    if x._family is not None:
-        x._family.forget()
+    if x._alias.family is not None:
+        x._alias.family.forget()
     if pair.payload is Payload.ZERO:
         set_pair(x, Pair(pair.data, pair.mask))
 
@@ -172,9 +166,10 @@ def _wrap_sparse(pair: Pair) -> MaskedTensor:
 
 def pair_of(x: MaskedTensor) -> Pair:
     """The pair inside ``x``, up to date with what was written through other members of its alias family."""
-    family = x._family
-    if family is not None and x._version_seen != family.version:
+    alias = x._alias
+    family = alias.family
+    if family is not None and alias.version_seen != family.version:
         seen = family.version  # first: what another thread writes meanwhile is read the next time
-        set_pair(x, alias_family.refresh_pair(x._pair, family))
-        x._version_seen = seen
+        set_pair(x, family.refresh(x._pair))
+        alias.version_seen = seen
     return x._pair

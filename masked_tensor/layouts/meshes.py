@@ -85,7 +85,7 @@ def local_part(x: Any) -> Tensor:
 
     Alias families are of memory, and each rank has its own.
     """
-    if not is_distributed(x):
+    if type(x) is Tensor or not is_distributed(x):
         plain: Tensor = x
         return plain
     with torch.no_grad():
@@ -95,6 +95,8 @@ def local_part(x: Any) -> Tensor:
 
 def shares_local_memory(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors share memory on this rank."""
+    if type(a) is Tensor and type(b) is Tensor and shares_memory(a, b):
+        return True
     shared: bool = shares_memory(local_part(a), local_part(b))
     return shared or (a is not b and shares_memory(unwrap_transforms(a), unwrap_transforms(b)))
 

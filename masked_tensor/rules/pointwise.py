@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import masks
-from ..compat import in_transform
+from ..compat import current_node, in_transform
 from ..errors import MaskMismatchError
 from ..op import Op
 from ..packing.rules import elementwise as as_values
@@ -51,7 +51,7 @@ def elementwise(
         """The op on the data, under the AND of the masks."""
         if len(operands) == 1:
             return alone(op, operands[0], keywords)
-        if adds and STACK.get() and current().in_gradient:
+        if adds and STACK.get() and current_node() is not None and current().in_gradient:
             return sum_gradients(op, operands, keywords)
         data, mask, shared = join_operands(operands)
         zero = shared and keeps_zero is not None and keeps_zero(operands)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ... import layouts, masks
 from ...compat import COLLATE
-from ...engine.alias_family import Family
+from ...engine.alias_records import Family, alias_of, family_of
 from ...engine.tensor import MaskedTensor, expose, pair_of, reset, set_pair, wrap
 from ...engine.writes.packed_views import unpack_family
 from ...pair import Pair
@@ -42,8 +42,9 @@ def deepcopy(x: MaskedTensor, memo: dict[int, Any]) -> MaskedTensor:
     data = pair.data.clone() if layouts.is_sparse(pair.data) else copy.deepcopy(pair.data, memo)
     small = compact_mask(pair.mask).clone()
     result = rebuild_pair(data, small, pair.payload.value, x.requires_grad, copy.deepcopy(attributes_of(x), memo))
-    if x._family is not None:
-        result._family, result._version_seen = _copy_family(x._family, memo, data), -1
+    if x._alias.family is not None:
+        alias = alias_of(result)
+        alias.family, alias.version_seen = _copy_family(x._alias.family, memo, data), -1
     return _with_gradient(result, x, memo)
 
 
@@ -143,17 +144,17 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
     if x.requires_grad:  # a backward pass to come has saved what x was: it raises, where torch would read the new
         torch.autograd.graph.increment_version(_stored(x).detach())
     unpack_family(x)
-    hard = x._family is not None and x._family.hard
+    hard = x._alias.family is not None and x._alias.family.hard
     if type(new) is not MaskedTensor:
         new = wrap(Pair(new.detach(), masks.full(new.shape, new.device)))
         new._exposed = True
     unpack_family(new)
-    if new._family is None:
-        new._family = Family(pair_of(new))
-    new._family.hard |= hard
+    family = family_of(new)
+    family.hard |= hard
     reset(x, pair_of(new))
     x._exposed = new._exposed
-    x._family, x._version_seen = new._family, -1
+    alias = alias_of(x)
+    alias.family, alias.version_seen = family, -1
 
 
 COLLATE[MaskedTensor] = collate

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ... import layouts, masks
 from ...compat import is_fake
-from ...engine.alias_family import Family
+from ...engine.alias_records import Family, alias_of
 from ...engine.boundary.packed import wrap_packed
 from ...engine.compiled.flatten import stable_hash
 from ...engine.table import view_named
@@ -102,7 +102,8 @@ def rebuild_pair(
     _check_pair(Pair(data, pair.mask) if shared else pair)
     x = wrap(pair)
     if family is not None:
-        x._family, x._version_seen = Family.of_record(family, data), -1  # read anew
+        alias = alias_of(x)
+        alias.family, alias.version_seen = Family.of_record(family, data), -1  # read anew
         _check_pair(pair_of(x))
     x.requires_grad_(requires_grad)
     x.__dict__.update(attributes)
@@ -218,7 +219,7 @@ def _parts(x: MaskedTensor) -> tuple[str, dict[str, Any]]:
     if x._packed is not None:
         return "packed", {**packed_parts(x._packed), **own_parts(x)}
     pair = pair_of(x)
-    family = None if x._family is None else x._family.record()
+    family = None if x._alias.family is None else x._alias.family.record()
     parts = {"data": pair.data, "mask": compact_mask(pair.mask), "payload": pair.payload.value}
     return "pair", {**parts, **own_parts(x), "family": family}
 
@@ -232,7 +233,7 @@ def reduce_shared(x: MaskedTensor) -> Any:
         expose(x)
     make, (kind, *rest) = reduce_ex(x, None)
     if kind == "pair":
-        sent = {} if x._family is not None else {"mask": send_mask(pair_of(x).mask)}
+        sent = {} if x._alias.family is not None else {"mask": send_mask(pair_of(x).mask)}
         return make, (kind, {**rest[0], **sent, "shared": True})
     if kind == "packed" and rest[0]["inner"] is not None:
         return make, (kind, {**rest[0], "inner": send_mask(rest[0]["inner"])})

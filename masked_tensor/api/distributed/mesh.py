@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ... import errors, masks
-from ...engine.alias_members import share_family
+from ...engine.aliases import share_family
 from ...engine.boundary.enter_leave import enter, leave
 from ...engine.dispatch import register_rule
 from ...engine.tensor import MaskedTensor, add_members, pair_of, set_pair
@@ -106,8 +106,8 @@ def align(x: MaskedTensor) -> None:
     mask = meshes.place_like(pair.mask, pair.data)
     if mask is not pair.mask:
         set_pair(x, Pair(pair.data, mask, pair.payload))
-    if x._family is not None:
-        x._family.buffer_view(pair.data)
+    if x._alias.family is not None:
+        x._alias.family.buffer_view(pair.data)
 
 
 def full_tensor(x: MaskedTensor, *, grad_placements: "Sequence[Placement] | None" = None) -> MaskedTensor:

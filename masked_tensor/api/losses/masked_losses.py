@@ -66,16 +66,16 @@ def begin(roots: Sequence[Any], inputs: Any) -> Callable[[], None] | None:
     """
     root = None
     for root in inputs:
-        if type(root) is MaskedTensor and root._history is not None:
+        if type(root) is MaskedTensor and root._alias.history is not None:
             connect(root)
     for root in roots:
-        if type(root) is MaskedTensor and root._history is not None:
+        if type(root) is MaskedTensor and root._alias.history is not None:
             connect(root)
     if SENT:
         tell_sent()
     if type(root) is not MaskedTensor:
         return None
-    if root._packed is None and root._family is None and not mode_is_active():  # a loss: asked in few frames
+    if root._packed is None and root._alias.family is None and not mode_is_active():  # a loss: asked in few frames
         mask = root._pair.mask
         if type(mask) is Tensor and mask.is_cpu and not mask.ndim and mask:
             return None

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ...compat import in_transform
 from ...patches.functions import before_functions
-from .. import alias_family
+from ..alias_records import WHEN_SHARED
 from ..tensor import MaskedTensor, add_members
 from .enter_leave import renew_history
 from .user_functions import running_function
@@ -20,12 +20,11 @@ from .user_functions import running_function
 
 def connect(x: MaskedTensor) -> None:
     """Gives ``x`` the history of its base, if the base was written since.  Raises RuntimeError where it cannot."""
-    history = x._history
-    if history is None or x._writes_seen == history.writes or torch.is_inference_mode_enabled() or in_transform():
+    if not x._alias.is_behind or torch.is_inference_mode_enabled() or in_transform():
         return
     if torch.is_grad_enabled():
         renew_history(x)
-    elif running_function(history) is None:  # torch has taken the histories of a Function's arguments
+    elif running_function(x._alias.history) is None:  # torch has taken the histories of a Function's arguments
         with torch.enable_grad():
             renew_history(x)
 
@@ -33,7 +32,7 @@ def connect(x: MaskedTensor) -> None:
 def connect_all(values: Iterable[Any]) -> None:
     """The same for the masked tensors among ``values``."""
     for value in values:
-        if type(value) is MaskedTensor and value._history is not None:
+        if type(value) is MaskedTensor and value._alias.history is not None:
             connect(value)
 
 
@@ -47,7 +46,7 @@ def _try_connect(x: MaskedTensor) -> bool:
 
 def requires_grad(x: MaskedTensor) -> bool:
     """Whether autograd records what is done with the tensor, after what was last written to its base."""
-    return x._tracks if x._history is None or _try_connect(x) else True
+    return x._tracks if x._alias.history is None or _try_connect(x) else True
 
 
 def _require(x: MaskedTensor, required: bool) -> None:
@@ -57,7 +56,7 @@ def _require(x: MaskedTensor, required: bool) -> None:
 
 def is_leaf(x: MaskedTensor) -> bool:
     """Whether no recorded op made the tensor, after what was last written to its base."""
-    return x._node is None and (x._history is None or (_try_connect(x) and x._node is None))
+    return x._node is None and (x._alias.history is None or (_try_connect(x) and x._node is None))
 
 
 def _after_connecting(name: str) -> Any:
@@ -71,7 +70,7 @@ def _after_connecting(name: str) -> Any:
     return asked if callable(found) else property(asked)
 
 
-alias_family.WHEN_SHARED.append(lambda: before_functions(connect_all))
+WHEN_SHARED.append(lambda: before_functions(connect_all))
 add_members(
     requires_grad=property(requires_grad, _require),
     is_leaf=property(is_leaf),

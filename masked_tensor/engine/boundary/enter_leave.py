@@ -15,7 +15,8 @@ from ...compat import in_functorch, in_transform
 from ...packing import Packed
 from ...pair import Pair, Payload
 from ...select import ENTER_NODES, select, zero_masked_inplace
-from ..alias_members import unconnected_error, view_geometry, view_memory
+from ..alias_records import UNALIASED
+from ..aliases import unconnected_error, view_geometry, view_memory
 from ..tensor import MaskedTensor, add_members, pair_of, set_pair, wrap
 from ..torch_keys import below_transforms, direct_apply, gradient_is_shared, node_classes, owns_gradient
 from . import packed as packed_boundary
@@ -42,9 +43,12 @@ def enter(value: Any, recording: bool) -> Any:
 
 def enter_masked(value: MaskedTensor, recording: bool) -> Pair:
     """As ``enter``, for a masked tensor that is not packed: this is on every op's way."""
-    pair = value._pair if value._family is None else pair_of(value)
-    if value._history is not None and value._writes_seen != value._history.writes:
-        renew_history(value, recording)
+    alias, pair = value._alias, value._pair
+    if alias is not UNALIASED:
+        if alias.family is not None:
+            pair = pair_of(value)
+        if alias.history is not None and alias.writes_seen != alias.history.writes:
+            renew_history(value, recording)
     if recording and value._tracks:
         return Pair(tracked_data(value, pair), pair.mask, pair.payload)
     return pair
@@ -86,13 +90,20 @@ def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
 
     A mask that was written since it was last read is not copied as a whole to see a part of it.
     """
-    family = x._family
-    if family is None or family.buffer is None or x._version_seen == family.version or type(x._pair.data) is not Tensor:
-        return enter(x, recording), False
-    if family.joins(x._pair.data) or (recording and x._tracks and x._node is None) or in_transform():
+    alias = x._alias
+    family = alias.family
+    if family is None or family.buffer is None or alias.version_seen == family.version:
         return enter(x, recording), False
     data = x._pair.data
-    if x._history is not None and x._writes_seen != x._history.writes:
+    if (
+        type(data) is not Tensor
+        or family.joins(data)
+        or (recording and x._tracks and x._node is None)
+        or in_transform()
+    ):
+        return enter(x, recording), False
+    live = family.live(data)
+    if alias.is_behind:
         renew_history(x, recording)
     if recording and x._tracks:
         shared = x._graph_entry
@@ -100,7 +111,7 @@ def enter_to_view(x: MaskedTensor, recording: bool) -> tuple[Any, bool]:
             watch_grad_fn(x)
             shared = x._graph_entry = (None, x._version, record_enter(x, False))
         data = shared[2]
-    return Pair(data, family.live(x._pair.data), family.payload), True
+    return Pair(data, live, family.payload), True
 
 
 @overload
@@ -134,10 +145,11 @@ def _leave_dual(value: Pair, live: bool) -> MaskedTensor:
 
 def renew_history(view: MaskedTensor, recording: bool = True) -> None:
     """Gives a view the history of its base, which was written since."""
-    assert view._history is not None
-    base = view._history.base()
+    alias = view._alias
+    assert alias.history is not None
+    base = alias.history.base()
     if not recording:  # nobody asks for its history, unless torch took the old one into a user's Function
-        found = running_function(view._history) if base is None or base.requires_grad else None
+        found = running_function(alias.history) if base is None or base.requires_grad else None
         if found is not None and found[1] is view:
             raise disconnected_error(found[0], "reads a view whose base was written since it was taken")
         return
@@ -148,13 +160,12 @@ def renew_history(view: MaskedTensor, recording: bool = True) -> None:
         (_Renew.apply if in_transform() else record_renew)(
             view, view_memory(data, view_geometry(view, base, data.storage_offset())), pair_of(view).mask
         )
-    view._writes_seen = view._history.writes
+    alias.writes_seen = alias.history.writes
 
 
 def connect_view(view: MaskedTensor) -> None:
     """Before a compiled function is given ``view``: nobody looks at its history after."""
-    writes = getattr(view._history, "writes", None)
-    if view._writes_seen != writes and torch.is_grad_enabled() and type(view._pair.data) is Tensor:
+    if view._alias.is_behind and torch.is_grad_enabled() and type(view._pair.data) is Tensor:
         renew_history(view)
 
 
@@ -164,7 +175,7 @@ def plain_gradient(grad: Tensor, mask: Tensor | None) -> Tensor:
         if type(grad) is not MaskedTensor:
             return grad
         mask = pair_of(grad).mask
-    if type(grad) is MaskedTensor and grad._packed is None and grad._family is None and grad._history is None:
+    if type(grad) is MaskedTensor and grad._packed is None and grad._alias is UNALIASED:
         found = grad._pair
         if found.mask is mask and found.payload is Payload.ZERO and not (grad._tracks and torch.is_grad_enabled()):
             return found.data

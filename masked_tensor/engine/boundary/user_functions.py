@@ -26,7 +26,7 @@ from ...compat import current_node, has_forward_mode
 from ...pair import Pair, Payload
 from ...select import zero_masked
 from ...settings import STACK, InGradient
-from ..alias_family import history_of
+from ..alias_records import history_of
 from ..contexts import stack
 from ..tensor import MaskedTensor, pair_of
 from ..torch_keys import is_foreign_node, is_torchscript_node

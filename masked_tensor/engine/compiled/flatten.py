@@ -33,7 +33,7 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
     p = x._packed
     if p is not None and p.is_plain_grid:
         return PACKED_PARTS, (p.order, type(p.values) is not Tensor and x._view is not None)
-    if x._history is not None:
+    if x._alias.history is not None:
         x._connect()
     if p is None:
         return PADDED_PARTS, pair_of(x).payload
@@ -48,7 +48,7 @@ def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> 
     if type(mask) is not Tensor:
         mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
     result = wrap(Pair(inner["_data"], mask, _payload_of(known)))
-    result._mask_bytes = mask, inner["_bytes"]
+    result._parts = mask, inner["_bytes"]
     result._graph_input = type(mask) is not Tensor and (UNPACKED_COPY if known is UNPACKED_COPY else True)
     storage_notes.join_noted_family(result)
     return result
@@ -114,13 +114,13 @@ def set_flat_data(x: MaskedTensor, data: Tensor) -> None:
     """AOTAutograd lays out the parts of a tangent anew."""
     pair = pair_of(x)
     x._pair = Pair(data, pair.mask, pair.payload)
-    if x._family is not None:
-        x._family.noted = False
+    if x._alias.family is not None:
+        x._alias.family.noted = False
 
 
 def mask_bytes(x: MaskedTensor) -> Tensor:
     """The mask as bytes, as compiled graphs read it: inductor vectorises uint8, not bool."""
-    p, known = x._packed, x._mask_bytes
+    p, known = x._packed, x._parts
     if p is not None and type(p.values) is Tensor:
         return unpacked_parts(x)[1]
     mask = pair_of(x).mask
@@ -129,17 +129,18 @@ def mask_bytes(x: MaskedTensor) -> Tensor:
     if known is None or known[0] is not mask:
         if type(mask) is Tensor:  # a tracer reads it under its own modes, which must not see a real tensor's view
             with without_modes():
-                known = x._mask_bytes = mask, mask.view(torch.uint8)
+                known = x._parts = mask, mask.view(torch.uint8)
         else:
-            known = x._mask_bytes = mask, masks.to_bytes(mask)
-    return known[1]
+            known = x._parts = mask, masks.to_bytes(mask)
+    made: Tensor = known[1]
+    return made
 
 
 def set_mask_bytes(x: MaskedTensor, mask: Tensor) -> None:
     """As for the data."""
     pair = pair_of(x)
     x._pair = Pair(pair.data, mask.view(torch.bool), pair.payload)
-    x._mask_bytes = x._pair.mask, mask
+    x._parts = x._pair.mask, mask
 
 
 def packed_values(x: MaskedTensor) -> Tensor:

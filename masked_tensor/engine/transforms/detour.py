@@ -16,8 +16,8 @@ from ... import errors
 from ...compat import RUNNING, OpOverload, is_wrapped, operator_names, tree_leaves
 from ...pair import Pair
 from ...rules.foreach import LOOPS
-from .. import alias_family, table
-from ..alias_members import write
+from .. import table
+from ..aliases import keep_hard, write
 from ..boundary.enter_leave import enter
 from ..dispatch import make_kernel, masked_arguments, run_op
 from ..table import Entry
@@ -127,8 +127,7 @@ def _run_inplace(entry: Entry, target: Any, *args: Any, **kwargs: Any) -> Any:
     old = Pair(old.data.clone(), old.mask, old.payload)  # what the rule saves for backward stays
     new = entry.rule(old, *(enter(a, True) for a in args), **{k: enter(v, True) for k, v in kwargs.items()})
     if new is not old:
-        if target._family is not None:
-            new = alias_family.keep_hard(pair_of(target), target._family, new)
+        new = keep_hard(target, new)
         check_writable(target, new.data.shape, new.data.dtype, None)
         write(target, new)
     return target

@@ -16,6 +16,7 @@ from ...compat import tree_leaves, tree_map
 from ...pair import Pair, Payload
 from ...patches import places
 from ...select import select
+from ..alias_records import alias_of
 from ..boundary.enter_leave import plain_gradient
 from ..tensor import MaskedTensor, pair_of
 from ..torch_keys import unwrap_dead
@@ -106,8 +107,8 @@ def _any_valid(given: Any) -> Tensor | None:
 
 
 def _is_basis(x: Any) -> bool:
-    base = x._history.base() if type(x) is MaskedTensor and x._history is not None else x
-    return type(base) is MaskedTensor and base._basis
+    base = x._alias.history.base() if type(x) is MaskedTensor and x._alias.history is not None else x
+    return type(base) is MaskedTensor and base._alias.basis
 
 
 def _add_batch_dim(add: Function) -> Function:
@@ -115,7 +116,8 @@ def _add_batch_dim(add: Function) -> Function:
         if torch.compiler.is_compiling() or type(x) is not MaskedTensor:
             return add(x, dim, level)
         entry = map_pair(x, lambda data: add(data, dim, level), lambda mask: add(mask, dim, level))
-        entry._basis = _is_basis(x)
+        if _is_basis(x):
+            alias_of(entry).basis = True
         return entry
 
     return add_batch_dim
@@ -149,7 +151,7 @@ def _masked_basis(x: Tensor, chunk: Tensor) -> MaskedTensor:
     """Vectors of a basis, each valid in its one entry, if ``x`` is valid there."""
     mask = chunk != 0
     basis = leave_level(Pair(chunk, mask & enter_level(x).mask if type(x) is MaskedTensor else mask))
-    basis._basis = True
+    alias_of(basis).basis = True
     return basis
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ...compat import RUNNING, is_wrapped
 from ...pair import Pair
+from ..alias_records import UNALIASED
 from ..boundary.enter_leave import enter, leave
 from ..tensor import MaskedTensor, pair_of, wrap
 from ..torch_keys import below_transforms, engine_is_skipped, skip_engine
@@ -42,7 +43,7 @@ def enter_level(x: MaskedTensor) -> Pair:
     """The pair inside ``x``; what was made outside of the transforms is read outside of them."""
     if x._packed is None and is_inside(x._pair):
         return pair_of(x)
-    if x._packed is None and x._family is None and x._history is None and not x._tracks:
+    if x._packed is None and x._alias is UNALIASED and not x._tracks:
         return x._pair  # nothing to read anew, and nothing that autograd knows
     with below_transforms():
         pair: Pair = enter(x, torch.is_grad_enabled())
@@ -62,8 +63,8 @@ def refresh(x: Any) -> None:
     """Reads what was written to ``x`` below the transforms, where it was written."""
     if (
         type(x) is MaskedTensor
-        and x._family is not None
-        and x._version_seen != x._family.version
+        and x._alias.family is not None
+        and x._alias.version_seen != x._alias.family.version
         and not is_inside(x._pair)
     ):
         with below_transforms():

@@ -15,7 +15,7 @@ from ...packing import Packed
 from ...packing.grid import same_places
 from ...pair import Pair, plain_pair
 from ...settings import current
-from ..alias_members import detach
+from ..aliases import detach
 from ..boundary import packed as packed_boundary
 from ..boundary import packing_report as report
 from ..boundary.enter_leave import enter
@@ -103,7 +103,7 @@ def _write_once(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
     for k, a in enumerate(args):
         for dim in _shared(target) if isinstance(a, Tensor) and a.dim() else ():
             once[k] = once[k].narrow(dim, 0, 1)
-    pair, family = pair_of(once[0]), target._family
+    pair, family = pair_of(once[0]), target._alias.family
     reduce = masks.all if any(type(a) is MaskedTensor for a in args[1:]) else masks.any
     mask = masks.forget_facts(reduce(pair_of(target).mask, _shared(target), True))  # it is not the old one of all
     set_pair(once[0], Pair(pair.data, mask, pair.payload))

@@ -16,7 +16,8 @@ from ...layouts import meshes
 from ...packing import Packed, unpack
 from ...pair import Pair
 from .. import graph_inputs, storage_notes
-from ..alias_members import family_of, join_family, uncounted
+from ..alias_records import UNALIASED, alias_of, family_of
+from ..aliases import join_family, uncounted
 from ..packed_parts import PackedFamily, PackedView, ViewStep
 from ..table import Entry
 from ..tensor import MaskedTensor, set_pair, wrap
@@ -37,7 +38,8 @@ def add_view(result: Any, base: MaskedTensor, entry: Entry, args: tuple[Any, ...
             else:
                 step = ViewStep(entry, args, kwargs, which if several else None)
                 view._view = PackedView(of.family, (*of.path, step), base)
-            view._past_autograd = base._past_autograd
+            if base._alias.past_autograd:
+                alias_of(view).past_autograd = True
             of.family.add(view)
 
 
@@ -65,7 +67,7 @@ def is_unshared(x: MaskedTensor) -> bool:
     While a graph is traced who is still held is not who will be when it runs: then it is told by what was ever a view.
     A write past autograd is seen by what autograd saved.
     """
-    if x._past_autograd or x._family is not None:
+    if x._alias.past_autograd or x._alias.family is not None:
         return False
     return x._view is None or (not _is_traced(x) and all(member is x for member in x._view.family.living()))
 
@@ -78,23 +80,18 @@ def is_view(x: MaskedTensor) -> bool:
 def unpack_family(x: MaskedTensor) -> None:
     """Before a write: what is packed becomes strided, and what was a view of it becomes one in memory."""
     check_seen(x)
-    view, past_autograd = x._view, x._past_autograd
+    view, past_autograd = x._view, x._alias.past_autograd
     if view is None:
         if x._packed is not None:
             _become(x, _own_memory(x._packed))
         return
     places = _places(_own_memory(view.family.record), view.family.living())
-    memory = {member: owner for member, _, owner in places}
+    memory = {id(member): owner for member, _, owner in places}
     for member, pair, owner in places:
-        values, base = _saved_values(member) if past_autograd else [], member._view.base
-        _become(member, pair)
-        if base is not None and memory[base] is owner:
-            join_family(member, base)
-        else:
-            join_family(member, owner, detached=True)
-        family_of(owner).saved += values
-        if member._past_autograd:
-            set_pair(member, uncounted(member._pair))
+        base = member._view.base
+        shared = memory.get(id(base)) is owner
+        family_of(owner).saved += _saved_values(member) if past_autograd else []
+        _become(member, pair, base if shared else owner, detached=not shared)
 
 
 def unpack_before_write(entry: Entry, args: tuple[Any, ...]) -> None:
@@ -110,7 +107,7 @@ def _saved_values(x: MaskedTensor) -> list[Tensor]:
     """What autograd may have saved of a packed tensor: it raises when that is read, since it cannot take the write."""
     if x._packed is None:
         return []
-    values = x._packed.values, *(() if x._parts is None else x._parts[1:2])
+    values = x._packed.values, *(x._parts[1:2] if x._parts is not None and x._parts[0] is x._packed else ())
     return [t for t in values if type(t) is Tensor and not t.is_inference()]
 
 
@@ -137,12 +134,15 @@ def _own_memory(p: Packed) -> Pair:
     return Pair(data, pair.mask, pair.payload)
 
 
-def _become(x: MaskedTensor, pair: Pair) -> None:
-    hard = x._family is not None and x._family.hard
+def _become(x: MaskedTensor, pair: Pair, base: MaskedTensor | None = None, detached: bool = False) -> None:
+    alias, x._packed, x._view, x._alias = x._alias, None, None, UNALIASED
     x._graph_entry = x._graph_entry and ((), x._graph_entry[1], None)  # its next gradient joins that of this entry
-    x._packed = x._family = x._view = None
-    x._version_seen = 0
     set_pair(x, pair)
     _SET_GEOMETRY(x, wrap(pair))  # torch reads of the strides whether ``contiguous`` and ``reshape`` have to copy
-    if hard:
-        x.harden_mask()
+    if base is not None:
+        join_family(x, base, detached)
+    if alias.family is not None and alias.family.hard:
+        family_of(x).hard = True
+    if alias.past_autograd:
+        alias_of(x).past_autograd = True
+        set_pair(x, uncounted(x._pair))

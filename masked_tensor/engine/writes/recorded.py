@@ -14,8 +14,9 @@ from ... import masks
 from ...layouts import meshes
 from ...pair import Pair, Payload
 from ...select import select
-from .. import alias_family, graph_inputs
-from ..alias_members import restride, unconnected_error, view_geometry, view_memory, write
+from .. import graph_inputs
+from ..alias_records import UNALIASED, History, ReturnedHistory, Shared, history_of
+from ..aliases import keep_hard, restride, unconnected_error, view_geometry, view_memory, write
 from ..boundary.enter_leave import MASKED, leave, plain_gradient, renew_history
 from ..boundary.user_functions import disconnected_error, running_function
 from ..tensor import MaskedTensor, pair_of
@@ -24,9 +25,9 @@ from ..torch_keys import node_classes
 
 def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
     """``target`` with ``new`` written into it, in place; recorded if autograd tracks either, or the base of a view."""
-    if target._family is not None:
-        new = alias_family.keep_hard(pair_of(target), target._family, new)
-    history = alias_family.history_of(target)
+    history = None
+    if target._alias is not UNALIASED:
+        new, history = keep_hard(target, new), history_of(target)
     base = history.base() if history is not None else None
     check_writable(target, new.data.shape, new.data.dtype, base)
     recorded = target._tracks if history is None else target.requires_grad or (base is not None and base.requires_grad)
@@ -36,24 +37,24 @@ def write_recorded(target: MaskedTensor, new: Pair) -> MaskedTensor:
         write(target, new)
         return target
     graph_inputs.check_not_input(target)
-    if type(history) is alias_family.ReturnedHistory:
+    if type(history) is ReturnedHistory:
         raise unconnected_error("a compiled function returned it, and others hold its memory")
     owner = base if type(base) is MaskedTensor else None
     plain = base if owner is None else None
     if plain is not None and target.requires_grad and not plain.requires_grad and target.numel() < plain.numel():
         raise unconnected_error("it was wrapped inside a torch.autograd.Function, or a checkpoint that is one")
-    if target._family is not None:
-        target._family.tracked += 1
+    if target._alias.family is not None:
+        target._alias.family.tracked += 1
     if plain is not None:
         return _write_into_plain_base(target, new, plain)
     through = None if owner is None or owner is target else _geometry(target, owner)
     result: MaskedTensor = _Write.apply(target, new.data, new.mask, new.payload)
-    if type(history) is alias_family.History:
+    if type(history) is History:
         history.writes += 1
-        target._writes_seen = history.writes
+        target._alias.writes_seen = history.writes
         if through is not None and owner is not None:
             _WriteThroughView.apply(owner, new.data, new.mask, through)
-            owner._writes_seen = history.writes
+            owner._alias.writes_seen = history.writes
     return result
 
 
@@ -69,7 +70,7 @@ def _write_into_plain_base(target: MaskedTensor, new: Pair, base: Tensor) -> Mas
     return target
 
 
-def is_marked_dirty_by_function(history: alias_family.Shared, base: Tensor | None) -> None:
+def is_marked_dirty_by_function(history: Shared, base: Tensor | None) -> None:
     """Before an untracked write to a member: whether it is one that a user's Function will mark as dirty."""
     if base is not None and not base.requires_grad:
         return
@@ -77,10 +78,10 @@ def is_marked_dirty_by_function(history: alias_family.Shared, base: Tensor | Non
     if found is None:
         return
     function, given = found
-    if type(history) is not alias_family.History or given is not base:
+    if type(history) is not History or given is not base:
         raise disconnected_error(function, "writes in place into a view of a masked tensor, or into what was wrapped")
     history.writes += 1  # views will take the history that torch gives their base when the forward is over
-    given._writes_seen = history.writes
+    given._alias.writes_seen = history.writes
 
 
 def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtype, base: Tensor | None) -> None:
@@ -90,7 +91,7 @@ def check_writable(target: MaskedTensor, shape: Sequence[int], dtype: torch.dtyp
     if dtype is not target.dtype and not torch.can_cast(dtype, target.dtype):
         raise RuntimeError(f"result type {dtype} can't be cast to the desired output type {target.dtype}")
     if torch.is_grad_enabled():
-        if (target._tracks if target._history is None else target.requires_grad) and target.is_leaf:
+        if (target._tracks if target._alias.history is None else target.requires_grad) and target.is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if base is not None and base is not target and base.requires_grad and base.is_leaf:
             raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")

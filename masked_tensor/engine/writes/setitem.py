@@ -12,8 +12,7 @@ from ... import masks, shapes
 from ...compat import in_transform
 from ...pair import Pair, Payload
 from ...select import zero_masked
-from ..alias_family import WrappedHistory, history_of
-from ..alias_members import family_of
+from ..alias_records import WrappedHistory, family_of, history_of
 from ..tensor import MaskedTensor, pair_of
 
 
@@ -27,14 +26,14 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
     kind = type(value)
     if kind is MaskedTensor:
         pair = pair_of(value)
-        if x._past_autograd:  # a derivative may read what lies under this mask
+        if x._alias.past_autograd:  # a derivative may read what lies under this mask
             pair = Pair(zero_masked(pair), pair.mask, Payload.ZERO)
         mask, payload, value = pair.mask, pair.payload, pair.data
         if mask.shape != part.shape:
             if not shapes.can_expand(mask.shape, part.shape):
                 return False
             mask = mask.expand(part.shape)
-        if type(x._history) is WrappedHistory:  # the holder of the memory reads the masked-out data: it stays
+        if type(x._alias.history) is WrappedHistory:  # the holder of the memory reads the masked-out data: it stays
             value = torch.where(mask, value, part)
     family = family_of(x)
     as_before = (
@@ -55,7 +54,7 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
 
 def _simple(x: MaskedTensor, value: Any) -> bool:
     """Whether autograd has no part in it, no mask is hard, and the value is of the kind of ``x``."""
-    family, data = x._family, x._pair.data
+    family, data = x._alias.family, x._pair.data
     if family is not None and (family.hard or family.graph_input):
         return False
     if data.layout is not torch.strided or in_transform() or torch.is_inference_mode_enabled():
@@ -73,5 +72,4 @@ def _simple(x: MaskedTensor, value: Any) -> bool:
             return False
     if not torch.is_grad_enabled():
         return True
-    stale = history is not None and x._writes_seen != history.writes
-    return not (stale or x.requires_grad or (isinstance(value, Tensor) and value.requires_grad))
+    return not (x._alias.is_behind or x.requires_grad or (isinstance(value, Tensor) and value.requires_grad))

@@ -5,7 +5,7 @@ from typing import Any
 from ... import layouts
 from ...layouts import meshes
 from ...pair import Pair
-from ..alias_members import copy_hardness, join_family
+from ..aliases import copy_hardness, join_family
 from ..boundary.enter_leave import enter, enter_to_view, leave
 from ..boundary.sparse import run_sparse_rule
 from ..table import Entry
@@ -40,7 +40,7 @@ def _join_results(x: MaskedTensor, base: MaskedTensor, detached: bool, live: boo
     if meshes.shares_local_memory(x._pair.data, base._pair.data):
         join_family(x, base, detached)
         if live:
-            x._version_seen = -1
+            x._alias.version_seen = -1
         return
     if live:
         set_pair(x, Pair(x._pair.data, x._pair.mask.clone(), x._pair.payload))

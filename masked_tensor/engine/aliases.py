@@ -1,6 +1,6 @@
 """Members of an alias family: how a masked tensor joins one, and how a write through any member reaches all.
 
-alias_family.py knows what a family shares; here are the tensors that share it.
+alias_records.py says what they share.
 """
 
 import weakref
@@ -9,48 +9,50 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import layouts
+from .. import layouts, masks
 from ..compat import in_transform, shares_memory
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..select import zero_masked
-from . import alias_family, graph_inputs
+from . import graph_inputs
+from .alias_records import (
+    UNALIASED,
+    Alias,
+    Family,
+    History,
+    WrappedHistory,
+    attend,
+    family_of,
+    history_of,
+    outside_inference,
+)
 from .tensor import MaskedTensor, pair_of, set_pair
 from .torch_keys import AUTOGRAD, BACKEND
 
 
-def family_of(x: MaskedTensor) -> alias_family.Family:
-    """The alias family of ``x``, which it founds if it has none."""
-    if x._family is None:
-        with alias_family.LOCK:
-            if x._family is None:
-                family = alias_family.Family(x._pair)
-                family.graph_input = x._graph_input
-                x._family = family
-        _attend(x)
-    founded: alias_family.Family = x._family
-    return founded
-
-
 def join_family(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
     """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
-    family = view._family = family_of(base)
+    family, of = family_of(base), base._alias
+    if view._alias is UNALIASED:
+        view._alias = Alias()
+    alias = view._alias
+    alias.family = family
     if base._exposed:
         view._exposed = True
-    if base._past_autograd:
-        view._past_autograd = True
-    _attend(view)
+    if of.past_autograd:
+        alias.past_autograd = True
     # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
-    view._version_seen = family.version if view.dtype == base.dtype else -1
+    alias.version_seen = family.version if view.dtype == base.dtype else -1
     if type(view._pair.data) is not Tensor:
+        attend(view)
         pair_of(view)  # read now: a tracer may ask for it outside its modes
     if not detached:
-        history = alias_family.history_of(base)
+        history = history_of(base)
         if history is None:
-            history = alias_family.History(base)
-            base._views, base._writes_seen = weakref.ref(history), 0
-        view._history = history
-        view._writes_seen = base._writes_seen
+            history = History(base)
+            of.views, of.writes_seen = weakref.ref(history), 0
+        alias.history = history
+        alias.writes_seen = of.writes_seen
 
 
 def share_family(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
@@ -62,20 +64,15 @@ def share_family(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
     return made
 
 
-def _attend(x: MaskedTensor) -> None:
-    if type(x._pair.data) is not Tensor and x._family is not None:
-        x._family.members.append(weakref.ref(x))  # a tracer reads them outside its modes: a write refreshes them all
-
-
 def write(x: MaskedTensor, new: Pair) -> None:
     """Writes ``new`` into ``x``: data, validity and what is known, seen by every member of the alias family."""
     if not torch.is_inference_mode_enabled():
         _write(x, new)
         return
-    with alias_family.outside_inference(x._pair.data):
+    with outside_inference(x._pair.data):
         _write(x, new)
     if not x._pair.data.is_inference():
-        for data in (x._pair.data, *(() if x._family is None else (x._family.root.data,))):
+        for data in (x._pair.data, *(() if x._alias.family is None else (x._alias.family.root.data,))):
             torch.autograd.graph.increment_version(data)  # which inference mode does not do, nor share with views
 
 
@@ -83,7 +80,7 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     pair = pair_of(x)
     if new.mask.is_inference() and not pair.data.is_inference():
         new = Pair(new.data, new.mask.clone(), new.payload)
-    if x._past_autograd and new.payload is not Payload.ZERO:  # a derivative may read it that does not know this mask
+    if x._alias.past_autograd and new.payload is not Payload.ZERO:  # a derivative may read it, without this mask
         new = Pair(zero_masked(new), new.mask, Payload.ZERO)
     if x._exposed and new.payload is Payload.ZERO:
         new = Pair(new.data, new.mask)
@@ -91,18 +88,48 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     if into:
         new = graph_inputs.write_input(pair, new, into)
     if new.data is not pair.data:
-        if type(x._history) is alias_family.WrappedHistory:  # its holder reads the masked-out data: it stays
+        if type(x._alias.history) is WrappedHistory:  # its holder reads the masked-out data: it stays
             _write_valid(pair.data, new)
         else:
             pair.data.copy_(new.data)
-    set_pair(x, alias_family.write_validity(pair, x._family, new.mask, new.payload))
-    if x._family is not None:
-        x._version_seen = x._family.version
-        x._family.tell_saved()
-        for member in x._family.members:
+    family = x._alias.family
+    set_pair(x, write_validity(pair, family, new.mask, new.payload))
+    if family is not None:
+        x._alias.version_seen = family.version
+        family.tell_saved()
+        for member in family.members:
             seen = member()
             if seen is not None:
                 pair_of(seen)
+
+
+def keep_hard(x: MaskedTensor, new: Pair) -> Pair:
+    """What a write of ``new`` into ``x`` leaves valid: with a hard mask nothing that was not."""
+    family = x._alias.family
+    if family is None or not family.hard:
+        return new
+    pair = pair_of(x)
+    mask = masks.logical_and(pair.mask, masks.expand_to(new.mask, pair.data.shape))
+    same = masks.same_memory(mask, new.mask)
+    return Pair(new.data, mask, new.payload if same else Payload.ANY)
+
+
+def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Payload) -> Pair:
+    """The member's pair after its validity became ``mask`` (its data was already written)."""
+    mask = masks.expand_to(mask, pair.data.shape)
+    if family is None:
+        return Pair(pair.data, mask, payload)
+    changed = not masks.same_memory(mask, pair.mask) or family.joins(
+        pair.data
+    )  # the valid part of a masked entry was overwritten
+    if not changed and payload is family.payload:
+        return Pair(pair.data, mask, payload)
+    if changed:
+        family.write(pair.data, mask)
+    if payload is not family.payload:
+        family.payload = Payload.ANY  # other members may hold either
+    family.version += 1
+    return family.refresh(pair) if family.joins(pair.data) else Pair(pair.data, mask, family.payload)
 
 
 def _write_valid(data: Tensor, new: Pair) -> None:
@@ -120,14 +147,13 @@ def uncounted(pair: Pair) -> Pair:
 
 def copy_hardness(x: MaskedTensor, copy: MaskedTensor) -> None:
     """Makes the mask of ``copy`` as hard as that of ``x``."""
-    if x._family is not None and x._family.hard:
-        copy._family = alias_family.Family(pair_of(copy))
-        copy._family.hard = True
+    if x._alias.family is not None and x._alias.family.hard:
+        family_of(copy).hard = True
 
 
 def detach(x: MaskedTensor, view_of_packed: bool) -> MaskedTensor:
     """``x.detach_()``: ``x`` leaves the graph; a view cannot, as in torch."""
-    base = x if x._history is None else x._history.base()
+    base = x if x._alias.history is None else x._alias.history.base()
     if view_of_packed or (base is not x and (type(base) is MaskedTensor or base is None or base.requires_grad)):
         raise RuntimeError("a view of a masked tensor cannot be detached in place; use x = x.detach()")
     if x.requires_grad:
@@ -138,10 +164,9 @@ def detach(x: MaskedTensor, view_of_packed: bool) -> MaskedTensor:
 
 def restride(x: MaskedTensor, new: Pair) -> None:
     """``x`` becomes another view of its own memory (``x.t_()``, ``x.unsqueeze_(0)``)."""
-    if x._family is None:
-        x._family = alias_family.Family(x._pair)  # its memory keeps the geometry it was made with
+    family = family_of(x)  # its memory keeps the geometry it was made with
     x._pair = new
-    x._version_seen = x._family.version
+    x._alias.version_seen = family.version
     geometry = new.data.shape, new.data.stride(), new.data.storage_offset()
     torch.ops.aten.as_strided_.default.redispatch(BACKEND, x, *geometry)
 

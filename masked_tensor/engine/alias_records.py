@@ -1,4 +1,4 @@
-"""Alias families: a tensor and its views share one validity, and under autograd one history.
+"""What aliases share: a tensor and its views have one validity, and under autograd one history.
 
 Results share their inputs' masks, so a mask is never written in place.  The first view makes a *family*.  Until someone
 writes, every member keeps the mask its rule gave it.  The first write that changes validity materialises one bool per
@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -48,23 +48,6 @@ def _outside() -> Iterator[None]:
 
 class Family:
     """What the members of an alias family share: validity, and what is known of the masked-out data."""
-
-    __slots__ = (
-        "__weakref__",
-        "buffer",
-        "graph_input",
-        "hard",
-        "kept",
-        "members",
-        "noted",
-        "offset",
-        "payload",
-        "root",
-        "saved",
-        "tracked",
-        "unit",
-        "version",
-    )
 
     def __init__(self, root: Pair) -> None:
         self.root = root
@@ -148,6 +131,12 @@ class Family:
         bools = self.buffer_view(data)
         return masks.all(bools, -1) if self.joins(data) else bools
 
+    def refresh(self, pair: Pair) -> Pair:
+        """A member's pair after the validity, or what is known of the masked-out data, has changed."""
+        mask = pair.mask if self.buffer is None else self.mask_of(pair.data)
+        payload = Payload.ANY if self.joins(pair.data) else self.payload  # a masked entry may have a valid part
+        return Pair(pair.data, mask, payload)
+
     def mask_of(self, data: Tensor) -> Tensor:
         """The validity of a member as it is now, for good."""
         with outside_inference(data):
@@ -181,14 +170,6 @@ class History:
         self._held = base
         self.base = weakref.ref(base)  # torch swaps no tensor that is referred to weakly: one with views may not be
         self.writes = 0  #: counts writes that autograd recorded
-
-
-def history_of(x: Any) -> "Shared | None":
-    """The history that ``x`` shares with others: its own as a view, or that of its views, while there are any."""
-    found: Shared | None = x._history
-    if found is None and x._views is not None:
-        found = x._views()
-    return found
 
 
 class WrappedHistory:
@@ -228,35 +209,62 @@ class ReturnedHistory:
 Shared = History | WrappedHistory | ReturnedHistory
 
 
-def refresh_pair(pair: Pair, family: Family) -> Pair:
-    """A member's pair after the family's validity, or what is known of its masked-out data, has changed."""
-    mask = pair.mask if family.buffer is None else family.mask_of(pair.data)
-    payload = Payload.ANY if family.joins(pair.data) else family.payload  # a masked entry may have a valid part
-    return Pair(pair.data, mask, payload)
+class NoAlias:
+    """Of a tensor that shares with nobody: nothing can be kept here."""
+
+    __slots__ = ()
+    family: Family | None = None  #: set once the tensor has views
+    version_seen = 0  #: the family's version that the tensor's pair reflects
+    history: Shared | None = None  #: with whom autograd has to keep it connected
+    views: Any = None  #: weakly, the history that its views share, while there are any
+    writes_seen: Any = 0  #: the number of tracked writes that this member's own history reflects
+    basis = False  #: what torch.func makes a Jacobian with: vectors that are valid in one entry at most
+    past_autograd = False  #: made by ``x.data``, or a view of that: what was saved of ``x`` sees what is written
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a tracked write changed the shared history since the tensor took its own from there."""
+        return self.history is not None and self.writes_seen != self.history.writes
 
 
-def keep_hard(pair: Pair, family: Family, new: Pair) -> Pair:
-    """What a write of ``new`` leaves valid: with a hard mask nothing that was not."""
-    if not family.hard:
-        return new
-    mask = masks.logical_and(pair.mask, masks.expand_to(new.mask, pair.data.shape))
-    same = masks.same_memory(mask, new.mask)
-    return Pair(new.data, mask, new.payload if same else Payload.ANY)
+class Alias(NoAlias):
+    """What a tensor knows of those it shares memory with."""
 
 
-def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Payload) -> Pair:
-    """The member's pair after its validity became ``mask`` (its data was already written)."""
-    mask = masks.expand_to(mask, pair.data.shape)
-    if family is None:
-        return Pair(pair.data, mask, payload)
-    changed = not masks.same_memory(mask, pair.mask) or family.joins(
-        pair.data
-    )  # the valid part of a masked entry was overwritten
-    if not changed and payload is family.payload:
-        return Pair(pair.data, mask, payload)
-    if changed:
-        family.write(pair.data, mask)
-    if payload is not family.payload:
-        family.payload = Payload.ANY  # other members may hold either
-    family.version += 1
-    return refresh_pair(pair, family) if family.joins(pair.data) else Pair(pair.data, mask, family.payload)
+UNALIASED = cast("Alias", NoAlias())
+
+
+def alias_of(x: Any) -> Alias:
+    """The record of ``x``, to be written; that of a tensor that other threads see is made by :func:`family_of`."""
+    if x._alias is UNALIASED:
+        x._alias = Alias()
+    found: Alias = x._alias
+    return found
+
+
+def family_of(x: Any) -> Family:
+    """The alias family of ``x``, which it founds if it has none."""
+    if x._alias.family is None:
+        with LOCK:
+            if x._alias.family is None:
+                family = Family(x._pair)
+                family.graph_input = x._graph_input
+                alias_of(x).family = family
+        attend(x)
+    founded: Family = x._alias.family
+    return founded
+
+
+def attend(x: Any) -> None:
+    """While compiling a write refreshes all members at once: a tracer reads them outside its modes."""
+    if type(x._pair.data) is not Tensor:
+        x._alias.family.members.append(weakref.ref(x))
+
+
+def history_of(x: Any) -> Shared | None:
+    """The history that ``x`` shares with others: its own as a view, or that of its views, while there are any."""
+    alias = x._alias
+    found: Shared | None = alias.history
+    if found is None and alias.views is not None:
+        found = alias.views()
+    return found
