@@ -372,12 +372,27 @@ def test_series() -> None:
     refused(
         ValueError,
         lambda: mt.interpolate(x, index=ones(3)),
-        """index must have one place per entry along dim, (2,), got (3,)""",
+        """interpolate: index must have one place per entry along dim, (2,), got (3,)""",
     )
     refused(
         ValueError,
         lambda: mt.interpolate(x, index=torch.tensor([3, 1])),
-        """index must be finite and rise from each entry to the next, got [3, 1] at 0; sort it with the series along dim (index.argsort()), one entry for each time""",
+        """interpolate: index must be finite and rise from each entry to the next, got [3, 1] at 0; sort it with the series along dim (index.argsort()), one entry for each time""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.rolling(batch, 2, 1, index=torch.tensor([[0, 1], [3, 1]]), lengths=[2, 2]),
+        """rolling: index must be finite and not fall from each entry to the next, got [3, 1] at 0 of sequence 1; sort it with the series along dim (index.argsort())""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.rolling(x, 2, index=[0, 1]),
+        """rolling: index must be a plain tensor of real numbers, got list""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.rolling(x, 0, index=torch.arange(2)),
+        """rolling: with index, window is a length of time above 0, step at least 1, and min_periods at least 0; got window=0, step=1, min_periods=1""",
     )
     refused(
         RuntimeError,

@@ -51,6 +51,13 @@ def draw_rolling(rng: random.Random, size: int) -> tuple[int, dict[str, Any], st
     return window, said, name, more.get(name, {})
 
 
+def draw_time(rng: random.Random, size: int) -> tuple[list[int], int, dict[str, Any], str, dict[str, Any]]:
+    """Times in days, some of them the same, and windows of an even number of days, of which there is a half."""
+    times = torch.tensor([rng.choice([0, 1, 1, 2, 7]) for _ in range(size)]).cumsum(0) - rng.randint(0, 9)
+    _, said, name, more = draw_rolling(rng, size)
+    return times.tolist(), rng.choice([2, 4, 6, 14, 1000]), said, name, more
+
+
 def same(ours: Any, theirs: Any, scale: float, call: Any) -> None:
     wanted = torch.tensor(theirs, dtype=torch.float64)
     if type(ours) is mt.MaskedTensor:
@@ -67,12 +74,21 @@ def scale_of(x: mt.MaskedTensor, name: str) -> float:
     return 1.0 + (largest**2 if name == "var" else largest * 1e3 if name == "std" else largest)
 
 
-def pandas_call(rng: random.Random, size: int) -> tuple[Call, Any, Any]:
+def pandas_call(pandas: Any, rng: random.Random, size: int) -> tuple[Call, Any, Any]:
     """What is called, by us and by them."""
-    name = rng.choice(["ffill", "bfill", "linear", "index", "nearest", *["rolling"] * 5])
+    name = rng.choice(["ffill", "bfill", "linear", "index", "nearest", *["rolling"] * 5, *["time"] * 3])
     if name in ("ffill", "bfill"):
         said: dict[str, Any] = {"limit": draw_limit(rng, size), "limit_area": rng.choice(AREAS)}
         return (name, said), lambda x: getattr(mt, name)(x, **said), lambda s: getattr(s, name)(**said)
+    if name == "time":
+        times, window, said, what, more = draw_time(rng, size)
+        days = pandas.to_datetime(torch.tensor(times).numpy(), unit="D")
+        others = {k: v for k, v in said.items() if k != "step"}  # which pandas does not take here
+        return (
+            (what, {"times": times, "window": window, **said, **more}),
+            lambda x: getattr(mt.rolling(x, window, index=torch.tensor(times), **said), what)(**more),
+            lambda s: getattr(s.set_axis(days).rolling(f"{window}D", **others), what)(**more)[:: said["step"]],
+        )
     if name == "rolling":
         window, said, what, more = draw_rolling(rng, size)
         if said["closed"] == "neither" and window == 1:
@@ -105,7 +121,7 @@ def test_pandas() -> None:
     rng, counts = random.Random(0), Counter[str]()
     while counts.total() < DRAWS:
         x, array = series(rng, inf=False)
-        (name, said), ours, theirs = pandas_call(rng, len(array))
+        (name, said), ours, theirs = pandas_call(pandas, rng, len(array))
         if name == "nearest" and len(array) - x.count().item() > len(array) - 2:
             continue  # scipy needs two values
         same(ours(x), theirs(pandas.Series(array)).to_numpy(), scale_of(x, name), (name, said, array))

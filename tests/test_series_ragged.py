@@ -14,7 +14,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 
-from .test_series_elsewhere import AREAS, DIRECTIONS, draw_limit, draw_rolling
+from .test_series_elsewhere import AREAS, DIRECTIONS, draw_limit, draw_rolling, draw_time
 
 DRAWS = int(os.environ.get("MASKED_TENSOR_SERIES", "200"))
 NAN, INF = float("nan"), float("inf")
@@ -36,20 +36,42 @@ def sequences(rng: random.Random, lengths: list[int], shape: tuple[int, ...]) ->
 
 
 def draw(rng: random.Random, size: int) -> tuple[Any, Call, int]:
-    """A call ``(x, dim, **lengths)``, and its step."""
-    name = rng.choice(["ffill", "bfill", "interpolate", "rolling", "rolling", "rolling"])
+    """A call ``(x, dim, times, **lengths)``, and its step."""
+    name = rng.choice(["ffill", "bfill", "interpolate", "interpolate", *["rolling"] * 3, *["time"] * 3])
     if name == "rolling":
         window, said, what, more = draw_rolling(rng, size)
         said["min_periods"] = None if said["min_periods"] is None else min(said["min_periods"], window)
         return (
             (what, window, said, more),
-            lambda x, dim, **lengths: getattr(mt.rolling(x, window, dim, **said, **lengths), what)(**more),
+            lambda x, dim, times, **lengths: getattr(mt.rolling(x, window, dim, **said, **lengths), what)(**more),
             said["step"],
         )
+    if name == "time":
+        _, length, said, what, more = draw_time(rng, size)
+        window = rng.choice([length, length / 4, 0.3])
+
+        def roll(x: Any, dim: int, times: Tensor, **lengths: Any) -> Any:
+            return getattr(mt.rolling(x, window, dim, index=times.floor(), **said, **lengths), what)(**more)
+
+        return (what, "time", window, said, more), roll, said["step"]
     said = {"limit": draw_limit(rng, size), "limit_area": rng.choice(AREAS)}
     if name == "interpolate":
         said |= {"limit_direction": rng.choice(DIRECTIONS), "method": rng.choice(["linear", "nearest"])}
-    return (name, said), lambda x, dim, **lengths: getattr(mt, name)(x, dim, **said, **lengths), 1
+        if rng.random() < 0.5:
+            return (name, "index", said), lambda x, dim, times, **n: mt.interpolate(x, dim, index=times, **said, **n), 1
+    return (name, said), lambda x, dim, times, **lengths: getattr(mt, name)(x, dim, **said, **lengths), 1
+
+
+def times_of(rng: random.Random, lengths: list[int], side: str, time: int) -> tuple[list[Tensor], Tensor]:
+    """Rising times of each sequence, and all of them in one tensor, with garbage where there is no step."""
+    alone = [torch.tensor([rng.choice([0.25, 0.5, 1, 3]) for _ in range(n)]).cumsum(0).double() - 2 for n in lengths]
+    batch = torch.full((len(lengths), max(lengths)), rng.choice([NAN, INF, -INF, 0.0, -1e30]), dtype=torch.float64)
+    for row, times in zip(batch, alone, strict=True):
+        row[len(row) - len(times) if side == "left" else 0 :][: len(times)] = times
+    if rng.random() < 0.2:  # one for all
+        shared = max(alone, key=len)
+        return [shared[len(shared) - n if side == "left" else 0 :][:n] for n in lengths], shared
+    return alone, batch if time else batch.T
 
 
 def split(result: Any, lengths: list[int], side: str, time: int, what: Any) -> list[Any]:
@@ -73,16 +95,17 @@ def test_a_batch_is_each_sequence_alone() -> None:
         what, call, step = draw(rng, max(lengths))
         side = "right" if step > 1 else side
         parts = sequences(rng, lengths, shape)
-        alone = [call(part, 0) for part in parts]
+        times, index = times_of(rng, lengths, side, time)
+        alone = [call(part, 0, t) for part, t in zip(parts, times, strict=True)]
         batch = mt.from_sequences(parts, padding_side=side, batch_first=time == 1)
         if turn % 3 == 1:
             batch = mt.as_masked_tensor(batch.get_data().clone().requires_grad_(), batch.get_mask())
         said = rng.choice([lengths, torch.tensor(lengths)])
         if turn % 3 == 2:  # a plain tensor with mask=
-            result = call(batch.get_data(), time, lengths=said, padding_side=side, mask=batch.get_mask())
+            result = call(batch.get_data(), time, index, lengths=said, padding_side=side, mask=batch.get_mask())
             result = mt.masked_invalid(result) if what[0] != "count" else result
         else:
-            result = call(batch, time, lengths=said, padding_side=side)
+            result = call(batch, time, index, lengths=said, padding_side=side)
         ends = [-(-n // step) for n in lengths]
         for got, wanted in zip(split(result.detach(), ends, side, time, what), alone, strict=True):
             if type(wanted) is mt.MaskedTensor:
@@ -107,13 +130,14 @@ def test_so_is_its_gradient() -> None:
             return [part.get_data().clone().requires_grad_() for part in parts]
 
         data = leaves()
-        alone = [call(mt.as_masked_tensor(d, m), 0).filled(0) for d, m in zip(data, masks, strict=True)]
+        times, index = times_of(rng, lengths, side, 1)
+        alone = [call(mt.as_masked_tensor(d, m), 0, t).filled(0) for d, m, t in zip(data, masks, times, strict=True)]
         wanted = torch.autograd.grad(sum(r.square().sum() for r in alone), data)
         data = leaves()
         batch = mt.from_sequences(
             [mt.as_masked_tensor(d, m) for d, m in zip(data, masks, strict=True)], padding_side=side
         )
-        result = call(batch, 1, lengths=lengths, padding_side=side).filled(0)
+        result = call(batch, 1, index, lengths=lengths, padding_side=side).filled(0)
         found = torch.autograd.grad(result.square().sum(), data)
         for a, b in zip(found, wanted, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10, msg=lambda m, what=what: f"{what}: {m}")
@@ -124,6 +148,7 @@ FILLING: dict[str, Call] = {
     "bfill": mt.bfill,
     "interpolate": mt.interpolate,
     "rolling": lambda x, dim, **said: mt.rolling(x, 2, dim, min_periods=1, **said).mean(),
+    "time": lambda x, dim, **said: mt.rolling(x, 2, dim, index=torch.arange(x.shape[dim]), **said).mean(),
     "left": lambda x, dim, **said: mt.rolling(x, 2, dim, closed="left", **said).mean(),
     "both": lambda x, dim, **said: mt.rolling(x, 2, dim, closed="both", **said).mean(),
     "count": lambda x, dim, **said: mt.rolling(x, 2, dim, **said).count(),

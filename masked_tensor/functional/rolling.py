@@ -1,5 +1,6 @@
 """Statistics of a window that moves along one dimension, under pandas' names."""
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar, cast, get_args
@@ -13,7 +14,7 @@ from ..engine.tensor import MaskedTensor
 from ..pair import Pair
 from ..rules import quantile as rules
 from ..select import select
-from ..shared import moving, strict_counts
+from ..shared import moving, spans, strict_counts
 from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
 from . import moment, order, reduction
@@ -39,7 +40,7 @@ class Rolling(Generic[T]):
     """
 
     _entries: Pair
-    _reach: moving.Windows
+    _reach: moving.Windows | spans.Spans
     _series: Series
     min_periods: int
     masked: bool = True
@@ -192,6 +193,11 @@ class Rolling(Generic[T]):
             return x.max()  # torch's quantile raises for no windows at all
         if not known or not x._moves():
             return x._enough(order.quantile(x.windows, q, -1))
+        if type(reach) is spans.Spans:
+            size = entries.data.shape[reach.dim]
+            fit = settings.WINDOWS * size // max(entries.data.numel() * reach.longest(size), 1)
+            seen = [rules.quantile(moving.unfold(entries, part), q, -1).data for part in reach.cut(fit)]
+            return x._result(torch.cat(seen, reach.dim), 1)
         if reach.width <= settings.MERGED:
             return x._result(moving.quantile(entries, reach, q), 1)
 
@@ -283,13 +289,14 @@ class Rolling(Generic[T]):
 @as_torch
 def rolling(
     input: T,
-    window: int,
+    window: float,
     dim: int | None = None,
     *,
     min_periods: int | None = None,
     center: bool = False,
     closed: Closed = "right",
     step: int = 1,
+    index: Tensor | None = None,
     lengths: Lengths = None,
     padding_side: Side = "right",
     mask: Tensor | None = None,
@@ -302,13 +309,18 @@ def rolling(
 
     Args:
         input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
-        window (int): The number of entries of a window.
+        window (int): The number of entries of a window; with ``index``, its length in the unit of that.
         dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
             dimension alone.
-        min_periods (int, optional): How many valid entries a result needs; by default all of the window.
+        min_periods (int, optional): How many valid entries a result needs; by default all of the window, and 1 with
+            ``index``.
         center (bool, optional): Put the entry into the middle of its window.
         closed (str, optional): ``"right"``, ``"left"``, ``"both"`` or ``"neither"``: which ends belong to the window.
         step (int, optional): How many entries the window moves on.
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry, not
+            before that of the entry before. A window has what lies in ``(t - window, t]``, up to its own entry; if
+            centered, in ``(t - window / 2, t + window / 2]``. Of ``(time, batch, ...)`` it is ``(T, B)``. What it has
+            behind an end is not read.
         lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
             The others are padding: they have no window, and stay masked. ``"full"``: nothing is padding. Masked input
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
@@ -324,12 +336,13 @@ def rolling(
         ``quantile`` and ``count``.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
-        ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``closed`` is
-            another word, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no
-            ``lengths``; these are not one number from 0 to T for each sequence, or a step behind an end is valid;
-            ``step`` is above 1 for padding on the left; or ``mask`` does not broadcast to ``input`` or lies on another
-            device.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are no integers, or
+            ``index`` is no plain tensor of real numbers.
+        ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
+            another shape, falls or is not finite, ``closed`` is another word, ``input`` is 0-d, has several dimensions
+            and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for each
+            sequence, or a step behind an end is valid; ``step`` is above 1 for padding on the left; or ``mask`` does
+            not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: ``input`` is sparse.
 
@@ -339,24 +352,49 @@ def rolling(
         masked_tensor([--, --, --, 3.5000], valid=1/4)
         >>> mt.rolling(x, 2, min_periods=1).mean()
         masked_tensor([1.0000, 1.0000, 3.0000, 3.5000], valid=4/4)
+        >>> days = torch.tensor([0, 1, 5, 6])
+        >>> mt.rolling(x, 3, index=days).sum()  # of the last three days
+        masked_tensor([1.0000, 1.0000, 3.0000, 7.0000], valid=4/4)
 
     References:
         ``pandas.DataFrame.rolling``.
     """
     if closed not in get_args(Closed):
         raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
-    needed = window if min_periods is None else min_periods
-    if window < 1 or step < 1 or not 0 <= needed <= window:
+    needed = min_periods if min_periods is not None else 1 if index is not None else int(window)
+    if index is not None and not (0 < window < math.inf and step >= 1 and needed >= 0):
+        raise ValueError(
+            "rolling: with index, window is a length of time above 0, step at least 1, and min_periods at least 0; got "
+            f"window={window}, step={step}, min_periods={needed}"
+        )
+    if index is None and (window < 1 or window != int(window) or step < 1 or not 0 <= needed <= window):
         raise ValueError(
             "rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got "
             f"window={window}, step={step}, min_periods={needed}"
         )
     series = enter_series("rolling", input, dim, mask, lengths, padding_side)
-    end = 1 + (window - 1) // 2 * center - (closed in ("left", "neither"))
-    start = 1 + (window - 1) // 2 * center - window - (closed in ("left", "both"))
-    if needed < end - start or not start <= 0 < end:  # else no window is valid whose own entry is not
+    windows = moving.Windows(series.dim, *_offsets(int(window), center, closed), step)
+    # Else no window is valid whose own entry is not.
+    if index is not None or needed < windows.width or not windows.start <= 0 < windows.end:
         expect_lengths("rolling", series)
     if step > 1 and padding_side == "left" and series.exists is not None:
         raise ValueError("rolling: step counts from the begin of a sequence: give a batch that is padded on the right")
-    windows = moving.Windows(series.dim, start, end, step)
-    return Rolling(Pair(series.x.data, series.x.mask), windows, series, needed, series.given.masked, fill_value)
+    reach = windows if index is None else _spans(series, index, window, center, closed, step, padding_side)
+    return Rolling(Pair(series.x.data, series.x.mask), reach, series, needed, series.given.masked, fill_value)
+
+
+def _offsets(window: int, center: bool, closed: str) -> tuple[int, int]:
+    """The first entry of a window, and the one behind it, relative to its own."""
+    end = 1 + (window - 1) // 2 * center
+    return end - window - (closed in ("left", "both")), end - (closed in ("left", "neither"))
+
+
+def _spans(
+    series: Series, index: Tensor, window: float, center: bool, closed: str, step: int, side: str
+) -> spans.Spans:  # fmt: skip
+    """The windows of a length of time."""
+    times, dims = series.places("rolling", index, ties=True), series.x.data.dim()
+    exists = series.exists if times.dim() > 1 else None
+    if times.dim() == 1:
+        times = times.view([-1 if d == series.dim else 1 for d in range(dims)])
+    return spans.around(times, series.dim, window, closed, center, step, exists, side)

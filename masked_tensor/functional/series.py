@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
-from ..compat import has_real_memory, is_wrapped, mode_is_active
 from ..pair import Pair
 from ..shared import gaps
 from .entrance import Number, with_gaps
@@ -160,9 +159,10 @@ def interpolate(
         method (str, optional): ``"linear"`` weighs the two neighbours by their distance, and goes on with the last one
             beyond it. ``"nearest"`` takes the nearer one, the earlier of two, between valid entries alone:
             ``limit_area="outside"`` fills nothing then.
-        index (Tensor, optional): ``(T,)``, any real dtype: the time of each entry, after that of the entry before; by
-            default they are one step apart. Its values are read to check that, save in compiled code and where it is
-            batched by a transform: there a wrong index gives a wrong result.
+        index (Tensor, optional): ``(T,)``, or ``(B, T)`` for each sequence, any real dtype: the time of each entry,
+            after that of the entry before; by default they are one step apart. Its values are read to check that, save
+            in compiled code and where it is batched by a transform: there a wrong index gives a wrong result. Of
+            ``(time, batch, ...)`` it is ``(T, B)``. What it has behind an end is not read.
         limit (int, optional): The largest number of entries that are filled in a row.
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
@@ -176,7 +176,8 @@ def interpolate(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``lengths`` are no integers.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are no integers, or
+            ``index`` is no plain tensor of real numbers.
         ValueError: ``limit`` is below 1, a choice is another word, ``index`` has another shape, does not rise or is not
             finite, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
             these are not one number from 0 to T for each sequence, or a step behind an end is valid; or ``mask`` does
@@ -198,12 +199,7 @@ def interpolate(
     x, dim = series.x, series.dim
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("interpolate", x.data.dtype)
-    size = x.data.shape[dim]
-    if index is not None and tuple(index.shape) != (size,):
-        raise ValueError(f"index must have one place per entry along dim, {(size,)}, got {tuple(index.shape)}")
-    places = index if index is None or index.is_floating_point() else index.long()
-    if places is not None and has_real_memory(places) and not (is_wrapped(places) or mode_is_active()):
-        _check_rising(places)
+    places = None if index is None else series.places("interpolate", index)
 
     def fill(s: gaps.Stretch) -> tuple[Tensor, Tensor]:
         if method == "linear":
@@ -275,19 +271,6 @@ def _enter_filling(
     series = enter_series(name, input, dim, mask, lengths, side)
     expect_lengths(name, series)
     return series
-
-
-def _check_rising(index: Tensor) -> None:
-    """Raises for times of which one is not after the one before it, NaN or infinite: this looks at values."""
-    wrong = ~index.isfinite()
-    wrong[1:] |= index[1:] <= index[:-1]
-    if wrong.any():
-        place = int(wrong.int().argmax())
-        shown = index[max(place - 1, 0) : place + 1].tolist()
-        raise ValueError(
-            f"index must be finite and rise from each entry to the next, got {shown} at {max(place - 1, 0)}; sort it "
-            "with the series along dim (index.argsort()), one entry for each time"
-        )
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import counting, settings, shapes
 from ..compat import in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
-from . import known
+from . import bits, known
 from .known import any_along as any_along
 from .known import is_all_valid as is_all_valid
 from .known import keep as keep
@@ -130,7 +130,11 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
             if other.shape[other.dim() - one.dim() :] == one.shape:
                 return other
             return expand_to(other, shapes.broadcast_two(a.shape, b.shape))
-    result = torch.bitwise_and(compact(a), compact(b))
+    small, other = compact(a), compact(b)
+    if max(small.numel(), other.numel()) >= settings.FEW and is_readable_memory(small) and is_readable_memory(other):
+        result = bits.logical_and_of_runs(small, other)
+    else:
+        result = torch.bitwise_and(small, other)
     return expand_to(result, a.shape if a.shape == b.shape else shapes.broadcast_two(a.shape, b.shape))
 
 
@@ -456,4 +460,8 @@ def no_autocast(device: torch.device) -> AbstractContextManager[Any]:
 def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
     """The mask ``(..., max_length)`` that is True at positions below each length."""
     size = int(lengths.max()) if max_length is None else max_length  # creation may look at values
+    if lengths.numel() * size >= settings.FEW and is_readable_memory(lengths) and not lengths.is_floating_point():
+        ends = torch.arange(2 * size) < size  # each row is a stretch of it: a copy is a fifth of the comparisons
+        start = size - lengths.long().clamp(0, size)
+        return ends.unfold(0, size, 1).index_select(0, start.flatten()).view(*lengths.shape, size)
     return torch.arange(size, device=lengths.device) < lengths.unsqueeze(-1)

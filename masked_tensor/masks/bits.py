@@ -9,6 +9,8 @@ WORDS = _BITS.to(torch.uint8).view(torch.int64).flatten()
 #: Times a word of eight bools it has their bits in its highest byte: bool i moves from bit 8 i to bit 56 + i.
 _GATHER = 0x0102040810204080
 
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.uint8)
+
 
 def pack_bits(mask: Tensor) -> Tensor:
     """The entries of a mask on the CPU, in order, as uint8 ``(ceil(n / 8),)``; the last byte is filled up with 0."""
@@ -26,6 +28,26 @@ def unpack_bits(packed: Tensor, first: int, length: int) -> Tensor:
     """Bits ``first`` to ``first + length`` of bytes, as bools in fresh memory."""
     some = packed[first // 8 : (first + length + 7) // 8].int()
     return WORDS.index_select(0, some).view(torch.bool)[first % 8 :][:length]
+
+
+def logical_and_of_runs(a: Tensor, b: Tensor) -> Tensor:
+    """``a & b`` of masks on the CPU, of which one may have size 1 where the other is a run of memory: its last dims.
+
+    torch broadcasts bools one by one. Here up to eight are a word: a padding mask ``(B, T, 1)`` and a mask
+    ``(B, T, 8)`` take a fifth of the time.
+    """
+    runs = 0
+    while runs < min(a.dim(), b.dim()) and 1 in (a.shape[-1 - runs], b.shape[-1 - runs]):
+        runs += 1
+    dense, steps = (a, b) if a.dim() and (a.shape[-1] != 1 or b.dim() < a.dim()) else (b, a)
+    length = dense.shape[dense.dim() - runs :].numel()
+    if length == 1 or steps.shape[steps.dim() - runs :].numel() != 1 or not dense.is_contiguous():
+        return torch.bitwise_and(a, b)
+    word = next(w for w in _INTEGERS if length % w.itemsize == 0 and dense.storage_offset() % w.itemsize == 0)
+    words = dense.view(torch.uint8).view(*dense.shape[: dense.dim() - runs], length).view(word)
+    same = steps.view(torch.uint8).view(*steps.shape[: steps.dim() - runs], 1).to(word).neg_()  # all bits, or none
+    found = words.bitwise_and(same)
+    return found.view(torch.uint8).view(torch.bool).view(*found.shape[:-1], *dense.shape[dense.dim() - runs :])
 
 
 def transpose(mask: Tensor) -> Tensor:

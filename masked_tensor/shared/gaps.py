@@ -82,6 +82,18 @@ class Stretch:
         """One value for each position, where it broadcasts to the entries."""
         return values.view(-1, *(1,) * (self.mask.dim() - self.dim - 1))
 
+    def times(self, places: Tensor, position: Tensor | None) -> Tensor:
+        """The times at these positions along ``dim``, or of the entries themselves; out of range, of another."""
+        if position is None:
+            return self.along(places.take(self.at)) if places.dim() == 1 else places.index_select(self.dim, self.at)
+        position = position.clamp(0, max(self.size - 1, 0))
+        if places.dim() == 1:
+            return places.take(position)
+        first, both = places.narrow(self.dim, 0, 1), position.narrow(self.dim, 0, 1)
+        shape = list(torch.broadcast_shapes(first.shape, both.shape))
+        of, at = ([*shape[: self.dim], t.shape[self.dim], *shape[self.dim + 1 :]] for t in (places, position))
+        return places.expand(of).gather(self.dim, position.expand(at))
+
 
 def stretches(mask: Tensor, dim: int, length: int | None) -> Iterator[Stretch]:
     """All entries, so many ``length`` positions at a time."""
@@ -118,8 +130,8 @@ def gather_clamped(x: Pair, dim: int, index: Tensor) -> Tensor:
 def interpolate_line(x: Pair, s: Stretch, places: Tensor | None) -> Tensor:
     """The data on the straight line between the valid entries around each, constant beyond the first and the last.
 
-    ``places`` are the times of all positions, ``(T,)``, rising; None: one step apart. They are subtracted in their own
-    dtype: seconds since 1970 have more digits than float32.
+    ``places`` are the times of all positions, ``(T,)`` or of as many dimensions as the data, rising; None: one step
+    apart. They are subtracted in their own dtype: seconds since 1970 have more digits than float32.
     """
     first = torch.where(s.last < 0, s.following, s.last)
     second = torch.where(s.following >= s.size, s.last, s.following)
@@ -127,8 +139,7 @@ def interpolate_line(x: Pair, s: Stretch, places: Tensor | None) -> Tensor:
     if places is None:
         gone, left = s.along(s.at) - first, second - s.along(s.at)
     else:
-        at, edge = s.along(places.take(s.at)), max(s.size - 1, 0)
-        start, end = (places.take(i.clamp(0, edge)) for i in (first, second))
+        at, start, end = s.times(places, None), s.times(places, first), s.times(places, second)
         gone, left = at - start, end - at
     between = (gone > 0) & (left > 0)  # elsewhere it is a valid entry, or beyond all of them: no line, an inf stays one
     if low.is_complex():
@@ -159,7 +170,6 @@ def nearest(s: Stretch, places: Tensor | None) -> Tensor:
     if places is None:
         back, ahead = s.along(s.at) - s.last, s.following - s.along(s.at)
     else:
-        at, edge = s.along(places.take(s.at)), max(s.size - 1, 0)
-        back = at - places.take(s.last.clamp(0, edge))
-        ahead = places.take(s.following.clamp(0, edge)) - at
+        at = s.times(places, None)
+        back, ahead = at - s.times(places, s.last), s.times(places, s.following) - at
     return torch.where((s.following >= s.size) | ((s.last >= 0) & (back <= ahead)), s.last, s.following)

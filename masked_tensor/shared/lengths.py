@@ -46,7 +46,8 @@ def steps_that_exist(
         if low < 0 or high > shape[time]:
             raise ValueError(f"{name}: lengths must lie between 0 and {shape[time]}, got {low} to {high}")
         if mask is not None and has_real_memory(mask) and not is_wrapped(mask):
-            if (masks.compact(mask) & ~exists).any():
+            behind = masks.compact(masks.logical_and(mask, masks.expand_to(~exists, mask.shape)))
+            if behind.numel() and masks.to_bytes(behind).amax():
                 raise ValueError(
                     f"{name}: there are valid entries behind the end of a sequence, as lengths say it; is padding_side="
                     f"{side!r} right?"

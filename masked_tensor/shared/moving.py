@@ -14,7 +14,7 @@ All this runs piece by piece in the cache, on CPU memory that nobody records.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import TypeVar
+from typing import Any, TypeVar, final
 
 import torch
 from torch import Tensor
@@ -24,9 +24,11 @@ from .. import masks, settings
 from ..compat import is_readable_memory, is_tracked, mode_is_active
 from ..fill import fill_outside
 from ..pair import Pair
+from . import spans
 from .chunks import rounds_noticeably
 from .gaps import narrow_constant
 from .interpolation import fractional_rank, interpolate_rank
+from .spans import Spans
 
 #: A piece of each tensor, such as data and validity, and the width, to the statistic of its windows, all along the last
 #: dimension
@@ -40,6 +42,7 @@ _DTYPES = frozenset((
 ))  # fmt: skip
 
 
+@final
 @dataclass(frozen=True, slots=True)
 class Windows:
     """From each entry along ``dim``, or each ``step``-th, the entries ``start`` up to ``end``, relative to it."""
@@ -55,15 +58,18 @@ class Windows:
         return self.end - self.start
 
 
-def can_move(x: Pair, windows: Windows) -> bool:
+def can_move(x: Pair, windows: Windows | Spans) -> bool:
     """Whether the functions below serve: static facts, as everywhere."""
-    enough = windows.step == 1 or windows.width >= 4 * windows.step  # else most of what they make would be dropped
+    # Of windows that are far apart, most of what they make would be dropped.
+    enough = windows.step == 1 or type(windows) is Spans or windows.width >= 4 * windows.step
     memory = is_readable_memory(x.data) and is_readable_memory(x.mask) and not is_tracked(x.data)
     return enough and memory and x.data.dtype in _DTYPES and x.data.numel() > 0 and not mode_is_active()
 
 
-def unfold(x: Pair, windows: Windows) -> Pair:
-    """The windows along the last dimension: a view of the padded data."""
+def unfold(x: Pair, windows: Windows | Spans) -> Pair:
+    """The windows along the last dimension: a view of the padded data, or a copy of those of unequal width."""
+    if type(windows) is Spans:
+        return spans.unfold(x, windows)
     start, end, valid = windows.start, windows.end, x.mask
     if not windows.width:  # a window without entries is one of a masked-out entry: it has no smallest either
         end, valid = end + 1, torch.zeros_like(valid)
@@ -79,8 +85,10 @@ def _unfold(x: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
     return pad(x, pads).unfold(dim, end - start, step)
 
 
-def count(mask: Tensor, windows: Windows) -> Tensor:
+def count(mask: Tensor, windows: Windows | Spans) -> Tensor:
     """How many entries of each window are valid: small integers, to which nobody writes."""
+    if type(windows) is Spans:
+        return spans.count(mask, windows)
     (number,) = masks.keep(mask, windows, lambda: (_count(mask, windows),))
     return number
 
@@ -96,24 +104,26 @@ def _count(mask: Tensor, windows: Windows) -> Tensor:
     return result.expand([n if d == windows.dim else mask.shape[d] for d, n in enumerate(result.shape)])
 
 
-def total(x: Pair, windows: Windows) -> Tensor:
+def total(x: Pair, windows: Windows | Spans) -> Tensor:
     """The sum of the valid entries of each window: of integers in int64, of half precision in float32."""
     data = x.data
     dtype = data.dtype if data.is_floating_point() else torch.int64
     dtype = torch.float32 if rounds_noticeably(dtype) else dtype
 
-    def add(data: Tensor, valid: Tensor, width: int) -> Tensor:
+    def add(data: Tensor, valid: Tensor, width: Any) -> Tensor:
         return _sum(fill_outside(data, valid, 0).to(dtype), width)
 
     return by_pieces(add, (x.data, x.mask), windows, dtype)
 
 
-def extreme(x: Pair, windows: Windows, largest: bool, identity: float) -> Tensor:
+def extreme(x: Pair, windows: Windows | Spans, largest: bool, identity: float) -> Tensor:
     """The largest, or smallest, valid entry of each window; NaN if one of them is."""
     choose = torch.maximum if largest else torch.minimum
 
-    def combine(data: Tensor, valid: Tensor, width: int) -> Tensor:
+    def combine(data: Tensor, valid: Tensor, width: Any) -> Tensor:
         data, covered = fill_outside(data, valid, identity), 1
+        if type(width) is Spans:
+            return spans.combine(lambda a, b: (choose(a[0], b[0]),), (data,), width, identity)[0]
         while covered < width:  # windows may overlap: an entry that is seen twice is the same entry
             shift = min(covered, width - covered)
             length = data.shape[-1] - shift
@@ -124,14 +134,16 @@ def extreme(x: Pair, windows: Windows, largest: bool, identity: float) -> Tensor
     return by_pieces(combine, (x.data, x.mask), windows, x.data.dtype)
 
 
-def squares(x: Pair, windows: Windows) -> Tensor:
+def squares(x: Pair, windows: Windows | Spans) -> Tensor:
     """The squared distances of the valid entries of each window from their mean, added up; of half in float32."""
     narrow = torch.float64 if x.data.dtype is torch.float64 else torch.float32
 
-    def combine(data: Tensor, valid: Tensor, width: int) -> Tensor:
+    def combine(data: Tensor, valid: Tensor, width: Any) -> Tensor:
         mean = fill_outside(data, valid, 0).double()
         # Of one entry they are 0, and NaN if that is NaN or infinite.
         state: State = valid.to(narrow), mean, (mean - mean).to(narrow)
+        if type(width) is Spans:
+            return spans.combine(_join, state, width)[2]
         return _combine(_join, _narrow, state, mean.shape[-1], width)[2]
 
     return by_pieces(combine, (x.data, x.mask), windows, narrow, 2)
@@ -196,13 +208,20 @@ def _narrow(state: State, start: int, length: int) -> State:
     return tuple([t.narrow(-1, start, length) for t in state])
 
 
-def _sum(x: Tensor, width: int) -> Tensor:
+def _sum(x: Tensor, width: int | Spans) -> Tensor:
     """The sum of each window."""
+    if type(width) is Spans:
+        return spans.combine(lambda a, b: (a[0] + b[0],), (x,), width)[0]
     return _combine(torch.add, lambda t, start, length: t.narrow(-1, start, length), x, x.shape[-1], width)
 
 
-def by_pieces(statistic: Statistic, given: State, windows: Windows, dtype: torch.dtype, copies: int = 1) -> Tensor:
+def by_pieces(
+    statistic: Statistic, given: State, windows: Windows | Spans, dtype: torch.dtype, copies: int = 1
+) -> Tensor:
     """The statistic of all windows, of a few at a time; it makes so many ``copies`` of what it is given."""
+    if type(windows) is Spans:
+        found = statistic(*(t.movedim(windows.dim, -1) for t in given), windows.along_last())
+        return found.movedim(-1, windows.dim)
     dim, shape = windows.dim, given[0].shape
     size, fit = shape[dim], max(1, settings.WINDOWS // max(copies, 1))
     start, end = max(windows.start, -size), min(windows.end, size)  # nothing is valid beyond either end
