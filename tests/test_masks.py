@@ -228,3 +228,27 @@ def test_a_reshaped_mask_is_the_same_mask_and_stays_constant() -> None:
             assert masks.same_memory(found, step_by_step) or found.data_ptr() != mask.data_ptr()
             copied += found.data_ptr() != mask.data_ptr()
     assert copied > 20
+
+
+def test_masks_of_runs_are_joined_by_words():
+    """Either one may be constant along any dimension, and lie anywhere in memory: large ones are joined by words."""
+    g = torch.Generator().manual_seed(0)
+
+    def mask(shape: list[int], start: int) -> torch.Tensor:
+        small = [n if torch.rand((), generator=g) < 0.6 else 1 for n in shape]
+        flat = torch.rand(start + torch.Size(small).numel(), generator=g) > 0.5
+        return flat[start:].view(small).expand(shape)
+
+    for shape in ([300, 40, 1], [300, 40, 2], [300, 10, 3], [40, 40, 8], [9, 50, 5, 8], [2000, 12], [9000]):
+        assert torch.Size(shape).numel() >= settings.FEW
+        for start in (0, 1, 8, 0, 3, 0):
+            a, b = mask(shape, start), mask(shape, 0)
+            found = masks.logical_and(a, b)
+            assert found.equal(a & b)
+            assert found.equal(masks.logical_and(b, a))
+
+
+def test_lengths_out_of_range_are_none_or_all_steps():
+    for lengths in (torch.tensor([-3, 0, 1, 199, 200, 201, 999] * 9), torch.randint(0, 99, (9, 9), dtype=torch.uint8)):
+        for size in (0, 1, 200):
+            assert masks.lengths_to_mask(lengths, size).equal(torch.arange(size) < lengths[..., None])
