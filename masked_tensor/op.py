@@ -25,9 +25,11 @@ class Takes:
     """
 
     stored: Arguments = ()  #: must be packed (or sparse); of what it stores, entries may be masked
-    whole: Arguments = ()  #: must be packed, and nothing that it stores is masked
+    whole: Arguments = ()  #: must be packed; the rule is given no masked entry of it (see ``packing/missing.py``)
     masked: Arguments = ()  #: may be masked, but must be strided
     free: Arguments = ()  #: may be anything
+    within: str | int | None = None  #: what is valid in the (first) result lies in the stored steps of this argument,
+    mixes: bool = False  #: but if the last dimension is mixed, only where that is one of features
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -32,17 +32,17 @@ def from_lengths(
     padding_side: str = "right",
     packed: bool = False,
 ) -> MaskedTensor:
-    """A masked batch of padded data, in which sequence ``b`` is valid for ``lengths[b]`` steps.
+    """A masked batch of padded data, in which what lies behind the end of a sequence is masked.
 
     The mask takes ``B * T`` bytes however many features there are. Gradients flow back to ``padded``.
 
     Args:
         padded (Tensor): A padded batch ``(B, T, ...)`` of any dtype, or anything that :func:`masked_tensor` takes.
-        lengths (Tensor): Integers ``(B,)``, or a list of int: the number of valid steps of each sequence.
+        lengths (Tensor): Integers ``(B,)``, or a list of int: how many steps of each sequence exist.
         batch_first (bool, optional): False for a batch ``(T, B, ...)``.
         dim (int, optional): The dimension of time of a batch that is batch first, such as 2 for ``(B, C, T)``.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
-        packed (bool, optional): Store the batch without its padding, as :func:`packed` does.
+        packed (bool, optional): Store the batch without its padding, as :func:`packed` does, with all steps that exist.
 
     Returns:
         MaskedTensor: Data of the shape and dtype of ``padded``.
@@ -74,7 +74,7 @@ def from_lengths(
         )
     mask = lengths_to_mask(lengths, pair.data.shape[time])
     made = mask_more(pair, ragged.per_step(mask.flip(1) if padding_side == "left" else mask, pair.data, time, batch))
-    return pack(made, (batch, time)) if packed else made
+    return pack(made, (batch, time), lengths=lengths, padding_side=padding_side) if packed else made
 
 
 def _dims(dim: int | None, batch_first: bool, count: int) -> tuple[int, int]:
@@ -141,7 +141,8 @@ def from_sequences(
         padding_value (float, optional): The masked-out data of the padding; no result depends on it.
         dim (int, optional): The dimension of time in the batch, such as 2 for sequences ``(C, T_i)``.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
-        packed (bool, optional): Store the batch without padding, which is never made; see :func:`packed`.
+        packed (bool, optional): Store the batch without padding, which is never made, but with all steps of the
+            sequences, also those that are missing; see :func:`packed`.
 
     Returns:
         MaskedTensor: The batch ``(B, T, ...)`` with ``T`` the largest ``T_i``, in the dtype of the sequences.
@@ -170,13 +171,15 @@ def from_sequences(
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
     ragged.expect_one("from_sequences", pairs, time - 1 if batch == 0 else 0)
     whole = all(_is_whole(s) for s in sequences)
-    if packed and whole and max(len(p.data.shape) and p.data.numel() for p in pairs):
-        made: MaskedTensor = leave(pack_list([p.data for p in pairs], padding_side, batch, time))
+    if packed and max(len(p.data.shape) and p.data.numel() for p in pairs):
+        made: MaskedTensor = leave(pack_list(pairs, padding_side, batch, time, whole))
         return made
     pair = ragged.pad_and_stack(pairs, padding_side, padding_value, whole=whole)
     if batch == 1:
         pair = Pair(pair.data.transpose(0, 1), pair.mask.transpose(0, 1))
-    return pack(as_result(pair), (batch, time)) if packed else as_result(pair)
+    lengths = [p.data.shape[time - 1 if batch == 0 else 0] for p in pairs]
+    made = as_result(pair)
+    return pack(made, (batch, time), lengths=lengths, padding_side=padding_side) if packed else made
 
 
 def pad_sequence(
@@ -259,7 +262,7 @@ def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> Mas
         made: MaskedTensor = leave(runs)
         return made
     found = as_result(accepted_inputs.pair_of_input(nested))
-    return pack(found) if packed and found.dim() > 1 else found
+    return pack(found, lengths=[len(part) for part in nested.unbind()]) if packed and found.dim() > 1 else found
 
 
 def _runs(nested: Any) -> Packed | None:

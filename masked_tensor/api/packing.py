@@ -1,6 +1,7 @@
 """Packed and back: a representation, never a value.  ``x.packed()`` stores of a padded batch only what is valid."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -9,16 +10,27 @@ from torch.nn.utils.rnn import PackedSequence
 from .. import errors, packing
 from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import enter_packed
+from ..engine.boundary.packed import enter_packed, mask_of
 from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..packing import dim_order as orders
 from ..packing.grid import grid_of_lengths
-from ..packing.packed import pack_values
-from ..pair import Pair
+from ..packing.joins import cat_masks
+from ..packing.packed import drop_full_inner, pack_values
+from ..pair import Pair, Payload
+from ..shared.lengths import check_side, steps_that_exist
 
 
-def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor | None = None) -> MaskedTensor:
-    """The same masked tensor, stored without its padding: the same values, validity, dtype and gradients.
+def packed(
+    x: MaskedTensor,
+    dims: Sequence[int] = (0, 1),
+    *,
+    like: MaskedTensor | None = None,
+    lengths: Any = None,
+    padding_side: str = "right",
+) -> MaskedTensor:
+    """The same masked tensor, stored without padding, as which missing steps count unless ``lengths`` are given.
+
+    Values, validity, dtype and gradients stay as they are.
 
     It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,
     and give the same result; ``masked_tensor.extend.packing_report()`` names them. The number of valid steps is read
@@ -30,15 +42,20 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
             features are stored.
         like (MaskedTensor, optional): A packed tensor of any dtype that has ``x``'s shape in ``dims``. The steps that
             it stores are stored, too, so that ops on both need no comparison.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers, one for each, or a list of
+            int. All of them are stored, also those that are missing, and the result knows its :meth:`lengths`.
+            ``"full"``: nothing is padding.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
 
     Returns:
         MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
         has no elements.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
         ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
-            store a step that is valid in ``x``.
+            store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
+            for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
         UnsupportedOpError: It is called in compiled code.
 
     Example:
@@ -56,18 +73,47 @@ def packed(x: MaskedTensor, dims: Sequence[int] = (0, 1), *, like: MaskedTensor 
         raise ValueError(
             f"packed(dims=...) takes two dimensions of the tensor, got {tuple(dims)} of shape {tuple(x.shape)}"
         )
-    if x._packed is not None and like is None:
-        return x
-    if x.shape.numel() == 0:
+    if lengths is not None and like is not None:
+        raise ValueError("packed() takes lengths= or like=, whose lengths the result has, not both")
+    check_side(padding_side)
+    if x._packed is not None and like is None and lengths is None:
         return x
     if current_trace() is not None and type(pair_of(x).mask) is not Tensor:
         raise errors.read_while_compiling("packed")
     grid = [d % n for d in dims]
+    exists = None if lengths is None else steps_of_batch("packed", x, grid, lengths, padding_side)
+    if x.shape.numel() == 0 or (exists is not None and _knows_lengths(x, grid)):
+        return x
     rest = iter(range(orders.GRID, n))
     order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))
     pattern = None if like is None else _grid_of(like)
+    if exists is not None:
+        counts = exists.expand(x.shape[grid[0]], -1).sum(1).tolist()
+        pattern = grid_of_lengths(counts, padding_side, exists.device, x.shape[grid[1]])
     result: MaskedTensor = leave(packing.pack(enter(x, torch.is_grad_enabled()), order, pattern))
     return result
+
+
+def _knows_lengths(x: MaskedTensor, dims: Sequence[int]) -> bool:
+    """Whether ``x`` is packed over its batch and its time with every step that exists."""
+    p = x._packed
+    return p is not None and p.grid.complete and [p.order[d] for d in dims] == [(0,), (1,)]
+
+
+def steps_of_batch(name: str, x: MaskedTensor, dims: Sequence[int], lengths: Any, side: str) -> Tensor:
+    """Which steps ``(B, T)`` of a batch exist, by its ``lengths``."""
+    check_side(side)
+    mask = mask_of(x).movedim(list(dims), (0, 1))
+    if isinstance(lengths, str) and lengths == "full":
+        lengths = torch.full(mask.shape[:1], mask.shape[1])
+    exists, _ = steps_that_exist(name, lengths, side, mask, 1, mask)
+    exists = exists.flatten(1)
+    if x._packed is not None and _knows_lengths(x, dims) and not exists.equal(x._packed.grid.mask):
+        raise ValueError(
+            f"{name}: this packed tensor stores sequences of the lengths {x._packed.grid.lengths.tolist()}, which "
+            "lengths= or padding_side= contradicts: leave them out"
+        )
+    return exists
 
 
 def _grid_of(like: MaskedTensor) -> packing.Grid:
@@ -97,15 +143,22 @@ def from_packed_sequence(sequences: PackedSequence) -> packing.Packed:
     return pack_sequences(sequences.data.index_select(0, steps.to(sequences.data.device)), lengths.tolist())
 
 
-def pack_list(sequences: Sequence[Tensor], side: str, batch: int, time: int) -> packing.Packed:
-    """Sequences as rows, never padded; ``batch`` and ``time`` are their dimensions in the batch."""
+def pack_list(sequences: Sequence[Pair], side: str, batch: int, time: int, whole: bool) -> packing.Packed:
+    """Sequences as rows, never padded; ``batch`` and ``time`` are their dimensions in the batch.
+
+    ``whole`` says that none of them has masked entries.
+    """
     at = time - 1 if batch == 0 else 0
-    first = [s.movedim(at, 0) for s in sequences]
+    first = [s.data.movedim(at, 0) for s in sequences]
     pattern = grid_of_lengths([len(s) for s in first], side, first[0].device)
     values = torch.cat(first)
     rest = iter(range(orders.GRID, values.dim() + 1))
     order = tuple((0,) if d == batch else (1,) if d == time else (next(rest),) for d in range(values.dim() + 1))
-    return pack_values(values, packing.Packed(values, pattern, order))
+    stored = packing.Packed(values, pattern, order)
+    if not whole:
+        inner = cat_masks([s.mask.movedim(at, 0) for s in sequences], 0)
+        stored = drop_full_inner(packing.Packed(values, pattern, order, inner, Payload.ANY))
+    return pack_values(stored.operand(), stored)
 
 
 def unpacked(x: MaskedTensor) -> MaskedTensor:

@@ -4,7 +4,8 @@ Each takes a batch ``(B, T, ...)`` whose sequences are one run of valid steps ea
 batch with the padding behind, the stored rows leave as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,20 +13,26 @@ from torch.nn.utils.rnn import PackedSequence, invert_permutation, pack_sequence
 
 from .. import errors, layouts, masks, shapes
 from ..compat import current_trace
-from ..engine.boundary.enter_leave import enter
+from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import enter_packed
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..packing import Packed
 from ..packing.dim_order import GRID, identity_order
+from ..packing.packed import canonicalize
+from ..packing.views import permute
+from ..pair import Pair
+from .packing import steps_of_batch
 
 
 def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
-    """The number of valid steps of every sequence of a batch.
+    """The number of steps of every sequence of a batch; missing steps at an end count as padding.
+
+    A batch that was packed with its lengths knows them, whatever is missing.
 
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
-            on either side.
+            on either side; or packed with its lengths.
         dim (int, optional): The dimension of time.
 
     Returns:
@@ -42,27 +49,32 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
         tensor([2, 1])
     """
-    stored = _stored_values(x, dim, "lengths")
+    stored = _stored_values(x, dim, "lengths", True)
     return _steps(x, dim, "lengths").sum(1) if stored is None else stored.grid.lengths.clone()
 
 
-def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
-    """The sequences of a batch without their padding, as a list of plain tensors.
+def unpad(x: MaskedTensor, dim: int = 1, *, lengths: Any = None, padding_side: str = "right") -> list[Tensor]:
+    """The sequences of a batch without padding, as which missing steps at an end count unless ``lengths`` are given.
 
     Gradients flow back.
 
     Args:
-        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
-            on either side.
+        x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths`` each is one run
+            of valid steps, padded on either side, or ``x`` is packed with its lengths.
         dim (int, optional): The dimension of time.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            ``"full"``: nothing is padding.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
 
     Returns:
-        list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype.
+        list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype: masked ones with ``lengths``, or of a tensor that
+        was packed with them, else plain ones.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
-        ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-            is valid in part.
+        TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+        ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
+            valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
+            contradict those of a packed ``x``; or a step behind an end is valid.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -70,7 +82,28 @@ def unpad(x: MaskedTensor, dim: int = 1) -> list[Tensor]:
         >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
         [tensor([1., 2.]), tensor([4.])]
     """
-    return [row.clone(memory_format=torch.contiguous_format) for row in _sequences(x, dim, "unpad")]
+    rows: Iterable[Tensor]
+    stored = _stored_values(x, dim, "unpad", True)
+    (time,) = shapes.canonical_dims(dim, x.dim())
+    if lengths is not None:
+        batch, at = (1, 0) if time == 0 else (0, time - 1)
+        counts = steps_of_batch("unpad", x, (batch, time), lengths, padding_side).sum(1).tolist()
+        first = [x.shape[time] - n if padding_side == "left" else 0 for n in counts]
+        rows = (row.narrow(at, *run) for row, *run in zip(x.unbind(batch), first, counts, strict=True))
+    elif stored is not None and stored.grid.complete:
+        parts = zip(*(t.split(stored.grid.sizes) for t in _steps_first(stored, time)), strict=True)
+        rows = (leave(Pair(data.movedim(0, time - 1), mask.movedim(0, time - 1))) for data, mask in parts)
+    else:
+        rows = _sequences(x, dim, "unpad")
+    return [row.clone(memory_format=torch.contiguous_format) for row in rows]
+
+
+def _steps_first(x: Packed, time: int) -> tuple[Tensor, Tensor]:
+    """The stored steps and their mask, ``(N, ...)``, of a batch that is batch first."""
+    rest = [d for d in range(1, len(x.order)) if d != time]
+    shape = (-1, *(x.shape[d] for d in rest))
+    pair = canonicalize(permute(x, [0, time, *rest])).pair()
+    return pair.data.reshape(shape), masks.reshape(pair.mask, (len(pair.data), *shape[1:]))
 
 
 def _sequences(x: MaskedTensor, dim: int, action: str) -> Sequence[Tensor]:
@@ -165,15 +198,21 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
     return PackedSequence(stored.values.index_select(0, steps), counts, longest_first, back)
 
 
-def _stored_values(x: MaskedTensor, dim: int, action: str) -> Packed | None:
-    """The rows of a packed batch of sequences that begin at their first step: they leave without being padded."""
+def _stored_values(x: MaskedTensor, dim: int, action: str, missing: bool = False) -> Packed | None:
+    """The rows of a packed batch of sequences that begin at their first step: they leave without being padded.
+
+    ``missing``: or of one that was packed with its lengths, of which anything may be masked.
+    """
     if type(x) is not MaskedTensor:
         raise errors.not_masked(action, x)
     if current_trace() is not None and type(pair_of(x).mask) is not Tensor:
         raise errors.read_while_compiling(action)
-    if x._packed is None or x.dim() < 2 or dim % x.dim() != 1:
-        return None
     p = x._packed
+    known = missing and p is not None and p.grid.complete and -x.dim() <= dim < x.dim()
+    if known and (p.order[0], p.order[dim]) == ((0,), (1,)):
+        return enter_packed(x, torch.is_grad_enabled(), enter)
+    if p is None or x.dim() < 2 or dim % x.dim() != 1:
+        return None
     if p.inner is not None or p.first != GRID or p.order != identity_order(x.dim()) or not p.grid.prefix:
         return None
     return enter_packed(x, torch.is_grad_enabled(), enter)

@@ -12,6 +12,7 @@ from .. import errors
 from ..compat import OpOverload, schema
 from ..op import NoRule, Rule, Takes
 from ..packing import Packed
+from ..packing.missing import run_over_missing
 from ..pair import Pair
 
 PLAIN, MASKED, STORED, WHOLE, OTHER = range(5)  # the kinds of tensors; OTHER: plain, and not strided
@@ -19,9 +20,10 @@ _KINDS = {"stored": (STORED, WHOLE), "whole": (WHOLE,), "masked": (PLAIN, MASKED
 _SAID = {(PLAIN,): "plain and strided", (PLAIN, MASKED): "strided", (STORED, WHOLE): "sparse"}
 
 
-def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
+def restrict(rule: Rule, takes: Takes | None, overload: OpOverload, strided: Rule) -> Rule:
     """``rule``, which is asked for calls that ``takes`` allows and raises NoRule for the others.
 
+    Where it takes whole packed tensors and some have masked entries, ``strided`` may have to serve the call.
     Raises ValueError for a declared argument that the operator does not have.
     """
     arguments = schema(overload).arguments
@@ -38,8 +40,13 @@ def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
     wanted = [(k, a.name, kinds[a.name]) for k, a in enumerate(arguments) if kinds.get(a.name) is not None]
     if [str(a.type) for a in arguments if a.name in kinds] == ["Tensor"] and (STORED, WHOLE) in kinds.values():
         return rule  # of the one tensor there is: if it were not stored, nobody would ask
+    lead = None if takes is None else takes.within
+    mixes = takes is not None and takes.mixes
+    if isinstance(lead, str):
+        lead = [a.name for a in arguments].index(lead)
 
     def restricted(*args: Any, **kwargs: Any) -> Any:
+        missing = False
         for place, name, allowed in wanted:  # on the way of packed ops: no call but the rule's
             value = args[place] if place < len(args) else kwargs.get(name)
             for v in value if type(value) is list or type(value) is tuple else (value,):
@@ -50,8 +57,10 @@ def restrict(rule: Rule, takes: Takes | None, overload: OpOverload) -> Rule:
                 else:
                     kind = OTHER if isinstance(v, Tensor) and v.layout is not torch.strided else PLAIN
                 if v is not None and kind not in allowed:
-                    raise NoRule(f"argument {name} must be {_SAID.get(allowed)}")
-        return rule(*args, **kwargs)
+                    if type(v) is not Packed or WHOLE not in allowed:
+                        raise NoRule(f"argument {name} must be {_SAID.get(allowed)}")
+                    missing = True
+        return run_over_missing(rule, strided, args, kwargs, lead, mixes) if missing else rule(*args, **kwargs)
 
     return restricted if wanted else rule
 

@@ -87,9 +87,9 @@ def _spell_out(op: Op) -> Iterator[Entry]:
         fits = kind == "functional" or (kind == "inplace" and not view)
         sparse = None
         if fits and op.sparse is not None:
-            sparse = restrict(op.sparse.make(rule), op.sparse.takes, overload)
+            sparse = restrict(op.sparse.make(rule), op.sparse.takes, overload, rule)
         rules = op.packed_rules if kind != "out" and target is not None else ()
-        packed = tuple(restrict(r.make(rule, target), r.takes, overload) for r in rules)
+        packed = tuple(restrict(r.make(rule, target), r.takes, overload, rule) for r in rules)
         single = not any("Tensor" in str(a.type) for a in schema(overload).arguments[1:])
         yield Entry(overload, op, kind, rule, view, single, _outs(overload), sparse, packed)
 

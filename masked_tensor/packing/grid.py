@@ -40,10 +40,13 @@ class Grid:
 
     index: Tensor
     shape: tuple[int, ...]
+    complete = False
+    part: tuple["Grid", Tensor, "Grid"] | None = None  #: of which grid, which of its tokens; their places among them
 
-    def __init__(self, index: Tensor, shape: tuple[int, ...]) -> None:
+    def __init__(self, index: Tensor, shape: tuple[int, ...], complete: bool = False) -> None:
         self.index = index
         self.shape = shape
+        self.complete = complete  #: whether each step that exists is stored, not only those that hold something valid
         self.host = type(index) is Tensor  #: whether the index is not traced: then it may be looked at on the host
         self.known: dict[Any, Any] = {}  #: what follows from these tokens, for those who work it out
         self._tapes: dict[tuple[int, bool], Grid] = {}
@@ -144,6 +147,12 @@ class Grid:
         return bool((first == self.time).all())
 
     @fact
+    def contiguous(self) -> bool:
+        """Whether each sequence stores all places from its first to its last."""
+        self.look()
+        return self.prefix or bool(((self.time.diff() == 1) | (self.batch.diff() > 0)).all())
+
+    @fact
     def numbers(self) -> Tensor:
         """The number of the token at each place, -1 where none is stored: (B, T)."""
         flat = torch.full((self.places,), -1, dtype=torch.int64, device=self.device)
@@ -168,7 +177,7 @@ class Grid:
         if (first, last) not in self._cuts:
             kept = ((self.time >= first) & (self.time < last)).nonzero().squeeze(1)
             index = self.batch[kept] * (last - first) + self.time[kept] - first
-            self._cuts[first, last] = Grid(index, (self.shape[0], last - first)), kept
+            self._cuts[first, last] = Grid(index, (self.shape[0], last - first), self.complete), kept
         return self._cuts[first, last]
 
     def tape(self, gap: int, read: bool = False) -> "Grid":
@@ -192,7 +201,7 @@ class Grid:
 
     def on(self, device: torch.device) -> "Grid":
         """The same places, known on another device."""
-        return self if device == self.device else Grid(self.index.to(device), self.shape)
+        return self if device == self.device else Grid(self.index.to(device), self.shape, self.complete)
 
 
 def same_places(a: Grid, b: Grid) -> bool:
@@ -208,14 +217,14 @@ def same_places(a: Grid, b: Grid) -> bool:
     )
 
 
-def grid_of_lengths(lengths: Sequence[int], side: str, device: torch.device) -> Grid:
+def grid_of_lengths(lengths: Sequence[int], side: str, device: torch.device, time: int | None = None) -> Grid:
     """The first (or with ``side="left"`` the last) places of each sequence: nothing is read from the device."""
-    time, counts = max(lengths), torch.tensor(lengths, device=device)
+    time, counts = max(lengths) if time is None else time, torch.tensor(lengths, device=device)
     starts = torch.arange(len(lengths), device=device) * time + (time - counts if side == "left" else 0)
     before = counts.cumsum(0) - counts
     total = sum(lengths)
     index = torch.arange(total, device=device) + (starts - before).repeat_interleave(counts, output_size=total)
-    grid = Grid(index, (len(lengths), time))
+    grid = Grid(index, (len(lengths), time), True)
     grid.sizes = list(lengths)
     return grid
 

@@ -4,6 +4,7 @@ Along features a plain part would be valid beyond the tokens: no rule.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -12,8 +13,10 @@ from torch import Tensor
 from .. import masks, pair
 from ..op import NoRule
 from ..pair import Pair, Payload
+from ..shared import gaps
 from .dim_order import GRID
 from .grid import Grid, same_places
+from .operands import lead_of
 from .packed import Packed, canonicalize, pack, pack_values
 from .views import alias, feature_dim, features_last, unsqueeze
 
@@ -35,12 +38,26 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Packed:
     lead = parts[0]
     if any(p.order != lead.order or p.stored[:-1] != lead.stored[:-1] for p in parts):
         raise NoRule
-    data = torch.cat([p.values for p in parts], -1)
+    return pack_values(_join(parts, -1), replace(lead, grid=lead_of(tensors).grid, known=[]))
+
+
+def _join(parts: Sequence[Packed], dim: int) -> Pair | Tensor:
+    """The values of all parts along one dimension."""
+    data = torch.cat([p.values for p in parts], dim)
     if all(p.inner is None for p in parts):
-        return pack_values(data, lead)
-    zero = all(p.payload is Payload.ZERO for p in parts)
-    inner = torch.cat([masks.expand_to(p.pair().mask, p.stored) for p in parts], -1)
-    return pack_values(Pair(data, inner, Payload.ZERO if zero else Payload.ANY), lead)
+        return data
+    found = [p.pair() for p in parts]
+    zero = all(p.payload is Payload.ZERO for p in found)
+    return Pair(data, cat_masks([p.mask for p in found], dim), Payload.ZERO if zero else Payload.ANY)
+
+
+def cat_masks(parts: Sequence[Tensor], dim: int) -> Tensor:
+    """``torch.cat`` of masks, constant along other dimensions where all of them are."""
+    dim %= parts[0].dim()
+    small = [gaps.narrow_constant(m, dim) for m in parts]
+    others = [max(sizes) for sizes in zip(*(m.shape for m in small), strict=True)]
+    joined = torch.cat([m.expand(*others[:dim], m.shape[dim], *others[dim + 1 :]) for m in small], dim)
+    return masks.expand_to(joined, (*parts[0].shape[:dim], joined.shape[dim], *parts[0].shape[dim + 1 :]))
 
 
 def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
@@ -51,7 +68,7 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
     parts = [t if type(t) is Packed else _on_own_grid(t, lead) for t in tensors]
     parts = [canonicalize(p) for p in parts]
     around = [tuple(n for k, n in enumerate(p.shape) if k != dim) for p in parts]
-    if any(p.inner is not None or p.order != lead.order for p in parts) or any(sizes != around[0] for sizes in around):
+    if any(p.order != lead.order for p in parts) or any(sizes != around[0] for sizes in around):
         raise NoRule
     total, index = sum(p.grid.shape[1] for p in parts), []
     start = 0
@@ -59,9 +76,12 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
         index.append(p.grid.batch * total + p.grid.time + start)
         start += p.grid.shape[1]
     rising, perm = torch.cat(index).sort()
-    grid = Grid(rising, (lead.grid.shape[0], total))
-    values = torch.cat([p.values for p in parts]).index_select(0, perm)
-    return Packed(values, grid, lead.order)
+    whole = all(p.grid.complete or isinstance(t, Tensor) for t, p in zip(tensors, parts, strict=True))
+    grid, joined = Grid(rising, (lead.grid.shape[0], total), whole), _join(parts, 0)
+    if not isinstance(joined, Pair):
+        return Packed(joined.index_select(0, perm), grid, lead.order)
+    values, inner = joined.data.index_select(0, perm), gaps.narrow_constant(joined.mask, 0).index_select(0, perm)
+    return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
 
 
 def _on_own_grid(x: Any, lead: Packed) -> Packed:

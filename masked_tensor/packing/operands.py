@@ -1,6 +1,7 @@
 """Operands brought to the same tokens: what an elementwise op needs before its values can meet."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -8,7 +9,7 @@ from torch import Tensor
 
 from ..op import NoRule
 from ..pair import Pair
-from .grid import same_places
+from .grid import Grid, same_places
 from .packed import Frame, Packed, canonicalize, pack_onto, pack_values, unpack, values_at_tokens
 from .views import expand
 
@@ -21,6 +22,10 @@ def align_operands(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
     """
     lead = next(a for a in args if type(a) is Packed)
     others = [a for a in args if a is not lead and type(a) is Packed]
+    if others:
+        stored = [lead, *others]
+        lead = lead_of(stored)
+        others = [a for a in stored if a is not lead]
     wide = [tuple(a.data.shape if isinstance(a, Pair) else a.shape) for a in args if _dims(a)]
     if any(shape != lead.shape for shape in wide):
         lead = expand(lead, _broadcast(wide))
@@ -29,6 +34,23 @@ def align_operands(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
     if others:
         lead = canonicalize(lead)
     return lead, [_values_at(a, lead, True) for a in args]
+
+
+def lead_of(operands: Sequence[Packed]) -> Packed:
+    """The first operand that stores each step that exists, else the first.
+
+    Where two of them store other steps nobody knows which exist, in whatever order they are given.
+    """
+    lead = operands[0]
+    if all(p.grid is lead.grid for p in operands):
+        return lead
+    complete = [p for p in operands if p.grid.complete]
+    if not complete:
+        return lead
+    lead = complete[0]
+    if all(same_places(p.grid, lead.grid) for p in complete):
+        return lead
+    return replace(lead, grid=Grid(lead.grid.index, lead.grid.shape), known=[])
 
 
 def _dims(a: Any) -> bool:

@@ -15,7 +15,7 @@ from ..pair import Pair, Payload
 from . import dim_order as orders
 from .dim_order import GRID, Order
 from .grid import Grid, grid_of_mask
-from .scatter_gather import gather_tokens, scatter_tokens
+from .scatter_gather import gather_mask, gather_tokens, scatter_mask, scatter_tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,8 +106,8 @@ class Packed:
 
     @property
     def is_plain_grid(self) -> bool:
-        """Whether values, index, order and shape say it all: tokens are valid, and batch and time are seen as such."""
-        return self.inner is None and self.first == GRID and (0,) in self.order and (1,) in self.order
+        """Whether values, their mask, index, order and shape say it all: batch and time are seen as such."""
+        return self.first == GRID and (0,) in self.order and (1,) in self.order
 
     @property
     def stored(self) -> torch.Size:
@@ -163,9 +163,13 @@ def pack_values(values: Pair | Tensor, like: Packed, order: Order | None = None)
     return Packed(data, grid, order, inner, payload, known=like.known if same else [])
 
 
-def from_parts(values: Tensor, index: Tensor, order: Order, shape: Sequence[int]) -> Packed:
+def from_parts(
+    values: Tensor, index: Tensor, inner: Tensor | None, shape: Sequence[int], order: Order, complete: bool,
+    payload: Payload,
+) -> Packed:  # fmt: skip
     """What is :attr:`~Packed.is_plain_grid` these values at these places of ``shape``, seen in that order."""
-    return Packed(values, Grid(index, (shape[order.index((0,))], shape[order.index((1,))])), order)
+    grid = Grid(index, (shape[order.index((0,))], shape[order.index((1,))]), complete)
+    return Packed(values, grid, order, inner, payload)
 
 
 def canonicalize(x: Packed) -> Packed:
@@ -186,10 +190,7 @@ def logical_mask(x: Packed) -> Tensor:
     if x.inner is None:
         wide = grid.reshape(*x.grid.shape, *(1,) * len(features)).expand(*x.grid.shape, *features)
     else:
-        small = masks.compact(x.inner)
-        if small.shape[0] != x.inner.shape[0]:
-            small = small.expand(x.inner.shape[0], *small.shape[1:])
-        wide = scatter_tokens(small, x.grid).view(*x.grid.shape, *small.shape[1:]).expand(*x.grid.shape, *features)
+        wide = masks.reshape(scatter_mask(x.inner, x.grid), (*x.grid.shape, *features))
     return masks.reshape(wide.permute(orders.read_order(x.order)), x.shape)
 
 
@@ -257,10 +258,8 @@ def pack(x: Pair, order: Order | None = None, grid: Grid | None = None) -> Packe
         values = values.clone()  # take gave the very memory, into which its owner may write
     if whole:
         return pack_values(values, Packed(values, grid, order))
-    inner = gather_tokens(
-        masks.compact(valid).expand(*grid.shape, *masks.compact(valid).shape[GRID:]).flatten(0, 1), grid
-    )
-    stored = drop_full_inner(Packed(values, grid, order, inner.expand(values.shape), x.payload))
+    inner = gather_mask(masks.reshape(valid, (grid.places, *valid.shape[GRID:])), grid)
+    stored = drop_full_inner(Packed(values, grid, order, inner, x.payload))
     return pack_values(stored.operand(), stored)
 
 

@@ -14,7 +14,7 @@ from .products import split_blocks
 from .reduction import reduce_time, segment_means
 from .views import feature_dim, features_last
 
-WHOLE = Takes(whole=(0,))
+WHOLE, RANKED = Takes(whole=(0,), within=0), Takes(whole=(0,))
 
 
 def along_time(at: int = 1, *, ranked: bool = False) -> StorageRule:
@@ -38,7 +38,7 @@ def along_time(at: int = 1, *, ranked: bool = False) -> StorageRule:
 
         return on_packed
 
-    return StorageRule("along time", make, WHOLE)
+    return StorageRule("along time", make, RANKED if ranked else WHOLE)
 
 
 def along_any(at: int = 1, *, ranked: bool = False) -> tuple[StorageRule, StorageRule]:
@@ -73,7 +73,7 @@ def _average_pool(rule: Rule, op: Rule) -> Rule:
 
 
 per_sequence_norm = StorageRule("by sequence", _per_sequence_norm, WHOLE)  #: group and instance norm
-average_pool = StorageRule("mean over time", _average_pool, WHOLE)  #: an average pool of all of it
+average_pool = StorageRule("mean over time", _average_pool, RANKED)  #: an average pool of all of it
 
 
 def _axis(x: Packed, dim: Any, ranked: bool) -> int:

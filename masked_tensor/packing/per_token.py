@@ -137,4 +137,4 @@ def _batch_norm(rule: Rule, op: Rule) -> Rule:
 
 
 #: all tokens are one batch: channels, the second dimension, are a feature
-batch_norm = StorageRule("one batch", _batch_norm, Takes(whole=(0,)))
+batch_norm = StorageRule("one batch", _batch_norm, Takes(whole=(0,), within=0))

@@ -36,4 +36,6 @@ def _recurrent(rule: Rule, op: Any) -> Rule:
 
 
 #: lstm, gru, rnn_tanh, rnn_relu
-recurrent = StorageRule("step by step", _recurrent, Takes(whole=("input",), masked=("hx", "params")))
+recurrent = StorageRule(
+    "step by step", _recurrent, Takes(whole=("input",), masked=("hx", "params"), within="input", mixes=True)
+)

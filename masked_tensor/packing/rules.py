@@ -18,9 +18,9 @@ from .operands import align_operands, pack_like
 from .packed import Packed
 
 
-def packed_rule(own: Rule, **takes: Arguments) -> StorageRule:
+def packed_rule(own: Rule, within: str | int | None = None, mixes: bool = False, **takes: Arguments) -> StorageRule:
     """Another rule altogether: ``own``, of arguments as ``Takes`` says."""
-    return StorageRule("a rule of its own", lambda rule, op: own, Takes(**takes))
+    return StorageRule("a rule of its own", lambda rule, op: own, Takes(**takes, within=within, mixes=mixes))
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:

@@ -212,7 +212,9 @@ OPS = [
     Op(
         "scaled_dot_product_attention",
         scaled_dot_product_attention,
-        packed=packed_rule(packed.scaled_dot_product_attention, whole=("query", "key", "value")),
+        packed=packed_rule(
+            packed.scaled_dot_product_attention, whole=("query", "key", "value"), within="query", mixes=True
+        ),
     ),
     Op("_scaled_dot_product_attention_math", attention_math),
     Op("_scaled_dot_product_flash_attention_for_cpu", attention_flash),

@@ -19,7 +19,6 @@ from .. import masks, pair
 from ..compat import OpOverload
 from ..op import Op
 from ..packing import convolution as packed
-from ..packing.rules import packed_rule
 from ..pair import Pair
 from ..select import zero_masked, zeroed_result
 from ..settings import current
@@ -209,10 +208,10 @@ def _ratio(apply: Callable[..., Tensor], x: Pair, weight: Operand, groups: int, 
 
 OPS = [
     # "same" with an even kernel pads, then convolves
-    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True, packed=packed_rule(packed.conv1d, whole=("input",))),
+    Op("conv1d.padding", conv, {"op": torch.conv1d}, batched=True, packed=packed.conv1d),
     Op("conv2d.padding", conv, {"op": torch.conv2d}, batched=True),
     Op("conv3d.padding", conv, {"op": torch.conv3d}, batched=True),
-    Op("conv1d", conv, {"op": torch.conv1d}, packed=packed_rule(packed.conv1d, whole=("input",))),
+    Op("conv1d", conv, {"op": torch.conv1d}, packed=packed.conv1d),
     Op("conv2d", conv, {"op": torch.conv2d}),
     Op("conv3d", conv, {"op": torch.conv3d}),
     Op("_convolution_mode", conv, {"op": torch.ops.aten._convolution_mode.default}),

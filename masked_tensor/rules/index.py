@@ -207,7 +207,7 @@ OPS = [
     Op("index", index, generic=True, packed=packed_rule(packed_places.index)),
     Op("_unsafe_index", index, generic=True),
     Op("_unsafe_masked_index", index_or, generic=True),
-    Op("gather", gather, packed=packed_rule(packed.gather, whole=("self", "index"))),
+    Op("gather", gather, packed=packed_rule(packed.gather, whole=("self", "index"), within="index")),
     Op("index_select", index_select),
     Op("take", take),
     Op("masked_select", masked_select),

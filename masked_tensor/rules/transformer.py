@@ -157,8 +157,12 @@ OPS = [
     Op(
         "_native_multi_head_attention",
         multi_head_attention,
-        packed=packed_rule(_packed_attention, whole=("query", "key", "value")),
+        packed=packed_rule(_packed_attention, whole=("query", "key", "value"), within="query", mixes=True),
     ),
-    Op("_transformer_encoder_layer_fwd", encoder_layer, packed=packed_rule(_packed_layer, whole=("src",))),
+    Op(
+        "_transformer_encoder_layer_fwd",
+        encoder_layer,
+        packed=packed_rule(_packed_layer, whole=("src",), within="src", mixes=True),
+    ),
     Op("_nested_tensor_from_mask_left_aligned", left_aligned),
 ]

@@ -31,9 +31,13 @@ KINDS = (
     ("prefix", "first", (0, 1)),
     ("rows", "all", (0, 1)),
     ("scattered", "all", (0, 1)),
-    ("nothing", "all", (0, 1)),
+    ("gaps", "all", (0, 1)),  # packed with its lengths: steps that are missing, or masked in part; an empty sequence
 )
 MORE = (
+    ("nothing", "all", (0, 1)),
+    ("missing", "all", (0, 1)),  # as gaps, of steps that are valid as a whole or not at all
+    ("gaps", "first", (0, 2)),
+    ("left", "all", (0, 1)),  # as gaps, padded on the left
     ("scattered", "first", (0, 1)),
     ("apart", "all", (0, 1)),  # each tensor has rows of its own
     ("prefix", "all", (0, 2)),
@@ -44,9 +48,11 @@ _ERRORS = (RuntimeError, ValueError, IndexError, TypeError, NotImplementedError)
 
 @dataclass(frozen=True)
 class Grid(Masked):
-    """A masked value that is packed over these two dimensions."""
+    """A masked value that is packed over these two dimensions, perhaps with its lengths."""
 
     dims: tuple[int, int]
+    lengths: list[int] | None
+    side: str
 
 
 def fits(value: Any, dims: tuple[int, int]) -> bool:
@@ -92,6 +98,19 @@ def chosen(samples: list[Sample], limit: int) -> list[Sample]:
     return good[:limit]
 
 
+def ragged(shape: torch.Size, kind: str, dims: tuple[int, int]) -> tuple[Tensor, list[int]]:
+    """Sequences with gaps, also at their ends, and their lengths; one of them is empty if there are several."""
+    batch, time = (shape[d] for d in dims)
+    generator = torch.Generator().manual_seed(batch * 31 + time)
+    lengths = torch.randint(1, time + 1, (batch,), generator=generator)
+    lengths[1:2] = 0
+    steps = torch.arange(time) < lengths[:, None]
+    steps = (steps.flip(1) if kind == "left" else steps) & (torch.rand(batch, time, generator=generator) < 0.7)
+    wide = steps.reshape([shape[d] if d in dims else 1 for d in range(len(shape))]).expand(shape)
+    parts = torch.rand(shape, generator=generator) < 0.7
+    return wide if kind == "missing" else wide & parts, lengths.tolist()
+
+
 def grid_mask(shape: torch.Size, kind: str, dims: tuple[int, int], number: int) -> Tensor:
     """Valid places of a grid of that size: one for all tensors of a call, but for the kind ``apart``."""
     batch, time = (shape[d] for d in dims)
@@ -111,7 +130,12 @@ def packed_case(sample: Sample, kind: str, which: str, dims: tuple[int, int]) ->
     def one(value: Any) -> Any:
         if not fits(value, dims) or (which == "first" and made):
             return value
-        made.append(Grid(value.detach(), grid_mask(value.shape, kind, dims, len(made)), dims))
+        side = "left" if kind == "left" else "right"
+        if kind in ("gaps", "missing", "left"):
+            mask, lengths = ragged(value.shape, kind, dims)
+            made.append(Grid(value.detach(), mask, dims, lengths, side))
+        else:
+            made.append(Grid(value.detach(), grid_mask(value.shape, kind, dims, len(made)), dims, None, side))
         return made[-1]
 
     args, kwargs = tree_map(one, (sample.args, sample.kwargs))
@@ -128,7 +152,7 @@ def build(case: Sample, packed: bool, backward: bool) -> tuple[Any, Any]:
             new = value.detach().clone()
         else:
             new = mt.as_masked_tensor(poisoned(value.data.clone(), value.mask, float("nan")), value.mask)
-            new = new.packed(value.dims) if packed else new
+            new = new.packed(value.dims, lengths=value.lengths, padding_side=value.side) if packed else new
         return new.requires_grad_() if backward and differentiable(new) else new
 
     built: tuple[Any, Any] = tree_map(make, (case.args, case.kwargs), is_leaf=is_record)
@@ -178,6 +202,10 @@ def check(case: Sample, counts: Counter[str], drawn: bool = False) -> None:
     for i, (a, e) in enumerate(zip(actual, expected, strict=True)):
         _same(a, e, f"result {i}", values=not drawn)
     counts["equal"] += 1
+    ragged = next((x for x in tree_leaves((case.args, case.kwargs), is_leaf=is_record) if isinstance(x, Grid)), None)
+    if ragged is not None and ragged.lengths is not None:
+        counts["with gaps"] += 1
+        counts["with gaps, stayed packed"] += any(type(a) is MaskedTensor and a.is_packed for a in actual)
     counts["stayed packed"] += any(type(a) is MaskedTensor and a.is_packed for a in actual)
     assert len(packed_slopes) == len(slopes), "no gradient comes back"
     for i, (a, e) in enumerate(zip(packed_slopes, slopes, strict=True)):

@@ -81,10 +81,13 @@ def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, si
         ragged.expect_one("collate", pairs, dim)
     check_side(side)
     shapes = [p.data.shape for p in pairs]
-    if packed and whole and all(shapes) and len({s[1:] for s in shapes}) == 1 and any(s.numel() for s in shapes):
-        made: Tensor = leave(pack_list([p.data for p in pairs], side, 0, 1))
+    time = 0 if dim is None or not shapes[0] else dim % len(shapes[0])
+    if packed and all(shapes) and not time and len({s[1:] for s in shapes}) == 1 and any(s.numel() for s in shapes):
+        made: Tensor = leave(pack_list(pairs, side, 0, 1, whole))
         return made
     pair = ragged.pad_and_stack(pairs, side, whole=whole)
     if whole and pair.data.dim() == 1:
         return pair.data
-    return pack(as_result(pair)) if packed and pair.data.dim() > 1 else as_result(pair)
+    if not packed or pair.data.dim() == 1:
+        return as_result(pair)
+    return pack(as_result(pair), (0, time + 1), lengths=[s[time] for s in shapes], padding_side=side)

@@ -121,10 +121,11 @@ def rebuild_packed(
     order: Any,
     requires_grad: bool,
     attributes: dict[str, Any],
+    complete: bool = False,
 ) -> MaskedTensor:
     """A packed tensor without views; ``inner`` is compact."""
     part = None if inner is None else receive_mask(inner, values)
-    stored = Packed(values, Grid(index, grid), order, part, Payload(payload))
+    stored = Packed(values, Grid(index, grid, complete), order, part, Payload(payload))
     _check_packed(stored)
     x = wrap_packed(stored)
     x.requires_grad_(requires_grad)
@@ -150,7 +151,9 @@ def rebuild_packed_view(
         kept = {k: v for k, v in kept.items() if k not in ("root", "memory")}
     with torch.no_grad():
         if "root" not in kept:
-            stored = {name: kept[name] for name in ("index", "inner", "payload", "grid", "order")}
+            stored = {
+                name: kept[name] for name in ("index", "inner", "payload", "grid", "order", "complete") if name in kept
+            }
             kept["root"] = rebuild_packed(values, **stored, requires_grad=False, attributes={})
             kept["memory"] = memory
         x: Any = kept["root"]
@@ -186,7 +189,8 @@ def packed_parts(p: Packed) -> dict[str, Any]:
     """What :func:`rebuild_packed` takes of the packed record; the mask of the values is compact."""
     inner = None if p.inner is None else masks.compact(p.inner)
     tensors = {"values": p.values, "index": p.grid.index, "inner": inner}
-    return {**tensors, "payload": p.payload.value, "grid": p.grid.shape, "order": p.order}
+    parts = {**tensors, "payload": p.payload.value, "grid": p.grid.shape, "order": p.order}
+    return parts | {"complete": True} if p.grid.complete else parts
 
 
 def compact_mask(mask: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import packing
+from ... import masks, packing
 from ...compat import in_transform
 from ...op import NoRule
 from ...packing import Frame, Packed
@@ -20,6 +20,7 @@ from ...packing.operands import match_grid
 from ...pair import Pair, Payload, plain_pair
 from ...select import select
 from ...settings import DEFAULT, current
+from ...shared.gaps import narrow_constant
 from .. import tensor
 from ..dynamo import told_settings
 from ..table import Entry
@@ -56,6 +57,8 @@ def set_packed(x: MaskedTensor, p: Packed) -> None:
         told_settings()
         if p.is_plain_grid:
             x.__dict__.pop("_pair", None)
+            if p.inner is not None:
+                x._mask_bytes = p.inner, masks.to_bytes(narrow_constant(p.inner, 0).contiguous())
         else:  # a tracer may ask for the parts outside its modes
             set_pair(x, packing.unpack(p))
 

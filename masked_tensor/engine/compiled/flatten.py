@@ -1,8 +1,9 @@
 """A masked tensor taken apart and put together: what a compiled graph is given of it, and what it returns.
 
 Of a strided tensor that is data and the bytes of its mask.  Of a packed one it is the values and the places of its
-rows, and how its dimensions are made of grid and features; the grid itself is read off the shape that the world sees,
-so that new lengths ask for no new graph.  A packed tensor that this does not describe is given as a copy, unpacked.
+rows, the bytes of the mask of those values, and how its dimensions are made of grid and features; the grid itself is
+read off the shape that the world sees, so that new lengths ask for no new graph.  A packed tensor that this does not
+describe is given as a copy, unpacked.
 """
 
 from typing import Any
@@ -14,6 +15,7 @@ from ... import masks, packing
 from ...compat import without_modes
 from ...pair import Pair, Payload
 from ...select import select
+from ...shared import gaps
 from .. import storage_notes
 from ..boundary.packed import wrap_packed
 from ..packed_parts import UNPACKED_COPY, PackedFamily, PackedView, UnpackedCopy, unpacked_parts
@@ -21,9 +23,13 @@ from ..tensor import MaskedTensor, add_members, expose, pair_of, wrap
 from . import cache_key
 
 Told = (
-    Payload | UnpackedCopy | tuple[Any, bool]
-)  #: what a graph knows of the parts; of packed ones their order, and if views share it
-PADDED_PARTS, PACKED_PARTS = ["_data", "_bytes"], ["_stored", "_places"]
+    Payload | UnpackedCopy | tuple[Any, ...]
+)  #: what a graph knows of the parts; of packed ones their order, the grid's and the payload's, and if views share it
+PADDED_PARTS, PACKED_PARTS, PARTLY_MASKED = (
+    ["_data", "_bytes"],
+    ["_stored", "_places"],
+    ["_stored", "_places", "_inner"],
+)
 
 
 def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
@@ -32,7 +38,8 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
         expose(x)
     p = x._packed
     if p is not None and p.is_plain_grid:
-        return PACKED_PARTS, (p.order, type(p.values) is not Tensor and x._view is not None)
+        shared = type(p.values) is not Tensor and x._view is not None
+        return (PACKED_PARTS if p.inner is None else PARTLY_MASKED), (p.order, p.grid.complete, p.payload, shared)
     if x._alias.history is not None:
         x._connect()
     if p is None:
@@ -43,7 +50,7 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
     """``__tensor_unflatten__``."""
     if type(known) is tuple:
-        return _unflatten_packed(inner["_stored"], inner["_places"], *known, size)
+        return _unflatten_packed(inner["_stored"], inner["_places"], inner.get("_inner"), size, *known)
     mask = masks.from_bytes(inner["_bytes"])
     if type(mask) is not Tensor:
         mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
@@ -54,8 +61,11 @@ def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> 
     return result
 
 
-def _unflatten_packed(values: Tensor, index: Tensor, order: Any, shared: bool, size: Any) -> MaskedTensor:
-    result = wrap_packed(packing.from_parts(values, index, order, size))
+def _unflatten_packed(values: Tensor, index: Tensor, part: Any, size: Any, *known: Any) -> MaskedTensor:
+    *of_grid, shared = known
+    inner = None if part is None else masks.expand_to(masks.from_bytes(part), values.shape)
+    result = wrap_packed(packing.from_parts(values, index, inner, size, *of_grid))
+    result._mask_bytes = None if inner is None else (inner, part)
     if type(values) is not Tensor:
         result._graph_input = UNPACKED_COPY
         result._view = PackedView(PackedFamily(result)) if shared else None
@@ -151,6 +161,17 @@ def packed_values(x: MaskedTensor) -> Tensor:
     return x._packed.values
 
 
+def inner_bytes(x: MaskedTensor) -> Tensor:
+    """The bytes of the mask of what a packed tensor stores, of size 1 where it is constant along features."""
+    p, known = x._packed, x._mask_bytes
+    assert p is not None
+    assert p.inner is not None
+    if known is None or known[0] is not p.inner:
+        with without_modes():
+            known = x._mask_bytes = p.inner, masks.to_bytes(gaps.narrow_constant(p.inner, 0).contiguous())
+    return known[1]
+
+
 def packed_index(x: MaskedTensor) -> Tensor:
     """The places of the tokens of a packed tensor."""
     assert x._packed is not None
@@ -167,4 +188,5 @@ add_members(
     _bytes=property(mask_bytes, set_mask_bytes),
     _stored=property(packed_values),
     _places=property(packed_index),
+    _inner=property(inner_bytes),
 )
