@@ -1286,6 +1286,16 @@ def test_packing() -> None:
     )
     refused(
         ValueError,
+        lambda: x.packed(like=x, lengths=[1, 1]),
+        """packed() takes lengths= or like=, whose lengths the result has, not both""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_lengths(ones(2, 3), [3, 1], packed=True).unpad(lengths=[3, 2]),
+        """unpad: this packed tensor stores sequences of the lengths [3, 1], which lengths= or padding_side= contradicts: leave them out""",
+    )
+    refused(
+        ValueError,
         lambda: x.packed(like=x),
         """packed(like=other) needs a packed masked tensor; pack other first""",
     )

@@ -208,7 +208,7 @@ HIDDEN = {  # private words in strings that are no name of torch's, or that are 
     "api/copies/pickling.py": "_pickle",  # a module of ours
     "api/containers/kinds.py": "_mask",  # of pandas
     "engine/contexts/decorators.py": "_Run",
-    "engine/compiled/flatten.py": "_data _stored _places",  # what a graph is given of a masked tensor
+    "engine/compiled/flatten.py": "_data _stored _stored_bytes _places",  # what a graph is given of a masked tensor
 }
 NAMING = (  # may write private names of torch as strings
     "compat.py",

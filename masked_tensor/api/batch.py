@@ -262,7 +262,9 @@ def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> Mas
         made: MaskedTensor = leave(runs)
         return made
     found = as_result(accepted_inputs.pair_of_input(nested))
-    return pack(found, lengths=[len(part) for part in nested.unbind()]) if packed and found.dim() > 1 else found
+    if not packed or found.dim() == 1 or not isinstance(nested, Tensor):
+        return found
+    return pack(found, lengths=[len(part) for part in nested.unbind()])
 
 
 def _runs(nested: Any) -> Packed | None:

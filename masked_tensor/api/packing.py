@@ -25,7 +25,7 @@ def packed(
     dims: Sequence[int] = (0, 1),
     *,
     like: MaskedTensor | None = None,
-    lengths: Any = None,
+    lengths: Tensor | Sequence[int] | str | None = None,
     padding_side: str = "right",
 ) -> MaskedTensor:
     """The same masked tensor, stored without padding, as which missing steps count unless ``lengths`` are given.
@@ -42,9 +42,9 @@ def packed(
             features are stored.
         like (MaskedTensor, optional): A packed tensor of any dtype that has ``x``'s shape in ``dims``. The steps that
             it stores are stored, too, so that ops on both need no comparison.
-        lengths (Tensor or str, optional): How many steps of each sequence exist: integers, one for each, or a list of
-            int. All of them are stored, also those that are missing, and the result knows its :meth:`lengths`.
-            ``"full"``: nothing is padding.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            All of them are stored, also those that are missing, and the result knows its :meth:`lengths`. ``"full"``:
+            nothing is padding.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
 
     Returns:

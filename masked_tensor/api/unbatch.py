@@ -5,7 +5,6 @@ batch with the padding behind, the stored rows leave as they are.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -53,7 +52,13 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
     return _steps(x, dim, "lengths").sum(1) if stored is None else stored.grid.lengths.clone()
 
 
-def unpad(x: MaskedTensor, dim: int = 1, *, lengths: Any = None, padding_side: str = "right") -> list[Tensor]:
+def unpad(
+    x: MaskedTensor,
+    dim: int = 1,
+    *,
+    lengths: Tensor | Sequence[int] | str | None = None,
+    padding_side: str = "right",
+) -> list[Tensor]:
     """The sequences of a batch without padding, as which missing steps at an end count unless ``lengths`` are given.
 
     Gradients flow back.
@@ -208,10 +213,11 @@ def _stored_values(x: MaskedTensor, dim: int, action: str, missing: bool = False
     if current_trace() is not None and type(pair_of(x).mask) is not Tensor:
         raise errors.read_while_compiling(action)
     p = x._packed
-    known = missing and p is not None and p.grid.complete and -x.dim() <= dim < x.dim()
-    if known and (p.order[0], p.order[dim]) == ((0,), (1,)):
+    if p is None or x.dim() < 2 or not -x.dim() <= dim < x.dim():
+        return None
+    if missing and p.grid.complete and (p.order[0], p.order[dim]) == ((0,), (1,)):
         return enter_packed(x, torch.is_grad_enabled(), enter)
-    if p is None or x.dim() < 2 or dim % x.dim() != 1:
+    if dim % x.dim() != 1:
         return None
     if p.inner is not None or p.first != GRID or p.order != identity_order(x.dim()) or not p.grid.prefix:
         return None

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from .. import pair
-from ..op import Arguments, NoRule, Rule, StorageRule, Takes
+from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
 from .grid import same_places
 from .operands import align_operands, pack_like
 from .packed import Packed
 
 
-def packed_rule(own: Rule, within: str | int | None = None, mixes: bool = False, **takes: Arguments) -> StorageRule:
+def packed_rule(own: Rule, **takes: Any) -> StorageRule:
     """Another rule altogether: ``own``, of arguments as ``Takes`` says."""
-    return StorageRule("a rule of its own", lambda rule, op: own, Takes(**takes, within=within, mixes=mixes))
+    return StorageRule("a rule of its own", lambda rule, op: own, Takes(**takes))
 
 
 def _elementwise(rule: Rule, op: Rule) -> Rule:

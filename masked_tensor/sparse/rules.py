@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from ..layouts.elements import is_sparse, keys, values, with_values
-from ..op import Arguments, NoRule, Rule, StorageRule, Takes
+from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
 from . import operators
 from .pattern import elementwise, on_pattern, union_pattern
 
 
-def sparse_rule(own: Rule, **takes: Arguments) -> StorageRule:
+def sparse_rule(own: Rule, **takes: Any) -> StorageRule:
     """Another rule altogether: ``own``, a family on stored values, of arguments as ``Takes`` says."""
     return StorageRule("a rule of its own", lambda rule: own, Takes(**takes), _OWN)
 

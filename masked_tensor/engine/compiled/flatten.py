@@ -24,11 +24,11 @@ from . import cache_key
 
 Told = (
     Payload | UnpackedCopy | tuple[Any, ...]
-)  #: what a graph knows of the parts; of packed ones their order, the grid's and the payload's, and if views share it
+)  #: what a graph knows of the parts; of packed ones that of order, grid and values, and if views share it
 PADDED_PARTS, PACKED_PARTS, PARTLY_MASKED = (
     ["_data", "_bytes"],
     ["_stored", "_places"],
-    ["_stored", "_places", "_inner"],
+    ["_stored", "_places", "_stored_bytes"],
 )
 
 
@@ -50,7 +50,7 @@ def flatten(x: MaskedTensor) -> tuple[list[str], Told]:
 def unflatten(inner: dict[str, Tensor], known: Told, size: Any, stride: Any) -> MaskedTensor:
     """``__tensor_unflatten__``."""
     if type(known) is tuple:
-        return _unflatten_packed(inner["_stored"], inner["_places"], inner.get("_inner"), size, *known)
+        return _unflatten_packed(inner["_stored"], inner["_places"], inner.get("_stored_bytes"), size, *known)
     mask = masks.from_bytes(inner["_bytes"])
     if type(mask) is not Tensor:
         mask._bytes = inner["_bytes"]  # type: ignore[attr-defined]  # results with this mask hand on the same bytes
@@ -188,5 +188,5 @@ add_members(
     _bytes=property(mask_bytes, set_mask_bytes),
     _stored=property(packed_values),
     _places=property(packed_index),
-    _inner=property(inner_bytes),
+    _stored_bytes=property(inner_bytes),
 )
