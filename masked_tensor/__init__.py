@@ -35,6 +35,15 @@ from .api.display.explain import explain
 from .api.distributed import checkpoint, guards, mesh, state_dicts  # noqa: F401 (the same)
 from .api.distributed.mean_over import mean_over
 from .api.factories import masked_factories
+from .api.libraries import (  # noqa: F401 (they wrap functions)
+    accelerate,
+    ignite,
+    open_clip,
+    sentence_transformers,
+    torch_geometric,
+    torchmetrics,
+    transformers,
+)
 from .api.losses import numel_warning  # noqa: F401 (the same)
 from .api.losses.total import total
 from .api.modes import meaning, strict
@@ -60,7 +69,8 @@ from .errors import (
     UnsupportedOpError,
 )
 from .functional import *  # noqa: F403 (its names are listed there)
-from .functional import torch_masked as _torch_masked  # noqa: F401 (it replaces functions)
+from .functional import torch_losses as _torch_losses  # noqa: F401 (they replace functions)
+from .functional import torch_masked as _torch_masked  # noqa: F401 (the same)
 
 __version__ = "0.1.0"  #: the one place where it stands
 

@@ -9,6 +9,7 @@ import runpy
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 import masked_tensor as mt
 from masked_tensor import compat, errors
 from masked_tensor.api import convert
+from masked_tensor.api.libraries import open_clip, torch_geometric, transformers, wrapping
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
 
@@ -1005,13 +1007,6 @@ def test_functional_forms() -> None:
         """reduction must be one of ['mean', 'none', 'sum'], got 'average'""",
     )
     refused(RuntimeError, lambda: mt.quantile(sparse(0, 2), 0.5), """quantile() input tensor must be non-empty""")
-    refused(
-        mt.UnsupportedOpError,
-        lambda: F.mse_loss(mt.masked_tensor([1.0, None]), ones(2), weight=ones(2)),
-        """\
-torch.nn.functional.mse_loss(weight=) would divide by the sum of all weights, masked entries included; use \
-masked_tensor.mse_loss(input, target, weight=weight)""",
-    )
 
 
 @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
@@ -1325,6 +1320,54 @@ ELSEWHERE = {
     "a masked tensor was computed by ": "its interpreter hands on the error without the text: test_foreign",
     "nn.SyncBatchNorm has no second": "needs ranks: test_sync_batch_norm",
 }
+
+
+def test_libraries_that_count() -> None:
+    """In test_counting_libraries.py each is raised by the library itself; here by what stands in its place."""
+    given = wrapping.with_masked
+    partly = mt.masked_tensor([[1.0, None]])
+    refused(
+        mt.MaskedSizeError,
+        lambda: wrapping.valid_rows("MeanSquaredError.update", partly, ones(1, 2)),
+        """\
+MeanSquaredError.update counts rows, and rows of a tensor of shape (1, 2) are valid in part; give it the rows that are \
+valid as a whole: masked_tensor.select_valid(a, b, dim=1)""",
+    )
+    refused(
+        mt.MaskedSizeError,
+        lambda: given(open_clip._loss)(lambda x, negative_only: x)(partly, True),
+        """\
+SigLipLoss would divide by the masked pairs of another rank, too; with world_size > 1 give it the valid rows of both, \
+image_features[valid] and text_features[valid]""",
+    )
+
+    def quantile(self: object, x: torch.Tensor, index: object, dim_size: int, dim: int) -> None: ...
+
+    refused(
+        mt.MaskedSizeError,
+        lambda: given(torch_geometric._quantile)(quantile)(0, partly[0], 0, 1, 0),
+        """\
+int would count masked members of a tensor of shape (2,); give it two dimensions, the members first: x.flatten(1)""",
+    )
+    refused(
+        mt.MaskedSizeError,
+        lambda: transformers._balancing(lambda gate_logits, attention_mask: 0)((partly,), ones(2)),
+        """\
+load_balancing_loss_func was given an attention_mask of 2 tokens beside router logits of 1; leave the attention_mask \
+out, the masked tensor carries the mask""",
+    )
+
+    def summary(self: object, hidden_states: torch.Tensor) -> None: ...
+
+    refused(
+        mt.MaskedSizeError,
+        lambda: given(transformers._summary)(summary)(
+            SimpleNamespace(summary_type="last"), mt.from_lengths(ones(2, 2, 1), [2, 1])
+        ),
+        """\
+SimpleNamespace reads the last position of each row, which is masked in a row that is padded behind its end; put the \
+padding in front: masked_tensor.to_right(input_ids)""",
+    )
 
 
 def test_every_message_of_the_package_stands_here() -> None:

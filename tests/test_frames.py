@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 import masked_tensor as mt
 from masked_tensor import compat, settings
@@ -21,7 +20,6 @@ from masked_tensor.api import protocol
 from masked_tensor.api.losses import masked_losses, numel_warning
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
-from masked_tensor.rules import quotient
 
 PACKAGE = Path(mt.__file__).parent
 
@@ -32,13 +30,6 @@ def differentiate_masked() -> None:
     compiled = torch.compile(lambda x: torch.func.grad(lambda x: x.mean())(x), backend="eager")
     with pytest.raises(Exception, match="transform cannot differentiate"):
         compiled(mt.masked_tensor([1.0, 2.0, None]))
-
-
-def divide_by_all_weights() -> None:
-    """torch's losses divide by the sum of all weights, in Python."""
-    for loss in (F.mse_loss, F.l1_loss):
-        with pytest.raises(mt.UnsupportedOpError, match="sum of all weights"):
-            loss(mt.masked_tensor([1.0, None]), torch.ones(2), weight=torch.ones(2))
 
 
 class Zeroed(torch.autograd.Function):
@@ -116,7 +107,6 @@ Program = Callable[[], None]
 #: The function that reads frames: a program, and a name of a module and what makes the place blind.
 READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "wrapped_by_transform": (differentiate_masked, compat, "_LEVELS", frozenset()),
-    "refuse_mean_of_all_weights": (divide_by_all_weights, quotient, "WEIGHTED", set()),
     "running_function": (write_view_in_function, user_functions, "_arguments", lambda frame: ()),
     "_enter_traced": (raise_in_graph, settings, "_running", lambda frame: True),
     "_running": (raise_in_graph, settings, "_running", lambda frame: True),

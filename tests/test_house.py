@@ -205,6 +205,8 @@ def test_private_names_of_torch_stand_in_one_file(path: Path) -> None:
 
 HIDDEN = {  # private words in strings that are no name of torch's, or that are an op's
     "api/containers/collate.py": "_fields",  # of Python's named tuples
+    "api/libraries/accelerate.py": "_fields",  # the same
+    "api/libraries/ignite.py": "_batch_size _is_multilabel",  # of ignite
     "api/copies/pickling.py": "_pickle",  # a module of ours
     "api/containers/kinds.py": "_mask",  # of pandas
     "engine/contexts/decorators.py": "_Run",
@@ -214,6 +216,7 @@ NAMING = (  # may write private names of torch as strings
     "compat.py",
     "engine/torch_keys.py",
     "patches/places.py",
+    "patches/libraries.py",  # of other libraries
 )
 OP_WORDS = {part for name in torch._C._dispatch_get_all_op_names() for part in re.split("::|[.]", name)}
 

@@ -59,7 +59,7 @@ def test_every_change_is_listed_and_nothing_else(listed: dict[str, set[str]]) ->
     for stage in STAGES:
         seen = found[stage]
         assert seen["gone"] == []
-        assert seen["finders"] == []  # there is nothing to wait for
+        assert [name for name in seen["finders"] if name.startswith("torch.")] == []  # there is nothing to wait for
         names = {name for name in listed[stage] if name.startswith(("torch.", "multiprocessing."))}
         names -= {"torch.serialization.add_safe_globals", "torch.distributed._functional_collectives"}
         assert set(seen["names"]) == names

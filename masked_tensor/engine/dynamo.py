@@ -13,7 +13,7 @@ from ..patches.imports import when_imported
 from ..patches.places import DYNAMO, READ_ATTRIBUTE, wrap_when_imported
 from ..settings import outside
 
-COMPILED = "functional", "engine.contexts.decorators"  #: what Dynamo may compile: functional forms, our decorators
+COMPILED = "functional", "engine.contexts.decorators", "api.libraries"  #: what Dynamo may compile
 
 
 def mark_opaque(*functions: Callable[..., Any]) -> None:

@@ -321,7 +321,9 @@ def multilabel_soft_margin_loss(
     masking = Masking(mask, target_mask, fill_value)
 
     def rows(mask: Tensor, x: Tensor, y: Tensor, w: Tensor | None = None) -> Pair:  # torch's own counts all classes
-        return mean(Pair(F.binary_cross_entropy_with_logits(x, y, w, reduction="none"), mask), -1)
+        y = y if y.is_floating_point() else y.to(x.dtype)
+        loss = F.binary_cross_entropy_with_logits(x, y, reduction="none")
+        return mean(Pair(loss if w is None else loss * w, mask), -1)
 
     first, second, fill_value = enter_sides(input, target, masking)
     for side in (first, second):

@@ -18,16 +18,22 @@ class ImportFinder(MetaPathFinder):
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Act]] = {}
+        self.families: dict[tuple[str, str], Act] = {}  #: by the start of a name, and what else is in it
 
     def wait(self, name: str, act: Act) -> None:
         """Calls ``act`` with the module ``name`` once it is imported."""
-        if not self.waiting:
-            sys.meta_path.insert(0, self)
         self.waiting.setdefault(name, []).append(act)
+        self._stand()
+
+    def wait_for_family(self, start: str, within: str, act: Act) -> None:
+        """Calls ``act`` with each module whose name begins with ``start`` and holds ``within``, once it is imported."""
+        self.families[start, within] = act
+        self._stand()
 
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """How to import ``name``, if something waits for it."""
-        if name not in self.waiting:
+        of_family = [act for (start, within), act in self.families.items() if name.startswith(start) and within in name]
+        if name not in self.waiting and not of_family:
             return None
         others = (finder.find_spec(name, path, target) for finder in list(sys.meta_path) if finder is not self)
         spec = next((found for found in others if found is not None), None)
@@ -36,7 +42,7 @@ class ImportFinder(MetaPathFinder):
 
             def exec_module(module: ModuleType) -> None:
                 load(module)
-                for act in self.stop_waiting(name):
+                for act in [*self.stop_waiting(name), *of_family]:
                     act(module)
 
             setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 (a loader's own, which may be any object)
@@ -45,9 +51,13 @@ class ImportFinder(MetaPathFinder):
     def stop_waiting(self, name: str) -> list[Act]:
         """What waited for ``name``."""
         acts = self.waiting.pop(name, [])
-        if acts and not self.waiting:
+        if acts and not self.waiting and not self.families:
             sys.meta_path.remove(self)
         return acts
+
+    def _stand(self) -> None:
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
 
 
 FINDER = ImportFinder()
@@ -59,3 +69,11 @@ def when_imported(name: str, act: Act) -> None:
         act(sys.modules[name])
     else:
         FINDER.wait(name, act)
+
+
+def when_each_imported(start: str, within: str, act: Act) -> None:
+    """The same for each module whose name begins with ``start`` and holds ``within``."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(start) and within in name:
+            act(module)
+    FINDER.wait_for_family(start, within, act)

@@ -60,6 +60,9 @@ TORCH_MASKED = (
     Place("torch.masked", "", ("std", "sum", "var")),
 )
 
+#: Divide by a size, or by the sum of all weights.
+TORCH_LOSSES = (Place("torch.nn.functional", "", ("mse_loss", "l1_loss", "kl_div", "multilabel_soft_margin_loss")),)
+
 #: Take a tensor into a level of torch.func and out of it.
 WRAP_FOR_GRAD = (Place(_DIFFERENTIATE, "", ("_wrap_for_grad",)),)
 UNWRAP_FOR_GRAD = (Place(_DIFFERENTIATE, "", ("_unwrap_for_grad",)),)
@@ -90,7 +93,7 @@ PLACES = (
     *PAD_SHARDS, *PIPELINE_SENDS, *DATA_PARALLEL, *FSDP_PARAMETER, *FSDP_PARAMETERS, *FSDP_DIVISOR, *GATHER_STATE_DICT,
     *PLACE_STATE_DICT, *READ_EMPTY, *STAGE, *WRAP_FOR_GRAD, *UNWRAP_FOR_GRAD, *ADD_BATCH_DIM, *REMOVE_BATCH_DIM,
     *REQUIRE_GRAD, *AUTOGRAD_GRAD, *STANDARD_BASIS, *JVP, *BEGIN_LEVEL, *END_LEVEL, *CALL_FUNCTION, *TORCHSCRIPT,
-    *INITIALIZERS, *TORCH_MASKED, *READ_ATTRIBUTE,
+    *INITIALIZERS, *TORCH_MASKED, *TORCH_LOSSES, *READ_ATTRIBUTE,
 )  # fmt: skip
 
 
@@ -98,6 +101,20 @@ def wrap_when_imported(places: tuple[Place, ...], make: Callable[[Callable[..., 
     """Has each function become what ``make`` makes of it, as soon as its module is imported."""
     for place in places:
         when_imported(place.module, _wrapping(place, make))
+
+
+def rebind(places: tuple[Place, ...], package: str = "") -> None:
+    """Puts each wrapped function where another module, of ``package`` if one is named, had it by name before."""
+    made: dict[int, Any] = {}
+    for home, owner, names in places:
+        if not owner and home in sys.modules:
+            functions: list[Any] = [getattr(sys.modules[home], name, None) for name in names]
+            made |= {id(f.__wrapped__): f for f in functions if hasattr(f, "masks")}
+    for name, module in list(sys.modules.items()):
+        if made and (not package or name.partition(".")[0] == package):
+            for attribute, value in list(getattr(module, "__dict__", {}).items()):
+                if id(value) in made:
+                    setattr(module, attribute, made[id(value)])
 
 
 def missing(places: tuple[Place, ...]) -> list[str]:

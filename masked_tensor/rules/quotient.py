@@ -1,20 +1,13 @@
-"""Quotients and remainders, elementwise: integers are divided by 1 under the result's mask, where a 0 would raise.
-
-One quotient is refused: the mean of a weighted loss that torch divides in Python, by the sum of all weights.
-"""
+"""Quotients and remainders, elementwise: integers are divided by 1 under the result's mask, where a 0 would raise."""
 
 import math
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from .. import masks, pair
-from ..compat import code_of
-from ..errors import UnsupportedOpError
 from ..op import Op, ops
 from ..packing.rules import elementwise as as_values
 from ..pair import Pair, Payload
@@ -37,30 +30,7 @@ def quotient(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any
     """True division."""
     if strict_counts.KNOWN:
         strict_counts.refuse("div", other)
-    if isinstance(other, Tensor) and other.dim() <= 1:  # of one dimension a number of each entry of a vmap
-        refuse_mean_of_all_weights()
     return by_any(op, x, other, **keywords)
-
-
-WEIGHTED = {(f.__name__, f.__code__.co_filename) for f in (functional.mse_loss, functional.l1_loss)}
-BETWEEN = (__name__.partition(".")[0], torch.__name__)  # whose code may lie between that function and this
-
-
-def refuse_mean_of_all_weights() -> None:
-    """Raises if one of torch's losses divides: it does so by the sum of all weights, masked entries included.
-
-    No op has seen the weights, and a sum of them is a number like any other: only who divides can be told, by name, as
-    a compiler gives its functions code of its own.
-    """
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
-        code = code_of(frame)
-        if (code.co_name, code.co_filename) in WEIGHTED:
-            raise UnsupportedOpError(
-                f"torch.nn.functional.{code.co_name}(weight=) would divide by the sum of all weights, masked entries "
-                f"included; use masked_tensor.{code.co_name}(input, target, weight=weight)"
-            )
-        frame = frame.f_back
 
 
 def divide(op: Callable[..., Any], x: Any, other: Any, **keywords: Any) -> Any:

@@ -60,7 +60,8 @@ def registrations() -> set[tuple[str, str]]:
 def awaited() -> list[str]:
     """What new finders in ``sys.meta_path`` wait for; of one that does not tell, its type."""
     new = [finder for finder in sys.meta_path if finder not in FINDERS]
-    return sorted(name for finder in new for name in getattr(finder, "waiting", [type(finder).__name__]))
+    names = {name for finder in new for name in getattr(finder, "waiting", [type(finder).__name__])}
+    return sorted(names | {"*".join(parts) for finder in new for parts in getattr(finder, "families", ())})
 
 
 def everything() -> tuple[dict[str, Any], set[tuple[str, str]], set[str], list[str]]:

@@ -7,7 +7,7 @@ def function(name, **options):
     return lambda: lambda *x: getattr(load("entmax"), name)(*x, **options)
 
 
-SCORES, TARGETS = ragged((3, None)), beside((5,), integers(5))
+ALONG, SCORES, TARGETS = ragged((None,), lengths=(5, 2, 4)), ragged((3, None)), beside((5,), integers(5))
 LIBRARY = "entmax"
 CASES = [
     Case("sparsemax", function("sparsemax", dim=-1), SCORES),
@@ -15,7 +15,9 @@ CASES = [
     Case("entmax_bisect", function("entmax_bisect", alpha=1.3, dim=-1), SCORES),
     Case("sparsemax_bisect", function("sparsemax_bisect", dim=-1), SCORES),
     Case("normmax_bisect", function("normmax_bisect", alpha=2, dim=-1), SCORES),
-    Case("budget_bisect", function("budget_bisect", budget=2, dim=-1), SCORES),
+    Case("budget_bisect", function("budget_bisect", budget=2, dim=-1), ALONG, "declared",
+         "not exact along `dim`: it divides what is left by the size; run rows one by one"),
+    Case("budget_bisect (padded beside dim)", function("budget_bisect", budget=2, dim=1), SCORES),
     Case("SparsemaxLoss", lambda: load("entmax").SparsemaxLoss(reduction="sum"), TARGETS),
     Case("Entmax15Loss", lambda: load("entmax").Entmax15Loss(reduction="sum"), TARGETS),
     Case(
@@ -25,4 +27,4 @@ CASES = [
         "declared",
         'it divides by the number of rows: `reduction="sum"`, and divide by `target.count()`',
     ),
-]
+]  # fmt: skip

@@ -11,7 +11,6 @@ EDGES = torch.tensor([[0, 1, 2, 3, 4, 5, 2, 0, 3, 5, 1, 2], [1, 0, 3, 2, 5, 4, 0
 KEPT = torch.tensor([0, 2, 3, 5])
 GRAPHS = torch.tensor([0, 0, 0, 1, 1, 1])
 EDGE = "it counts masked neighbours: keep the edges of valid nodes, `edges[:, valid[edges].all(0)]`"
-OWN = "it counts masked members: give them a graph of their own, `torch.where(valid, batch, batch.max() + 1)`"
 LIBRARY = "torch_geometric"
 
 
@@ -62,7 +61,7 @@ def aggregation(name, **options):
 def members(name, *args, **options):
     case = made(name, *args, **options)
     return [
-        Case(name, case, NODES, "declared", OWN, call=by_graph),
+        Case(name, case, NODES, call=by_graph),
         Case(f"{name} (own graph)", case, NODES, call=in_own),
     ]
 
@@ -79,7 +78,7 @@ CASES = [
     *counting("GCNConv"),
     *counting("GatedGraphConv", 4, 2),
     *counting("ClusterGCNConv"),
-    *counting("FeaStConv"),
+    conv("FeaStConv"),
     *counting("ChebConv", 4, 4, 2),
     *counting("TAGConv", 4, 4, 2),
     *counting("SGConv"),
@@ -94,9 +93,13 @@ CASES = [
     *members("VarAggregation"),
     *members("StdAggregation"),
     *members("MedianAggregation"),
+    aggregation("PowerMeanAggregation", p=2),
+    Case("global_mean_pool", lambda: load("torch_geometric.nn").global_mean_pool, NODES, call=by_graph),
+    *[Case(name, made(name, *sizes), NODES, call=by_graph) for name, sizes in (
+        ("GraphNorm", (4,)), ("InstanceNorm", (4,)), ("GraphSizeNorm", ()), ("PairNorm", ()))],
+    Case("LayerNorm (graph)", made("LayerNorm", 4), NODES, call=by_graph),
     Case("BatchNorm", made("BatchNorm", 4), NODES, train=True),
     Case("LayerNorm (node)", made("LayerNorm", 4, mode="node"), NODES),
     Case("LayerNorm", made("LayerNorm", 4), NODES),
-    Case("PairNorm", made("PairNorm"), NODES),
     Case("MessageNorm", made("MessageNorm"), NODES, call=lambda m, x: m(x, x + 1)),
-]
+]  # fmt: skip

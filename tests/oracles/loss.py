@@ -39,11 +39,15 @@ def by_entry(op: Any, *args: Any, reduction: str = "mean", **kwargs: Any) -> Mas
 
 
 def kl_div(op: Any, x: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Masked:
-    """Its ``batchmean`` divides, in Python, by the number of all rows."""
+    """Its ``batchmean`` divides by the number of rows with a valid entry."""
     result = by_entry(
         F.kl_div, x, target, reduction="sum" if reduction == "batchmean" else reduction, log_target=log_target
     )
-    return Masked(result.data / both(x).data.shape[0], result.mask) if reduction == "batchmean" else result
+    if reduction != "batchmean" or not both(x).data.dim():
+        return result
+    valid = torch.broadcast_tensors(both(x).mask, both(target).mask)
+    rows = (valid[0] & valid[1]).reshape(len(both(x).data), -1).any(1).sum()
+    return Masked(result.data / rows.clamp(min=1), result.mask)
 
 
 def samples(x: Masked, dim: int) -> tuple[Tensor, Tensor]:

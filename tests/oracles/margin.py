@@ -50,10 +50,10 @@ def multilabel_margin_loss(op: Any, x: Any, target: Any, reduction: str = "mean"
 
 
 def multilabel_soft_margin_loss(op: Any, x: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Masked:
-    """Its sum over the classes is divided, in Python, by the number of all classes."""
+    """Its sum over the classes is divided by the number of the valid ones."""
     args = (x, target) if weight is None else (x, target, weight)
     entry = by_entry(lambda a, b, *w, reduction: _soft(a, b, *w), *args, reduction="none")
-    total = torch.where(entry.mask, entry.data, 0).sum(-1) / entry.data.shape[-1]
+    total = torch.where(entry.mask, entry.data, 0).sum(-1) / entry.mask.sum(-1).clamp(min=1)
     return reduced(total, entry.mask.any(-1), reduction)
 
 

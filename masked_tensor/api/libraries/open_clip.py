@@ -1,0 +1,23 @@
+"""open_clip: the sigmoid loss of the pairs whose image and text are both valid."""
+
+from inspect import BoundArguments
+from typing import Any
+
+from ...errors import MaskedSizeError
+from ...patches.libraries import SIGLIP
+from .wrapping import Function, call, replace, valid_rows, with_masked
+
+
+def _loss(loss: Function, given: BoundArguments) -> Any:
+    if given.arguments["negative_only"]:
+        raise MaskedSizeError(
+            "SigLipLoss would divide by the masked pairs of another rank, too; with world_size > 1 give it the valid "
+            "rows of both, image_features[valid] and text_features[valid]"
+        )
+    names = "image_features", "text_features"
+    valid = valid_rows("SigLipLoss", *(given.arguments[name] for name in names))
+    given.arguments.update(zip(names, valid, strict=True))
+    return call(loss, given)
+
+
+replace(SIGLIP, with_masked(_loss))

@@ -1,0 +1,98 @@
+"""How a function of a library is replaced, and what its replacements share."""
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterable
+from functools import partial
+from inspect import BoundArguments
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...engine.tensor import MaskedTensor
+from ...errors import MaskedSizeError, MaskedSizeWarning
+from ...patches.imports import when_imported
+from ...patches.places import Place, missing, rebind, wrap_when_imported
+
+Function = Callable[..., Any]
+Handle = Callable[[Function, BoundArguments], Any]
+
+
+def replace(places: tuple[Place, ...], make: Callable[[Function], Function]) -> None:
+    """Has each function become what ``make`` makes of it, also where it was imported before; says which are gone."""
+    wrap_when_imported(places, make)
+    rebind(places, places[0].module.partition(".")[0])
+    for place in places:
+        when_imported(place.module, partial(_tell_missing, place))
+
+
+def _tell_missing(place: Place, module: Any) -> None:
+    for name in missing((place,)):
+        warnings.warn(
+            f"masked_tensor replaces {name}, which this version of {name.partition('.')[0]} lacks: where its code "
+            "counts the entries of a masked tensor, masked entries may count",
+            MaskedSizeWarning,
+            stacklevel=2,
+        )
+
+
+def with_masked(handle: Handle) -> Callable[[Function], Function]:
+    """What ``handle(function, arguments)`` gives if an argument is a masked tensor, or a list or dict that has one."""
+
+    def make(function: Function) -> Function:
+        signature = inspect.signature(function)
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            if not has_masked(args) and not (kwargs and has_masked(kwargs.values())):
+                return function(*args, **kwargs)
+            given = signature.bind(*args, **kwargs)
+            given.apply_defaults()
+            return handle(function, given)
+
+        return run
+
+    return make
+
+
+def has_masked(values: Iterable[Any]) -> bool:
+    """Whether a masked tensor is among ``values``, or in a list, tuple or dict of them."""
+    for v in values:
+        kind = type(v)
+        if kind is MaskedTensor:
+            return True
+        if kind is tuple or kind is list or kind is dict:
+            for inner in v.values() if kind is dict else v:
+                if type(inner) is MaskedTensor:
+                    return True
+    return False
+
+
+def call(function: Function, given: BoundArguments) -> Any:
+    """``function`` of arguments that were changed."""
+    return function(*given.args, **given.kwargs)
+
+
+def mask_of(x: Tensor) -> Tensor:
+    """Which entries are valid, a dense bool tensor."""
+    return x.get_mask() if type(x) is MaskedTensor else torch.ones_like(x, dtype=torch.bool)
+
+
+def data_of(x: Tensor) -> Tensor:
+    """The values, with 0 at masked entries."""
+    return x.filled(0) if type(x) is MaskedTensor else x
+
+
+def valid_rows(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+    """The rows that are valid in all ``tensors``; raises MaskedSizeError if a row is valid in part."""
+    valid = None
+    for x in tensors:
+        flat = mask_of(x).reshape(len(x), -1)
+        rows = flat.all(1)
+        if not torch.equal(rows, flat.any(1)):
+            raise MaskedSizeError(
+                f"{name} counts rows, and rows of a tensor of shape {tuple(x.shape)} are valid in part; give it the "
+                "rows that are valid as a whole: masked_tensor.select_valid(a, b, dim=1)"
+            )
+        valid = rows if valid is None else valid & rows
+    return tuple(data_of(x)[valid] for x in tensors)

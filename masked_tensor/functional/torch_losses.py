@@ -1,0 +1,50 @@
+"""Losses of torch that divide by a size, or by the sum of all weights: a masked tensor gets the functional form."""
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any
+
+from torch import Tensor
+
+from .. import functional
+from ..engine.dynamo import mark_opaque
+from ..engine.tensor import MaskedTensor
+from ..patches.places import TORCH_LOSSES, rebind, wrap_when_imported
+
+_DIVIDES: dict[str, Callable[[dict[str, Any]], bool]] = {  # by all weights, by all rows, by all classes
+    "mse_loss": lambda given: given["weight"] is not None and given["reduction"] == "mean",
+    "l1_loss": lambda given: given["weight"] is not None and given["reduction"] == "mean",
+    "kl_div": lambda given: given["reduction"] == "batchmean",
+    "multilabel_soft_margin_loss": lambda given: True,
+}
+
+
+def _run_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    form: Callable[..., Tensor] = getattr(functional, function.__name__)
+    arguments, divides = signature(function), _DIVIDES[function.__name__]
+
+    def run(*args: Any, **kwargs: Any) -> Tensor:
+        for x in args:
+            if type(x) is MaskedTensor:
+                break
+        else:
+            if not kwargs or MaskedTensor not in map(type, kwargs.values()):
+                return function(*args, **kwargs)
+        bound = arguments.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        average, reduce = given["size_average"], given["reduce"]
+        if average is not None or reduce is not None:  # which torch warns of
+            given["reduction"] = "none" if reduce is False else "sum" if average is False else "mean"
+        if not divides(given):
+            return function(*args, **kwargs)
+        return form(**{name: x for name, x in given.items() if name not in ("size_average", "reduce")})
+
+    run.__script_if_tracing_wrapper = True  # type: ignore[attr-defined]  # TorchScript compiles
+    run.__original_fn = function  # type: ignore[attr-defined]  # this one
+    mark_opaque(run)
+    return run
+
+
+wrap_when_imported(TORCH_LOSSES, _run_form)
+rebind(TORCH_LOSSES)

@@ -1,0 +1,333 @@
+"""Libraries that count entries in Python: each function that is replaced gives the number of the valid entries alone.
+
+Each is run by default and in ``strict()``, strided and packed where there is a time axis, with garbage under the mask.
+"""
+
+import importlib
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import masked_tensor as mt
+from masked_tensor.patches import libraries
+from masked_tensor.patches.places import Place
+
+from .helpers.counting import dispatched
+
+NAN = float("nan")
+VALID = torch.tensor([True, True, False, True, False, True])
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")
+
+
+@pytest.fixture(params=["default", "strict"], autouse=True)
+def setting(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each number is the same inside of ``strict()``."""
+    with mt.strict() if request.param == "strict" else mt.meaning():
+        yield
+
+
+def drawn(*shape: int, seed: int = 0) -> Tensor:
+    return torch.rand(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) + 0.5
+
+
+def rows(x: Tensor, valid: Tensor = VALID) -> Tensor:
+    """The rows of which some are masked, with garbage in them."""
+    mask = valid.view(-1, *[1] * (x.dim() - 1)).expand(x.shape)
+    return mt.as_masked_tensor(x.masked_fill(~mask, NAN if x.is_floating_point() else -7), mask)
+
+
+def close(found: Any, expected: Any) -> None:
+    if mt.is_masked_tensor(found):
+        assert found.get_mask().all()
+        found = found.filled(NAN)
+    torch.testing.assert_close(
+        torch.as_tensor(found).double(), torch.as_tensor(expected).double(), atol=1e-6, rtol=1e-6, check_dtype=False
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- torch
+
+LOSSES: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mse_loss": lambda x, t: F.mse_loss(x, t, weight=t + 1),
+    "l1_loss": lambda x, t: F.l1_loss(input=x, target=t, weight=t + 1),
+    "kl_div": lambda x, t: F.kl_div(x.log_softmax(1), t, reduction="batchmean"),
+    "multilabel_soft_margin_loss": lambda x, t: F.multilabel_soft_margin_loss(x, (t > 1).double()),
+    "sum of means": lambda x, t: F.multilabel_soft_margin_loss(x, (t > 1).double(), reduction="sum"),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_losses_of_torch(name: str) -> None:
+    x, t = drawn(6, 3), drawn(6, 3, seed=1)
+    close(LOSSES[name](rows(x), rows(t)), LOSSES[name](x[VALID], t[VALID]))
+
+
+def test_losses_of_torch_are_scripted_as_before() -> None:
+    scripted = torch.jit.script(torch.nn.KLDivLoss(reduction="batchmean"))
+    x, t = drawn(6, 3), drawn(6, 3, seed=1)
+    close(scripted(x.log(), t), F.kl_div(x.log(), t, reduction="batchmean"))
+
+
+# -------------------------------------------------------------------------------------------------------- transformers
+
+
+def _balancing(name: str) -> Callable[..., Any]:
+    module = pytest.importorskip(f"transformers.models.{name}.modeling_{name}")
+    return getattr(module, libraries.BALANCING_LOSS)
+
+
+@pytest.mark.parametrize("form", ["strided", "packed", "other masks", "told", "keywords"])
+@pytest.mark.parametrize("name", ["mixtral", "qwen2_moe", "nllb_moe"])
+def test_balancing_loss(name: str, form: str) -> None:
+    loss = _balancing(name)
+    layers = tuple(drawn(6, 4, seed=k).requires_grad_() for k in range(3))
+    batch = tuple(rows(x) for x in layers)
+    expected = loss(tuple(x[VALID] for x in layers), 4, 2)
+    if form == "packed":
+        batch = tuple(x.view(2, 3, 4).packed().view(6, 4) for x in batch)
+    if form == "other masks":
+        batch = (*batch[:2], layers[2])
+        whole = [x[VALID] for x in layers[:2]] + [layers[2]]
+        expected = loss((torch.cat(whole),), 4, 2)
+    if form == "told":
+        told = torch.tensor([[1, 1, 1], [1, 1, 0]])
+        close(loss(batch, 4, 2, told), loss(tuple(x[[0, 1, 3]] for x in layers), 4, 2))
+        with pytest.raises(mt.MaskedSizeError, match="leave the attention_mask out"):
+            loss(batch, 4, 2, told[:1])
+    found = loss(gate_logits=batch, num_experts=4, top_k=2) if form == "keywords" else loss(batch, 4, 2)
+    close(found, expected)
+    of_both = [torch.autograd.grad(y, layers) for y in (found, expected)]
+    torch.testing.assert_close(*of_both)
+    assert all((g[~VALID] == 0).all() for g in of_both[0][:2])
+
+
+def test_balancing_loss_of_product_keys() -> None:
+    """Doge's router logits have two halves, before the tokens."""
+    loss = _balancing("doge")
+    layers = tuple(drawn(2, 6, 3, seed=k) for k in range(2))
+    mask = VALID[None, :, None].expand(2, 6, 3)
+    batch = tuple(mt.as_masked_tensor(x.masked_fill(~mask, NAN), mask) for x in layers)
+    close(loss(batch, 9, 3, 2), loss(tuple(x[:, VALID] for x in layers), 9, 3, 2))
+
+
+@pytest.mark.parametrize("setting", ["default"], indirect=True)
+def test_balancing_loss_reads_no_value_and_is_compiled() -> None:
+    loss, x = _balancing("mixtral"), rows(drawn(6, 4))
+    assert not {"aten::_local_scalar_dense", "aten::nonzero", "aten::is_nonzero"} & dispatched(lambda: loss((x,), 4, 2))
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda x: loss((x,), 4, 2), backend="aot_eager", fullgraph=True)
+    close(compiled(drawn(6, 4)), loss((drawn(6, 4),), 4, 2))  # plain: no graph break
+
+
+def test_router_loss() -> None:
+    module = pytest.importorskip("transformers.models.switch_transformers.modeling_switch_transformers")
+    x = drawn(2, 6, 4)
+    both = torch.stack([VALID, VALID.flip(0)])[..., None].expand(x.shape)
+    batch = mt.as_masked_tensor(x.masked_fill(~both, NAN), both)
+    valid = torch.stack([x[0, VALID], x[1, VALID.flip(0)]])
+    close(module.router_z_loss_func(batch), module.router_z_loss_func(valid))
+    close(module.router_z_loss_func(batch.packed()), module.router_z_loss_func(valid))
+    chosen = [y.argmax(-1) for y in (batch, valid)]
+    close(*(module.load_balancing_loss_func(y, k) for y, k in zip((batch, valid), chosen, strict=True)))
+
+
+@pytest.mark.parametrize("kind", ["last", "first", "cls_index"])
+def test_summary_of_the_last_position(kind: str) -> None:
+    """XLNet's head refuses rows that are padded behind."""
+    module = pytest.importorskip("transformers.models.xlnet.modeling_xlnet")
+    head = module.XLNetSequenceSummary(SimpleNamespace(summary_type=kind, num_labels=2))
+    x = mt.from_lengths(drawn(2, 3, 4), [3, 2])
+    for batch in (x, x.packed()):
+        if kind == "first":
+            close(head(batch), x.filled(0)[:, 0])
+            continue
+        with pytest.raises(mt.MaskedSizeError, match=r"XLNetSequenceSummary reads the last .*to_right\(input_ids\)"):
+            head(batch)
+    if kind == "last":
+        close(head(mt.to_right(x)), torch.stack([x[0, 2], x[1, 1]]).filled(0))
+
+
+# -------------------------------------------------------------------------------------------------------- torchmetrics
+
+
+REGRESSION = [place for place in (*libraries.ENTRIES, *libraries.ROWS) if place.owner]
+
+
+@pytest.mark.parametrize("place", REGRESSION, ids=lambda place: place.owner)
+def test_metrics_of_torchmetrics(place: Place) -> None:
+    """The class, one output and several; the functions are in test_metrics.py."""
+    owner = getattr(pytest.importorskip("torchmetrics"), place.owner)
+    several = place.owner in (
+        "MeanSquaredError",
+        "MeanAbsoluteError",
+        "R2Score",
+        "ExplainedVariance",
+        "PearsonCorrCoef",
+    )
+    options = {"num_outputs": 2} if several and place.owner not in ("R2Score", "ExplainedVariance") else {}
+    cases = [((6, 2), {})] if place.owner == "KLDivergence" else [((6,), {}), *([((6, 2), options)] * several)]
+    for shape, given in cases:
+        p, t = drawn(*shape), drawn(*shape, seed=1)
+        made = [owner(**given).double() for _ in range(3)]
+        made[0].update(p[VALID], t[VALID])
+        made[1].update(rows(p), rows(t))
+        made[2].update(rows(p), t)  # one side
+        for metric in made[1:]:
+            close(metric.compute(), made[0].compute())
+    if options:
+        partly = mt.masked_tensor([[1.0, None], [1.0, 2.0]])
+        with pytest.raises(mt.MaskedSizeError, match=r"counts rows, .*select_valid\(a, b, dim=1\)"):
+            owner(**options).update(partly, torch.ones(2, 2))
+
+
+def test_entries_of_one_output() -> None:
+    functional = pytest.importorskip("torchmetrics").functional
+    partly = mt.masked_tensor([[1.0, None], [1.0, 2.0]])
+    close(functional.mean_squared_error(partly, torch.zeros(2, 2)), 2.0)
+    close(functional.mean_absolute_error(preds=partly, target=torch.zeros(2, 2)), 4 / 3)
+
+
+# -------------------------------------------------------------------------------------------------------------- ignite
+
+IGNITE: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
+    "MeanSquaredError": ((6, 2), {}),
+    "MeanAbsoluteError": ((6,), {}),
+    "RootMeanSquaredError": ((6,), {}),
+    "MeanPairwiseDistance": ((6, 2), {}),
+    "CosineSimilarity": ((6, 2), {}),
+    "KLDivergence": ((6, 2), {}),
+    "HSIC": ((6, 2), {}),
+    "HitRate": ((6, 5), {"top_k": [2]}),
+    "Loss": ((6, 2), {"loss_fn": F.mse_loss}),
+    "R2Score": ((6,), {}),
+    "MedianAbsoluteError": ((6,), {}),
+}
+LABELS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "classes": ((6, 3), (6,), {}),
+    "pixels": ((6, 3, 2), (6, 2), {}),
+    "binary": ((6, 2), (6, 2), {}),
+    "multilabel": ((6, 3), (6, 3), {"is_multilabel": True}),
+}
+
+
+@pytest.mark.parametrize("name", IGNITE)
+def test_metrics_of_ignite(name: str) -> None:
+    """Over two batches, the second valid everywhere."""
+    pytest.importorskip("ignite")
+    metrics, more = (importlib.import_module(f"ignite.metrics{part}") for part in ("", ".regression"))
+    owner = getattr(metrics, name, None) or getattr(more, name)
+    shape, options = IGNITE[name]
+    p, t = drawn(*shape), drawn(*shape, seed=1)
+    made = [owner(**options) for _ in range(3)]
+    for metric, first in zip(made, ((p[VALID], t[VALID]), (rows(p), rows(t)), (p, rows(t))), strict=True):
+        metric.update(first)
+        metric.update((p + 1, t))
+    for metric in made[1:]:
+        close(metric.compute(), made[0].compute())
+
+
+@pytest.mark.parametrize("kind", LABELS)
+@pytest.mark.parametrize("name", ["Accuracy", "Precision", "Recall"])
+def test_labels_of_ignite(name: str, kind: str) -> None:
+    owner = getattr(pytest.importorskip("ignite.metrics"), name)
+    shape, of_target, options = LABELS[kind]
+    p, t = drawn(*shape), (drawn(*of_target, seed=1) > 1).long()
+    p = p if len(shape) > len(of_target) else (p > 1).long()
+    made = [owner(**options) for _ in range(2)]
+    made[0].update((p[VALID], t[VALID]))
+    made[1].update((rows(p), rows(t)))
+    close(made[1].compute(), made[0].compute())
+    if kind == "multilabel":
+        with pytest.raises(mt.MaskedSizeError, match=f"{name} counts rows"):
+            made[1].update((mt.masked_tensor([[1, None, 0]]), t[:1]))
+
+
+# ----------------------------------------------------------------------------------------------------------------- PyG
+
+GROUPS = torch.tensor([0, 0, 0, 1, 1, 1])
+AGGREGATIONS: dict[str, dict[str, Any]] = {
+    "MeanAggregation": {},
+    "VarAggregation": {},
+    "StdAggregation": {},
+    "PowerMeanAggregation": {"p": 2},
+    "MedianAggregation": {},
+    "QuantileAggregation": {"q": [0.2, 0.7]},
+}
+
+
+@pytest.mark.parametrize("name", AGGREGATIONS)
+def test_aggregations(name: str) -> None:
+    """Also of features that are masked by themselves: each feature alone is the same."""
+    made = getattr(pytest.importorskip("torch_geometric.nn"), name)(**AGGREGATIONS[name])
+    x = drawn(6, 4)
+    close(made(rows(x), GROUPS, dim_size=3), made(x[VALID], GROUPS[VALID], dim_size=3))  # the last has no member
+    mask = drawn(6, 4, seed=2) > 0.9
+    found = mt.filled(made(mt.as_masked_tensor(x.masked_fill(~mask, NAN), mask), GROUPS, dim_size=3), 0)
+    for k in range(4):
+        alone = made(x[mask[:, k], k : k + 1], GROUPS[mask[:, k]], dim_size=3)
+        close(found.view(3, -1, 4)[:, :, k], alone.view(3, -1))
+
+
+def test_a_quantile_of_more_dimensions_is_refused() -> None:
+    made = pytest.importorskip("torch_geometric.nn").MedianAggregation()
+    with pytest.raises(mt.MaskedSizeError, match=r"MedianAggregation would count .*x.flatten\(1\)"):
+        made(rows(drawn(6, 2, 2)), GROUPS, dim=0)
+
+
+@pytest.mark.parametrize("setting", ["default"], indirect=True)  # strict() refuses the statistics beside the nodes
+@pytest.mark.parametrize("name", ["GraphNorm", "InstanceNorm", "LayerNorm", "GraphSizeNorm", "PairNorm"])
+def test_norms_of_graphs(name: str) -> None:
+    owner = getattr(pytest.importorskip("torch_geometric.nn"), name)
+    made = owner().double() if name in ("GraphSizeNorm", "PairNorm") else owner(4).double()
+    x = drawn(6, 4).requires_grad_()
+    for batch in (GROUPS, None):
+        found, expected = made(rows(x), batch), made(x[VALID], batch if batch is None else batch[VALID])
+        assert torch.equal(found.get_mask(), VALID[:, None].expand(6, 4))
+        close(found[VALID], expected)
+        close(*(torch.autograd.grad(y.square().sum(), x)[0] for y in (found, expected)))
+
+
+def test_global_mean_pool() -> None:
+    pool = pytest.importorskip("torch_geometric.nn").global_mean_pool
+    x = drawn(6, 4)
+    close(pool(rows(x), GROUPS), pool(x[VALID], GROUPS[VALID]))
+
+
+# ------------------------------------------------------------------------------------------------ sentences and images
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("mode", ["cls", "max", "mean", "mean_sqrt_len_tokens", "weightedmean", "lasttoken"])
+def test_pooling_of_sentence_transformers(mode: str, side: str) -> None:
+    name = "sentence_transformers.sentence_transformer.modules.pooling"
+    pooling = pytest.importorskip(name).Pooling(4, mode)
+    x, lengths = drawn(3, 5, 4), [5, 3, 2]
+    alone = [pooling({"token_embeddings": x[i : i + 1, :n]})["sentence_embedding"] for i, n in enumerate(lengths)]
+    batch = mt.from_lengths(x, lengths)
+    batch = mt.to_right(batch) if side == "left" else batch
+    own = batch.get_mask()[..., 0].long()
+    for tokens in (batch, batch.packed()):
+        for told in ({}, {"attention_mask": own}, {"attention_mask": torch.ones_like(own)}):
+            features = {"token_embeddings": tokens, **told}
+            assert pooling(features) is features
+            assert features.keys() == {"token_embeddings", "sentence_embedding", *told}
+            close(features["sentence_embedding"], torch.cat(alone))
+
+
+def test_sigmoid_loss_of_open_clip() -> None:
+    loss = pytest.importorskip("open_clip.loss").SigLipLoss()
+    images, texts = drawn(6, 4).requires_grad_(), drawn(6, 4, seed=1)
+    expected = loss(images[VALID], texts[VALID], 10.0, -1.0)
+    for given in ((rows(images), rows(texts)), (rows(images), texts), (images, rows(texts))):
+        found = loss(*given, 10.0, -1.0)
+        close(found, expected)
+        close(*(torch.autograd.grad(y, images, retain_graph=True)[0] for y in (found, expected)))
+    with pytest.raises(mt.MaskedSizeError, match="masked pairs of another rank"):
+        loss._loss(rows(images), texts, 10.0, negative_only=True)
+    with pytest.raises(mt.MaskedSizeError, match="SigLipLoss counts rows"):
+        loss(mt.masked_tensor([[1.0, None]]), torch.ones(1, 2), 10.0, -1.0)
