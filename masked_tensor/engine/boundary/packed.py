@@ -58,7 +58,7 @@ def set_packed(x: MaskedTensor, p: Packed) -> None:
         if p.is_plain_grid:
             x.__dict__.pop("_pair", None)
             if p.inner is not None:
-                x._mask_bytes = p.inner, masks.to_bytes(narrow_constant(p.inner, 0).contiguous())
+                x._parts = p.inner, masks.to_bytes(narrow_constant(p.inner, 0).contiguous())
         else:  # a tracer may ask for the parts outside its modes
             set_pair(x, packing.unpack(p))
 

@@ -65,7 +65,7 @@ def _unflatten_packed(values: Tensor, index: Tensor, part: Any, size: Any, *know
     *of_grid, shared = known
     inner = None if part is None else masks.expand_to(masks.from_bytes(part), values.shape)
     result = wrap_packed(packing.from_parts(values, index, inner, size, *of_grid))
-    result._mask_bytes = None if inner is None else (inner, part)
+    result._parts = None if inner is None else (inner, part)
     if type(values) is not Tensor:
         result._graph_input = UNPACKED_COPY
         result._view = PackedView(PackedFamily(result)) if shared else None
@@ -163,13 +163,14 @@ def packed_values(x: MaskedTensor) -> Tensor:
 
 def inner_bytes(x: MaskedTensor) -> Tensor:
     """The bytes of the mask of what a packed tensor stores, of size 1 where it is constant along features."""
-    p, known = x._packed, x._mask_bytes
+    p, known = x._packed, x._parts
     assert p is not None
     assert p.inner is not None
     if known is None or known[0] is not p.inner:
         with without_modes():
-            known = x._mask_bytes = p.inner, masks.to_bytes(gaps.narrow_constant(p.inner, 0).contiguous())
-    return known[1]
+            known = x._parts = p.inner, masks.to_bytes(gaps.narrow_constant(p.inner, 0).contiguous())
+    made: Tensor = known[1]
+    return made
 
 
 def packed_index(x: MaskedTensor) -> Tensor:
