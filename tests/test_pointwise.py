@@ -238,3 +238,18 @@ def test_a_divisor_of_no_dimensions_does_not_promote(name):
 
 
 test_law = laws("pointwise")
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32])
+def test_what_is_masked_of_integers_never_ends_the_process(dtype: torch.dtype) -> None:
+    """The least integer over -1 is a floating point exception in plain torch; lcm divides by what gcd gave."""
+    least, mask = torch.iinfo(dtype).min, torch.tensor([[True, False], [False, False]])
+    x = mt.as_masked_tensor(torch.tensor([[6, least], [least, 7]], dtype=dtype), mask)
+    y = mt.as_masked_tensor(torch.tensor([[4, 5], [-1, 0]], dtype=dtype), mask)
+    for form in (x, x.packed()):
+        other = y if form is x else y.packed()
+        for op in (torch.lcm, torch.gcd, torch.remainder, torch.fmod, torch.floor_divide):
+            result = op(form, other)
+            assert result.get_mask().equal(mask)
+            assert result[0, 0].item() == op(torch.tensor(6), torch.tensor(4)).item()
+            assert op(form, torch.tensor(5, dtype=dtype))[0, 0].item() == op(torch.tensor(6), torch.tensor(5)).item()

@@ -176,6 +176,11 @@ def keeps_zero_of_product(operands: Sequence[Any]) -> bool:
     return True
 
 
+def common_multiple(op: Callable[..., Any], *operands: Any) -> Any:
+    """lcm of zeros where it is masked: torch's kernel divides, and the least integer over -1 ends the process."""
+    return run_elementwise(op, *(x if type(x) is not Pair else Pair(zero_masked(x), x.mask, ZERO) for x in operands))
+
+
 def elementwise_ops(names: str, **params: Any) -> list[Op]:
     """One op per name, all of the elementwise rule."""
     rule = elementwise(**params)
@@ -206,6 +211,7 @@ OPS = [
     *elementwise_ops("pow float_power atan2 hypot copysign nextafter"),
     *elementwise_ops("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
     *elementwise_ops("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
-    *elementwise_ops("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd lcm"),
+    *elementwise_ops("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd"),
+    Op("lcm", common_multiple, generic=True, binding=True, sparse=on_values, packed=as_values),
     *elementwise_ops("__and__ __or__ __xor__ __lshift__ __rshift__"),
 ]

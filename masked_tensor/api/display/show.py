@@ -16,12 +16,15 @@ from ...layouts import meshes
 from ...pair import Pair
 
 MASKED = "--"
+PLAIN = (Tensor, torch.nn.Parameter)
 Cell = Callable[[Any, bool], str]  # (value, valid) -> text
 
 
 def text(x: MaskedTensor, *, tensor_contents: str | None = None) -> str:
     """``repr(x)``.  Never reads a value while the tensor is being traced, transformed, or on the meta device."""
-    pair = pair_of(x)
+    inside = x._packed
+    traced = inside is not None and type(inside.values) not in PLAIN  # it unpacks only under the modes of its tracer
+    pair = Pair(inside.values, inside.grid.index) if inside is not None and traced else pair_of(x)
     name = "Parameter containing:\nmasked_tensor" if isinstance(x, torch.nn.Parameter) else "masked_tensor"
     indent = len("masked_tensor(")
     readable = can_read(pair)
@@ -39,7 +42,7 @@ def _local_pair(pair: Pair, indent: int) -> str:
 
 def can_read(pair: Pair) -> bool:
     """Whether the pair holds real numbers."""
-    return type(pair.data) in (Tensor, torch.nn.Parameter) and not (pair.data.is_meta or is_wrapped(pair.data))
+    return type(pair.data) in PLAIN and not (pair.data.is_meta or is_wrapped(pair.data))
 
 
 def facts(x: MaskedTensor, pair: Pair, readable: bool) -> list[str]:
