@@ -159,7 +159,7 @@ MOST = {
     "add": (6, 384), "mul": (6, 381), "relu": (5, 224), "sum": (9, 279), "add tracked": (14, 571),
     "mul tracked": (14, 568), "relu tracked": (13, 411), "sum tracked": (17, 490), "view": (17, 540),
     "select": (16, 530), "add_": (26, 860), "backward": (109, 3072), "layer_norm": (59, 1741),
-    "packed add": (49, 950), "packed encoder": (1982, 50800),
+    "packed add": (49, 950), "packed encoder": (1992, 50800),
 }  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from all of them.  The usual ways fail: a NaN target makes every gradient NaN ev
 zeros.
 """
 
+import warnings
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -99,13 +100,16 @@ torch.testing.assert_close(
 
 # %%
 # A batch without any label: the loss is masked, its gradient is zero, and training goes
-# on.
+# on.  The backward pass warns, since a loss that is never valid trains nothing.
 
 nothing = F.mse_loss(
     net(x[:2]), mt.masked_tensor(torch.zeros(2, 4), torch.zeros(2, 4, dtype=torch.bool))
 )
 net.zero_grad()
-nothing.backward()
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    nothing.backward()
+assert [w.category for w in caught] == [mt.MaskedLossWarning]
 print("loss of a batch without labels:", f"{nothing:.3f}")
 assert not nothing.get_mask()
 assert (net.weight.grad == 0).all()

@@ -1310,11 +1310,13 @@ class Methods(Tensor):
             ``numpy.ma.MaskedArray``.
         """
     def lengths(self, dim: _int=1) -> Tensor:
-        """The number of valid steps of every sequence of a batch.
+        """The number of steps of every sequence of a batch; missing steps at an end count as padding.
+
+        A batch that was packed with its lengths knows them, whatever is missing.
 
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
-                on either side.
+                on either side; or packed with its lengths.
             dim (int, optional): The dimension of time.
 
         Returns:
@@ -1331,23 +1333,28 @@ class Methods(Tensor):
             >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
             tensor([2, 1])
         """
-    def unpad(self, dim: _int=1) -> list[Tensor]:
-        """The sequences of a batch without their padding, as a list of plain tensors.
+    def unpad(self, dim: _int=1, *, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> list[Tensor]:
+        """The sequences of a batch without padding, as which missing steps at an end count unless ``lengths`` are given.
 
         Gradients flow back.
 
         Args:
-            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
-                on either side.
+            x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype. Without ``lengths`` each is one run
+                of valid steps, padded on either side, or ``x`` is packed with its lengths.
             dim (int, optional): The dimension of time.
+            lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+                ``"full"``: nothing is padding.
+            padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
 
         Returns:
-            list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype.
+            list of Tensor: ``B`` tensors ``(T_i, ...)`` in ``x``'s dtype: masked ones with ``lengths``, or of a tensor that
+            was packed with them, else plain ones.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
-            ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-                is valid in part.
+            TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
+            ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
+                valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
+                contradict those of a packed ``x``; or a step behind an end is valid.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -1450,8 +1457,10 @@ class Methods(Tensor):
         References:
             ``numpy.ma.MaskedArray.soften_mask``.
         """
-    def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None) -> MaskedTensor:
-        """The same masked tensor, stored without its padding: the same values, validity, dtype and gradients.
+    def packed(self, dims: Sequence[_int]=(0, 1), *, like: MaskedTensor | None=None, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> MaskedTensor:
+        """The same masked tensor, stored without padding, as which missing steps count unless ``lengths`` are given.
+
+        Values, validity, dtype and gradients stay as they are.
 
         It takes less memory, and ops that have a packed rule take less time. Ops without one convert to the padded layout,
         and give the same result; ``masked_tensor.extend.packing_report()`` names them. The number of valid steps is read
@@ -1463,15 +1472,20 @@ class Methods(Tensor):
                 features are stored.
             like (MaskedTensor, optional): A packed tensor of any dtype that has ``x``'s shape in ``dims``. The steps that
                 it stores are stored, too, so that ops on both need no comparison.
+            lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+                All of them are stored, also those that are missing, and the result knows its :meth:`lengths`. ``"full"``:
+                nothing is padding.
+            padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
 
         Returns:
             MaskedTensor: A tensor of ``x``'s shape and dtype, whose ``is_packed`` is True. ``x`` itself if it is packed, or
             has no elements.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
             ValueError: ``x`` is sparse, ``dims`` are not two of its dimensions, ``like`` is not packed, or it does not
-                store a step that is valid in ``x``.
+                store a step that is valid in ``x``; ``lengths`` are given besides ``like``, are not one number from 0 to T
+                for each sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
             UnsupportedOpError: It is called in compiled code.
 
         Example:

@@ -174,7 +174,7 @@ def kl_div(
         return total / sparse.count_valid_rows(sparse.mask_and(first.mask, second.mask), first.data)
     valid = [masks.expand_to(side.mask, shape)[..., None] for side in (first, second) if side.mask is not None]
     rows: Tensor | int = shape[0]
-    if valid:
+    if valid and rows:  # no rows at all: NaN, as torch's
         both = masks.logical_and(*valid) if len(valid) == 2 else valid[0]
         rows = masks.count(masks.any(both, range(1, both.dim()))).clamp_min(1)
     return total / rows

@@ -73,8 +73,11 @@ def is_unshared(x: MaskedTensor) -> bool:
 
 
 def is_view(x: MaskedTensor) -> bool:
-    """Whether ``x`` is a view of a packed tensor that autograd knows of, and not a detached alias."""
-    return x._view is not None and x._view.base is not None
+    """Whether ``x`` is a view of a packed tensor that autograd knows of, not a copy, nor a detached alias."""
+    if x._view is None or x._view.base is None:
+        return False
+    (_, _, own), (_, _, of_base) = _places(_own_memory(x._view.family.record), [x, x._view.base])
+    return own is of_base
 
 
 def unpack_family(x: MaskedTensor) -> None:
