@@ -14,10 +14,10 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
     "The class": ["masked_tensor"],
     "Leaving": ["convert", "select_valid", "unbatch"],
     "Packed batches": ["packing", "batching"],
-    "Means and statistics that add up": ["mean_over", "statistics", "total"],
+    "Means and statistics that add up": ["mean_over", "running", "total"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
-    "Asking": ["inspect"],
+    "Asking": ["explain"],
     "Errors": ["errors"],
 }
 HEAD = """Every name below is imported from `masked_tensor` itself. Examples assume `import torch` and
