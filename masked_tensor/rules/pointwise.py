@@ -176,8 +176,11 @@ def keeps_zero_of_product(operands: Sequence[Any]) -> bool:
     return True
 
 
-def common_multiple(op: Callable[..., Any], *operands: Any) -> Any:
-    """lcm of zeros where it is masked: torch's kernel divides, and the least integer over -1 ends the process."""
+def run_on_zeros(op: Callable[..., Any], *operands: Any) -> Any:
+    """The elementwise rule with zeros where it is masked, for kernels that do not survive every value.
+
+    torch's lcm divides: the least integer over -1 ends the process.  Its polynomials loop up to their degree.
+    """
     return run_elementwise(op, *(x if type(x) is not Pair else Pair(zero_masked(x), x.mask, ZERO) for x in operands))
 
 
@@ -185,6 +188,13 @@ def elementwise_ops(names: str, **params: Any) -> list[Op]:
     """One op per name, all of the elementwise rule."""
     rule = elementwise(**params)
     return [Op(name, rule, generic=True, binding=True, sparse=on_values, packed=as_values) for name in names.split()]
+
+
+def zeroed_ops(names: str) -> list[Op]:
+    """The same of :func:`run_on_zeros`."""
+    return [
+        Op(name, run_on_zeros, generic=True, binding=True, sparse=on_values, packed=as_values) for name in names.split()
+    ]
 
 
 OPS = [
@@ -212,6 +222,6 @@ OPS = [
     *elementwise_ops("logaddexp logaddexp2 xlogy ldexp frexp lerp addcmul addcdiv"),
     *elementwise_ops("eq ne lt le gt ge isclose logical_and logical_or logical_xor logical_not"),
     *elementwise_ops("bitwise_and bitwise_or bitwise_xor bitwise_not bitwise_left_shift bitwise_right_shift gcd"),
-    Op("lcm", common_multiple, generic=True, binding=True, sparse=on_values, packed=as_values),
+    *zeroed_ops("lcm"),
     *elementwise_ops("__and__ __or__ __xor__ __lshift__ __rshift__"),
 ]

@@ -12,7 +12,7 @@ from ..op import Op
 from ..packing.rules import elementwise as as_values
 from ..pair import Pair
 from ..sparse.rules import on_values
-from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, run_elementwise
+from .pointwise import always_keeps_zero, elementwise_ops, guard_operands, run_elementwise, zeroed_ops
 
 
 def polygamma(n: Any, x: Any) -> Any:
@@ -41,11 +41,10 @@ OPS = [
     *elementwise_ops("special_i0e special_bessel_j0 special_bessel_j1 special_bessel_y0 special_bessel_y1"),
     *elementwise_ops("special_modified_bessel_i0 special_modified_bessel_i1 special_modified_bessel_k0"),
     *elementwise_ops("special_modified_bessel_k1 special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1"),
-    *elementwise_ops("special_spherical_bessel_j0 special_hermite_polynomial_h special_hermite_polynomial_he"),
-    *elementwise_ops("special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v"),
-    *elementwise_ops("special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t"),
-    *elementwise_ops("special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v"),
-    *elementwise_ops(
-        "special_shifted_chebyshev_polynomial_w special_laguerre_polynomial_l special_legendre_polynomial_p"
-    ),
+    *elementwise_ops("special_spherical_bessel_j0"),
+    *zeroed_ops("special_hermite_polynomial_h special_hermite_polynomial_he special_laguerre_polynomial_l"),
+    *zeroed_ops("special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v"),
+    *zeroed_ops("special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t"),
+    *zeroed_ops("special_shifted_chebyshev_polynomial_u special_shifted_chebyshev_polynomial_v"),
+    *zeroed_ops("special_shifted_chebyshev_polynomial_w special_legendre_polynomial_p"),
 ]
