@@ -13,11 +13,11 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from . import everyday_models, everyday_tables, timing
+from . import everyday_models, everyday_ops, everyday_tables, timing
 from .everyday_case import Case
 from .timing import Candidates, Line, able, many, medians, peak, report
 
-CASES: list[Case] = [*everyday_models.CASES, *everyday_tables.CASES]
+CASES: list[Case] = [*everyday_models.CASES, *everyday_ops.CASES, *everyday_tables.CASES]
 SECONDS = 0.6  #: about how long a line is measured
 
 
