@@ -202,10 +202,15 @@ def masked_parts(op: str, names: Sequence[str]) -> UnsupportedOpError:
 
 def masked_scalar(action: str) -> MaskedValueError:
     """A masked-out scalar asked for its value."""
-    listed = action in ("float()", "complex()", "index")  # what torch.tensor asks of each scalar in a list
+    also = ""
+    if action == "item()":
+        also = ", such as loss.filled(0).item() of a batch without labels"
+    elif action == "bool()":
+        also = "; a metric that asks takes the valid entries: masked_tensor.select_valid(prediction, target)"
+    elif action in ("float()", "complex()", "index"):  # what torch.tensor asks of each scalar in a list
+        also = "; a list of masked scalars stays masked in torch.stack and masked_tensor, not in torch.tensor"
     return MaskedValueError(
-        f"{action} of a masked-out value; use x.filled(value) to choose a value for masked entries"
-        + "; a list of masked scalars stays masked in torch.stack and masked_tensor, not in torch.tensor" * listed
+        f"{action} of a masked-out value; use x.filled(value) to choose a value for masked entries{also}"
     )
 
 
@@ -220,10 +225,16 @@ def masked_state(op: str) -> MaskMismatchError:
 def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
     """A mask (or condition) of the wrong dtype (TypeError) or shape (ValueError)."""
     wrong_dtype = mask.dtype is not torch.bool
-    way_out = f"; use {name}.bool()" if wrong_dtype else ""
     missing = data.dim() - mask.dim()
-    if not wrong_dtype and mask.dim() and missing > 0 and _first(mask.shape, data.shape):
+    way_out = ""
+    if wrong_dtype and name == "condition":
+        way_out = f"; use {name}.bool()"
+    elif wrong_dtype:
+        way_out = f"; say which are valid: {name} != 0 of zeros and ones, {name} == 0 of an additive mask of 0 and -inf"
+    elif mask.dim() and missing > 0 and _first(mask.shape, data.shape):
         way_out = f"; its dimensions are the first of data's: use {name}{'.unsqueeze(-1)' * missing}"
+    elif missing == 1 and (left_out := _left_out(mask.shape, data.shape)) is not None:
+        way_out = f"; it lacks dimension {left_out} of data: use {name}.unsqueeze({left_out})"
     return (TypeError if wrong_dtype else ValueError)(
         f"{name} must be a bool tensor broadcastable to data's shape {tuple(data.shape)}, got "
         f"{dtype_name(mask.dtype)} {tuple(mask.shape)}{way_out}"
@@ -232,6 +243,11 @@ def bad_mask(name: str, mask: Tensor, data: Tensor) -> TypeError | ValueError:
 
 def _first(shape: Sequence[int], whole: Sequence[int]) -> bool:
     return all(size in (1, wanted) for size, wanted in zip(shape, whole, strict=False))
+
+
+def _left_out(shape: Sequence[int], whole: Sequence[int]) -> int | None:
+    """The dimension of ``whole`` without which ``shape`` fits: 1 of (B, H, W) for (B, C, H, W)."""
+    return next((d for d in range(1, len(whole)) if _first(shape, [*whole[:d], *whole[d + 1 :]])), None)
 
 
 def expect_shape(name: str, x: Tensor, *shapes: Sequence[int]) -> None:

@@ -232,7 +232,12 @@ def test_tables_round_trip(table: tuple[str, list[tuple[Any, Any]]]) -> None:
 
 def test_pandas_nan_is_a_value_unless_the_dtype_is_nullable() -> None:
     pd = pytest.importorskip("pandas")
-    assert mt.masked_tensor(pd.Series([1.0, NAN])).count() == 2
+    missing = pd.Series([1.0, NAN])
+    with pytest.warns(UserWarning, match="NaN in a Series of floats is a valid value; masked_invalid"):
+        assert mt.masked_tensor(missing).count() == 2
+    with pytest.warns(UserWarning, match="NaN in a DataFrame of floats"):
+        assert mt.masked_tensor(pd.DataFrame({"a": missing, "b": 1.0})).count() == 4
+    assert mt.masked_tensor(missing, ~missing.isna()).count() == 1  # what says itself what is valid is not warned of
     assert mt.masked_invalid(pd.DataFrame({"a": [1.0, NAN]})).tolist() == [[1.0], [None]]
     assert mt.masked_tensor(pd.Series([1.0, None], dtype="Float64")).tolist() == [1.0, None]
     assert mt.masked_tensor(pd.Series([True, None], dtype="boolean")).tolist() == [True, None]

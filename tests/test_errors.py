@@ -51,7 +51,12 @@ def test_masks() -> None:
     refused(
         TypeError,
         make(ones(2, 3), ones(3, 2)),
-        """mask must be a bool tensor broadcastable to data's shape (2, 3), got float32 (3, 2); use mask.bool()""",
+        """mask must be a bool tensor broadcastable to data's shape (2, 3), got float32 (3, 2); say which are valid: mask != 0 of zeros and ones, mask == 0 of an additive mask of 0 and -inf""",
+    )
+    refused(
+        ValueError,
+        make(ones(2, 3, 4, 4), ones(2, 4, 4).bool()),
+        """mask must be a bool tensor broadcastable to data's shape (2, 3, 4, 4), got bool (2, 4, 4); it lacks dimension 1 of data: use mask.unsqueeze(1)""",
     )
     refused(
         ValueError,
@@ -296,6 +301,16 @@ def test_batches() -> None:
         mt.masked_tensor([1.0]).lengths,
         """lengths() takes a strided batch of sequences (B, T, ...), got shape (1,)""",
     )
+    refused(
+        ValueError,
+        lambda: mt.collate([{"a": {"b": ones(2, 3)}}, {"a": {"b": ones(3, 4)}}], dim=0),
+        """key 'a' of the samples: key 'b' of the samples: collate: sequences may differ along dimension 0 alone, got shapes [(2, 3), (3, 4)] ...""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.collate([{"a": ones(2)}, {"a": object()}]),
+        """key 'a' of the samples: data must be a tensor, number, list, array or table of numbers, got object: Could not infer dtype of object""",
+    )
     refused(ValueError, lambda: mt.collate([]), """collate needs at least one sample""")
     refused(
         ValueError,
@@ -482,6 +497,11 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_lengths() -> None:
     refused(
         ValueError,
+        lambda: mt.from_lengths([3, 1], ones(2, 3)),
+        """from_lengths(padded, lengths): the padded batch comes first, then the length of each sequence""",
+    )
+    refused(
+        ValueError,
         lambda: mt.from_lengths(ones(2, 3), [1, 2, 3]),
         """from_lengths needs one length per sequence: padded has shape (2, 3) (batch, time, ...), lengths has shape (3,)""",
     )
@@ -495,12 +515,12 @@ def test_values_of_masked_entries() -> None:
     refused(
         mt.MaskedValueError,
         unknown.item,
-        """item() of a masked-out value; use x.filled(value) to choose a value for masked entries""",
+        """item() of a masked-out value; use x.filled(value) to choose a value for masked entries, such as loss.filled(0).item() of a batch without labels""",
     )
     refused(
         mt.MaskedValueError,
         lambda: bool(unknown),
-        """bool() of a masked-out value; use x.filled(value) to choose a value for masked entries""",
+        """bool() of a masked-out value; use x.filled(value) to choose a value for masked entries; a metric that asks takes the valid entries: masked_tensor.select_valid(prediction, target)""",
     )
     refused(
         mt.MaskedValueError,
@@ -575,11 +595,39 @@ class Named(torch.Tensor):
     """A subclass as users write them, which takes every result for its own."""
 
 
+def test_words_where_a_number_belongs() -> None:
+    x = mt.masked_tensor([1.0, None])
+    refused(
+        TypeError,
+        lambda: mt.rolling(x, "6h"),
+        """rolling(x, '6h'): a window counts entries; for windows of time give index=, the time of each entry, and the window in its unit""",
+    )
+    refused(
+        TypeError,
+        lambda: x.filled("mean"),
+        """filled('mean'): the value is a number, as in x.filled(0), or a plain tensor; the mean of each column is torch.where(x.mask, x, x.mean(0))""",
+    )
+    refused(
+        TypeError,
+        lambda: x.filled(None),
+        """filled(None): the value is a number, as in x.filled(0), or a plain tensor; the mean of each column is torch.where(x.mask, x, x.mean(0))""",
+    )
+
+
 def test_functions_of_numpy() -> None:
     refused(
         TypeError,
         lambda: np.mean(mt.masked_tensor([1.0, None])),
         """numpy.mean() does not take a masked tensor; use x.mean() or x.to_numpy_ma()""",
+    )
+
+
+def test_frames_of_masked_tensors() -> None:
+    pandas = pytest.importorskip("pandas")
+    refused(
+        mt.MaskedValueError,
+        lambda: pandas.DataFrame(mt.masked_tensor([1.0, None])),
+        """conversion to a numpy array would drop the mask; use x.filled(value), x.to_numpy_ma(), pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes""",
     )
 
 
@@ -589,12 +637,12 @@ def test_leaving_with_masked_entries() -> None:
     refused(
         mt.MaskedValueError,
         x.numpy,
-        """numpy() would drop the mask; use x.filled(value).numpy(), x.to_numpy_ma() or pyarrow.array(x)""",
+        """numpy() would drop the mask; use x.filled(value).numpy(), x.to_numpy_ma(), pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes""",
     )
     refused(
         mt.MaskedValueError,
         lambda: np.asarray(x),
-        """conversion to a numpy array would drop the mask; use x.filled(value), x.to_numpy_ma() or pyarrow.array(x)""",
+        """conversion to a numpy array would drop the mask; use x.filled(value), x.to_numpy_ma(), pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes""",
     )
     refused(
         mt.MaskedValueError,

@@ -164,6 +164,11 @@ last_values = torch.stack([s[-1, :7] for s, _ in held_out]).nan_to_num()
 repeated = error(last_values)
 print(f"{'last values':18}{repeated:12.3f}{repeated:8.3f}")
 
+print(
+    f"\nZero padding moved predictions by up to {changes['zeros']:.1f}, "
+    f"a mask by {changes['masked']:.7f} (lower is better)."
+)
+
 # %%
 # What the table says
 # -------------------

@@ -49,8 +49,8 @@ def from_lengths(
 
     Raises:
         TypeError: ``lengths`` are no integers, or ``padded`` is nothing that a tensor can be made of.
-        ValueError: There is not one length per sequence, a length is negative or above ``T``, ``padding_side`` is
-            another word, or ``dim`` is 0 or given with ``batch_first=False``.
+        ValueError: There is not one length per sequence, a length is negative or above ``T``, the lengths come first,
+            ``padding_side`` is another word, or ``dim`` is 0 or given with ``batch_first=False``.
         IndexError: ``dim`` is out of range.
         RuntimeError: A sparse tensor breaks the rules of its layout, or ``lengths`` is nothing that a tensor can be
             made of.
@@ -66,6 +66,10 @@ def from_lengths(
     check_side(padding_side)
     pair = accepted_inputs.pair_of_input(padded)
     lengths = torch.as_tensor(lengths, device=pair.data.device)
+    if pair.data.dim() == 1 and lengths.dim() > 1:
+        raise ValueError(
+            "from_lengths(padded, lengths): the padded batch comes first, then the length of each sequence"
+        )
     batch, time = _dims(dim, batch_first, pair.data.dim())
     if pair.data.dim() < 2 or tuple(lengths.shape) != (pair.data.shape[batch],):
         raise ValueError(

@@ -166,6 +166,11 @@ def filled(x: Tensor, value: complex | Tensor = 0) -> Tensor:
 
 def _check_fill(value: complex, dtype: torch.dtype) -> None:
     """Integers and bools are filled with what they can hold; it would be another number otherwise."""
+    if value is None or isinstance(value, str):
+        raise TypeError(
+            f"filled({value!r}): the value is a number, as in x.filled(0), or a plain tensor; the mean of each column "
+            "is torch.where(x.mask, x, x.mean(0))"
+        )
     if dtype.is_floating_point or dtype.is_complex:
         return
     low, high = (0, 1) if dtype is torch.bool else (torch.iinfo(dtype).min, torch.iinfo(dtype).max)

@@ -4,6 +4,7 @@
 given, and zeroes what it masks out.  Only here are values looked at, to refuse what cannot be meant.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ from ..engine.tensor import MaskedTensor
 from ..masks.strides import lay_out_as
 from ..pair import Pair, Payload
 from ..select import select
-from .containers import accepted_inputs
+from .containers import accepted_inputs, kinds
 from .copies.mask_copies import own_copy
 
 
@@ -34,8 +35,8 @@ def masked_tensor(
     """A masked tensor with its own copy of ``data``; a leaf, as ``torch.tensor`` makes.
 
     What ``data`` itself calls missing is masked: None in a list, the end of a list that is shorter than others, the
-    null of a table. NaN is a valid value. Masked-out data are set to 0. A tensor that is part of a graph is detached;
-    :func:`as_masked_tensor` stays in the graph.
+    null of a table. NaN is a valid value; that of a pandas table gives a UserWarning. Masked-out data are set to 0. A
+    tensor that is part of a graph is detached; :func:`as_masked_tensor` stays in the graph.
 
     Args:
         data (Any): A tensor (plain, masked, nested or sparse), a number, a nested list, or a container of numpy,
@@ -66,6 +67,8 @@ def masked_tensor(
         ``torch.tensor``, ``torch.masked.masked_tensor``.
     """
     pair = accepted_inputs.pair_of_input(data, dtype, device)
+    if mask is None and kinds.writes_nan_for_missing(data):
+        _warn_of_nan(data, pair)
     if mask is not None and layouts.is_sparse(pair.data):
         pair = layouts.pair_on_pattern(pair.data.detach(), accepted_inputs.mask_of_input(mask, pair.data))
     elif mask is not None:
@@ -78,6 +81,14 @@ def masked_tensor(
     if requires_grad:
         copy.requires_grad_()
     return copy
+
+
+def _warn_of_nan(data: Any, pair: Pair) -> None:
+    """A pandas column of floats writes NaN for what is missing, and NaN is a value here."""
+    if pair.data.is_floating_point() and bool((pair.data.isnan() & pair.mask).any()):
+        warnings.warn(
+            f"NaN in a {type(data).__name__} of floats is a valid value; masked_invalid(frame) masks it", stacklevel=3
+        )
 
 
 def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:

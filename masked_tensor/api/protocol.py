@@ -174,6 +174,9 @@ def format_scalar(x: MaskedTensor, spec: str) -> str:
 # --------------------------------------------------------------------------------- conversions that cannot carry a mask
 
 
+_WITH_MASK = "x.to_numpy_ma(), pyarrow.array(x), or x.tolist(), which a DataFrame of pandas or polars takes"
+
+
 def _expect_valid(x: MaskedTensor, action: str, way_out: str) -> Tensor:
     pair = pair_of(convert.dense(x))
     if not pair.mask.all():
@@ -203,16 +206,12 @@ def numpy(x: MaskedTensor, *, force: bool = False) -> "ndarray":
         >>> mt.masked_tensor([1.0, 2.0]).numpy()
         array([1., 2.], dtype=float32)
     """
-    return _expect_valid(x, "numpy()", "x.filled(value).numpy(), x.to_numpy_ma() or pyarrow.array(x)").numpy(
-        force=force
-    )
+    return _expect_valid(x, "numpy()", f"x.filled(value).numpy(), {_WITH_MASK}").numpy(force=force)
 
 
 def array(x: MaskedTensor, dtype: Any = None, copy: bool | None = None) -> Any:
     """``numpy.asarray(x)``, if nothing is masked out."""
-    data = _expect_valid(
-        x, "conversion to a numpy array", "x.filled(value), x.to_numpy_ma() or pyarrow.array(x)"
-    ).numpy()
+    data = _expect_valid(x, "conversion to a numpy array", f"x.filled(value), {_WITH_MASK}").numpy()
     return data if dtype is None else data.astype(dtype, copy=bool(copy))
 
 

@@ -336,8 +336,8 @@ def rolling(
         ``quantile`` and ``count``.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are no integers, or
-            ``index`` is no plain tensor of real numbers.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are no integers,
+            ``window`` is a text, or ``index`` is no plain tensor of real numbers.
         ValueError: ``window`` or ``step`` is below 1, ``min_periods`` is not between 0 and ``window``, ``index`` has
             another shape, falls or is not finite, ``closed`` is another word, ``input`` is 0-d, has several dimensions
             and no ``dim``, or may be padded and has no ``lengths``; these are not one number from 0 to T for each
@@ -359,6 +359,11 @@ def rolling(
     References:
         ``pandas.DataFrame.rolling``.
     """
+    if isinstance(window, str):
+        raise TypeError(
+            f"rolling(x, {window!r}): a window counts entries; for windows of time give index=, the time of each "
+            "entry, and the window in its unit"
+        )
     if closed not in get_args(Closed):
         raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
     needed = min_periods if min_periods is not None else 1 if index is not None else int(window)

@@ -56,7 +56,7 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str =
         if any(set(sample) != set(first) for sample in batch):
             raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
         return {
-            key: collate([sample[key] for sample in batch], dim=dim, padding_side=padding_side, packed=packed)
+            key: _collate_key(key, [sample[key] for sample in batch], dim=dim, padding_side=padding_side, packed=packed)
             for key in first
         }
     if isinstance(first, tuple) or (isinstance(first, list) and not lists.of_numbers(batch)):
@@ -73,6 +73,14 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str =
     if any(lists.is_missing(sample) for sample in batch):
         return as_result(accepted_inputs.pair_of_input(list(batch)))
     return default_collate(list(batch))
+
+
+def _collate_key(key: object, samples: Sequence[Any], **options: Any) -> Any:
+    """:func:`collate` of what the samples have under ``key``, which its errors name."""
+    try:
+        return collate(samples, **options)
+    except (TypeError, ValueError, RuntimeError) as reason:
+        raise type(reason)(f"key {key!r} of the samples: {reason}") from reason
 
 
 def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str, packed: bool) -> Tensor:

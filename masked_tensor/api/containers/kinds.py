@@ -135,3 +135,8 @@ def _pandas_column(column: Any) -> tuple[Any, Any]:
     if hasattr(kind, "numpy_dtype"):
         return column.to_numpy(dtype=kind.numpy_dtype, na_value=kind.numpy_dtype.type(0)), ~column.isna().__array__()
     return column.to_numpy(), None
+
+
+def writes_nan_for_missing(data: object) -> bool:
+    """Whether a container has no other word for what is missing, where its columns are floats of numpy."""
+    return reader_of(data) in (_pandas_frame, _pandas_column)
