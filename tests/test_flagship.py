@@ -23,9 +23,11 @@ def test_the_picture_shows_what_is_measured() -> None:
     assert shown == pytest.approx(padded[1:] + own[1:], abs=0.02)
     low, high = re.search(r"by (\d+) to (\d+) %", (ROOT / "docs/why.md").read_text()).groups()
     assert (int(low), int(high)) == pytest.approx((100 * min(own[1:]), 100 * max(own[1:])), abs=2)
-    for name, found in (("padded", padded), ("padded, with `attention_mask`", own)):
-        table = re.search(rf"^\| {name} \| < 0.001 % \| (\d+) % \| (\d+) % \| (\d+) % \|$", README, re.MULTILINE)
-        assert [int(n) for n in table.groups()] == pytest.approx([100 * n for n in found[1:]], abs=2)
+    for name, found in (("padded", padded), ("padded, with attention_mask", own)):
+        bar, percent = re.search(rf"^{name} +([█▌]+) +(\d+) %$", README, re.MULTILINE).groups()
+        assert int(percent) == pytest.approx(100 * found[-1], abs=2)
+        assert 2 * bar.count("█") + bar.count("▌") == int(percent), "half a percent a block"
+    assert re.search(r"^masked tensor +< 0.001 %$", README, re.MULTILINE)
 
 
 def test_the_lines_on_the_page_are_those_of_the_script() -> None:
