@@ -26,6 +26,7 @@ exclude_patterns = ["_build", "score.md", "shadow.md"]  # parts of another page
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 html_theme = "furo"
+html_logo = html_favicon = "_generated/logo.svg"
 html_title = f"masked_tensor {masked_tensor.__version__}"  # on every page
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

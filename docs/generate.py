@@ -4,6 +4,7 @@ import inspect
 from pathlib import Path
 from types import ModuleType
 
+import figures
 import matplotlib
 import numpy as np
 import numpy_ma
@@ -19,13 +20,14 @@ import matplotlib.pyplot as plt
 
 
 def write(folder: Path) -> None:
-    """Writes the pages, and ``thumbnail.png``, into ``folder``."""
+    """Writes the pages, their figures, and ``thumbnail.png``, into ``folder``."""
     folder.mkdir(exist_ok=True)
     for page in (semantics, ops, sparse_forms):
         (folder / f"{page.__name__}.md").write_text(page())
     reference.write(folder)
     (folder / "numpy_ma.md").write_text(numpy_ma.page())
     thumbnail(folder / "thumbnail.png")
+    figures.write(folder)
 
 
 TUTORIALS = ["01", "02", "08", "12", "07", "03", "05", "04", "10"]  # those that are not named follow, by name

@@ -247,6 +247,7 @@ def rows() -> list[tuple[str, str, str, str]]:
 def page() -> str:
     """The page of the documentation."""
     lines = [
+        "```{index} ! numpy.ma, ! masked array\n```",
         "# Every name of numpy.ma",
         "`x`, `y` are masked tensors of two dimensions, `v` of one, `k`, `l` of integers; `c` is a condition. Each line "
         "is run by the tests, and compared with numpy.ma where it has the same meaning.",
