@@ -7,6 +7,7 @@ from torch import Tensor
 from .. import masks
 from ..pair import Pair
 from ..rules.covariance import count_common
+from ..shared.too_few import is_enough, of_nothing
 from .entrance import Input, Number, as_pair, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
 
@@ -118,5 +119,5 @@ def _run(
         seen = as_pair(given)
         for w in heavy.values():
             seen = Pair(seen.data, seen.mask if w is None else masks.logical_and(seen.mask, as_pair(w).mask))
-        result = Pair(result.data, masks.logical_and(result.mask, count_common(seen) >= min_count))
-    return as_result(result, masked, float("nan"), fill_value)
+        result = Pair(result.data, masks.logical_and(result.mask, is_enough(count_common(seen), min_count)))
+    return as_result(result, masked, of_nothing(name), fill_value)

@@ -4,9 +4,10 @@ from torch import Tensor
 
 from .. import errors, sparse
 from ..engine.tensor import MaskedTensor
+from ..shared.too_few import of_nothing
 from .entrance import Input, Number, as_result, enter_input
 from .form import aten
-from .loss import NAN, Masking, enter_sides, reduction_number, run_loss
+from .loss import Masking, enter_sides, reduction_number, run_loss
 
 
 def nll_loss(
@@ -166,4 +167,4 @@ def _sparse(
         scores.data, scores.mask, target.data, target.mask, weight, number, ignore_index, logits=logits
     )
     masked = scores.masked or target.masked
-    return as_result(result, masked, NAN if reduction == "mean" else 0.0, fill_value)
+    return as_result(result, masked, of_nothing(reduction), fill_value)

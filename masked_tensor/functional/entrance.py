@@ -18,9 +18,10 @@ from ..engine.boundary.enter_leave import enter, leave
 from ..engine.tensor import MaskedTensor
 from ..pair import Pair, Payload
 from ..select import select
+from ..shared.too_few import Number as Number
+from ..shared.too_few import TooFew, is_enough, of_nothing, representable
 
 Dim = int | Sequence[int] | None
-Number = float | int | bool | complex
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,33 +111,36 @@ def check_ordered(name: str, x: Input, boolean: bool = False) -> Input:
     return x
 
 
-def has_min_count(
-    x: Input, dims: Sequence[int], keepdim: bool, min_count: int | None, fill_value: Number | None
-) -> Tensor | None:
-    """Where at least ``min_count`` entries of a slice are valid; None if the mask of the result says it all."""
-    if min_count is None:
-        if fill_value is None or 0 not in [x.data.shape[d] for d in dims]:
-            return None
-        min_count = 1
-    mask = x.mask if x.mask is not None else masks.full(x.data.shape, x.data.device)
-    return masks.count(mask, dims, keepdim) >= min_count
+def too_few(
+    name: str,
+    dtype: torch.dtype,
+    masked: bool,
+    fill_value: Number | None,
+    min_count: int | None = None,
+    like: str | None = None,
+) -> TooFew:
+    """What ``name`` gives where too few elements are valid; of nothing what ``like`` gives, if that is said.
 
-
-def for_too_few(
-    name: str, dtype: torch.dtype, masked: bool, fill_value: Number | None, min_count: int | None
-) -> Number | None:
-    """The value where too few elements are valid: with ``min_count`` NaN in a plain result, unless another is given.
-
-    The identity could not be told from a result.  Raises if results of ``dtype`` cannot be NaN.
+    With ``min_count`` it is NaN in a plain result, unless another value is given: the identity could not be told from a
+    result.  Raises if results of ``dtype`` cannot be NaN.
     """
-    if masked or fill_value is not None or min_count is None or min_count <= 0:
-        return fill_value
-    if not (dtype.is_floating_point or dtype.is_complex):
-        raise ValueError(
-            f"{name}(): with min_count, a result of too few valid elements is NaN, which {dtype} does not have; say "
-            "what it is by fill_value=, or give a masked tensor, whose result is masked there"
-        )
-    return float("nan")
+    if not (masked or fill_value is not None or min_count is None or min_count <= 0):
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise ValueError(
+                f"{name}(): with min_count, a result of too few valid elements is NaN, which {dtype} does not have; "
+                "say what it is by fill_value=, or give a masked tensor, whose result is masked there"
+            )
+        fill_value = float("nan")
+    return TooFew(of_nothing(like or name), fill_value, min_count)
+
+
+def as_reduced(result: Pair | Tensor, x: Input, dims: Sequence[int], keepdim: bool, few: TooFew) -> Tensor:
+    """What the caller gets of a reduction of ``x``."""
+    valid = None
+    if few.min_count is not None or (few.fill_value is not None and 0 in [x.data.shape[d] for d in dims]):
+        mask = x.mask if x.mask is not None else masks.full(x.data.shape, x.data.device)
+        valid = is_enough(masks.count(mask, dims, keepdim), few.min_count)
+    return as_result(result, x.masked, few.empty, few.fill_value, valid)
 
 
 def as_result(
@@ -150,7 +154,7 @@ def as_result(
     if masked and fill_value is None and valid is None:
         return leave(result)
     check_fill(fill_value, result.data.dtype)
-    identity: Any = _representable(empty, result.data.dtype)
+    identity: Any = representable(empty, result.data.dtype)
     data, mask = result.data, result.mask
     if valid is not None:  # with min_count=0 it shows slices of which the mask shows nothing
         data, mask = select(data, mask, identity), valid
@@ -170,19 +174,6 @@ def check_fill(value: Number | None, dtype: torch.dtype) -> None:
         raise ValueError(f"fill_value {value} does not fit a result of {dtype}")
 
 
-def _representable(value: Number, dtype: torch.dtype) -> Number:
-    """``value`` as ``dtype`` can hold it: an integer has no NaN (0 stands for it) and no infinity (its extremes do)."""
-    if dtype.is_floating_point or dtype.is_complex or isinstance(value, (int, complex)):
-        return value
-    if value != value:
-        return 0
-    if value in (float("inf"), float("-inf")):
-        if dtype is torch.bool:
-            return value > 0
-        return torch.iinfo(dtype).max if value > 0 else torch.iinfo(dtype).min
-    return value
-
-
 def with_gaps(name: str, result: Pair, x: Input, fill_value: Number | None) -> Tensor:
     """What the caller gets of a series in which some entries stay masked: in a plain one they are NaN, or the fill."""
     dtype = result.data.dtype
@@ -191,7 +182,7 @@ def with_gaps(name: str, result: Pair, x: Input, fill_value: Number | None) -> T
             f"{name}: what stays masked is NaN in a plain result, which {dtype} does not have; say what it is by "
             "fill_value=, or give a masked tensor"
         )
-    return as_result(result, x.masked, float("nan"), fill_value)
+    return as_result(result, x.masked, of_nothing(name), fill_value)
 
 
 def restore_dims(result: Any, shape: Sequence[int]) -> Any:

@@ -1,21 +1,23 @@
 """Functional extremes: argmax, argmin, max and min with their positions."""
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from .. import shapes, sparse
+from ..shared.too_few import TooFew
 from .entrance import (
     Input,
     Number,
+    as_reduced,
     as_result,
     check_ordered,
     enter_input,
-    for_too_few,
-    has_min_count,
     refuse_sparse,
     run_op,
+    too_few,
 )
 from .form import aten, sparse_result
 from .names import as_torch
@@ -170,7 +172,7 @@ def max(
     References:
         ``torch.max``.
     """
-    return _run_extreme(torch.return_types.max, input, dim, keepdim, other, mask, -float("inf"), fill_value, min_count)
+    return _run_extreme(torch.return_types.max, input, dim, keepdim, other, mask, fill_value, min_count)
 
 
 @as_torch
@@ -227,7 +229,7 @@ def min(
     References:
         ``torch.min``.
     """
-    return _run_extreme(torch.return_types.min, input, dim, keepdim, other, mask, float("inf"), fill_value, min_count)
+    return _run_extreme(torch.return_types.min, input, dim, keepdim, other, mask, fill_value, min_count)
 
 
 def one_dim(name: str, dim: Any) -> None:
@@ -241,14 +243,11 @@ def _position(
     one_dim(name, dim)
     given = check_ordered(name, enter_input(input, mask))
     dims = shapes.canonical_dims(dim, given.data.dim())
-    fill_value = for_too_few(name, torch.int64, given.masked, fill_value, min_count)
+    few = too_few(name, torch.int64, given.masked, fill_value, min_count)
     if given.is_sparse:
-        data, valid = sparse.position(
-            given.data, given.mask, dims, keepdim, largest=name == "argmax", fill_value=fill_value, min_count=min_count
-        )
-        return sparse_result(data, valid, given.masked, 0, fill_value)
-    result = run_op(op, given.x, dim, keepdim)
-    return as_result(result, given.masked, 0, fill_value, has_min_count(given, dims, keepdim, min_count, fill_value))
+        found = sparse.position(given.data, given.mask, dims, keepdim, largest=name == "argmax", few=few)
+        return sparse_result(*found, given.masked, few)
+    return as_reduced(run_op(op, given.x, dim, keepdim), given, dims, keepdim, few)
 
 
 def _run_extreme(
@@ -258,7 +257,6 @@ def _run_extreme(
     keepdim: bool,
     other: Any,
     mask: Any,
-    empty: float,
     fill_value: Number | None,
     min_count: int | None,
 ) -> Tensor | R:
@@ -270,41 +268,29 @@ def _run_extreme(
     if dim is None and keepdim:
         raise TypeError(f"{name}(): keepdim needs a dim")
     dims = shapes.canonical_dims(dim, given.data.dim())
-    fill_value = for_too_few(name, given.data.dtype, given.masked, fill_value, min_count)
-    options: dict[str, Any] = {"fill_value": fill_value, "min_count": min_count}
+    few = too_few(name, given.data.dtype, given.masked, fill_value, min_count)
     op = getattr(aten, name)
     if given.is_sparse:
         if dim is None and given.data.numel() == 0:
             op.default(torch.empty(0))  # raises
-        values, indices = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max", **options)
-        return sparse_choice(kind, (values, None if dim is None else indices), given, empty, fill_value)
+        values, indices = sparse.extreme(given.data, given.mask, dims, keepdim, largest=name == "max", few=few)
+        return sparse_choice(kind, (values, None if dim is None else indices), given, few)
     results = (run_op(op.default, given.x), None) if dim is None else run_op(op.dim, given.x, dim, keepdim)
-    valid = has_min_count(given, dims, keepdim, min_count, fill_value)
-    return choice(kind, results, given, empty, fill_value, valid)
+    return choice(kind, results, given, dims, keepdim, few)
 
 
-def choice(
-    kind: type[R],
-    results: Any,
-    x: Input,
-    empty: float,
-    fill_value: Number | None = None,
-    valid: Tensor | None = None,
-) -> Tensor | R:
+def choice(kind: type[R], results: Any, x: Input, dims: Sequence[int], keepdim: bool, few: TooFew) -> Tensor | R:
     """What the caller gets of ``(values, indices)``: a named tuple, or the values alone where the indices are None."""
     values, indices = results
-    values = as_result(values, x.masked, empty, fill_value, valid)
-    return values if indices is None else kind((values, as_result(indices, x.masked, 0, None, valid)))
+    values = as_reduced(values, x, dims, keepdim, few)
+    return values if indices is None else kind((values, as_reduced(indices, x, dims, keepdim, few.positions())))
 
 
-def sparse_choice(kind: type[R], results: Any, x: Input, empty: float, fill_value: Number | None) -> Tensor | R:
+def sparse_choice(kind: type[R], results: Any, x: Input, few: TooFew) -> Tensor | R:
     """The same of the sparse rule's results, each with its validity."""
-    (values, valid), second = results
-    values = sparse_result(values, valid, x.masked, empty, fill_value)
-    if second is None:
-        return values
-    indices, valid = second
-    return kind((values, sparse_result(indices, valid, x.masked, 0)))
+    best, where = results
+    values = sparse_result(*best, x.masked, few)
+    return values if where is None else kind((values, sparse_result(*where, x.masked, few.positions())))
 
 
 def _pairwise(name: str, input: Any, other: Any, mask: Any) -> Tensor:

@@ -11,21 +11,22 @@ from .. import layouts, shapes, sparse
 from ..compat import OpOverload
 from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
-from .entrance import Dim, Input, Number, as_result, check_fill, enter_input, for_too_few, has_min_count, run_op
+from ..shared.too_few import TooFew
+from .entrance import Dim, Input, Number, as_reduced, as_result, check_fill, enter_input, run_op, too_few
 
 aten = torch.ops.aten
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
-    """A reduction: how to call the op, its law for sparse slices, and its value where nothing is valid."""
+    """A reduction: how to call the op, and its law for sparse slices."""
 
     name: str
     call: Callable[..., Pair | Tensor]  #: (pair or tensor, dims, keepdim, **params)
     sparse: Callable[..., Tensor]
-    empty: Number
     everywhere: bool = False  #: the sparse rule may give something else than 0 for a slice of zeros
     logical: bool = False  #: its results are bool
+    like: str | None = None  #: the reduction whose result of nothing it has, if not its own
 
 
 def over_dims(op: OpOverload) -> Callable[..., Any]:
@@ -62,12 +63,12 @@ def run_reduction(
     given = (input if type(input) is Input else enter_input(input, mask)).to(dtype)
     dims = shapes.canonical_dims(dim, given.data.dim())
     kind = torch.bool if form.logical else given.data.dtype
-    fill_value = for_too_few(form.name, kind, given.masked, fill_value, min_count)
+    few = too_few(form.name, kind, given.masked, fill_value, min_count, form.like)
     if given.is_sparse:
-        return in_dtype(_sparse(form, given, dims, keepdim, fill_value, min_count, **params), dtype)
-    result = form.call(given.x, dims, keepdim, **params)
-    valid = has_min_count(given, dims, keepdim, min_count, fill_value)
-    return in_dtype(as_result(result, given.masked, form.empty, fill_value, valid), dtype)
+        data, mask = given.data, given.mask
+        found = sparse.reduce(form.sparse, data, mask, dims, keepdim, everywhere=form.everywhere, few=few, **params)
+        return in_dtype(sparse_result(*found, given.masked, few), dtype)
+    return in_dtype(as_reduced(form.call(given.x, dims, keepdim, **params), given, dims, keepdim, few), dtype)
 
 
 def in_dtype(result: Tensor, dtype: torch.dtype | None) -> Tensor:
@@ -77,34 +78,9 @@ def in_dtype(result: Tensor, dtype: torch.dtype | None) -> Tensor:
     return result.to(dtype)
 
 
-def _sparse(
-    form: Reduction,
-    given: Input,
-    dims: tuple[int, ...],
-    keepdim: bool,
-    fill_value: Number | None,
-    min_count: int | None,
-    **params: Any,
-) -> Tensor:
-    data, valid = sparse.reduce(
-        form.sparse,
-        given.data,
-        given.mask,
-        dims,
-        keepdim,
-        everywhere=form.everywhere,
-        fill_value=fill_value,
-        min_count=min_count,
-        **params,
-    )
-    return sparse_result(data, valid, given.masked, form.empty, fill_value)
-
-
-def sparse_result(
-    data: Tensor, valid: Tensor | None, masked: bool, empty: Number, fill_value: Number | None = None
-) -> Tensor:
+def sparse_result(data: Tensor, valid: Tensor | None, masked: bool, few: TooFew) -> Tensor:
     """A sparse result stores its valid outputs; a 0-d one is strided and may be empty."""
-    check_fill(fill_value, data.dtype)
+    check_fill(few.fill_value, data.dtype)
     if masked:
         return leave(layouts.valid_outputs(data, valid))
-    return data if valid is None else as_result(Pair(data, valid), False, empty)
+    return data if valid is None else as_result(Pair(data, valid), False, few.empty)

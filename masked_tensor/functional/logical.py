@@ -11,9 +11,9 @@ from .entrance import Dim, Input, Number, enter_input
 from .form import Reduction, aten, over_dims, run_reduction
 from .names import as_torch
 
-_ANY = Reduction("any", over_dims(aten.any.dims), slice_reductions.any, False, logical=True)
-_ALL = Reduction("all", over_dims(aten.all.dims), slice_reductions.all, True, logical=True)
-_COUNT = Reduction("count_nonzero", over_dims(aten.sum.dim_IntList), slice_reductions.sum, 0)
+_ANY = Reduction("any", over_dims(aten.any.dims), slice_reductions.any, logical=True)
+_ALL = Reduction("all", over_dims(aten.all.dims), slice_reductions.all, logical=True)
+_COUNT = Reduction("count_nonzero", over_dims(aten.sum.dim_IntList), slice_reductions.sum)
 
 
 @as_torch

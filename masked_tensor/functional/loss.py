@@ -17,11 +17,11 @@ from ..engine.boundary.enter_leave import leave
 from ..pair import Pair
 from ..select import select
 from ..shared.averaging import NONE, reduce_loss
+from ..shared.too_few import of_nothing
 from ..sparse.rules import on_values
 from .entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
 
-NAN = float("nan")
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 
 
@@ -404,7 +404,7 @@ def run_loss(
 
         return sparse_loss(entries, operands, reduction, fill_value)
     result = run_op(op, *(g.x if type(g) is Input else g for g in arguments), number, *after, **keywords)
-    return as_result(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
+    return as_result(result, any(x.masked for x in operands), of_nothing(reduction), fill_value)
 
 
 def sparse_loss(
@@ -418,7 +418,7 @@ def sparse_loss(
     masked = any(x.masked for x in operands)
     if valid is None:
         return leave(layouts.valid_outputs(data, valid)) if masked else data
-    return as_result(Pair(data, valid), masked, NAN if reduction == "mean" else 0.0, fill_value)
+    return as_result(Pair(data, valid), masked, of_nothing(reduction), fill_value)
 
 
 def python_loss(
@@ -443,4 +443,4 @@ def python_loss(
     result = reduce_loss(
         entries.data, entries.mask, number, data[-1] if weighs else None, weighs or function.__qualname__
     )
-    return as_result(result, any(x.masked for x in operands), NAN if reduction == "mean" else 0.0, fill_value)
+    return as_result(result, any(x.masked for x in operands), of_nothing(reduction), fill_value)

@@ -1,6 +1,5 @@
 """Functional moments and norms: var, std, var_mean, std_mean, norm, dist."""
 
-import math
 from typing import Any
 
 import torch
@@ -8,12 +7,11 @@ from torch import Tensor
 
 from .. import shapes, sparse
 from ..pair import Pair
+from ..shared.too_few import needed_for, of_nothing
 from ..sparse import slice_reductions
 from .entrance import Dim, Input, Number, as_result, enter_input, run_op
 from .form import Reduction, aten, over_dims, run_reduction
 from .names import as_torch
-
-_NAN = float("nan")
 
 
 @as_torch
@@ -280,7 +278,7 @@ def norm(
         "norm",
         lambda x, dims, keepdim: run_op(aten.linalg_vector_norm.default, x, ord, list(dims), keepdim),
         lambda v, s: slice_reductions.norm(v, s, ord),
-        0.0 if ord >= 0 else float("inf"),
+        like="norm" if ord >= 0 else "amin",
     )
     return run_reduction(form, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
@@ -327,13 +325,13 @@ def dist(
             shapes_of = f"{tuple(first.data.shape)} and {tuple(second.data.shape)}"
             raise ValueError(f"dist with a sparse input does not broadcast: both must have one shape, got {shapes_of}")
         data, valid = sparse.dist(first.data, second.data, sparse.mask_and(first.mask, second.mask), float(p))
-        return as_result(Pair(data, valid), masked, 0.0, fill_value)
+        return as_result(Pair(data, valid), masked, of_nothing("dist"), fill_value)
     result = run_op(aten.dist.default, first.x, second.x, p)
-    return as_result(result, masked, 0.0, fill_value)
+    return as_result(result, masked, of_nothing("dist"), fill_value)
 
 
 def _mean(input: Tensor, dim: Dim, **options: Any) -> Tensor:
-    form = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean, _NAN)
+    form = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean)
     return run_reduction(form, input, dim, options["keepdim"], options["dtype"], options["mask"], None, None)
 
 
@@ -360,17 +358,16 @@ def _moment(
         raise ValueError(f"{name}(): give unbiased or correction, not both")
     correction = (1 if unbiased is None else int(unbiased)) if correction is None else correction
     if fill_value is not None or min_count is not None:
-        min_count = max(min_count or 1, math.floor(correction) + 1)
+        min_count = needed_for(correction, min_count)
     given = enter_input(input, mask).to(dtype)
     if not (given.data.is_floating_point() or given.data.is_complex()):
         given = given.to(torch.get_default_dtype())  # as torch.masked, where torch.var raises
     if given.masked and given.is_sparse and min_count is None and given.data.numel():
-        min_count = math.floor(correction) + 1
+        min_count = needed_for(correction)
     form = Reduction(
         name,
         lambda x, dims, keepdim: run_op(op, x, list(dims), correction=correction, keepdim=keepdim),
         lambda v, s: getattr(slice_reductions, name)(v, s, correction),
-        _NAN,
         everywhere=given.is_sparse and _may_be_short(given, dim, correction),
     )
     return run_reduction(form, given, dim, keepdim, None, None, fill_value, min_count)

@@ -8,22 +8,20 @@ from torch import Tensor
 
 from .. import shapes, sparse
 from ..rules.quantile import quantile_between
+from ..shared.too_few import TooFew
 from .entrance import (
     Number,
     as_pair,
     as_result,
     check_ordered,
     enter_input,
-    for_too_few,
-    has_min_count,
     restore_dims,
     run_op,
+    too_few,
 )
 from .extremes import R, choice, one_dim, sparse_choice
 from .form import aten, sparse_result
 from .names import as_torch
-
-_NAN = float("nan")
 
 
 @as_torch
@@ -182,15 +180,13 @@ def mode(
     """
     given, kind = enter_input(input, mask), torch.return_types.mode
     dims = shapes.canonical_dims(dim, given.data.dim())
-    fill_value = for_too_few("mode", given.data.dtype, given.masked, fill_value, min_count)
+    few = too_few("mode", given.data.dtype, given.masked, fill_value, min_count)
     result: Any
     if given.is_sparse:
         sparse.check_nonempty("mode", check_ordered("mode", given, boolean=True).data.shape, dims)
-        found = sparse.mode(given.data, given.mask, dims, keepdim, fill_value, min_count)
-        result = sparse_choice(kind, found, given, _NAN, fill_value)
+        result = sparse_choice(kind, sparse.mode(given.data, given.mask, dims, keepdim, few), given, few)
     else:
-        valid = has_min_count(given, dims, keepdim, min_count, fill_value)
-        result = choice(kind, run_op(aten.mode.default, given.x, dim, keepdim), given, _NAN, fill_value, valid)
+        result = choice(kind, run_op(aten.mode.default, given.x, dim, keepdim), given, dims, keepdim, few)
     return cast("torch.return_types.mode", result)
 
 
@@ -322,18 +318,16 @@ def _median(
     dims = shapes.canonical_dims(dim, given.data.dim())
     if dim is not None:
         sparse.check_nonempty(name, given.data.shape, dims)
-    fill_value = for_too_few(name, given.data.dtype, given.masked, fill_value, min_count)
-    options: dict[str, Any] = {"fill_value": fill_value, "min_count": min_count}
+    few = too_few(name, given.data.dtype, given.masked, fill_value, min_count)
     if given.is_sparse:
-        options |= {"skip_nan": name == "nanmedian", "positions": dim is not None}
-        found = sparse.median(given.data, given.mask, dims, keepdim, **options)
-        return sparse_choice(kind, found, given, _NAN, fill_value)
-    valid = has_min_count(given, dims, keepdim, min_count, fill_value)
+        options: dict[str, Any] = {"skip_nan": name == "nanmedian", "positions": dim is not None}
+        found = sparse.median(given.data, given.mask, dims, keepdim, few=few, **options)
+        return sparse_choice(kind, found, given, few)
     if dim is not None:
-        return choice(kind, run_op(getattr(aten, name).dim, given.x, dim, keepdim), given, _NAN, fill_value, valid)
+        return choice(kind, run_op(getattr(aten, name).dim, given.x, dim, keepdim), given, dims, keepdim, few)
     value = run_op(getattr(aten, name).default, given.x)
     value = restore_dims(value, [1] * given.data.dim()) if keepdim else value
-    return choice(kind, (value, None), given, _NAN, fill_value, valid)
+    return choice(kind, (value, None), given, dims, keepdim, few)
 
 
 def _quantile(
@@ -344,15 +338,13 @@ def _quantile(
     skip_nan = name == "nanquantile"
     if isinstance(q, (list, tuple)):
         q = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)
+    few, dims = too_few(name, given.data.dtype, given.masked, fill_value), shapes.canonical_dims(dim, given.data.dim())
     if given.is_sparse:
-        dims = shapes.canonical_dims(dim, given.data.dim())
-        options = options | {"skip_nan": skip_nan, "fill_value": fill_value}
-        data, valid = sparse.quantile(given.data, given.mask, q, dims, keepdim, **options)
-        return sparse_result(data, valid, given.masked, _NAN)
+        found = sparse.quantile(given.data, given.mask, q, dims, keepdim, skip_nan=skip_nan, few=few, **options)
+        return sparse_result(*found, given.masked, TooFew(few.empty))
     if options["alphap"] != 1 or options["betap"] != 1:
-        shapes.canonical_dims(dim, given.data.dim())
         result: Any = quantile_between(as_pair(given), q, dim, keepdim, skip_nan=skip_nan, **options)
     else:
         overload = op.default if isinstance(q, Tensor) else op.scalar
         result = run_op(overload, given.x, q, dim, keepdim, interpolation=options["interpolation"])
-    return as_result(result, given.masked, _NAN, fill_value)
+    return as_result(result, given.masked, few.empty, fill_value)

@@ -6,12 +6,11 @@ from torch import Tensor
 from .. import masks, pair
 from ..pair import Pair
 from ..select import select
+from ..shared.too_few import of_nothing
 from ..sparse import slice_reductions
 from .entrance import Dim, Number, check_ordered, enter_input, run_op
 from .form import Reduction, aten, dim_by_dim, over_dims, run_reduction
 from .names import as_torch
-
-_INF = float("inf")
 
 
 def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:
@@ -20,21 +19,18 @@ def _nanmean(x: Pair | Tensor, dims: tuple[int, ...], keepdim: bool) -> Pair:
     present = Pair(x.data, masks.logical_and(x.mask, ~x.data.isnan()))
     number = masks.count(present.mask, dims, keepdim)
     total = run_op(aten.sum.dim_IntList, present, list(dims), keepdim).data
-    return Pair(
-        select(total / number.clamp_min(1), number > 0, float("nan")), masks.reduce_validity(x.mask, dims, keepdim)
-    )
+    data = select(total / number.clamp_min(1), number > 0, of_nothing("nanmean"))
+    return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
 
 
-_SUM = Reduction("sum", over_dims(aten.sum.dim_IntList), slice_reductions.sum, 0)
-_PROD = Reduction("prod", dim_by_dim(aten.prod.dim_int), slice_reductions.prod, 1)
-_MEAN = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean, float("nan"))
-_AMAX = Reduction("amax", over_dims(aten.amax.default), slice_reductions.amax, -_INF)
-_AMIN = Reduction("amin", over_dims(aten.amin.default), slice_reductions.amin, _INF)
-_NANSUM = Reduction("nansum", over_dims(aten.nansum.default), slice_reductions.nansum, 0)
-_NANMEAN = Reduction("nanmean", _nanmean, slice_reductions.nanmean, float("nan"))
-_LOGSUMEXP = Reduction(
-    "logsumexp", over_dims(aten.logsumexp.default), slice_reductions.logsumexp, -_INF, everywhere=True
-)
+_SUM = Reduction("sum", over_dims(aten.sum.dim_IntList), slice_reductions.sum)
+_PROD = Reduction("prod", dim_by_dim(aten.prod.dim_int), slice_reductions.prod)
+_MEAN = Reduction("mean", over_dims(aten.mean.dim), slice_reductions.mean)
+_AMAX = Reduction("amax", over_dims(aten.amax.default), slice_reductions.amax)
+_AMIN = Reduction("amin", over_dims(aten.amin.default), slice_reductions.amin)
+_NANSUM = Reduction("nansum", over_dims(aten.nansum.default), slice_reductions.nansum)
+_NANMEAN = Reduction("nanmean", _nanmean, slice_reductions.nanmean)
+_LOGSUMEXP = Reduction("logsumexp", over_dims(aten.logsumexp.default), slice_reductions.logsumexp, everywhere=True)
 
 
 @as_torch

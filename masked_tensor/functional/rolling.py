@@ -17,6 +17,7 @@ from ..select import select
 from ..shared import moving, spans, strict_counts
 from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
+from ..shared.too_few import is_enough, needed_for
 from . import moment, order, reduction
 from .entrance import Input, Number, as_pair, enter_input, with_gaps
 from .names import as_torch
@@ -265,11 +266,11 @@ class Rolling(Generic[T]):
             return x._enough(form(x.windows, -1, correction=ddof))
         squares = moving.squares(x._entries, x._reach)
         squares.div_((x._number.to(squares.dtype) - ddof).clamp_min_(1))
-        return x._result(squares.sqrt_() if form is moment.std else squares, int(ddof) + 1)
+        return x._result(squares.sqrt_() if form is moment.std else squares, needed_for(ddof))
 
     def _result(self, data: Tensor, least: int = 0) -> T:
         """A statistic as a masked tensor: valid where ``min_periods`` entries, and ``least``, are."""
-        enough = masks.compact(self._number) >= max(self.min_periods, least)
+        enough = is_enough(masks.compact(self._number), max(self.min_periods, least))
         kept = self._dtype or self._entries.data.dtype
         return self._leave(Pair(data.to(kept) if kept.is_floating_point else data, masks.expand_to(enough, data.shape)))
 
@@ -277,7 +278,7 @@ class Rolling(Generic[T]):
         """``result`` where at least ``min_periods`` entries are valid."""
         x = as_pair(enter_input(result))
         data = x.data if self._dtype is None else x.data.to(self._dtype)
-        return self._leave(Pair(data, masks.logical_and(x.mask, self._count() >= self.min_periods)))
+        return self._leave(Pair(data, masks.logical_and(x.mask, is_enough(self._count(), self.min_periods))))
 
     def _leave(self, result: Pair) -> T:
         """What the caller gets."""

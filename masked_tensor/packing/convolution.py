@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Pair
+from ..shared.windows import Window
 from .packed import Packed, pack_values
 from .scatter_gather import gather_mask, gather_tokens, scatter_mask, scatter_tokens
 from .views import features_last
@@ -24,8 +25,9 @@ def _conv1d(rule: Rule, op: Rule) -> Rule:
     ) -> Packed:  # fmt: skip
         step, wide = _single(stride), _single(dilation)
         reach = wide * (weight.shape[-1] - 1)
-        pad = reach / 2 if padding == "same" else 0 if padding == "valid" else _single(padding)
-        if len(x.order) != 3 or x.order != ((0,), x.order[1], (1,)) or step != 1 or 2 * pad != reach or reach % 2:
+        pad = reach // 2 if padding == "same" else 0 if padding == "valid" else _single(padding)
+        window = Window(weight.shape[-1], step, pad, pad, wide)
+        if len(x.order) != 3 or x.order != ((0,), x.order[1], (1,)) or step != 1 or reach % 2 or window.span:
             raise NoRule
         if weight.dim() != 3 or weight.shape[1] * groups != x.shape[1]:
             raise NoRule
@@ -34,14 +36,13 @@ def _conv1d(rule: Rule, op: Rule) -> Rule:
             return pack_values(F.linear(y.values, weight.squeeze(-1), bias), y)
         if not y.values.shape[0] or not y.grid.contiguous:
             raise NoRule
-        gap = int(pad)
-        read = y.grid.tape(gap, read=True)
+        read = y.grid.tape(pad, read=True)
         if y.inner is None:
-            tape = scatter_tokens(y.values, y.grid.tape(gap))
+            tape = scatter_tokens(y.values, y.grid.tape(pad))
             out = F.conv1d(tape.t()[None], weight, bias, 1, 0, wide, groups)[0].t()
             return pack_values(gather_tokens(out, read), y)
         data, mask = scatter_tokens(y.values, read), scatter_mask(y.inner, read)
-        found = rule(Pair(data.t()[None], mask.t()[None], y.payload), weight, bias, 1, gap, wide, groups)
+        found = rule(Pair(data.t()[None], mask.t()[None], y.payload), weight, bias, 1, pad, wide, groups)
         return pack_values(Pair(gather_tokens(found.data[0].t(), read), gather_mask(found.mask[0].t(), read)), y)
 
     return on_packed

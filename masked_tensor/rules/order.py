@@ -17,6 +17,8 @@ from ..op import Op
 from ..packing import per_sequence as packed
 from ..pair import Pair, Payload
 from ..select import select, zero_masked
+from ..shared.order_statistics import median_rank, select_median
+from ..shared.too_few import is_enough
 from ..sparse import sorting
 from ..sparse.rules import sparse_rule
 
@@ -137,7 +139,7 @@ def kthvalue(x: Pair, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Pai
         indices = by_pieces(lambda part: torch.kthvalue(integers(part, True), k, dim, True)[1], x, dim)
     else:
         indices = order(x, dim).narrow(dim, k - 1, 1)
-    return take_chosen(x, dim, indices, masks.count(x.mask, dim, keepdim=True) >= k, keepdim)
+    return take_chosen(x, dim, indices, is_enough(masks.count(x.mask, dim, keepdim=True), k), keepdim)
 
 
 def _reduce_whole(x: Pair, dim: int, keepdim: bool, values: Tensor, indices: Tensor) -> tuple[Pair, Pair]:
@@ -165,51 +167,34 @@ def nanmedian(x: Pair, dim: int | None = None, keepdim: bool = False) -> Pair | 
 
 
 def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | tuple[Pair, Pair]:
-    plain = torch.nanmedian if skip_nan else torch.median
+    data = x.data
     if dim is None:
-        flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
-        if x.data.numel() == 0:
-            return Pair(plain(x.data), masks.reduce_validity(x.mask))
+        flat = Pair(data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
+        if data.numel() == 0:
+            return Pair(select_median(data, None, False, skip_nan), masks.reduce_validity(x.mask))
         found = _median(flat, 0, False, skip_nan)
         return found if type(found) is Pair else found[0]
     if is_constant_along(x, dim):
-        return _reduce_whole(x, dim, keepdim, *plain(x.data, dim, keepdim))
-    if x.data.dtype in _INFINITY:
-        return take_chosen(x, dim, _central_number(x, dim, skip_nan), masks.any(x.mask, dim, True), keepdim)
-    n = masks.count(x.mask, dim, keepdim=True)
-    if not has_integers(x.data.dtype):
-        return take_chosen(x, dim, order(x, dim).gather(dim, middle(n)), n > 0, keepdim)
-    indices = by_pieces(lambda part: _central(part, integers(part, True), dim), x, dim)
-    return take_chosen(x, dim, indices, n > 0, keepdim)
+        return _reduce_whole(x, dim, keepdim, *select_median(data, dim, keepdim, skip_nan))
+    if has_integers(data.dtype):
+        indices = _select_valid(x, dim, skip_nan)
+    else:
+        indices = order(x, dim).gather(dim, median_rank(masks.count(x.mask, dim, keepdim=True)))
+    return take_chosen(x, dim, indices, masks.any(x.mask, dim, True), keepdim)
 
 
-def middle(n: Tensor) -> Tensor:
-    """The position of the lower median of ``n`` sorted entries."""
-    return (n - 1).clamp(min=0) // 2
-
-
-def _central_number(x: Pair, dim: int, skip_nan: bool) -> Tensor:
-    """The index of the median of floating-point data: that of its numbers, unless one of them is NaN and counts."""
-    data = x.data.detach()
-    values, indices = torch.nanmedian(select(data, x.mask, torch.nan), dim, True)
+def _select_valid(x: Pair, dim: int, skip_nan: bool) -> Tensor:
+    """The index of the median: that of the numbers, in a dtype that has NaN, unless a valid NaN counts."""
+    data, kept = x.data.detach(), x.data.dtype
+    if not kept.is_floating_point:
+        data = data.to(torch.float64 if kept.itemsize == 4 else torch.float32)
+    values, indices = select_median(select(data, x.mask, torch.nan), dim, True, True)
+    if not kept.is_floating_point:
+        return indices
     if skip_nan:
         return torch.where(values.isnan(), masks.to_bytes(x.mask).argmax(dim, True), indices)
     greatest, first = zero_masked(Pair(data, x.mask, x.payload)).max(dim, True)  # NaN, and where, if there is one
     return torch.where(greatest.isnan(), first, indices)
-
-
-def _central(x: Pair, key: Tensor, dim: int) -> Tensor:
-    """The index of the median of integers, by one selection of the middle entry for all slices.
-
-    So many masked entries count as lowest, the others as highest, that the middle of the whole slice is the middle of
-    its valid entries.
-    """
-    size = key.shape[dim]
-    gone = masks.to_bytes(~x.mask).cumsum(dim, dtype=torch.int16 if size < 1 << 15 else torch.int32)
-    total = gone.narrow(dim, size - 1, 1)
-    high = gone > (size - 1) // 2 - middle(size - total)
-    key = select(key, x.mask | high, torch.iinfo(key.dtype).min)
-    return torch.kthvalue(key, (size - 1) // 2 + 1, dim, True)[1]
 
 
 def rank(x: Pair, dim: int | None, method: str) -> Pair:

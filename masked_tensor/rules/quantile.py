@@ -8,7 +8,7 @@ from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import select
-from ..shared.interpolation import fractional_rank, interpolate_rank
+from ..shared.order_statistics import interpolate_rank, quantile_rank
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 from .order import order, take_chosen
@@ -95,11 +95,8 @@ def _interpolate(
     """The quantiles along the last dim, one per entry of ``share``; 0 outside ``mask``."""
     sorted = x.data.gather(-1, order(x, -1))
     nan = x.data.isnan() & x.mask
-    n, spoiled = masks.count(x.mask, -1, keepdim=True), masks.count(nan, -1, keepdim=True)
-    if skip_nan:
-        rank = fractional_rank(share, n - spoiled, *ends)  # valid NaN are sorted behind the numbers
-    else:
-        rank = torch.where(spoiled > 0, (n - 1).clamp(min=0), fractional_rank(share, n, *ends))
+    nans = masks.count(nan, -1, keepdim=True)  # they are sorted behind the numbers
+    rank = quantile_rank(share, masks.count(x.mask, -1, keepdim=True) - nans, None if skip_nan else nans, *ends)
     return interpolate_rank(lambda n: select(sorted.gather(-1, n), mask, 0), rank, interpolation)
 
 

@@ -27,7 +27,7 @@ from ..pair import Pair
 from . import spans
 from .chunks import rounds_noticeably
 from .gaps import narrow_constant
-from .interpolation import fractional_rank, interpolate_rank
+from .order_statistics import interpolate_rank, quantile_rank
 from .spans import Spans
 
 #: A piece of each tensor, such as data and validity, and the width, to the statistic of its windows, all along the last
@@ -158,7 +158,7 @@ def quantile(x: Pair, windows: Windows, q: float) -> Tensor:
         spoiled = _sum(nan.to(torch.int32), width) > 0
         known: State = (torch.where(valid & ~nan, data, torch.inf),)
         ordered = torch.stack(_combine(_merge, _narrow, known, data.shape[-1], width))
-        rank = fractional_rank(torch.tensor(q, dtype=torch.float64), number, 1.0, 1.0)
+        rank = quantile_rank(torch.tensor(q, dtype=torch.float64), number)
         found = interpolate_rank(lambda n: ordered.gather(0, n[None])[0], rank, "linear")
         return torch.where(spoiled, torch.nan, found)
 

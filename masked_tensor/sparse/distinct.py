@@ -1,12 +1,12 @@
 """Equal values in sparse tensors, and how often they occur: the valid zeros that nobody stores are only counted."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..layouts import validity
+from ..shared.too_few import MASKED, TooFew
 from .reduction import assemble_result, outputs, take_valid
 from .slices import sort_into_slices
 from .valid_positions import ValidPositions, first_unstored
@@ -54,14 +54,11 @@ def mode(
     mask: Tensor | None,
     dims: Sequence[int],
     keepdim: bool,
-    fill_value: Any = None,
-    min_count: int | None = None,
+    few: TooFew = MASKED,
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """The most frequent value, the least one of several, and the last position that has it."""
     t = take_valid(x, mask)
-    o = outputs(
-        t, dims, True, fill_value is not None or min_count == 0
-    )  # the last position of a slice of zeros is not 0
+    o = outputs(t, dims, True, few.is_shown)  # the last position of a slice of zeros is not 0
     s, v, ids = o.slices, t.values, o.slices.ids
     weight, position = torch.ones_like(ids), t.position(dims)
     if s.zeros is not None:  # one more entry, which stands for all the zeros of its slice
@@ -78,10 +75,8 @@ def mode(
     else:
         place = order[_last_of_longest(v.detach()[order], ids[order], weight[order], s.number)]
         value, where = v[place], position[place]
-    if v.is_floating_point():
-        value = torch.where(s.count == 0, torch.nan, value)
-    values = assemble_result(value, o, x, dims, keepdim, fill_value, min_count)
-    return values, assemble_result(where, o, x, dims, keepdim, None, min_count)
+    values = assemble_result(value, o, x, dims, keepdim, few)
+    return values, assemble_result(where, o, x, dims, keepdim, few.positions())
 
 
 def _last_of_longest(v: Tensor, ids: Tensor, weight: Tensor, number: int) -> Tensor:

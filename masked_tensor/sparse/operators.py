@@ -1,6 +1,5 @@
 """Reductions, softmax and scans of pairs with sparse data, with the signatures of the operators: what rows name."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from ..layouts.validity import valid_outputs
 from ..op import NoRule
 from ..pair import Pair
 from ..shared.averaging import MEAN
+from ..shared.too_few import TooFew, needed_for, of_nothing
 from . import along, classes, distinct, order, ranks, slice_reductions, two_operands
 from .reduction import reduce
 
@@ -31,26 +31,29 @@ def _cast(x: Pair, dtype: torch.dtype | None) -> Tensor:
     return x.data if dtype is None else to(x.data, dtype)
 
 
-def _reduction(law: Callable[..., Tensor]) -> Callable[..., Pair]:
+def _reduction(name: str) -> Callable[..., Pair]:
+    law, few = getattr(slice_reductions, name), TooFew(of_nothing(name))
+
     def rule(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
         data = _cast(x, dtype)
-        return valid_outputs(*reduce(law, data, x.mask, _dims(x, dim), keepdim))
+        return valid_outputs(*reduce(law, data, x.mask, _dims(x, dim), keepdim, few=few))
 
     return rule
 
 
-def _moment(law: Callable[..., Tensor]) -> Callable[..., Pair]:
+def _moment(name: str) -> Callable[..., Pair]:
+    law = getattr(slice_reductions, name)
+
     def rule(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> Pair:
         n = 1 if correction is None else correction
-        least = math.floor(n) + 1 if x.data.numel() else None
-        data, valid = reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, min_count=least)
-        return valid_outputs(data, valid)
+        few = TooFew(of_nothing(name), None, needed_for(n) if x.data.numel() else None)
+        return valid_outputs(*reduce(law, x.data, x.mask, _dims(x, dim), keepdim, correction=n, few=few))
 
     return rule
 
 
-def _with_mean(law: Callable[..., Tensor]) -> Callable[..., tuple[Pair, Pair]]:
-    moment, average = _moment(law), _reduction(slice_reductions.mean)
+def _with_mean(name: str) -> Callable[..., tuple[Pair, Pair]]:
+    moment, average = _moment(name), _reduction("mean")
 
     def rule(x: Pair, dim: Dim = None, *, correction: float | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
         return moment(x, dim, correction=correction, keepdim=keepdim), average(x, dim, keepdim)
@@ -59,21 +62,21 @@ def _with_mean(law: Callable[..., Tensor]) -> Callable[..., tuple[Pair, Pair]]:
 
 
 def aminmax(x: Pair, *, dim: int | None = None, keepdim: bool = False) -> tuple[Pair, Pair]:
-    least, greatest = (_reduction(law)(x, dim, keepdim) for law in (slice_reductions.amin, slice_reductions.amax))
+    least, greatest = (_reduction(name)(x, dim, keepdim) for name in ("amin", "amax"))
     return least, greatest
 
 
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
-    best, where = distinct.mode(x.data, x.mask, _dims(x, dim), keepdim)
+    best, where = distinct.mode(x.data, x.mask, _dims(x, dim), keepdim, TooFew(of_nothing("mode")))
     return valid_outputs(*best), valid_outputs(*where)
 
 
 def norm(
     x: Pair, ord: float | None = 2, dim: Dim = None, keepdim: bool = False, dtype: torch.dtype | None = None
 ) -> Pair:
-    data = _cast(x, dtype)
+    ord, few = 2 if ord is None else ord, TooFew(of_nothing("norm" if ord is None or ord >= 0 else "amin"))
     return valid_outputs(
-        *reduce(slice_reductions.norm, data, x.mask, _dims(x, dim), keepdim, ord=2 if ord is None else ord)
+        *reduce(slice_reductions.norm, _cast(x, dtype), x.mask, _dims(x, dim), keepdim, ord=ord, few=few)
     )
 
 
@@ -93,7 +96,8 @@ def _arg(largest: bool) -> Callable[..., Pair]:
 
 def _extreme(largest: bool) -> Callable[..., Any]:
     def rule(x: Pair, dim: Any = None, keepdim: bool = False) -> Any:
-        best, where = order.extreme(x.data, x.mask, _dims(x, dim), keepdim, largest=largest)
+        few = TooFew(of_nothing("max" if largest else "min"))
+        best, where = order.extreme(x.data, x.mask, _dims(x, dim), keepdim, largest=largest, few=few)
         return valid_outputs(*best) if dim is None else (valid_outputs(*best), valid_outputs(*where))
 
     return rule
@@ -152,17 +156,10 @@ def _quantile(skip_nan: bool) -> Callable[..., Pair]:
     return rule
 
 
-sum, mean, prod, nansum = (
-    _reduction(law)
-    for law in (slice_reductions.sum, slice_reductions.mean, slice_reductions.prod, slice_reductions.nansum)
-)
-amax, amin, any, all = (
-    _reduction(law)
-    for law in (slice_reductions.amax, slice_reductions.amin, slice_reductions.any, slice_reductions.all)
-)
-logsumexp, count_nonzero = _reduction(slice_reductions.logsumexp), _reduction(slice_reductions.count_nonzero)
-var, std = _moment(slice_reductions.var), _moment(slice_reductions.std)
-var_mean, std_mean = _with_mean(slice_reductions.var), _with_mean(slice_reductions.std)
+sum, mean, prod, nansum = map(_reduction, ("sum", "mean", "prod", "nansum"))
+amax, amin, any, all = map(_reduction, ("amax", "amin", "any", "all"))
+logsumexp, count_nonzero = map(_reduction, ("logsumexp", "count_nonzero"))
+var, std, var_mean, std_mean = _moment("var"), _moment("std"), _with_mean("var"), _with_mean("std")
 cross_entropy, nll_loss = _classes(True), _classes(False)
 argmax, argmin = _arg(True), _arg(False)
 max, min = _extreme(True), _extreme(False)

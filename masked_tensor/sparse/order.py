@@ -1,11 +1,11 @@
 """Positions of extremes in sparse tensors: the first stored one, or the first valid position that is not stored."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..shared.too_few import MASKED, TooFew
 from . import slices
 from .reduction import Outputs, StoredValid, assemble_result, check_nonempty, outputs, take_valid
 from .slices import flip_order
@@ -19,13 +19,12 @@ def position(
     keepdim: bool,
     *,
     largest: bool,
-    fill_value: Any = None,
-    min_count: int | None = None,
+    few: TooFew = MASKED,
 ) -> tuple[Tensor, Tensor | None]:
     """argmax or argmin: the first position of the extreme along ``dims`` (one dim, or all for the flat position)."""
     check_nonempty("argmax" if largest else "argmin", x.shape, dims)
-    o, where, _ = _find(x, mask, dims, largest, fill_value is not None or min_count == 0)
-    return assemble_result(where, o, x, dims, keepdim, fill_value, min_count)
+    o, where, _ = _find(x, mask, dims, largest, few.is_shown)
+    return assemble_result(where, o, x, dims, keepdim, few)
 
 
 def extreme(
@@ -35,14 +34,13 @@ def extreme(
     keepdim: bool,
     *,
     largest: bool,
-    fill_value: Any = None,
-    min_count: int | None = None,
+    few: TooFew = MASKED,
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """max or min: the values and the positions; only values are filled."""
     check_nonempty("max" if largest else "min", x.shape, dims)
-    o, where, best = _find(x, mask, dims, largest, fill_value is not None or min_count == 0)
-    values = assemble_result(best, o, x, dims, keepdim, fill_value, min_count)
-    return values, assemble_result(where, o, x, dims, keepdim, None, min_count)
+    o, where, best = _find(x, mask, dims, largest, few.is_shown)
+    values = assemble_result(best, o, x, dims, keepdim, few)
+    return values, assemble_result(where, o, x, dims, keepdim, few.positions())
 
 
 def _find(

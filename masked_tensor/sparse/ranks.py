@@ -6,13 +6,13 @@ values.
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import settings
-from ..shared.interpolation import fractional_rank, interpolate_rank
+from ..shared.order_statistics import interpolate_rank, median_rank, quantile_rank
+from ..shared.too_few import MASKED, TooFew
 from .reduction import Outputs, StoredValid, assemble_result, outputs, take_valid
 from .slices import sort_into_slices, sum_slices
 from .valid_positions import first_unstored
@@ -61,10 +61,8 @@ class OrderedElements:
         return rank.minimum(per_slice((self.slices.count - 1).clamp_min(0), rank.dim()))
 
     def middle(self, skip_nan: bool) -> Tensor:
-        """The rank of the lower median: that of the first NaN, if there is one and ``skip_nan`` is not asked for."""
-        number = self.slices.count - self.nans
-        lower = (number - 1).clamp_min(0) // 2
-        return lower if skip_nan else torch.where(self.nans > 0, number, lower)
+        """The rank of the median."""
+        return median_rank(self.slices.count - self.nans, None if skip_nan else self.nans)
 
 
 def per_slice(number: Tensor, dim: int) -> Tensor:
@@ -80,16 +78,14 @@ def median(
     *,
     skip_nan: bool,
     positions: bool = False,
-    fill_value: Any = None,
-    min_count: int | None = None,
+    few: TooFew = MASKED,
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None] | None]:
     """The lower median, NaN (integers: 0) where nothing is valid, or nothing but NaN; and its position, if asked."""
     t = take_valid(x, mask)
-    o = outputs(t, dims, positions and mask is not None, fill_value is not None or min_count == 0)
+    o = outputs(t, dims, positions and mask is not None, few.is_shown)
     s = OrderedElements(t, o)
-    empty, rank = s.slices.count == (s.nans if skip_nan else 0), s.middle(skip_nan)
-    result = torch.where(empty, torch.nan if t.values.is_floating_point() else 0, s.at(rank))
-    found = assemble_result(result, o, x, dims, keepdim, fill_value, min_count)
+    rank = s.middle(skip_nan)
+    found = assemble_result(s.at(rank), o, x, dims, keepdim, few)
     if not positions:
         return found, None
     where = t.position(dims)[s.order]
@@ -97,7 +93,7 @@ def median(
     zero = s.is_unstored(rank)
     if zero is not None:
         where = torch.where(zero, first_unstored(t, o, dims), where)
-    return found, assemble_result(where, o, x, dims, keepdim, None, min_count)
+    return found, assemble_result(where, o, x, dims, keepdim, few.positions())
 
 
 def quantile(
@@ -111,7 +107,7 @@ def quantile(
     alphap: float = 1.0,
     betap: float = 1.0,
     skip_nan: bool,
-    fill_value: Any = None,
+    few: TooFew = MASKED,
 ) -> tuple[Tensor, Tensor | None]:
     """The element at rank ``q * (n - 1)`` of the n valid ones; a 1-d ``q`` gives the first dimension."""
     if x.numel() == 0:
@@ -119,13 +115,10 @@ def quantile(
     t = take_valid(x, mask)
     share = q if isinstance(q, Tensor) else t.values.new_full((), q)
     torch.quantile(t.values.new_zeros(1), share.detach(), interpolation=interpolation)  # for its checks of arguments
-    o = outputs(t, dims, False, fill_value is not None)
+    o = outputs(t, dims, False, few.is_shown)
     s = OrderedElements(t, o)
     wide = share.double() if prod(x.shape[d] for d in dims) > settings.EXACT else share
-    count, highest, nans = (
-        per_slice(n, share.dim() + 1) for n in (s.slices.count, (s.slices.count - 1).clamp_min(0), s.nans)
-    )
-    at = fractional_rank(wide, count - nans if skip_nan else count, alphap, betap)
-    rank = at if skip_nan else torch.where(nans > 0, highest, at)
-    result = torch.where(count == 0, torch.nan, interpolate_rank(s.at, rank, interpolation))
-    return assemble_result(result, o, x, dims, keepdim, fill_value, None)
+    numbers, nans = (per_slice(n, share.dim() + 1) for n in (s.slices.count - s.nans, s.nans))
+    rank = quantile_rank(wide, numbers, None if skip_nan else nans, alphap, betap)
+    result = interpolate_rank(s.at, rank, interpolation)
+    return assemble_result(result, o, x, dims, keepdim, few)

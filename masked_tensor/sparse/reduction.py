@@ -17,6 +17,7 @@ from ..layouts.elements import build_like, canonical, same_pattern, values, verb
 from ..layouts.positions import pays_table, ravel
 from ..select import select
 from ..shared.chunks import rounds_noticeably
+from ..shared.too_few import MASKED, TooFew, is_enough, representable
 from . import slice_reductions, slices
 from .slices import Slices
 
@@ -115,8 +116,7 @@ def reduce(
     keepdim: bool = False,
     *,
     everywhere: bool = False,
-    fill_value: Any = None,
-    min_count: int | None = None,
+    few: TooFew = MASKED,
     **params: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """The reduction of ``x`` over ``dims``, which stores valid outputs only; a 0-d result comes with its validity.
@@ -127,11 +127,11 @@ def reduce(
     if law in _NEEDS_ELEMENTS:
         check_nonempty(_NEEDS_ELEMENTS[law], x.shape, dims)
     t = take_valid(x, mask, law in _ADDS)
-    o = outputs(t, dims, everywhere, fill_value is not None or min_count == 0)
+    o = outputs(t, dims, everywhere, few.is_shown)
     half = rounds_noticeably(t.values.dtype)
     result = law(t.values.float() if half else t.values, o.slices, **params)
     result = result.to(t.values.dtype) if half and result.dtype is torch.float32 else result
-    return assemble_result(result, o, x, dims, keepdim, fill_value, min_count)
+    return assemble_result(result, o, x, dims, keepdim, few)
 
 
 def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None:
@@ -142,18 +142,21 @@ def check_nonempty(name: str, shape: Sequence[int], dims: Sequence[int]) -> None
 
 
 def assemble_result(
-    result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, fill_value: Any, min_count: int | None
+    result: Tensor, o: Outputs, x: Tensor, dims: Sequence[int], keepdim: bool, few: TooFew
 ) -> tuple[Tensor, Tensor | None]:
-    """The outputs in the layout of ``x``; those with fewer than ``min_count`` valid elements left out, or filled.
+    """The outputs in the layout of ``x``; those of too few valid elements left out, or filled.
 
     ``result`` has one row per output.  Several results per output (quantiles) become the leading dimension.
     """
-    key, several, least = o.keys, result.shape[1:], 1 if min_count is None else min_count
+    key, several = o.keys, result.shape[1:]
     shape = tuple(1 if d in dims else size for d, size in enumerate(x.shape)) if keepdim else o.shape
-    if fill_value is not None:
-        result = select(result, (o.slices.count >= least).view(-1, *[1] * len(several)), fill_value)
-    elif min_count is not None or not isinstance(o.slices.valid, int):
-        present = (o.slices.count >= least).nonzero().view(-1)
+    s, broad = o.slices, (-1, *[1] * len(several))
+    if few.min_count == 0 or x.numel() == 0:
+        result = select(result, is_enough(s.count).view(broad), representable(few.empty, result.dtype))
+    if few.fill_value is not None:
+        result = select(result, is_enough(s.count, few.min_count).view(broad), few.fill_value)
+    elif few.min_count is not None or not isinstance(s.valid, int):
+        present = is_enough(s.count, few.min_count).nonzero().view(-1)
         if shape or several:
             result, key = result.index_select(0, present), key.index_select(0, present)
         elif present.numel() == 0:

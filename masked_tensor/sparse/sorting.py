@@ -9,6 +9,7 @@ from .. import shapes
 from ..layouts.elements import build_like
 from ..layouts.validity import valid_outputs
 from ..pair import Pair
+from ..shared.too_few import TooFew
 from .ranks import OrderedElements
 from .reduction import assemble_result, check_nonempty, outputs, take_valid
 
@@ -43,13 +44,11 @@ class SortedEntries:
 
     def at(self, rank: Tensor, keepdim: bool, least: int = 1) -> tuple[Pair, Pair]:
         """The entry at ``rank`` of every slice that has ``least`` entries, and where it was."""
-        place = self.sorted.place(rank)
+        place, few = self.sorted.place(rank), TooFew(0, None, least)
         parts = []
         for column in (self.sorted.values, self.positions):
             new = column[place] if column.numel() else column.new_zeros(place.shape)
-            parts.append(
-                valid_outputs(*assemble_result(new, self.outputs, self.x.data, self.dims, keepdim, None, least))
-            )
+            parts.append(valid_outputs(*assemble_result(new, self.outputs, self.x.data, self.dims, keepdim, few)))
         return parts[0], parts[1]
 
 
