@@ -327,7 +327,6 @@ NUMBERS = {  # of no size that was measured
     "masks/bits.py": "_GATHER",  # moves the bits of a word
     "packing/dim_order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
-    "rules/order.py": "1 << 15",  # what int16 holds
     "packing/attention_cuda.py": "256",  # the widest head of torch's flash kernel
 }
 
