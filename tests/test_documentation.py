@@ -33,15 +33,21 @@ PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 @pytest.mark.parametrize("page", RUN)
 def test_code_on_a_page_runs(page: Path) -> None:
-    """In one namespace, to which nothing is given; a section whose packages are missing is left out, and named."""
-    torch.manual_seed(0)
-    namespace, missing = dict[str, Any](), set[str]()
-    for section in re.split(r"^#{1,3} ", page.read_text(), flags=re.MULTILINE):
+    """Each block in a namespace of its own, after the first block of the page and the first of its section alone.
+
+    A section whose packages are missing is left out, and named.
+    """
+    text, missing = page.read_text(), set[str]()
+    for section in re.split(r"^#{1,3} ", text, flags=re.MULTILINE):
         if absent := {library for library in LIBRARY.findall(section) if find_spec(library) is None}:
             missing |= absent
             continue
-        for code in BLOCK.findall(section):
-            namespace = _run(code, namespace, f"{page.name}: {section.splitlines()[0]}")
+        blocks = BLOCK.findall(section)
+        for code in blocks:
+            torch.manual_seed(0)
+            namespace = dict[str, Any]()
+            for part in dict.fromkeys((BLOCK.findall(text)[0], blocks[0], code)):
+                namespace = _run(part, namespace, f"{page.name}: {section.splitlines()[0]}")
     if missing:
         pytest.skip(f"ran, but for the sections that need {', '.join(sorted(missing))}")
 
@@ -90,12 +96,13 @@ def _error(namespace: dict[str, Any]) -> float:
 
 
 CODE = re.compile(r"^```\w*\n(.*?)^```$|^( {4}[^\n]*)$", re.MULTILINE | re.DOTALL)
+DIRECTIVE = re.compile(r"^```\{(?:include|index|image)\}.*?^```$", re.MULTILINE | re.DOTALL)  # holds no code
 SHOWN = [*sorted((ROOT / "tutorials").rglob("*.py")), *sorted((ROOT / "masked_tensor").rglob("*.py"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_on_a_page_is_not_cut_off(page: Path) -> None:
-    text = re.sub(r"^```\{include\} [^\n]*\n```$", "", page.read_text(), flags=re.MULTILINE)  # holds no code
+    text = DIRECTIVE.sub("", page.read_text())
     blocks = [fenced or indented for fenced, indented in CODE.findall(text)]
     assert not [line for code in blocks for line in code.splitlines() if len(line) > WIDEST]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-BUILT = Path('/tmp/mini')
+BUILT = Path("/tmp/mini")
 FIRST = {
     "padding": "padding",
     "attention_mask": "padding",
