@@ -1,14 +1,16 @@
 """Recurrent nets: the plain module on the valid steps of each row alone is the oracle."""
 
 import itertools
+from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 import masked_tensor as mt
 from masked_tensor.engine.tensor import pair_of
+from masked_tensor.shared import sequences
 
 from .helpers.machines import expect_bfloat16
 
@@ -291,3 +293,69 @@ def test_ops_on_packed_data_take_valid_batch_sizes(given: str) -> None:
     x = data if given == "plain" else mt.masked_tensor(data, torch.ones(6, 1).bool())
     for found, expected in zip(run(x, mt.masked_tensor(sizes, torch.ones(3).bool())), run(data, sizes), strict=True):
         torch.testing.assert_close(found.filled(0) if isinstance(found, mt.MaskedTensor) else found, expected)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+@pytest.mark.parametrize("options", [{}, {"num_layers": 2, "bias": False}, {"batch_first": True}, {"proj_size": 2}])
+def test_a_batch_that_is_padded_on_the_right_may_run_as_it_is(
+    kind: type[nn.RNNBase], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values, states, gradients and their gradients are those of the sequences in pieces."""
+    if "proj_size" in options and kind is not nn.LSTM:
+        return
+    torch.manual_seed(0)
+    net = kind(3, 4, **options).double()
+    lengths, layers = torch.tensor([5, 2, 0, 6, 2]), options.get("num_layers", 1)
+    valid = (torch.arange(6)[:, None] < lengths)[..., None].expand(6, 5, 3)
+    data = torch.where(valid, torch.randn(6, 5, 3, dtype=torch.float64), torch.nan)
+    if options.get("batch_first"):
+        valid, data = valid.transpose(0, 1), data.transpose(0, 1)
+    sizes = [options.get("proj_size", 4), 4][: 2 if kind is nn.LSTM else 1]
+    states = [torch.randn(layers, 5, size, dtype=torch.float64) for size in sizes]
+
+    def found(padded: bool) -> list[Tensor]:
+        called = []
+        run = sequences.run_padded
+        monkeypatch.setattr(sequences, "_PIECE", dict.fromkeys(sequences._PIECE, 1000 if padded else -1))
+        monkeypatch.setattr(sequences, "run_padded", lambda *given: called.append(1) or run(*given))
+        x = mt.masked_tensor(data, valid, requires_grad=True)
+        first = [h.clone().requires_grad_() for h in states]
+        out, last = net(x, tuple(first) if kind is nn.LSTM else first[0])
+        monkeypatch.setattr(sequences, "run_padded", run)
+        assert bool(called) is padded
+        results = [out, *(last if kind is nn.LSTM else [last])]
+        given = [x, *first, *net.parameters()]
+        total = sum((k * r.filled(0).pow(2)).sum() for k, r in enumerate(results, 1))
+        slopes = torch.autograd.grad(total, given, create_graph=True)
+        again = torch.autograd.grad(sum(strided(g).pow(2).sum() for g in slopes), given)
+        return [*(r.get_mask() for r in results), *(strided(t) for t in (*results, *slopes, *again))]
+
+    for a, b in zip(found(True), found(False), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+def strided(x: Tensor) -> Tensor:
+    return x.filled(0) if isinstance(x, mt.MaskedTensor) else x
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_a_sequence_with_a_gap_does_not_run_as_padded(kind: type[nn.RNNBase], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sequences, "run_padded", None)  # which is not called
+    net, valid = kind(3, 4), torch.tensor([[True, False, True], [True, True, False]]).mT[..., None]
+    x = mt.masked_tensor(torch.randn(3, 2, 3), valid)
+    assert torch.equal(net(x)[0].get_mask()[..., :1], valid)
+
+
+def test_a_float32_lstm_leaves_zeros_at_padded_steps() -> None:
+    """By the fused kernel of float32."""
+    torch.manual_seed(0)
+    net, lengths = nn.LSTM(8, 8), torch.tensor([9, 4, 7])
+    valid = (torch.arange(9)[:, None] < lengths)[..., None]
+    data = torch.randn(9, 3, 8)
+    out, (h, c) = net(mt.masked_tensor(torch.where(valid, data, torch.nan), valid))
+    assert not out.get_data()[~valid[..., 0]].any()
+    for row, length in enumerate(lengths):
+        wanted, (state, cell) = net(data[:length, row : row + 1])
+        torch.testing.assert_close(out.filled(0)[:length, row : row + 1], wanted, rtol=1e-5, atol=1e-6)
+        for last, expected in ((h, state), (c, cell)):
+            torch.testing.assert_close(last.filled(0)[:, row : row + 1], expected, rtol=1e-5, atol=1e-6)

@@ -4,9 +4,9 @@ The reverse direction runs over the valid steps, too; a row without any returns 
 any of its features is (with ``meaning(product="all")``: all of them); masked features count 0, and so does a masked
 initial state.
 
-The valid steps of each row are gathered into a packed sequence, wherever they are: no masked step is computed.
-This wants the lengths on the host, so B integers are read (as ``pack_padded_sequence`` does), unless the mask cannot
-vary along time.
+The valid steps of each row are gathered into a packed sequence, wherever they are: no masked step is computed, unless
+a padded batch costs less as it is.  This wants the lengths on the host, so B integers are read (as
+``pack_padded_sequence`` does), unless the mask cannot vary along time.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from ..errors import masked_scalar, masked_state
 from ..op import Op
 from ..packing import recurrent as packed
 from ..pair import Pair, Payload
-from ..select import zero_masked
+from ..select import zero_masked, zeroed_result
 from ..settings import current
 from ..shared import product_validity, sequences
 from ..shared.sequences import Net, Packing, states_of
@@ -45,18 +45,22 @@ def recurrent(
         valid = valid.transpose(0, 1)
     if in_dual_level() or (is_wrapped(valid) and not masks.is_constant(valid, 0)):
         return _step_by_step(op, x, valid, states, weights, net, batch_first)
-    way = None if masks.is_constant(valid, 0) else sequences.packing_of_mask(valid)
-    if way is not None and len(way.rows) == 0:
-        way = None
-    data = zero_masked(x) if way is None or not masks.is_constant(x.mask, 2) else x.data
+    lengths = None if masks.is_constant(valid, 0) else masks.count(valid, 0).cpu()
+    if lengths is not None and not lengths.any():
+        lengths = None
+    padded = lengths is not None and sequences.is_padded_better(op.overloadpacket, valid, lengths, weights, net)
+    data = zero_masked(x) if lengths is None or padded or not masks.is_constant(x.mask, 2) else x.data
     if batch_first:
         data = data.transpose(0, 1)
     initial = [zero_masked(h) for h in states]
     present = masks.any(valid, 0).unsqueeze(1)
-    if way is None:  # a row is valid as a whole or not at all: the plain kernel, and nothing to gather
+    if lengths is None:  # a row is valid as a whole or not at all: the plain kernel, and nothing to gather
         out, *last = op(data, _initial_states(hx, initial), weights, *net.as_arguments(), False)
         last = [torch.where(present, h, h0) for h, h0 in zip(last, initial, strict=True)]
+    elif padded:
+        out, *last = sequences.run_padded(op.overloadpacket, data, valid, lengths, initial, weights, net)
     else:
+        way = sequences.packing_of_mask(valid, lengths)
         out, *last = _run_packed(op, way, data, initial, weights, net)
     mask = valid.unsqueeze(2).expand(out.shape)
     if batch_first:
@@ -64,7 +68,9 @@ def recurrent(
     ends = [
         Pair(h, masks.expand_to(masks.compact(s.mask) | present, h.shape)) for h, s in zip(last, states, strict=True)
     ]
-    return Pair(out, mask, Payload.ANY if way is None else Payload.ZERO), *ends
+    if padded and len(initial) == 1:
+        return zeroed_result(out, mask), *ends
+    return Pair(out, mask, Payload.ANY if lengths is None else Payload.ZERO), *ends
 
 
 def _step_by_step(
