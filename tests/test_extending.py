@@ -270,6 +270,50 @@ def test_reductions_over_time_and_features_are_unpacked() -> None:
         torch.testing.assert_close(op(x.packed(), dim).unpacked(), op(x, dim))
 
 
+def test_a_function_of_segments_gets_halves_as_float32_and_gives_them_back() -> None:
+    """Sparse and packed: values and results in the dtypes that the page of the two functions names."""
+    seen: list[torch.dtype] = []
+
+    def mean(values: torch.Tensor, segments: extend.Segments) -> torch.Tensor:
+        seen.append(values.dtype)
+        return segments.sum(values) / segments.count.view(-1, *(1,) * (values.dim() - 1))
+
+    def number(values: torch.Tensor, segments: extend.Segments) -> torch.Tensor:
+        seen.append(values.dtype)
+        return segments.sum(torch.ones_like(values, dtype=torch.int64))
+
+    rules = {"mean_of": mean, "number_of": number}
+    for name, function in rules.items():
+        op = torch.library.custom_op(
+            f"test_extending::{name}",
+            lambda x, dim: x.sum(dim),
+            mutates_args=(),
+            schema="(Tensor x, int dim) -> Tensor",
+        )
+        extend.register_rule(
+            f"test_extending::{name}",
+            sparse=extend.sparse_reduction(function),
+            packed=extend.packed_reduction(function),
+        )(lambda x, dim: extend.Pair(x.data.sum(dim), extend.masks.any(x.mask, dim)))
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+            seen.clear()
+            values = (
+                torch.linspace(1, 3, 600, dtype=torch.float64).view(2, 300).to(dtype)
+            )  # halves add up to 512 or 256
+            x = mt.from_lengths(values, [300, 200])
+            got = [op(x.packed(), 1).unpacked(), op(x.to_sparse_csr(), 1).to_dense(), op(x.to_sparse(), 1).to_dense()]
+            wide = torch.float64 if dtype is torch.float64 else torch.float32
+            assert seen == [wide] * 3, (name, dtype)
+            exact = torch.stack([values[0].double().mean(), values[1, :200].double().mean()]).to(dtype)
+            for result in got:
+                if name == "mean_of":
+                    assert result.dtype is dtype
+                    torch.testing.assert_close(result.filled(0.0), exact)
+                else:
+                    assert result.dtype is torch.int64
+                    assert result.tolist() == [300, 200]
+
+
 def test_an_operator_and_its_rule_may_be_defined_anew() -> None:
     """As by a cell of a notebook that runs twice."""
     for factor in (2, 3):

@@ -223,3 +223,25 @@ def test_interpolation_of_any_memory_has_the_strides_of_the_plain_result(mode, a
         for mask in (torch.rand(shape) < 0.7, torch.ones(shape[:2]).bool().view(*shape[:2], 1, 1).expand(shape)):
             result = F.interpolate(mt.as_masked_tensor(x, mask), (7, 8), mode=mode, antialias=antialias)
             assert result.stride() == plain, (order, mask.stride())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_positions_are_those_of_the_images_precision(dtype, align_corners):
+    """Where half an entry's distance is rounded otherwise in float32 and in float64, validity follows the image's."""
+    differs = 0
+    for size, to in itertools.product(range(2, 40), range(2, 40)):
+        resized = partial(F.interpolate, size=to, mode="linear", align_corners=align_corners)
+        at = {kind: resized(torch.arange(size, dtype=kind).view(1, 1, -1)).flatten() for kind in (dtype, OTHER[dtype])}
+        here, there = ((place + 0.5).floor().long() for place in at.values())
+        if torch.equal(here, there):
+            continue
+        differs += 1
+        entry = here[here != there][0]
+        mask = torch.arange(size) == entry
+        x = mt.masked_tensor(torch.ones(1, 1, size, dtype=dtype), mask.view(1, 1, -1))
+        assert torch.equal(resized(x).get_mask().flatten(), mask[here]), (size, to)
+    assert differs > 3
+
+
+OTHER = {torch.float32: torch.float64, torch.float64: torch.float32}
