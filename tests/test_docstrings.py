@@ -29,6 +29,8 @@ from masked_tensor import errors
 from masked_tensor.functional.entrance import run_op
 from masked_tensor.functional.rolling import Rolling
 
+from .helpers.joined import over
+
 SECTIONS = ["Args", "Attributes", "Returns", "Raises", "Example", "References"]
 SUBPACKAGES = tuple(
     f"masked_tensor.{name}" for name in ("api", "extend", "functional", "testing")
@@ -161,7 +163,7 @@ def prose(name: str) -> str:
     return re.sub(r"``.*?``|:\w+:`.*?`", "code", text.partition("\nExample:\n")[0], flags=re.DOTALL)
 
 
-every = pytest.mark.parametrize("name", sorted(NAMES))
+every = over(sorted(NAMES))
 
 
 # ---------------------------------------------------------------------------------------------------------- the style
@@ -224,7 +226,7 @@ def test_no_private_word(name: str) -> None:
     assert not PRIVATE_WORDS.findall(prose(name))
 
 
-@every
+@pytest.mark.parametrize("name", sorted(NAMES))
 def test_the_example_runs_with_nothing_but_torch_and_the_package(name: str) -> None:
     text = sections(name).get("Example", "")
     example = doctest.DocTestParser().get_doctest(text, {"torch": torch, "mt": mt}, name, name, 0)
@@ -232,7 +234,7 @@ def test_the_example_runs_with_nothing_but_torch_and_the_package(name: str) -> N
     assert doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example).failed == 0
 
 
-@pytest.mark.parametrize("name", sorted(set(mt.functional.__all__) & set(NAMES)))
+@over(sorted(set(mt.functional.__all__) & set(NAMES)))
 def test_a_functional_form_names_what_it_is_modelled_on(name: str) -> None:
     assert re.search(r"``(torch|pandas|numpy|scipy|paddle)\b", sections(name).get("References", ""))
 
@@ -321,7 +323,7 @@ def takes_a_tensor(name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", sorted(filter(takes_a_tensor, NAMES)))
+@over(sorted(filter(takes_a_tensor, NAMES)))
 def test_a_senseless_argument_raises_what_is_documented(name: str) -> None:
     """Each required argument is an object that is nothing at all."""
     required = [p for p in parameters(NAMES[name]).values() if p.default is inspect.Parameter.empty]
@@ -401,7 +403,7 @@ def test_what_an_odd_tensor_raises_is_documented(name: str) -> None:
     assert not undocumented
 
 
-@pytest.mark.parametrize("name", sorted(n for n in members(mt.MaskedTensor) if n != "to_numpy"))
+@over(sorted(n for n in members(mt.MaskedTensor) if n != "to_numpy"))
 def test_each_member_says_in_a_sentence_what_it_does(name: str) -> None:
     """Those that replace torch's own for the engine's sake, too."""
     text = (inspect.getdoc(vars(mt.MaskedTensor)[name]) or "").partition("\n\n")[0]

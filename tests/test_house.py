@@ -5,6 +5,7 @@ import re
 import runpy
 import subprocess
 import sys
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +14,16 @@ import torch
 
 from masked_tensor.rules import FAMILIES
 
+from .helpers.joined import over
 from .oracles import FAMILY
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "masked_tensor").rglob("*.py"))
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
 
 
 def commands(text: str) -> list[str]:
@@ -29,17 +36,17 @@ def test_ci_runs_the_readmes_commands_word_for_word() -> None:
     assert commands((ROOT / ".ci/run").read_text())[:2] == readme
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@over(FILES)
 def test_imports_stand_at_the_top(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
             assert not inner, f"{node.name} imports: the floors are wrong"
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@over(FILES)
 def test_every_file_says_what_it_is(path: Path) -> None:
-    assert ast.get_docstring(ast.parse(path.read_text()))
+    assert ast.get_docstring(tree_of(path))
 
 
 def test_tutorials_ask_a_question() -> None:
@@ -49,12 +56,12 @@ def test_tutorials_ask_a_question() -> None:
         assert set(underline) == {"="}, script.name
 
 
-@pytest.mark.parametrize("family", [family.__name__.rpartition(".")[2] for family in FAMILIES])
+@over([family.__name__.rpartition(".")[2] for family in FAMILIES])
 def test_every_family_has_a_namesake_test_file(family: str) -> None:
     assert (ROOT / "tests" / f"test_{family}.py").exists()
 
 
-@pytest.mark.parametrize("family", sorted(set(FAMILY.values())))
+@over(sorted(set(FAMILY.values())))
 def test_every_family_with_an_oracle_is_under_the_laws(family: str) -> None:
     assert f'test_law = laws("{family}")' in (ROOT / "tests" / f"test_{family}.py").read_text()
 
@@ -152,7 +159,7 @@ def attributes(tree: ast.AST) -> set[str]:
     return named | {n.attr for n in nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store)}
 
 
-OURS = {n for path in FILES for n in attributes(ast.parse(path.read_text())) if is_private(n)} - {"_compare_values"}
+OURS = {n for path in FILES for n in attributes(tree_of(path)) if is_private(n)} - {"_compare_values"}
 
 
 def imported(tree: ast.AST) -> dict[str, str]:
@@ -195,10 +202,10 @@ def op_of(name: str) -> str | None:
     return found[1] if found and hasattr(torch.ops.aten, found[1]) else None
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@over(FILES)
 def test_private_names_of_torch_stand_in_one_file(path: Path) -> None:
     room = str(path.relative_to(ROOT / "masked_tensor"))
-    found = {name: op_of(name) for name in private_names(ast.parse(path.read_text()))}
+    found = {name: op_of(name) for name in private_names(tree_of(path))}
     assert {n for n, op in found.items() if op is None} == set(PRIVATE.get(room, "").split()), "it belongs in compat.py"
     assert {op for op in found.values() if op is not None} == set(OPS.get(room, "").split())
 
@@ -231,11 +238,11 @@ def private_words(tree: ast.Module) -> set[str]:
 
 def hidden_names(path: Path) -> set[str]:
     room = str(path.relative_to(ROOT / "masked_tensor"))
-    found = private_words(ast.parse(path.read_text())) - OURS - set(HIDDEN.get(room, "").split())
+    found = private_words(tree_of(path)) - OURS - set(HIDDEN.get(room, "").split())
     return {word for word in found if not any(op.startswith(word) or op.endswith(word) for op in OP_WORDS)}
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@over(FILES)
 def test_no_private_name_of_torch_is_hidden_in_a_string(path: Path) -> None:
     if str(path.relative_to(ROOT / "masked_tensor")) not in NAMING:
         assert hidden_names(path) == set(), "patches/places.py names what is replaced"
@@ -305,11 +312,11 @@ def test_files_that_comments_name_are_there() -> None:
     assert len(named) > 5
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@over(FILES)
 def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
     """300 lines a file, 45 a function, both without docstrings: at the limit, look for the second idea."""
     text = path.read_text()
-    nodes = list(ast.walk(ast.parse(text)))
+    nodes = list(ast.walk(tree_of(path)))
     assert len(text.splitlines()) - sum(docstring_lines(node) for node in nodes) <= 300
     for node in nodes:
         if isinstance(node, ast.FunctionDef):
@@ -349,10 +356,10 @@ def numbers(tree: ast.Module) -> set[str]:
     return {ast.unparse(target) for target in targets} | large
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+@over(FILES)
 def test_numbers_that_decide_how_stand_in_one_file(path: Path) -> None:
     room = str(path.relative_to(ROOT / "masked_tensor"))
-    found = numbers(ast.parse(path.read_text()))
+    found = numbers(tree_of(path))
     if room == "settings.py":
         text = path.read_text()
         assert len(found) >= 10
