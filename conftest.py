@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish() -> None:
-    """The collected tests, and torch's database, are there to the end: ``gc.collect()`` looked through them for 0.7 s."""
+    """The collected tests, and torch's database, are there to the end: a collection looks through them for 0.7 s."""
     gc.freeze()
 
 
