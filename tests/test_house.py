@@ -334,7 +334,6 @@ NUMBERS = {  # of no size that was measured
     "masks/bits.py": "_GATHER",  # moves the bits of a word
     "packing/dim_order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
-    "packing/attention_cuda.py": "256",  # the widest head of torch's flash kernel
 }
 
 

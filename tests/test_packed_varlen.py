@@ -29,8 +29,9 @@ def one_by_one(
     assert starts.dtype is key_starts.dtype is torch.int32
     assert q.shape[-1] == k.shape[-1] == v.shape[-1]
     assert q.shape[-1] % 8 == 0
-    assert q.shape[1] == k.shape[1] == v.shape[1]
-    assert all(x.is_contiguous() for x in (q, k, v))
+    assert k.shape[1] == v.shape[1]
+    assert q.shape[1] % k.shape[1] == 0
+    assert all(x.stride(-1) == 1 for x in (q, k, v))
     parts = []
     for (a, b), (c, d) in zip(starts.unfold(0, 2, 1).tolist(), key_starts.unfold(0, 2, 1).tolist(), strict=True):
         assert b - a <= most
@@ -41,7 +42,8 @@ def one_by_one(
         if c == d:
             parts.append(q[a:b] * float("nan"))
         else:
-            parts.append(F.scaled_dot_product_attention(*one, is_causal=causal, scale=scale)[0].transpose(0, 1))
+            out = F.scaled_dot_product_attention(*one, is_causal=causal, scale=scale, enable_gqa=True)
+            parts.append(out[0].transpose(0, 1))
     return torch.cat(parts)
 
 
@@ -49,7 +51,7 @@ def one_by_one(
 def written_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The CPU has the kernels of a GPU, as they are written here."""
     monkeypatch.setattr(attention_cuda, "DEVICES", ("cpu",))
-    monkeypatch.setattr(attention_cuda, "choose_kernel", lambda q: one_by_one)
+    monkeypatch.setattr(attention_cuda, "choose_kernel", lambda *_: one_by_one)
 
 
 def both(run: Callable[..., Tensor], *inputs: Tensor, rows: list[Tensor]) -> list[list[Tensor]]:
@@ -120,6 +122,100 @@ def test_the_kernels_take_what_they_are_given(dtype: torch.dtype, sizes: tuple[i
         for x in () if dtype is torch.float32 else (q, k, v):
             (grad,) = torch.autograd.grad(result, x, torch.ones_like(result), retain_graph=True)
             assert (grad.shape, grad.dtype) == (x.shape, dtype)
+
+
+CAPABILITIES = [(7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (9, 4), (10, 0), (12, 0), (12, 1)]
+
+
+def forbidden(capability: tuple[int, int], width: int, dropout: float, trained: bool) -> bool:
+    """What torch checks before it calls its flash kernel, as ``sdp_utils.cpp`` has it."""
+    small = (8, 6) <= capability <= (8, 9) or capability in ((12, 0), (12, 1))
+    wide = 192 < width <= 224 or (width > 224 and dropout > 0)
+    return capability < (8, 0) or width > 256 or (small and trained and wide)
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES, ids=str)
+def test_the_flash_kernel_is_chosen_only_where_torch_allows_it(
+    capability: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention_cuda, "_capability", lambda q: capability)
+    chosen = set()
+    for width in range(8, 272, 8):
+        q = torch.empty(1, 1, width, dtype=torch.float16, device="meta")
+        for dropout in (0.0, 0.1):
+            for trained in (False, True):
+                kernel = attention_cuda.choose_kernel(q, dropout, trained)
+                chosen.add(kernel)
+                if kernel is not attention_cuda._efficient:
+                    assert not forbidden(capability, width, dropout, trained)
+                    assert (kernel is attention_cuda._varlen) == (not dropout)
+                elif width <= 192:
+                    assert capability < (8, 0)
+    assert (attention_cuda._varlen in chosen) == (capability >= (8, 0))
+
+
+def test_an_activated_kernel_without_dropout_is_given_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    q = torch.empty(1, 1, 64, dtype=torch.bfloat16, device="meta")
+    monkeypatch.setattr(attention_cuda, "_activated", lambda: "FA4")
+    assert attention_cuda.choose_kernel(q, 0.1, True) is attention_cuda._efficient
+    assert attention_cuda.choose_kernel(q, 0.0, True) is attention_cuda._varlen
+
+
+def test_kernels_of_other_widths_and_dtypes() -> None:
+    for shape, dtype in (((1, 1, 264), torch.float16), ((1, 1, 64), torch.float32)):
+        q = torch.empty(shape, dtype=dtype, device="meta")
+        assert attention_cuda.choose_kernel(q) is attention_cuda._efficient
+
+
+def test_a_torch_whose_public_call_lacks_something_runs_the_private_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention_cuda, "_public_kernel", lambda: None)
+    q = torch.empty(1, 1, 64, dtype=torch.float16, device="meta")
+    assert attention_cuda.choose_kernel(q) is attention_cuda._flash
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+@pytest.mark.parametrize("width", [8, 64, 256])
+def test_parts_of_a_projection_and_grouped_heads_are_not_copied(
+    width: int, dropout: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel is given the memory that it is called with, and as many heads of keys as there are."""
+    given = []
+
+    def kernel(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
+        given.extend((q, k, v))
+        return q
+
+    monkeypatch.setattr(attention_cuda, "choose_kernel", lambda *_: kernel)
+    projected = torch.randn(7, 8 * width, dtype=torch.float16)
+    q, k, v = (p.unflatten(-1, (-1, width)) for p in projected.split([4 * width, 2 * width, 2 * width], -1))
+    rows = Grid(torch.tensor([0, 1, 2, 3, 6, 7, 12]), (3, 6))
+    attention_cuda.attend(q, k, v, rows, rows, dropout, True, None)
+    assert [x.data_ptr() for x in given] == [x.data_ptr() for x in (q, k, v)]
+    assert [x.shape[1] for x in given] == [4, 2, 2]
+
+
+@pytest.mark.parametrize("first", [0, 1, 4, 8])
+def test_what_16_bytes_do_not_divide_is_copied(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = []
+
+    def kernel(q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Tensor:
+        given.extend((q, k, v))
+        return q
+
+    monkeypatch.setattr(attention_cuda, "choose_kernel", lambda *_: kernel)
+    x = torch.randn(7, 1, 24, dtype=torch.float16)[..., first : first + 8]
+    rows = Grid(torch.tensor([0, 1, 2, 3, 6, 7, 12]), (3, 6))
+    attention_cuda.attend(x, x, x, rows, rows, 0.0, False, None)
+    assert all(torch.equal(y, x) for y in given)
+    assert all(y.storage_offset() * 2 % 16 == 0 for y in given)
+    assert (given[0].data_ptr() == x.data_ptr()) == (first % 8 == 0)
+
+
+def test_heads_that_do_not_divide_are_unpacked() -> None:
+    q, k = torch.ones(2, 3, 8), torch.ones(2, 2, 8)
+    rows = Grid(torch.arange(2), (1, 2))
+    with pytest.raises(NoRule):
+        attention_cuda.attend(q, k, k, rows, rows, 0.0, False, None)
 
 
 def test_other_dtypes_are_unpacked() -> None:

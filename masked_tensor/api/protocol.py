@@ -278,6 +278,7 @@ add_members(
         "contiguous": copying.contiguous,
         "share_memory_": copying.share_memory,
         "is_shared": copying.is_shared,
+        "record_stream": copying.record_stream,
         "data": property(data, copying.set_data, doc="``x.detach()``; assigning takes over values and validity."),
         "item": item,
         "tolist": tolist,

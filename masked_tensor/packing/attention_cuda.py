@@ -3,6 +3,10 @@
 A kernel is given where each sequence begins and how long one can be at most, so that nothing is read on the host.
 """
 
+import inspect
+from collections.abc import Callable
+from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -30,37 +34,100 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """``(N, H, D)`` of queries, keys and values to ``(N, H, D)``; and which queries see a key, if some may see none.
 
-    Fewer heads of keys than of queries are repeated.  Raises NoRule for dtypes that the kernels do not take.
+    Each head of keys serves as many of queries.  Raises NoRule for dtypes that the kernels do not take, and where heads
+    of keys do not divide those of queries.
     """
     if not q.dtype == k.dtype == v.dtype or q.dtype not in (*HALVES, torch.float32):
+        raise NoRule
+    if not k.shape[1] == v.shape[1] or q.shape[1] % k.shape[1]:
         raise NoRule
     seen = None
     if not same_places(queries, keys):
         seen = (keys.lengths > 0)[queries.batch]
         q = guard(q, seen[:, None, None].expand(q.shape))  # of a query without keys the kernel's gradient is anything
-    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if x.shape[1] != q.shape[1] else x for x in (k, v))
     scale = q.shape[-1] ** -0.5 if scale is None else scale
     width = v.shape[-1]
     size = (max(q.shape[-1], width) + 7) // 8 * 8  # the kernels want heads of one size, a multiple of 8
-    q, k, v = (F.pad(x, (0, size - x.shape[-1])).contiguous() for x in (q, k, v))
-    out = choose_kernel(q)(q, k, v, *(_sequence_bounds(grid) for grid in (queries, keys)), dropout, causal, scale)[
-        ..., :width
-    ]
+    trained = any(is_tracked(x) for x in (q, k, v))
+    q, k, v = (_laid_out(x, size) for x in (q, k, v))
+    kernel = choose_kernel(q, dropout, trained)
+    out = kernel(q, k, v, *(_sequence_bounds(grid) for grid in (queries, keys)), dropout, causal, scale)[..., :width]
     return (out, None) if seen is None else (select(out, seen[:, None, None], 0), seen)
+
+
+def _laid_out(x: Tensor, size: int) -> Tensor:
+    """``(N, H, size)`` as the kernels read it: each head without gaps, at an address that 16 bytes divide.
+
+    What lies so already is not copied, such as the parts of one projection to queries, keys and values.
+    """
+    if x.shape[-1] != size:
+        return F.pad(x, (0, size - x.shape[-1]))
+    steps = (x.storage_offset(), *x.stride()[:-1])
+    if x.stride(-1) == 1 and all(n * x.dtype.itemsize % 16 == 0 for n in steps):
+        return x
+    return x.clone(memory_format=torch.contiguous_format)
 
 
 def _sequence_bounds(grid: Grid) -> tuple[Tensor, int]:
     """Where each sequence begins, as the kernels count, and the length that none exceeds."""
-    return grid.offsets.int(), grid.shape[1]
+    return grid.bounds, grid.shape[1]
 
 
-def choose_kernel(q: Tensor) -> Any:
-    """The flash kernel for heads in half precision of up to 256, where it is not switched off; else the other."""
-    fits = q.dtype in HALVES and q.shape[-1] <= 256 and torch.backends.cuda.flash_sdp_enabled()
-    return _flash if fits and (not q.is_cuda or torch.cuda.get_device_capability(q.device) >= (8, 0)) else _efficient
+#: The kernel that was activated in the place of flash (FA3, FA4), if any; a torch without the question has none.
+_activated: Callable[[], str | None] = getattr(torch.nn.attention, "current_flash_attention_impl", lambda: None)
+
+
+@lru_cache(maxsize=1)
+def _public_kernel() -> Callable[..., Tensor] | None:
+    """``varlen_attn``, if this torch's has what is needed; imported when it is first used, which takes a second."""
+    found: Callable[..., Tensor] = import_module("torch.nn.attention.varlen").varlen_attn
+    return found if {"scale", "window_size", "enable_gqa"} <= inspect.signature(found).parameters.keys() else None
+
+
+#: Capabilities with less memory for a block: torch forbids the training of wide heads by its flash kernel there.
+SMALL_BLOCKS = ((8, 6), (8, 9), (12, 0), (12, 1))
+WIDEST, WIDEST_IN_SMALL = 256, 192
+
+
+def choose_kernel(q: Tensor, dropout: float = 0.0, trained: bool = False) -> Any:
+    """The flash kernel where torch allows it, by its public call where that serves; else the efficient kernel.
+
+    torch's private operators check nothing that ``scaled_dot_product_attention`` checks before it calls them
+    (``sdp_utils.cpp``), so it is checked here: dtype, width, capability, and an activated FA3 or FA4, which has no
+    dropout.
+    """
+    if not _flash_serves(q, dropout, trained):
+        return _efficient
+    return _flash if dropout or _public_kernel() is None else _varlen
+
+
+def _flash_serves(q: Tensor, dropout: float, trained: bool) -> bool:
+    width, capability = q.shape[-1], _capability(q)
+    if q.dtype not in HALVES or width > WIDEST or capability < (8, 0) or not torch.backends.cuda.flash_sdp_enabled():
+        return False
+    if trained and width > WIDEST_IN_SMALL and capability in SMALL_BLOCKS:
+        return False
+    return not (dropout and _activated())
+
+
+def _capability(q: Tensor) -> tuple[int, int]:
+    """That of the device; of a stand-in, the least that has all kernels."""
+    return torch.cuda.get_device_capability(q.device) if q.is_cuda else (8, 0)
+
+
+def _varlen(
+    q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float
+) -> Any:
+    """torch's public attention of sequences of any length: grouped heads without copies, no dropout."""
+    (starts, most), (key_starts, key_most) = queries, keys
+    window = (-1, 0) if causal else (-1, -1)
+    return _public_kernel()(  # type: ignore[misc]  # choose_kernel asked whether there is one
+        q, k, v, starts, key_starts, most, key_most, scale=scale, window_size=window, enable_gqa=True
+    )
 
 
 def _flash(q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float) -> Any:
+    """What the public call runs, with dropout; the kernel groups heads, too."""
     (starts, most), (key_starts, key_most) = queries, keys
     return _aten._flash_attention_forward(
         q, k, v, starts, key_starts, most, key_most, dropout, causal, False, scale=scale
@@ -70,7 +137,9 @@ def _flash(q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: fl
 def _efficient(
     q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float
 ) -> Any:
+    """The kernel for every width, for float32 and for older devices; fewer heads of keys are repeated."""
     (starts, most), (key_starts, key_most) = queries, keys
+    k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) if x.shape[1] != q.shape[1] else x for x in (k, v))
     one = (x.unsqueeze(0) for x in (q, k, v))
     recorded = any(is_tracked(x) for x in (q, k, v))
     return _aten._efficient_attention_forward(

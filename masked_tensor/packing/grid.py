@@ -70,6 +70,16 @@ class Grid:
         """Whether every place is stored: a fact of the sizes alone, for which a graph shall not be compiled anew."""
         return self.host and self.index.shape[0] == self.places
 
+    def prepare(self) -> "Grid":
+        """Works out what attention on a GPU asks for, on the stream that made the index.
+
+        Facts that are first asked for while a CUDA graph is captured would lie in the memory of that graph, and on
+        another stream nobody would wait for them.
+        """
+        if self.host and self.device.type != "cpu" and len(self.shape) == 2:
+            _ = self.bounds, self.batch, self.time
+        return self
+
     def look(self) -> None:
         """Before a fact that is read on the host: raises NoRule in a graph that is being compiled, which has none."""
         if not self.host:
@@ -117,6 +127,11 @@ class Grid:
     def offsets(self) -> Tensor:
         """Where each sequence begins among the tokens, and where the last one ends: (B + 1,)."""
         return torch.cat([self.lengths.new_zeros(1), self.lengths.cumsum(0)])
+
+    @fact
+    def bounds(self) -> Tensor:
+        """``offsets`` in int32, as the attention kernels of a GPU count."""
+        return self.offsets.int()
 
     @fact
     def nested_offsets(self) -> Tensor:
@@ -226,9 +241,9 @@ def grid_of_lengths(lengths: Sequence[int], side: str, device: torch.device, tim
     index = torch.arange(total, device=device) + (starts - before).repeat_interleave(counts, output_size=total)
     grid = Grid(index, (len(lengths), time), True)
     grid.sizes = list(lengths)
-    return grid
+    return grid.prepare()
 
 
 def grid_of_mask(mask: Tensor) -> Grid:
     """The True places of a ``(B, T)`` mask.  Their number is read on the host, once."""
-    return Grid(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1]))
+    return Grid(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1])).prepare()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ... import layouts, masks
-from ...compat import COLLATE
+from ...compat import COLLATE, tree_leaves
 from ...engine.alias_records import Family, alias_of, family_of
 from ...engine.tensor import MaskedTensor, expose, pair_of, reset, set_pair, wrap
 from ...engine.writes.packed_views import unpack_family
@@ -111,6 +111,18 @@ def share_memory(x: MaskedTensor) -> MaskedTensor:
 def is_shared(x: MaskedTensor) -> bool:
     """Whether the data lies in shared memory."""
     return bool(_stored(x).is_shared())
+
+
+def record_stream(x: MaskedTensor, stream: Any) -> None:
+    """Keeps the memory of data and mask, and what is known of packed places, until ``stream`` is done with it."""
+    if x._packed is None:
+        parts: tuple[Any, ...] = (pair_of(x).data, masks.compact(pair_of(x).mask))
+    else:
+        packed = x._packed
+        parts = (packed.values, packed.inner, *vars(packed.grid).values(), *packed.grid.known.values())
+    for part in tree_leaves(parts):
+        if type(part) is Tensor:
+            part.record_stream(stream)
 
 
 def _stored(x: MaskedTensor) -> Tensor:
