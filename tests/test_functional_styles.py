@@ -86,6 +86,28 @@ def test_a_dim_is_none_where_the_signature_says_so(name: str) -> None:
                 getattr(mt, name)(x, *lead, dim=dim, **others)
 
 
+KEPT_PACKED = {
+    "sum": (2,), "mean": (-1,), "softmax": (-1,), "log_softmax": (1,), "cumsum": (1,), "cumprod": (-1,),
+    "normalize": (2.0, -1), "layer_norm": ((4,),), "rms_norm": ((4,),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", KEPT_PACKED)
+def test_a_form_that_names_a_packed_rule_keeps_packed_tensors_packed(name: str) -> None:
+    form, arguments = getattr(mt, name), KEPT_PACKED[name]
+    data = torch.arange(60.0).view(3, 5, 4).sin()
+    padded = mt.masked_tensor(data, (torch.arange(5) < torch.tensor([[4], [2], [5]]))[..., None])
+    results = []
+    for x in (padded, padded.packed()):
+        x.requires_grad_()
+        result = form(x, *arguments)
+        assert result.is_packed == x.is_packed
+        results += [result.unpacked(), torch.autograd.grad(result.sum(), x)[0].unpacked()]
+    for ours, expected in zip(results[2:], results[:2], strict=True):
+        torch.testing.assert_close(ours, expected)
+    assert not form(padded.packed(), *arguments, mask=torch.ones(3, 5, 4, dtype=torch.bool)).is_packed
+
+
 def test_quantiles_by_lists() -> None:
     for q in ([0.1, 0.9], (0.1, 0.9), [0.5]):
         for x in (X, X.to_sparse_coo(), mt.as_masked_tensor(X, X > -1)):

@@ -13,8 +13,10 @@ from .. import errors, layouts
 from ..engine.tensor import MaskedTensor
 from ..rules.assign import scatter_in_order
 from ..rules.choose import with_value
+from .names import form
 
 
+@form
 def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
     """A copy of ``input`` with ``value`` where ``mask`` is True: ``out[i] = value if mask[i] else input[i]``.
 
@@ -52,6 +54,7 @@ def masked_fill(input: Tensor, mask: Tensor, value: float | bool | complex | Ten
     return with_value(input, mask, value)
 
 
+@form
 def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Tensor) -> Tensor:
     """The input itself, with ``value`` written where ``mask`` is True.
 
@@ -88,6 +91,7 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
     return input.masked_fill_(mask, value)
 
 
+@form
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """A copy of ``input`` with entries of ``source`` where ``mask`` is True: ``out[mask] = source.flatten()[:n]``.
 
@@ -124,6 +128,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return scatter_in_order(input, mask, source)
 
 
+@form
 def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """The input itself, with entries of ``source`` written where ``mask`` is True.
 
@@ -168,6 +173,7 @@ def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return input.copy_(result)
 
 
+@form
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The entries of ``input`` where ``mask`` is True, in order.
 

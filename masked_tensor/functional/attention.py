@@ -10,8 +10,10 @@ from .. import errors, shapes
 from ..engine.tensor import MaskedTensor
 from .entrance import as_result, enter_input, run_op
 from .form import aten
+from .names import form
 
 
+@form
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

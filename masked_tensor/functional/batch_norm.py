@@ -4,9 +4,11 @@ from torch import Tensor
 
 from ..sparse import layers
 from .form import aten
+from .names import form
 from .norm_layers import run_norm
 
 
+@form
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,
@@ -59,6 +61,7 @@ def instance_norm(
     return run_norm(aten.instance_norm.default, layers.instance_norm, input, mask, *arguments)
 
 
+@form
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,

@@ -10,8 +10,10 @@ from ..rules.covariance import count_common
 from ..shared.too_few import is_enough, of_nothing
 from .entrance import Input, Number, as_pair, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
+from .names import form
 
 
+@form
 def cov(
     input: Tensor,
     *,
@@ -61,6 +63,7 @@ def cov(
     return _run("cov", aten.cov.default, input, mask, weights, fill_value, min_count, correction=correction)
 
 
+@form
 def corrcoef(
     input: Tensor, *, mask: Tensor | None = None, fill_value: Number | None = None, min_count: int | None = None
 ) -> Tensor:

@@ -8,8 +8,10 @@ from ..shared.too_few import of_nothing
 from .entrance import Input, Number, as_result, enter_input
 from .form import aten
 from .loss import Masking, enter_sides, reduction_number, run_loss
+from .names import form
 
 
+@form
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -75,6 +77,7 @@ def nll_loss(
     )
 
 
+@form
 def cross_entropy(
     input: Tensor,
     target: Tensor,

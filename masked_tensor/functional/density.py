@@ -13,6 +13,7 @@ from ..compat import validate_sample
 from ..engine.boundary.enter_leave import enter, leave
 from ..pair import Pair
 from .entrance import Number, as_result, enter_input, refuse_sparse
+from .names import form
 
 D = TypeVar("D", bound=distributions.Distribution)
 
@@ -24,6 +25,7 @@ IN_PARTS = (  # of which an event may be valid in part
 )
 
 
+@form
 def log_prob(
     distribution: torch.distributions.Distribution,
     value: Tensor,

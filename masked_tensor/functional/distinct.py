@@ -8,8 +8,10 @@ from torch import Tensor
 from .. import errors, sparse
 from .entrance import Input, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
+from .names import form
 
 
+@form
 def unique(
     input: Tensor,
     sorted: bool = True,
@@ -68,6 +70,7 @@ def unique(
     return _unique_results(given, results, return_inverse, return_counts)
 
 
+@form
 def unique_consecutive(
     input: Tensor,
     return_inverse: bool = False,

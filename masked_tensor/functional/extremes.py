@@ -288,9 +288,12 @@ def choice(kind: type[R], results: Any, x: Input, dims: Sequence[int], keepdim: 
 
 def sparse_choice(kind: type[R], results: Any, x: Input, few: TooFew) -> Tensor | R:
     """The same of the sparse rule's results, each with its validity."""
-    best, where = results
-    values = sparse_result(*best, x.masked, few)
-    return values if where is None else kind((values, sparse_result(*where, x.masked, few.positions())))
+    (data, valid), second = results
+    values = sparse_result(data, valid, x.masked, few)
+    if second is None:
+        return values
+    data, valid = second
+    return kind((values, sparse_result(data, valid, x.masked, few.positions())))
 
 
 def _pairwise(name: str, input: Any, other: Any, mask: Any) -> Tensor:

@@ -11,8 +11,10 @@ from ..pair import Pair
 from .entrance import Number, enter_input
 from .form import aten
 from .loss import Masking, enter_sides, loss, python_loss, sparse_loss
+from .names import form
 
 
+@form
 def binary_cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -62,6 +64,7 @@ def binary_cross_entropy(
     return loss(aten.binary_cross_entropy.default, input, target, reduction, masking, (weight,))
 
 
+@form
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -114,6 +117,7 @@ def binary_cross_entropy_with_logits(
     return loss(op, input, target, reduction, masking, (weight, pos_weight))
 
 
+@form
 def kl_div(
     input: Tensor,
     target: Tensor,
@@ -180,6 +184,7 @@ def kl_div(
     return total / rows
 
 
+@form
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -231,6 +236,7 @@ def poisson_nll_loss(
     return loss(aten.poisson_nll_loss.default, input, target, reduction, masking, (log_input, full, eps))
 
 
+@form
 def gaussian_nll_loss(
     input: Tensor,
     target: Tensor,

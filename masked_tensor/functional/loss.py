@@ -21,6 +21,7 @@ from ..shared.too_few import of_nothing
 from ..sparse.rules import on_values
 from .entrance import Input, Number, as_result, enter_input, refuse_sparse, run_op
 from .form import aten
+from .names import form
 
 _REDUCTIONS = {"none": 0, "mean": 1, "sum": 2}  # as the aten ops number them
 
@@ -33,6 +34,7 @@ class Masking(NamedTuple):
     fill_value: Number | None  #: of a loss of which nothing is valid
 
 
+@form
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -84,6 +86,7 @@ def mse_loss(
     return weighted_loss(aten.mse_loss.default, input, target, weight, reduction, masking)
 
 
+@form
 def l1_loss(
     input: Tensor,
     target: Tensor,
@@ -133,6 +136,7 @@ def l1_loss(
     return weighted_loss(aten.l1_loss.default, input, target, weight, reduction, masking)
 
 
+@form
 def smooth_l1_loss(
     input: Tensor,
     target: Tensor,
@@ -183,6 +187,7 @@ def smooth_l1_loss(
     return loss(aten.smooth_l1_loss.default, input, target, reduction, masking, after=(beta,))
 
 
+@form
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -234,6 +239,7 @@ def huber_loss(
     return weighted_loss(aten.huber_loss.default, input, target, weight, reduction, masking, (delta,))
 
 
+@form
 def hinge_embedding_loss(
     input: Tensor,
     target: Tensor,
@@ -282,6 +288,7 @@ def hinge_embedding_loss(
     return loss(aten.hinge_embedding_loss.default, input, target, reduction, masking, (margin,))
 
 
+@form
 def soft_margin_loss(
     input: Tensor,
     target: Tensor,

@@ -11,8 +11,10 @@ from ..rules.reduction import mean
 from .entrance import Number, enter_input, refuse_sparse
 from .form import aten
 from .loss import Masking, enter_sides, loss, python_loss, run_loss
+from .names import form
 
 
+@form
 def margin_ranking_loss(
     input1: Tensor,
     input2: Tensor,
@@ -64,6 +66,7 @@ def margin_ranking_loss(
     return _three(aten.margin_ranking_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
+@form
 def cosine_embedding_loss(
     input1: Tensor,
     input2: Tensor,
@@ -116,6 +119,7 @@ def cosine_embedding_loss(
     return _three(aten.cosine_embedding_loss.default, (input1, input2, target), reduction, masking, (margin,))
 
 
+@form
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -176,6 +180,7 @@ def triplet_margin_loss(
     return _three(aten.triplet_margin_loss.default, (anchor, positive, negative), reduction, masking, arguments)
 
 
+@form
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -229,6 +234,7 @@ def multi_margin_loss(
     return loss(aten.multi_margin_loss.default, input, target, reduction, masking, (p, margin, weight))
 
 
+@form
 def multilabel_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -275,6 +281,7 @@ def multilabel_margin_loss(
     return loss(aten.multilabel_margin_loss.default, input, target, reduction, masking)
 
 
+@form
 def multilabel_soft_margin_loss(
     input: Tensor,
     target: Tensor,

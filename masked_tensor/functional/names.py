@@ -1,42 +1,68 @@
-"""numpy's names for torch's arguments, which torch's own functions take, too: ``axis`` for ``dim``, and the like."""
+"""The functional forms by name, and how a form takes its arguments.
+
+A form is listed where it is defined, by one of the two decorators: ``form``, or ``as_torch`` for what takes numpy's
+names for torch's arguments (``axis`` for ``dim``, and the like), as torch's own functions do.
+"""
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import partial, update_wrapper
 from types import FunctionType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from torch import Tensor
 
 P = ParamSpec("P")
 R = TypeVar("R")
 NUMPY = {"axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other"}
+OURS = frozenset(("mask", "fill_value", "min_count", "dtype", "mode"))  #: keywords that packed rules do not take
+FORMS: dict[str, Callable[..., Any]] = {}  #: all that is public here
 
 
-def as_torch(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, which takes its arguments under numpy's names, too, and no other ``dim`` than its annotation says.
+def form(function: Callable[P, R]) -> Callable[P, R]:
+    """``function``, which is a functional form."""
+    FORMS[function.__name__] = function
+    return function
+
+
+@overload
+def as_torch(function: Callable[P, R]) -> Callable[P, R]: ...
+
+
+@overload
+def as_torch(*, packed: Callable[..., Any]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+
+
+def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) -> Any:
+    """A functional form that takes its arguments under numpy's names, too, and no other ``dim`` than it says.
+
+    ``packed``: what runs instead for a packed tensor that comes without a mask: torch's function, which has a rule for
+    packed tensors.
 
     >>> mt.sum(torch.ones(2, 3), axis=1, keepdims=True)
     tensor([[3.],
             [3.]])
     """
-    names, check, called = NUMPY, check_dim, function.__name__
+    if function is None:
+        return partial(as_torch, packed=packed)
+    names, check, called, ours = NUMPY, check_dim, function.__name__, OURS
     code: Any = getattr(function, "__code__", None)
     given = "Tensor" not in str(function.__annotations__.get("dim", "Tensor"))  # ``max(input, other)`` takes one there
     one = function.__annotations__.get("dim") in (int, "int")
     place = code.co_varnames.index("dim") if given else len(code.co_varnames)
 
-    def form(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         for name in names:
             if name in kwargs and names[name] not in kwargs:
                 kwargs[names[name]] = kwargs.pop(name)
         if given:
             check(called, args[place] if len(args) > place else kwargs.get("dim", 0), one)
+        if packed is not None and args and getattr(args[0], "is_packed", False) and ours.isdisjoint(kwargs):
+            return packed(*args, **kwargs)
         return function(*args, **kwargs)
 
     # Its globals are those of the file that ``function`` stands in: there doctest looks for its example.
-    own = FunctionType(form.__code__, function.__globals__, function.__name__, None, form.__closure__)
-    result: Callable[P, R] = update_wrapper(own, function)
-    return result
+    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    return form(update_wrapper(own, function))
 
 
 def check_dim(name: str, dim: Any, one: bool) -> None:

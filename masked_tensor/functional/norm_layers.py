@@ -13,8 +13,10 @@ from ..select import select
 from ..sparse import layers
 from .entrance import Input, as_result, enter_input, result_in_pattern, run_op
 from .form import aten
+from .names import as_torch, form
 
 
+@as_torch(packed=F.layer_norm)
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -61,6 +63,7 @@ def layer_norm(
     return run_norm(aten.layer_norm.default, layers.layer_norm, input, mask, list(normalized_shape), weight, bias, eps)
 
 
+@as_torch(packed=F.rms_norm)
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -104,6 +107,7 @@ def rms_norm(
     return run_norm(aten.rms_norm.default, layers.rms_norm, input, mask, list(normalized_shape), weight, eps)
 
 
+@form
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -149,6 +153,7 @@ def group_norm(
     return run_norm(aten.group_norm.default, layers.group_norm, input, mask, num_groups, weight, bias, eps)
 
 
+@form
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0, *, mask: Tensor | None = None
 ) -> Tensor:

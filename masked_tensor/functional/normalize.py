@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from .. import shapes, sparse
 from ..pair import Pair
@@ -11,7 +12,7 @@ from .form import aten
 from .names import as_torch
 
 
-@as_torch
+@as_torch(packed=F.normalize)
 def normalize(
     input: Tensor,
     p: float = 2.0,

@@ -33,7 +33,7 @@ _NANMEAN = Reduction("nanmean", _nanmean, slice_reductions.nanmean)
 _LOGSUMEXP = Reduction("logsumexp", over_dims(aten.logsumexp.default), slice_reductions.logsumexp, everywhere=True)
 
 
-@as_torch
+@as_torch(packed=torch.sum)
 def sum(
     input: Tensor,
     dim: Dim = None,
@@ -140,7 +140,7 @@ def prod(
     return run_reduction(_PROD, input, dim, keepdim, dtype, mask, fill_value, min_count)
 
 
-@as_torch
+@as_torch(packed=torch.mean)
 def mean(
     input: Tensor,
     dim: Dim = None,

@@ -15,7 +15,7 @@ from .form import aten, in_dtype
 from .names import as_torch
 
 
-@as_torch
+@as_torch(packed=torch.cumsum)
 def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The running sum of the valid entries along ``dim``: ``y[t] = sum(x[s] for s <= t if valid[s])``.
 
@@ -48,7 +48,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
     return _scan(aten.cumsum.default, input, dim, dtype, mask)
 
 
-@as_torch
+@as_torch(packed=torch.cumprod)
 def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """The running product of the valid entries along ``dim``: ``y[t] = prod(x[s] for s <= t if valid[s])``.
 

@@ -16,7 +16,7 @@ from .names import as_torch
 Mode = Literal["safe", "inf_as_zero", "none"]
 
 
-@as_torch
+@as_torch(packed=torch.softmax)
 def softmax(
     input: Tensor, dim: int, dtype: torch.dtype | None = None, *, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:
@@ -57,7 +57,7 @@ def softmax(
     return _normalize(input, dim, dtype, mask, mode, log=False)
 
 
-@as_torch
+@as_torch(packed=torch.log_softmax)
 def log_softmax(
     input: Tensor, dim: int, dtype: torch.dtype | None = None, *, mask: Tensor | None = None, mode: Mode = "safe"
 ) -> Tensor:

@@ -12,8 +12,10 @@ from ..pair import Pair
 from ..shared.chunks import rounds_noticeably
 from . import reduction
 from .entrance import Dim, Number, as_pair, enter_input, refuse_sparse
+from .names import form
 
 
+@form
 def average(
     input: Tensor,
     dim: Dim = None,

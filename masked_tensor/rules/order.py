@@ -188,6 +188,8 @@ def _select_valid(x: Pair, dim: int, skip_nan: bool) -> Tensor:
     data, kept = x.data.detach(), x.data.dtype
     if not kept.is_floating_point:
         data = data.to(torch.float64 if kept.itemsize == 4 else torch.float32)
+    values: Tensor
+    indices: Tensor
     values, indices = select_median(select(data, x.mask, torch.nan), dim, True, True)
     if not kept.is_floating_point:
         return indices
