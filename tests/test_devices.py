@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -173,6 +174,10 @@ def plain_on(case: database.Sample, device: str) -> tuple[bool, bool] | None:
     return waits, True
 
 
+NOT_RUN: list[str] = []  #: what torch itself could not run on a device, one name for each call
+MOST_NOT_RUN = 20  #: operators; torch lacks a few on a GPU, and a broken installation lacks many
+
+
 def check_device(name: str, device: str) -> None:
     """What ``device`` gives is what the CPU gives, whatever lies under the mask; and only waits where plain torch does.
 
@@ -181,6 +186,7 @@ def check_device(name: str, device: str) -> None:
     for case in cases(name):
         found = plain_on(case, device)
         if found is None:
+            NOT_RUN.append(name)
             continue
         waits, equal = found
         try:
@@ -209,6 +215,117 @@ def test_the_comparison_of_devices_itself(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in ENTRIES if FAMILY[name] != "random"])
 def test_on_a_gpu(name: str) -> None:
     check_device(name, "cuda")
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_a_gpu_ran_nearly_everything() -> None:
+    """After the tests above, in one process: what torch itself could not run was compared with nothing."""
+    assert len(set(NOT_RUN)) <= MOST_NOT_RUN, sorted(set(NOT_RUN))
+
+
+def test_what_a_device_cannot_run_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.test_devices.NOT_RUN", not_run := [])
+    check_device("sum", "nowhere")
+    assert set(not_run) == {"sum"}
+
+
+class Reads(TorchDispatchMode):
+    """Counts how often a value is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func in READS
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "RMSprop"])
+def test_an_optimizer_reads_what_it_reads_of_plain_gradients(name: str) -> None:
+    """torch's Adam keeps its number of steps on the CPU, and reads it; a masked loss adds nothing."""
+    counts = []
+    for x in (torch.ones(2, 3), mt.masked_tensor([[1.0, None, 2.0], [3.0, 4.0, None]])):
+        layer = torch.nn.Linear(3, 2)
+        optimizer = getattr(torch.optim, name)(layer.parameters(), lr=0.1, foreach=True)
+        for _ in range(2):
+            optimizer.zero_grad()
+            with Reads() as reads:
+                layer(x).square().mean().backward(torch.ones(()))
+                optimizer.step()
+        counts.append(reads.count)
+    assert counts[0] == counts[1]
+
+
+def test_a_mean_over_parts_reads_nothing() -> None:
+    layer = torch.nn.Linear(3, 1)
+    parts = [mt.masked_tensor([[1.0, None, 2.0]]), mt.masked_tensor([[3.0, 4.0, None]])]
+    mean = mt.mean_over(parameters=layer.parameters())
+    for step in range(3):
+        layer.zero_grad()
+        with contextlib.nullcontext() if not step else NoReads():
+            for part in parts:
+                with mean:
+                    loss = F.mse_loss(layer(part), torch.zeros(1, 1))
+                loss.backward(torch.ones(()))
+        mean.finish()  # on the CPU it reads whether to warn; what a GPU says of that is sent: test_total
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("width", [64, 96, 128, 192, 224, 256])
+@pytest.mark.parametrize("dropout", [0.0, 0.1])
+def test_heads_of_every_width_are_trained_packed(width: int, dropout: float) -> None:
+    q = torch.randn(2, 5, 2, width, device="cuda", dtype=torch.float16)
+    x = mt.from_lengths(q, [5, 3]).packed().requires_grad_()
+    heads = x.transpose(1, 2)
+    F.scaled_dot_product_attention(heads, heads, heads, dropout_p=dropout).float().square().mean().backward()
+    assert x.grad.filled(0).isfinite().all()
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_step_is_captured_in_a_graph(packed: bool) -> None:
+    """Warm-up and capture on a stream of their own, as torch's page on CUDA graphs has it; replayed on other data."""
+    model = torch.nn.TransformerEncoderLayer(16, 2, 32, 0.0, batch_first=True, device="cuda")
+    x = mt.from_lengths(torch.randn(4, 5, 16, device="cuda"), [5, 3, 1, 2])
+    x = x.packed() if packed else x
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            model(x).square().mean().backward()
+            model.zero_grad()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        model(x).square().mean().backward()
+    graph.replay()
+    captured = [p.grad.clone() for p in model.parameters()]
+    model.zero_grad()
+    model(x).square().mean().backward()
+    torch.testing.assert_close(captured, [p.grad for p in model.parameters()])
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_pinned_batches_arrive_without_waiting_and_train_in_half_precision() -> None:
+    x = mt.from_lengths(torch.randn(4, 5, 16), [5, 3, 1, 2]).pin_memory()
+    layer, scaler = torch.nn.Linear(16, 4, device="cuda"), torch.amp.GradScaler("cuda")
+    optimizer, stream = torch.optim.SGD(layer.parameters(), lr=0.1), torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        y = x.to("cuda", non_blocking=True)
+    torch.cuda.current_stream().wait_stream(stream)
+    y.record_stream(torch.cuda.current_stream())
+    with torch.autocast("cuda", torch.float16):
+        loss = layer(y).float().square().mean()
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    expected = torch.nn.functional.linear(x.to("cuda").packed().unpacked(), layer.weight, layer.bias)
+    assert loss.isfinite()
+    assert expected.count() == y.count() // 16 * 4
 
 
 @pytest.mark.cuda

@@ -556,3 +556,10 @@ def test_law_the_gradient_is_that_of_the_valid_parts_or_the_warning_was_given(se
             torch.testing.assert_close(
                 loss.filled() if mt.is_masked_tensor(loss) else loss, sum(exist, torch.zeros(()).double())
             )
+
+
+def test_a_pass_without_values_runs() -> None:
+    x = mt.as_masked_tensor(torch.empty(2, 3, device="meta"), torch.empty(2, 3, dtype=torch.bool, device="meta"))
+    weight = torch.ones(3, device="meta", requires_grad=True)
+    (x * weight).square().mean().backward()
+    assert weight.grad.shape == (3,)

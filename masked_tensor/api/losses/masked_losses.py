@@ -107,7 +107,7 @@ def _any_valid(roots: Sequence[Any]) -> Tensor | None:
         mask: Any = compat.unwrap_transforms(_mask(root))
         if meshes.is_distributed(mask) and all(p.is_replicate() for p in mask.placements):
             mask = meshes.local_part(mask)
-        if not compat.has_real_memory(mask) or mask.numel() == 0 or masks.is_all_valid(mask):
+        if not compat.has_real_memory(mask) or mask.is_meta or mask.numel() == 0 or masks.is_all_valid(mask):
             return None
         with compat.computed_below(mask):
             some = _any(mask if mask.layout is torch.strided else layouts.values(mask))
