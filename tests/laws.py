@@ -23,7 +23,8 @@ LAWS = ("value", "garbage", "gradient", "identity", "inplace", "compiled", "infe
 FEW = ("compiled", "inference", "vmap", "autocast")  # one mask each
 PATTERNS = ("random", "rows", "none")
 RECORDED = settings.RECORDED
-# Twice the samples of each entry, each with every pattern of masks, not one in turn, and every entry compiled.
+PAYLOADS = harness.PAYLOADS
+# Twice the samples of each entry, each with every pattern of masks and all garbage, not one in turn; all compiled.
 # Known failures take all.
 WHOLE = bool(os.environ.get("MASKED_TENSOR_LAWS"))
 COSTLY = ("linalg", "solve", "fourier")  # many entries that share few rules, and masked or not is all there is to see
@@ -84,7 +85,9 @@ def laws(family: str) -> Callable[..., None]:
             patterns = PATTERNS if whole or len(samples) < 2 * len(PATTERNS) else (PATTERNS[k % len(PATTERNS)],)
             for case in _cases(sample, law, patterns):
                 try:
-                    _check(name, law, sample, case)
+                    _check(
+                        name, law, sample, case, PAYLOADS if whole else (PAYLOADS[0], PAYLOADS[1 + (k + k // 3) % 3])
+                    )
                 except (
                     MaskedValueError
                 ):  # the documented refusal: a masked entry was asked where to split, what to repeat ...
@@ -140,11 +143,11 @@ def extreme(sample) -> bool:
     return any(bool((a.detach().abs() > 1e150).any()) or bool(a.isnan().any()) for a in given)
 
 
-def _check(name, law, sample, case):
+def _check(name, law, sample, case, payloads):
     if law == "value":
         harness.check_value(case, ORACLES[name])
     elif law == "garbage":
-        harness.check_garbage(case)
+        harness.check_garbage(case, payloads)
     elif law == "gradient":
         harness.check_gradient(case)
     elif law == "identity":
