@@ -136,7 +136,18 @@ def ratio(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
 
 
-INTRODUCTION = """# What it costs{title}
+INTRODUCTION = """```{{index}} ! speed, ! cost, ! slow, ! benchmark, ! memory
+```
+
+# What it costs{title}
+
+In short:
+
+- On large tensors, elementwise ops take as long as without a mask.
+- With a random mask, a reduction also passes over the mask, and twice over data in the cache.
+- A mask that is constant along rows (padding) costs next to nothing.
+- On tiny tensors, each call costs some ten microseconds.
+- Padding that is [packed](packed.md) is not computed.
 
 `python -m benchmarks --compiled{option} --write` prints everything here. It can also run the tables that one names.
 
@@ -153,15 +164,7 @@ INTRODUCTION = """# What it costs{title}
 Measured on: {where}; torch {torch}, Python {python}.
 
 Compare ratios, not the times of different tables: each table was measured by itself. The column of two threads is wall
-time. Other work on the machine shows most in its small lines.
-
-In short:
-
-- On large tensors, elementwise ops take as long as without a mask.
-- With a random mask, a reduction also passes over the mask, and twice over data in the cache.
-- A mask that is constant along rows (padding) costs next to nothing.
-- On tiny tensors, each call costs some ten microseconds.
-- Padding that is [packed](packed.md) is not computed."""
+time. Other work on the machine shows most in its small lines."""
 
 
 if __name__ == "__main__":
