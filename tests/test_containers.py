@@ -75,6 +75,9 @@ def test_arrow_lists_tables_and_dictionaries() -> None:
     assert mt.masked_tensor(table["b"]).tolist() == [None, BIG]
     assert mt.masked_tensor(pa.array([7, 8, None, 7]).dictionary_encode()).tolist() == [7, 8, None, 7]
     assert mt.masked_tensor(pa.array([None, None]).dictionary_encode()).tolist() == [None, None]
+    wrong = pa.DictionaryArray.from_arrays(pa.array([0, 5, None], pa.int8()), pa.array([1.5, 2.5]), safe=False)
+    with pytest.raises(ValueError, match="a code names no word of its dictionary, which has 2"):
+        mt.masked_tensor(wrong)
     assert mt.masked_tensor(pa.nulls(2), dtype=torch.int8).tolist() == [None, None]
 
 

@@ -59,3 +59,21 @@ def test_no_correlation_has_no_gradient() -> None:
     torch.corrcoef(wanted[:, 1:]).sum().backward()
     torch.testing.assert_close(leaf.grad[1:], wanted.grad)
     assert leaf.grad[0].tolist() == [0, 0, 0, 0]
+
+
+def test_weights_make_the_result_masked_and_are_not_kept() -> None:
+    """Of a mask it is kept what its weights add up to: of other weights that is something else."""
+    x, w = torch.arange(8.0).view(2, 4) ** 2, mt.masked_tensor([1.0, 2.0, None, 1.0])
+    result = mt.functional.cov(x, aweights=w)
+    assert type(result) is mt.MaskedTensor
+    kept = torch.tensor([True, True, False, True])
+    torch.testing.assert_close(result.get_data(), torch.cov(x[:, kept], aweights=torch.tensor([1.0, 2.0, 1.0])))
+    generator = torch.Generator().manual_seed(0)
+    mask, data = torch.rand(3, 50, generator=generator) < 0.7, torch.randn(3, 50, generator=generator)
+    y = mt.masked_tensor(data, mask)
+    for weights in torch.rand(2, 50, generator=generator):
+        fresh = mt.masked_tensor(data, mask.clone())
+        torch.testing.assert_close(torch.cov(y, aweights=weights), torch.cov(fresh, aweights=weights), rtol=0, atol=0)
+        seen = mask[0] & mask[1]
+        pair = torch.cov(data[:2, seen], aweights=weights[seen])[0, 1]
+        torch.testing.assert_close(torch.cov(y, aweights=weights).get_data()[0, 1], pair)

@@ -5,8 +5,9 @@ import itertools
 import pytest
 import torch
 
-from masked_tensor import masks, settings, shapes
-from masked_tensor.masks import bits
+from masked_tensor import fill, masks, settings, shapes
+from masked_tensor.api.copies import mask_copies
+from masked_tensor.masks import bits, known
 from masked_tensor.masks.reshaping import reshape_constant
 from masked_tensor.masks.strides import lay_out_as
 
@@ -252,3 +253,49 @@ def test_lengths_out_of_range_are_none_or_all_steps():
     for lengths in (torch.tensor([-3, 0, 1, 199, 200, 201, 999] * 9), torch.randint(0, 99, (9, 9), dtype=torch.uint8)):
         for size in (0, 1, 200):
             assert masks.lengths_to_mask(lengths, size).equal(torch.arange(size) < lengths[..., None])
+
+
+def test_lengths_that_are_fractions_are_compared_as_they_are():
+    for rows in (2, 4000):
+        lengths = torch.tensor([2.5, 1.0]).repeat(rows // 2)
+        assert torch.equal(masks.lengths_to_mask(lengths, 4), torch.arange(4) < lengths[:, None])
+
+
+def test_the_memory_of_expanded_data_has_one_bool_for_each_element():
+    for size in (2, 5):
+        data = torch.arange(12.0).view(3, 4).t()[:, :1].expand(4, size)
+        mask = torch.tensor([True, False, True, True])[:, None].expand(4, size)
+        assert masks.storage_mask(mask, data).tolist() == [True, False, True, True]
+
+
+def test_what_is_noted_of_a_mask_is_noted_of_it_alone():
+    """Also where another mask has come to have the identity of one that is gone."""
+    small = torch.rand(1, 7, generator=torch.Generator().manual_seed(0)) < 0.6
+    for mask in (small.clone(), small.clone().expand(3, 7)):
+        masks.note_facts(mask)
+        assert known.number(mask) == int(mask.sum())
+        assert known.any_along(mask, None, False).item()
+        other = torch.zeros(3, 7).bool()
+        assert known.number(other) is None
+        known.PRESENT[id(other)] = known.PRESENT[id(mask)]
+        assert known.number(other) is None
+        assert known.any_along(other, None, False) is None
+        del known.PRESENT[id(other)]
+
+
+def test_large_copies_are_compared_where_their_words_lie():
+    mask = torch.rand(8 * settings.FEW, generator=torch.Generator().manual_seed(0)) < 0.5
+    shifted = torch.cat([mask[:8], mask])[8:]
+    changed = mask.clone()
+    changed[-1] ^= True
+    assert mask_copies._equal(mask, shifted)
+    assert not mask_copies._equal(mask, changed)
+    assert not mask_copies._equal(mask, torch.cat([mask[:1], mask])[1:]), "not where a word would be read beside it"
+
+
+def test_large_tensors_are_filled_by_masks_of_any_shape():
+    data = torch.rand(600, 700, generator=torch.Generator().manual_seed(0))
+    for mask in (data[:, :1] < 0.5, data[:1] < 0.5, data < 0.5, data.t()[:700, :600].t() < 0.5):
+        for given in (data, data.t().contiguous().t(), data[:, ::2].repeat_interleave(2, 1)):
+            for value in (0.0, -1.5):
+                assert torch.equal(fill.fill_outside(given, mask, value), torch.where(mask, given, value))

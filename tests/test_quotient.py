@@ -61,3 +61,10 @@ def test_a_weighted_mean_divides_by_the_weights_of_valid_entries(loss, run: str)
     if run == "eager":
         assert loss(x, torch.zeros(3), weight=w, reduction="sum").item() == total
         assert (x.sum() / torch.tensor(2.0)).item() == 2.5
+
+
+def test_the_least_integer_under_the_mask_does_not_end_the_process() -> None:
+    """Its quotient by -1 is no integer of 64 bits."""
+    x = mt.as_masked_tensor(torch.tensor([torch.iinfo(torch.int64).min, 4]), torch.tensor([False, True]))
+    assert (x // -1).tolist() == [None, -4]
+    assert torch.div(x, -1, rounding_mode="trunc").tolist() == [None, -4]

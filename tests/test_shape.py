@@ -156,3 +156,12 @@ def test_views_write_through(name: str) -> None:
 
 
 test_law = laws("shape")
+
+
+def test_a_split_that_leaves_out_a_valid_entry_raises() -> None:
+    """A split whose sizes are those of the valid entries gives what is masked to its last part."""
+    x = mt.masked_tensor([1.0, 2.0, 3.0, None, None])
+    assert [part.tolist() for part in x.split([2, 1])] == [[1, 2], [3, None, None]]
+    for given, sizes in ((mt.masked_tensor([1.0, 2.0, 3.0, None, 5.0]), [2, 1]), (x, [2, 4]), (x, [2, 9])):
+        with pytest.raises(RuntimeError, match="split_sizes to sum exactly to 5"):
+            given.split(sizes)

@@ -359,3 +359,17 @@ def test_views_and_parts() -> None:
     assert csr.crow_indices().tolist() == [0, 3, 5]
     assert csr.col_indices().tolist() == [1, 2, 3, 2, 3]
     assert repr(csr).startswith("masked_tensor(")
+
+
+def test_offsets_that_fall_in_the_middle_are_refused() -> None:
+    offsets, columns = torch.tensor([0, 2, 1, 3]), torch.tensor([0, 1, 0])
+    bad = torch.sparse_csr_tensor(offsets, columns, torch.ones(3), (3, 3), check_invariants=False)
+    with pytest.raises(ValueError, match="must rise from 0 to the 3 stored values"):
+        mt.functional.sum(bad, 1)
+
+
+def test_logsumexp_of_complex_numbers() -> None:
+    x = torch.tensor([[1 + 2j, 0], [0, 3.0]])
+    for layout in (torch.sparse_coo, torch.sparse_csr):
+        got = mt.functional.logsumexp(x.to_sparse(layout=layout), 1).to_dense()
+        torch.testing.assert_close(got, mt.functional.logsumexp(x, 1))

@@ -116,3 +116,15 @@ def test_padding_invariance_finds_a_wrong_gradient():
 
     with pytest.raises(AssertionError, match=r"the gradient of 'layer\.weight' differs"):
         check_padding_invariance(Wrong(), torch.randn(3, 4, 10), [10, 4, 7], dim=2)
+
+
+def test_padding_invariance_of_a_model_with_a_parameter_that_is_not_used():
+    class Spare(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer, self.spare = nn.Linear(4, 2), nn.Linear(4, 2)
+
+        def forward(self, x):
+            return self.layer(x)
+
+    check_padding_invariance(Spare(), torch.randn(3, 5, 4), [5, 2, 3], dim=1)
