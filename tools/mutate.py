@@ -86,7 +86,7 @@ class Mutants(ast.NodeTransformer):
             name = f"{node.lineno}:{node.col_offset} {words}"
             self.found[name] = node.lineno
             if name == self.wanted:
-                return ast.fix_missing_locations(ast.copy_location(make(copy.deepcopy(node)), node))
+                return ast.copy_location(make(copy.deepcopy(node)), node)
         return super().visit(node)
 
     def visit_FunctionDef(self, node: Any) -> Any:
@@ -183,7 +183,7 @@ class Plugin:
 
     def verdict(self, file: str, wanted: str, line: int) -> tuple[str, str]:
         tests = self.tests_of(file, line)
-        tree = Mutants(wanted).visit(ast.parse((ROOT / file).read_text()))
+        tree = ast.fix_missing_locations(Mutants(wanted).visit(ast.parse((ROOT / file).read_text())))
         found = codes(compile(tree, ROOT / file, "exec"))
         changed = [(function, code) for code in found for function in self.functions[key(code)]]
         if any(function.__code__.co_freevars != code.co_freevars for function, code in changed):
