@@ -12,7 +12,7 @@ from masked_tensor import extend, testing
 SECTIONS = {  # the modules whose public names stand there; the functional forms have a section each
     "Making masked tensors": ["create", "batch", "align", "collate", "files"],
     "The class": ["masked_tensor"],
-    "Leaving": ["convert", "select_valid", "unbatch"],
+    "Leaving": ["convert", "select_valid", "table", "unbatch"],
     "Packed batches": ["packing", "batching"],
     "Means and statistics that add up": ["mean_over", "running", "total"],
     "Functional forms": [],

@@ -11,6 +11,7 @@ from .api.align import to_left, to_right
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
 from .api.batching import balanced_batches
 from .api.containers.arrow import writing  # noqa: F401 (it registers methods)
+from .api.containers.arrow.table import to_arrow
 from .api.containers.collate import collate
 from .api.containers.files import load_file, save_file
 from .api.convert import (
@@ -113,6 +114,7 @@ __all__ = [
     "save_file",
     "select_valid",
     "strict",
+    "to_arrow",
     "to_left",
     "to_nested",
     "to_numpy_ma",

@@ -8,7 +8,7 @@ import inspect
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from types import CodeType, FrameType
 from typing import Any
@@ -271,7 +271,7 @@ def ignore_in_ddp(module: torch.nn.Module, names: list[str]) -> None:
     module._ddp_params_and_buffers_to_ignore = [*known, *names]  # type: ignore[assignment]  # as torch's own setter
 
 
-def set_buffers(module: torch.nn.Module, values: dict[str, torch.Tensor]) -> None:
+def set_buffers(module: torch.nn.Module, values: Mapping[str, torch.Tensor | None]) -> None:
     """Replaces buffers all at once.  Without it an interrupt could leave some of them old and some new."""
     module._buffers.update(values)
 

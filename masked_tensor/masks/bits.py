@@ -16,7 +16,7 @@ def pack_bits(mask: Tensor) -> Tensor:
     """The entries of a mask on the CPU, in order, as uint8 ``(ceil(n / 8),)``; the last byte is filled up with 0."""
     flat = mask.reshape(-1)
     rest = -len(flat) % 8
-    if rest or flat.storage_offset() % 8 or not flat.is_contiguous():
+    if rest or flat.storage_offset() % 8 or flat.stride(0) != 1:  # also of one entry, or none
         padded = flat.new_zeros(len(flat) + rest)
         padded[: len(flat)] = flat
         flat = padded

@@ -99,10 +99,10 @@ def _moments_of_chunk(x: Tensor, mask: Tensor, weight: Tensor | None) -> Moments
     rest = values.addcmul_(mask.double(), near, value=-1)  # minus the mean where an entry is valid: 0 stays 0
     left = (rest if heavy is None else rest * heavy).sum(0)
     squares = (rest.square_() if heavy is None else rest.square_().mul_(heavy)).sum(0)
-    return _moments_around(count, near, left, squares, *extremes)
+    return moments_around(count, near, left, squares, *extremes)
 
 
-def _moments_around(count: Tensor, near: Tensor, left: Tensor, squares: Tensor, low: Tensor, high: Tensor) -> Moments:
+def moments_around(count: Tensor, near: Tensor, left: Tensor, squares: Tensor, low: Tensor, high: Tensor) -> Moments:
     """Of differences from ``near``: their sum is ``left``, and that of their squares ``squares``."""
     off = left / torch.where(count > 0, count, 1)
     mean, rest = add_exactly(near, torch.where(near.isfinite(), off, 0))  # of an infinite entry nothing is left
@@ -135,7 +135,7 @@ def moments_of_entries(column: Tensor, value: Tensor, columns: int) -> Moments:
     low = (zero + torch.inf).scatter_reduce(0, column, value, "amin")
     high = (zero - torch.inf).scatter_reduce(0, column, value, "amax")
     left, squares = zero.index_add(0, column, rest), zero.index_add(0, column, rest.square())
-    return _moments_around(count, near, left, squares, low, high)
+    return moments_around(count, near, left, squares, low, high)
 
 
 def zeros_of(number: Tensor) -> Moments:

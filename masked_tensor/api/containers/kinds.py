@@ -5,6 +5,7 @@ interface.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -70,12 +71,23 @@ def reader_of(data: object) -> Reader | None:
     return sources.of_class(type(data), _READERS)
 
 
-def table(data: Any, take: Callable[..., Pair], dtype: torch.dtype) -> tuple[Pair, list[str]]:
-    """The pair of anything that is no tensor, and the names of its columns, if it is a table of which they have any."""
-    if reader_of(data) is None and reading.speaks_arrow(data):
+def table(data: Any, take: Callable[..., Pair], dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, list[str]]:
+    """The pair of anything that is no tensor, and the names of its columns, if it is a table of which they have any.
+
+    ``choose`` is asked which columns of these names are read.
+    """
+    reader = reader_of(data)
+    if reader is None and reading.speaks_arrow(data):
         sources.refuse_source(data)
-        return reading.read_named(data, dtype)
-    return take(data, dtype=dtype), [str(name) for name in getattr(data, "columns", ())]
+        return reading.read_named(data, dtype, choose)
+    names = [str(name) for name in getattr(data, "columns", ())]
+    at = choose(names) if names else None
+    found = (None, None) if reader is None or at is None else reader(data)
+    if at is None or not isinstance(found[0], tables.Columns):
+        return take(data, dtype=dtype), names
+    names = [names[i] for i in at]
+    columns = tables.Columns([*names], [found[0].columns[i] for i in at])
+    return tables.read_columns(columns, partial(take, dtype=dtype)), names
 
 
 def read_nested(data: Tensor) -> Pair:

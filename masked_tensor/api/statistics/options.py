@@ -16,7 +16,7 @@ from torch import Tensor
 from ... import compat
 from ...shared.group_mean import Group, group_size
 
-_OPTIONS = ("features", "cov", "correction", "edges")
+_OPTIONS = ("features", "cov", "correction", "edges", "sketch")
 
 
 def digest(content: bytes) -> float:
@@ -31,7 +31,9 @@ def options_of(state: Mapping[str, Any]) -> Tensor:
     if edges is not None:
         memory = (edges.double().cpu() + 0.0).contiguous()  # -0 is 0
         known = digest(f"{tuple(memory.shape)}".encode() + ctypes.string_at(memory.data_ptr(), 8 * memory.numel()))
+    items = state.get("items")
     numbers = [state["moments"].shape[-1], state.get("pairs") is not None, float(state["correction"]), known]
+    numbers.append(0 if items is None else items.shape[-1])
     return torch.tensor(numbers, dtype=torch.float64)
 
 
@@ -43,12 +45,35 @@ def check_alike(mine: Tensor, given: Tensor, taker: str) -> None:
         raise ValueError(f"{taker} takes statistics that were made alike, and these differ in {names}")
 
 
-def check_ranks(mine: Tensor, group: Group) -> None:
-    """Raises on every rank of the group if their options differ."""
+def check_ranks(mine: Tensor, columns: Tensor, edges: Tensor | None, grouped: int, group: Group) -> None:
+    """Raises on every rank of the group if their options differ, or their columns, or if one is grouped alone.
+
+    ``grouped`` is 1 with groups, -1 for rows without, and 0 for neither.
+    """
+    found = gather(torch.cat([mine, mine.new_tensor([grouped])]), group)
+    check_alike(found[0][:-1], torch.stack(found)[:, :-1], "all_reduce()")
+    if {-1, 1} <= {int(numbers[-1]) for numbers in found}:
+        raise ValueError("all_reduce() takes groups of all ranks or of none: update(x, group=keys) on each")
+    known = torch.full_like(columns, torch.nan)
+    for given in gather(columns, group):
+        check_order(known, given.to(known), edges, "all_reduce()")
+        known = torch.where(known.isnan(), given.to(known), known)
+
+
+def check_order(mine: Tensor, given: Tensor, edges: Tensor | None, taker: str) -> Tensor | None:
+    """Where the columns of one state are in another; raises if they cannot be put in that order."""
+    at = places_of(mine, given, taker)
+    if at is not None and edges is not None and not torch.equal(edges, edges[at]):
+        raise ValueError(f"{taker} takes columns with edges of their own in the same order, got another")
+    return at
+
+
+def gather(mine: Tensor, group: Group) -> list[Tensor]:
+    """What each rank has, which is of the same size on all."""
     sent = mine.to(compat.group_device(group))
     found = [torch.empty_like(sent) for _ in range(group_size(group))]
     dist.all_gather(found, sent, group=group)
-    check_alike(found[0], torch.stack(found), "all_reduce()")
+    return found
 
 
 def why_refused(own: Mapping[str, Tensor], given: Mapping[str, Any]) -> str:
@@ -63,14 +88,28 @@ def why_refused(own: Mapping[str, Tensor], given: Mapping[str, Any]) -> str:
         check_alike(options_of(own), options_of(given), "load_state_dict()")
     except ValueError as reason:
         return f"{reason}; make them as those that were saved, edges=state['edges']"
-    missing = ", ".join(own.keys() - given.keys())
+    missing = ", ".join(own.keys() - given.keys() - {"keys"})
     if missing:
         return f"the state is not whole, it has no {missing}"
+    rows = given["moments"].shape[1:-1]
+    if rows != (given["keys"].shape if "keys" in given else ()) or given["missed"].shape != given["moments"].shape[1:]:
+        return "the state is not whole, its groups are not those of its moments"
     try:
         places_of(own["columns"], given["columns"].to(own["columns"]), "load_state_dict()")
     except ValueError as reason:
         return str(reason)
     return ""
+
+
+def choose(wanted: Sequence[str], names: Sequence[str], taker: str) -> list[int]:
+    """Where the wanted columns are among those of a table."""
+    lacking = [name for name in wanted if name not in names]
+    if lacking:
+        raise ValueError(f"{taker} takes a table with columns {lacking}, too; this one has {list(names)}")
+    twice = [name for name in wanted if names.count(name) > 1]
+    if twice:
+        raise ValueError(f"{taker} takes columns by name, and the table has {twice} more than once: rename them")
+    return [names.index(name) for name in wanted]
 
 
 def columns_of(names: Sequence[str], device: torch.device) -> Tensor:

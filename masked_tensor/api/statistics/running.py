@@ -1,23 +1,25 @@
 """Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ... import compat
+from ... import compat, masks
 from ...engine.boundary.enter_leave import enter, leave
 from ...layouts.elements import canonical, is_sparse
 from ...pair import Pair, Payload, as_pair
 from ...select import select
-from ...shared import histogram
-from ...shared.group_mean import group_size, resolve_group
-from ...shared.moments import Moments, merge_moments, moments_of, moments_of_entries, no_moments, zeros_of
+from ...shared import group_moments, histogram, sketch
+from ...shared.group_mean import resolve_group
+from ...shared.moments import Moments, merge_moments, moments_of, moments_of_entries, zeros_of
 from ...shared.pair_moments import PairMoments, pair_moments_of
 from ...sparse.reduction import take_valid
-from . import options
-from .state import StatisticsState
+from ..containers.arrow.table import ArrowTable
+from . import options, summary, travel
+from .state import Part, StatisticsState
 
 
 class RunningStatistics(StatisticsState):
@@ -28,24 +30,32 @@ class RunningStatistics(StatisticsState):
     the statistics of its column NaN, as in torch; mask it first (:func:`masked_invalid`). A call that raises changes
     nothing, and states that were made in another way are refused.
 
-    Tables that have names (pandas, polars, Arrow) may be given as they are. Their columns then go by name: a later
-    table may have them in another order, and one with other names is refused. A tensor goes by position.
+    Tables that have names (pandas, polars, Arrow) may be given as they are. Their columns then go by name. With
+    ``columns`` those are picked, whatever else a table has; without, the first table says which there are, a later one
+    may have them in another order, and one with other names is refused. A tensor goes by position. Printed, statistics
+    are a table, as in notebooks.
 
-    The state is float64 buffers: ``state_dict``, ``torch.save``, distributed checkpoints and ``.to(device)`` work. They
-    stay float64 through ``.half()``, and DistributedDataParallel does not send them. On a device without float64 (MPS)
-    they stay on the CPU, where batches are brought to.
+    The state is buffers, float64 but for counts: ``state_dict``, ``torch.save``, distributed checkpoints and
+    ``.to(device)`` work. It stays float64 through ``.half()``, and DistributedDataParallel does not send it. On a
+    device without float64 (MPS) it stays on the CPU, where batches are brought to. With ``sketch`` or groups it grows,
+    and a distributed checkpoint, which needs to know the sizes, takes :meth:`to_arrow` instead.
 
     Args:
-        features (int): The number of columns.
+        features (int, optional): The number of columns; may be left out with ``columns``.
+        columns (list of str, optional): The names of the columns.
         dim (int, optional): The dimension of the columns in what is given to ``update``. By default the last.
         cov (bool, optional): Whether covariances are kept, of which there are ``features * features``.
         edges (Tensor, optional): Rising edges of histograms, ``(n,)``, or ``(features, n)`` for each column its own.
             Any real dtype. Quantiles are read from them.
         correction (float, optional): What :attr:`var`, :attr:`std` and :meth:`cov` take off the count, as in
             :func:`torch.var`. Default: 1.
+        sketch (bool or int, optional): Whether quantiles are kept without edges, by a sketch that is off by at most
+            :meth:`rank_error`, about ``log2(n / 2048) / 2048`` of ``n`` entries, and exact up to 8,192. A number takes
+            the place of 2048, and memory of 8 bytes for 4 to ``4 + log2(n / 2048)`` times as many entries a column.
 
     Raises:
-        ValueError: ``edges`` do not rise, or have another shape, or ``correction`` is negative.
+        ValueError: ``edges`` do not rise, or have another shape, or ``correction`` is negative, or neither ``features``
+            nor ``columns`` is given, or they differ, or two columns have one name, or ``sketch`` is 1 or negative.
 
     Example:
         >>> stats = mt.RunningStatistics(2)
@@ -60,11 +70,31 @@ class RunningStatistics(StatisticsState):
         Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
     """
 
+    #: The columns of what :meth:`to_arrow` gives, as Spark writes a schema.
+    SCHEMA = travel.SCHEMA
+
     def __init__(
-        self, features: int, *, dim: int = -1, cov: bool = False, edges: Tensor | None = None, correction: float = 1
+        self,
+        features: int | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        dim: int = -1,
+        cov: bool = False,
+        edges: Tensor | None = None,
+        correction: float = 1,
+        sketch: bool | int = False,
     ) -> None:
-        super().__init__(features, dim, cov, edges, correction)
-        self.reset()
+        chosen = None if columns is None else tuple(columns)
+        if features is None and chosen is None:
+            raise ValueError("RunningStatistics takes the number of columns, or columns= with their names")
+        number = len(chosen or ()) if features is None else features
+        if chosen is not None and (len(chosen) != number or isinstance(columns, str)):
+            raise ValueError(f"columns takes a list of {number} names, got {columns!r}")
+        size = sketch if type(sketch) is int else 2048 * sketch
+        if size < 0 or size == 1:
+            raise ValueError(f"sketch must be True, False or a number from 2 on, got {sketch}")
+        super().__init__(number, chosen, dim, cov, edges, correction, size)
+        self._clear()
 
     def reset(self) -> "RunningStatistics":
         """Forgets all data, and returns itself.
@@ -77,15 +107,11 @@ class RunningStatistics(StatisticsState):
             >>> stats.reset().count.tolist()
             [0.0]
         """
-        state = {name: torch.zeros_like(buffer) for name, buffer in self._state().items()}
-        state["moments"] = torch.stack(no_moments(self.features, self.moments.device))
-        state["columns"] += torch.nan
-        compat.set_buffers(self, state)
-        self._begun = False
+        self._clear()
         return self
 
     @torch.no_grad()
-    def update(self, x: Any, weight: Tensor | None = None) -> "RunningStatistics":
+    def update(self, x: Any, weight: Tensor | None = None, *, group: Any = None) -> "RunningStatistics":
         """Adds a batch, and returns itself.
 
         Args:
@@ -95,34 +121,47 @@ class RunningStatistics(StatisticsState):
             weight (Tensor, optional): How often each entry counts, not negative, any real dtype; its shape broadcasts
                 to that of ``x``. An entry of weight 0, or whose weight is masked, takes no part. Covariances need one
                 weight for each row.
+            group (Tensor or str, optional): The key of each row, ``(N,)`` integers, not negative, in anything that
+                :func:`masked_tensor` takes; or the name of a table's column that holds them. Then each group has
+                statistics of its own, ``(groups, features)`` in the order of :attr:`groups`.
 
         Returns:
             RunningStatistics: Itself.
 
         Raises:
-            ValueError: ``x`` has another number of columns, or other names, or ``weight`` does not fit.
-            TypeError: ``x`` is complex, or sparse where weights, covariances or histograms are asked for.
+            ValueError: ``x`` has another number of columns, or other names, or ``weight`` does not fit; or a key is
+                masked or negative, or there is not one for each row, or other batches have none.
+            TypeError: ``x`` is complex, or sparse where weights, covariances, histograms or groups are asked for; or
+                a sketch is to be weighted; or groups are to have more than moments.
 
         Example:
             >>> values, weights = torch.tensor([[1.0], [4.0]]), torch.tensor([[2.0], [1.0]])
             >>> stats = mt.RunningStatistics(1).update(values, weights)
             >>> stats.mean.tolist()
             [2.0]
+            >>> stats = mt.RunningStatistics(1).update(values, group=torch.tensor([7, 3]))
+            >>> stats.groups.tolist(), stats.mean.tolist()
+            ([3, 7], [[4.0], [1.0]])
         """
-        x, columns = self._by_name(x, "update()")
+        group = x[group] if isinstance(group, str) else group
+        x, columns, names = self._by_name(x, "update()")
         self._check(x, "update()")
+        keys = None if group is None else self._keys_of(group, x, "update()")
+        self._check_groups(keys is not None, weight is not None)
         pair: Pair = as_pair(enter(x.detach(), False))
         if pair.data.is_complex():
             raise TypeError("statistics are of real numbers, got complex ones; update with torch.view_as_real(x)")
         if is_sparse(pair.data):
-            if weight is not None or self.pairs is not None or self.edges is not None or pair.data.dim() != 2:
+            if weight is not None or keys is not None or self._more_than_moments() or pair.data.dim() != 2:
                 raise TypeError(
-                    "update() of a sparse tensor takes a matrix, and gives no covariances, histograms or weighted "
-                    "statistics; use x.to_dense()"
+                    "update() of a sparse tensor takes a matrix, and gives no covariances, histograms, sketches, "
+                    "groups or weighted statistics; use x.to_dense()"
                 )
-            self._add(columns, self._moments_of_sparse(pair, type(x) is Tensor))
+            moments = self._moments_of_sparse(pair, type(x) is Tensor)
+            self._add(Part(columns, names, moments, pair.data.shape[0] - moments.number))
             return self
         data, mask = self._rows(pair.data), self._rows(pair.mask)
+        missed = len(mask) - masks.count(mask, 0).double() if keys is None else mask
         heavy = None if weight is None else as_pair(enter(weight.detach(), False))
         each, single = None, None
         if heavy is not None:
@@ -130,11 +169,37 @@ class RunningStatistics(StatisticsState):
             mask = mask & seen
             each = select(each, mask, 0)
         data = data if data.is_floating_point() else data.double()
+        if keys is not None:
+            groups, at = keys.unique(return_inverse=True)
+            moments = group_moments.moments_of_groups(data, mask, each, at, len(groups))
+            missed = group_moments.missing_of_groups(missed, at, len(groups))
+            self._add(Part(columns, names, moments, missed, groups))
+            return self
         moments = moments_of(data, mask, each)
         pairs = None if self.pairs is None else pair_moments_of(data, mask, single, moments.mean)
         bins = None if self.edges is None else histogram.bins_of(data, mask, each, self.edges)
-        self._add(columns, moments, pairs, bins)
+        mine = self._sketch()
+        kept = None if mine is None else sketch.add_rows(mine, data, mask)
+        self._add(Part(columns, names, moments, missed, None, pairs, bins, kept))
         return self
+
+    def _more_than_moments(self) -> bool:
+        return self.pairs is not None or self.edges is not None or self.waiting is not None
+
+    def _check_groups(self, grouped: bool, weighted: bool) -> None:
+        """Raises unless what is given goes with what was given before."""
+        if grouped and self._more_than_moments():
+            raise TypeError(
+                "groups have moments alone: leave out cov, edges and sketch, or keep statistics for each group"
+            )
+        if weighted and self.waiting is not None:
+            raise TypeError("a sketch takes no weights; give edges for quantiles of weighted data, without sketch")
+        if grouped != (self.keys is not None) and (self.keys is not None or self._used()):
+            raise ValueError(
+                "other batches have groups: give update(x, group=keys) for this one, too"
+                if self.keys is not None
+                else "other batches have no groups, so that this one can have none: use other statistics"
+            )
 
     def _weights(self, weight: Pair, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor | None]:
         """The weight of each entry, where it counts, and the weight of each row if covariances are kept."""
@@ -184,16 +249,58 @@ class RunningStatistics(StatisticsState):
         """
         options.check_alike(self._options(), other._options(), "merge()")
         given = {name: buffer.to(self.moments.device) for name, buffer in other._state().items()}
-        at = options.places_of(self.columns, given["columns"], "merge()")
-        moments, pairs, bins = given["moments"], given.get("pairs"), given.get("bins")
+        at = options.check_order(self.columns, given["columns"], self.edges, "merge()")
+        keys, pairs, bins = given.get("keys"), given.get("pairs"), given.get("bins")
+        if (keys is None) != (self.keys is None):
+            if (other if keys is None else self)._used():
+                raise ValueError("merge() takes groups of both or of none: update(x, group=keys) in both")
+            if keys is None:  # it has seen nothing
+                keys, given["moments"], given["missed"] = self.keys[:0], self.moments[:, :0], self.missed[:0]
+        moments, missed = given["moments"], given["missed"]
+        kept = None if self.waiting is None else sketch.Sketch(*(given[name] for name in sketch.Sketch._fields))
         if at is not None:
-            if self.edges is not None and not torch.equal(self.edges, self.edges[at]):
-                raise ValueError("merge() takes columns with edges of their own in the same order, got another")
-            moments, bins = moments[:, at], None if bins is None else bins[at]
+            moments, missed, bins = moments[..., at], missed[..., at], None if bins is None else bins[at]
             pairs = None if pairs is None else pairs[:, at][:, :, at]
+            kept = kept and sketch.Sketch(kept.waiting[at], kept.items[:, at], kept.counts[at], kept.halvings[at])
+        mine = self._sketch()
+        both = None if kept is None or mine is None else sketch.merge_sketches(mine, kept)
         columns = torch.where(self.columns.isnan(), given["columns"], self.columns)
-        self._add(columns, Moments(*moments), None if pairs is None else PairMoments(*pairs), bins)
+        means = None if pairs is None else PairMoments(*pairs)
+        self._add(Part(columns, other._names, Moments(*moments), missed, keys, means, bins, both))
         return self
+
+    @staticmethod
+    def merge_all(states: "Iterable[RunningStatistics]") -> "RunningStatistics":
+        """New statistics of all that the given ones have seen; they stay what they are.
+
+        They are added up in pairs, and pairs of pairs, so that of an iterator only about ``log2(n)`` are held at once.
+
+        Args:
+            states (iterable of RunningStatistics): At least one, made alike.
+
+        Returns:
+            RunningStatistics: As the first was made.
+
+        Raises:
+            ValueError: There is none, or one was made in another way, or its columns have other names.
+
+        Example:
+            >>> parts = [mt.RunningStatistics(1).update(torch.full((n, 1), float(n))) for n in (1, 3)]
+            >>> mt.RunningStatistics.merge_all(parts).mean.tolist()
+            [2.5]
+        """
+        sums: list[tuple[int, RunningStatistics]] = []  # of how many states, and of each at most one of a size
+        for state in states:
+            one, size = state._alike(state.edges).merge(state), 1
+            while sums and sums[-1][0] == size:
+                one, size = sums.pop()[1].merge(one), 2 * size
+            sums.append((size, one))
+        if not sums:
+            raise ValueError("merge_all() takes one state at least, got none")
+        whole = sums.pop()[1]
+        while sums:
+            whole = sums.pop()[1].merge(whole)
+        return whole
 
     @torch.no_grad()
     def all_reduce(self, group: "dist.ProcessGroup | dist.device_mesh.DeviceMesh | None" = None) -> "RunningStatistics":
@@ -214,31 +321,162 @@ class RunningStatistics(StatisticsState):
             [1.5]
         """
         group = resolve_group(group)
-        own = torch.cat([b.flatten() for b in self._state().values()])
-        found = [own]
-        if group is not None:
-            options.check_ranks(self._options(), group)
-            sent = own.to(compat.group_device(group))
-            found = [torch.empty_like(sent) for _ in range(group_size(group))]
-            dist.all_gather(found, sent, group=group)
-        whole = self._alike(self.edges)
-        for numbers in found:
-            part = self._alike(self.edges)
-            places = part._state()
-            pieces = numbers.to(own.device).split([b.numel() for b in places.values()])
-            shaped = {name: piece.view(b.shape) for (name, b), piece in zip(places.items(), pieces, strict=True)}
-            compat.set_buffers(part, shaped)
-            whole.merge(part)
-        return whole
+        whole = self._alike(self.edges).merge(self)
+        if group is None:
+            return whole
+        grouped = 1 if self.keys is not None else -int(self._used())
+        options.check_ranks(self._options(), self.columns, self.edges, grouped, group)
+        total: RunningStatistics = travel.add_ranks(whole, RunningStatistics, group)
+        return total.to(self.moments.device)
 
     def _alike(self, edges: Tensor | None) -> "RunningStatistics":
         """A new one with the same options."""
         new = RunningStatistics(
-            self.features, dim=self.dim, cov=self.pairs is not None, edges=edges, correction=float(self.correction)
+            self.features,
+            columns=self._chosen,
+            dim=self.dim,
+            cov=self.pairs is not None,
+            edges=edges,
+            correction=float(self.correction),
+            sketch=self._size(),
         )
         return new.to(self.moments.device)
 
+    # -------------------------------------------------------------------------------------------------- how it travels
+
+    def to_arrow(self) -> ArrowTable:
+        """The state as one row of a table, which any engine carries; :meth:`from_arrow` reads it back.
+
+        Options are columns, and buffers are lists. All statistics have the same columns (:attr:`SCHEMA`), so that the
+        rows of many workers make one table. Whoever reads it back unpickles nothing.
+
+        Returns:
+            ArrowTable: For ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame`` and the like.
+
+        Example:
+            >>> stats = mt.RunningStatistics(columns=["a"]).update(torch.tensor([[1.0], [3.0]]))
+            >>> mt.RunningStatistics.from_arrow(stats.to_arrow())
+            RunningStatistics(1)
+               count  missing  mean    std  min  max
+            a      2        0     2  1.414    1    3
+
+        References:
+            https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
+        """
+        return travel.to_arrow(travel.to_row(self))
+
+    @staticmethod
+    def from_arrow(rows: Any) -> "RunningStatistics":
+        """The statistics of what all rows together have seen.
+
+        Args:
+            rows (table): What :meth:`to_arrow` gave, or many of them in one table: of pyarrow, polars, pandas, or
+            anything
+                else that speaks Arrow.
+
+        Returns:
+            RunningStatistics: As they were made.
+
+        Raises:
+            ValueError: There is no row, or one is not whole, or of another version, or they were made in other ways.
+            TypeError: It is no such table.
+
+        Example:
+            >>> stats = mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]]))
+            >>> mt.RunningStatistics.from_arrow(stats.to_arrow()).mean.tolist()
+            [2.0]
+        """
+        return RunningStatistics.merge_all(travel.from_row(row, RunningStatistics) for row in travel.rows_of(rows))
+
+    def map_batches(self, batches: Iterable[Any]) -> Iterator[Any]:
+        """An iterator of one record batch: the state of statistics made as these, after all batches.
+
+        For engines that give a worker its part of a table in batches: ``frame.mapInArrow(stats.map_batches,
+        stats.SCHEMA)`` in Spark. These statistics stay what they are.
+
+        Args:
+            batches (iterable): Tables, each as :meth:`update` takes it.
+
+        Returns:
+            iterator: Of one ``pyarrow.RecordBatch``, for :meth:`from_arrow`.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+            ValueError: As :meth:`update` does.
+
+        Example:
+            >>> stats = mt.RunningStatistics(columns=["a"])
+            >>> stats.map_batches([])  # doctest: +ELLIPSIS
+            <generator object ...>
+        """
+        part = self._alike(self.edges)
+        for batch in batches:
+            part.update(batch)
+        yield summary.library("pyarrow").record_batch(part.to_arrow())
+
+    def to_pandas(self) -> Any:
+        """What is known of each column as a ``pandas.DataFrame``: the table that is printed.
+
+        Returns:
+            pandas.DataFrame: A row for each column, or for each group and column, with ``count``, ``missing``,
+            ``mean``, ``std``, ``min`` and ``max``, and quartiles where quantiles are kept; NaN where nothing is known.
+
+        Raises:
+            ImportError: pandas is not installed.
+
+        Example:
+            >>> stats = mt.RunningStatistics(columns=["a"]).update(torch.tensor([[1.0], [3.0]]))
+            >>> stats.to_pandas().loc["a", "mean"]  # doctest: +SKIP
+            2.0
+        """
+        return summary.frame_of(self)
+
+    def summary(self) -> ArrowTable:
+        """The same for whatever speaks Arrow: the table that is printed.
+
+        Returns:
+            ArrowTable: For ``pyarrow.table``, ``polars.DataFrame`` and the like.
+
+        Example:
+            >>> len(mt.RunningStatistics(columns=["a", "b"]).summary())
+            2
+        """
+        return summary.table_of(self)
+
     # ----------------------------------------------------------------------------------------------------- what is read
+
+    @property
+    def names(self) -> list[str] | None:
+        """The names of the columns; None while they are not known.
+
+        Example:
+            >>> mt.RunningStatistics(columns=["a", "b"]).names
+            ['a', 'b']
+        """
+        return None if self._names is None else list(self._names)
+
+    @property
+    def groups(self) -> Tensor | None:
+        """The keys of the groups, ``(groups,)`` in int64, rising; None where there are none.
+
+        What is read of statistics with groups, such as :attr:`mean`, is ``(groups, features)`` in this order.
+
+        Example:
+            >>> stats = mt.RunningStatistics(1).update(torch.ones(3, 1), group=[5, 2, 5])
+            >>> stats.groups.tolist(), stats.count.tolist()
+            ([2, 5], [[1.0], [2.0]])
+        """
+        return None if self.keys is None else self.keys.clone()
+
+    @property
+    def missing(self) -> Tensor:
+        """The number of masked entries of each column, ``(features,)`` in float64; padding is counted, too.
+
+        Example:
+            >>> mt.RunningStatistics(1).update(mt.masked_tensor([[1.0], [None]])).missing.tolist()
+            [1.0]
+        """
+        return self.missed.clone()
 
     @property
     def count(self) -> Tensor:
@@ -369,15 +607,18 @@ class RunningStatistics(StatisticsState):
 
     def _histogram(self) -> tuple[Tensor, Tensor]:
         if self.edges is None:
-            raise RuntimeError("these statistics keep no histograms: make them with edges=torch.linspace(low, high, n)")
+            raise RuntimeError(
+                "these statistics keep no histograms: make them with edges=torch.linspace(low, high, n), or with "
+                "sketch=True for quantiles alone"
+            )
         return self.edges, self.bins
 
     def quantile(self, q: float) -> Tensor:
-        """The quantile of each column, read from its histogram: off by at most :meth:`quantile_error`.
+        """The quantile of each column, read from its sketch or histogram: off by at most :meth:`quantile_error`.
 
         It is that of :func:`torch.quantile`, with weights that are whole numbers as if entries were repeated. With
         others it is the least entry up to which the weights add up to ``q`` of their sum, as
-        ``numpy.quantile(method="inverted_cdf")`` has it.
+        ``numpy.quantile(method="inverted_cdf")`` has it. Where there are a sketch and edges, it is the sketch's.
 
         Args:
             q (float): From 0 to 1.
@@ -386,7 +627,7 @@ class RunningStatistics(StatisticsState):
             MaskedTensor: ``(features,)`` in float64; masked where nothing was valid.
 
         Raises:
-            RuntimeError: The object was made without ``edges``.
+            RuntimeError: The object was made without ``sketch`` and ``edges``.
             ValueError: ``q`` is not from 0 to 1.
 
         Example:
@@ -395,12 +636,23 @@ class RunningStatistics(StatisticsState):
             >>> stats.quantile(0.25).round(decimals=2).tolist()
             [0.25]
         """
+        return self._known(self._quantile(q)[0])
+
+    def _quantile(self, q: float) -> tuple[Tensor, Tensor]:
+        """The quantile, and by how much it may be off."""
+        kept = self._sketch()
+        if kept is not None:
+            ends = self._moments.low, self._moments.high
+            value, low, high = sketch.quantile(sketch.ranked(kept), sketch.rank_errors(kept), *ends, q)
+            return value, torch.maximum(high - value, value - low).nan_to_num(torch.inf)
         low, high, inside = self._bracket(q)
         between = low * (1 - inside) + high * inside
-        return self._known(torch.where(low == high, low, between))
+        return torch.where(low == high, low, between), torch.where(low == high, 0, high - low)
 
     def quantile_error(self, q: float) -> Tensor:
         """By how much :meth:`quantile` may be off at most: the width of the bins in which the quantile lies.
+
+        Of a sketch: the distance to the entries that are :meth:`rank_error` away.
 
         Args:
             q (float): From 0 to 1.
@@ -409,7 +661,7 @@ class RunningStatistics(StatisticsState):
             MaskedTensor: ``(features,)`` in float64; masked where nothing was valid.
 
         Raises:
-            RuntimeError: The object was made without ``edges``.
+            RuntimeError: The object was made without ``sketch`` and ``edges``.
             ValueError: ``q`` is not from 0 to 1.
 
         Example:
@@ -417,8 +669,33 @@ class RunningStatistics(StatisticsState):
             >>> stats.update(torch.linspace(0, 1, 100)[:, None]).quantile_error(0.3).tolist()
             [0.25]
         """
-        low, high, _ = self._bracket(q)
-        return self._known(torch.where(low == high, 0, high - low))
+        return self._known(self._quantile(q)[1])
+
+    def rank_error(self) -> Tensor:
+        """By how much the rank of :meth:`quantile` may be off at most, as a part of all entries; proven for any data.
+
+        ``quantile(q)`` lies between the exact quantiles of ``q - rank_error()`` and ``q + rank_error()``. The error of
+        a sketch is usually a quarter of it or less.
+
+        Returns:
+            MaskedTensor: ``(features,)`` in float64; masked where nothing was valid.
+
+        Raises:
+            RuntimeError: The object was made without ``sketch``.
+
+        Example:
+            >>> stats = mt.RunningStatistics(1, sketch=True).update(torch.randn(8192, 1))
+            >>> stats.rank_error().tolist()
+            [0.0]
+        """
+        kept = self._sketch()
+        if kept is None:
+            raise RuntimeError("these statistics keep no sketch: make them with sketch=True")
+        return self._over_number(sketch.rank_errors(kept))
+
+    def _over_number(self, total: Tensor) -> Tensor:
+        number = self._moments.number
+        return _masked(total / torch.where(number > 0, number, 1), number > 0)
 
     def refined(self, q: float) -> "RunningStatistics":
         """New, empty statistics whose edges divide the bins in which the quantile lies: for a second pass.
@@ -450,8 +727,9 @@ class RunningStatistics(StatisticsState):
                 f"refined() of columns {wrong}, which hold a valid NaN: it has no quantile; mask it before update(), "
                 "with masked_invalid(x)"
             )
-        steps = torch.linspace(0, 1, self.edges.shape[1], dtype=torch.float64, device=low.device)
-        new = self._alike(torch.where((high - low).isfinite(), low + (high - low) * steps, self.edges))
+        edges = self._histogram()[0]
+        steps = torch.linspace(0, 1, edges.shape[1], dtype=torch.float64, device=low.device)
+        new = self._alike(torch.where((high - low).isfinite(), low + (high - low) * steps, edges))
         compat.set_buffers(new, {"columns": self.columns})
         return new
 
@@ -463,7 +741,7 @@ class RunningStatistics(StatisticsState):
         if not self._begun:
             raise RuntimeError(f"{taker} was called before a valid entry was seen: call update(x) or merge() first")
 
-    def forward(self, x: Any) -> Tensor:
+    def forward(self, x: Any, *, group: Any = None) -> Tensor:
         """``x`` minus the mean over the deviation, in the dtype of ``x`` (the default one for integers).
 
         The deviation has correction 0 and counts as 1 where it is 0, as in scikit-learn's ``StandardScaler``; a column
@@ -472,20 +750,24 @@ class RunningStatistics(StatisticsState):
         Args:
             x (Tensor): Masked or plain, any real dtype, with the columns along ``dim``. Or a table, whose columns go by
                 name and are read in float64.
+            group (Tensor or str, optional): The key of each row, as in :meth:`update`: it is standardised by the
+                statistics of its group.
 
         Returns:
             Tensor: Of the shape and mask of ``x``.
 
         Raises:
             RuntimeError: No valid entry was seen before.
-            ValueError: ``x`` has another number of columns, or other names.
+            ValueError: ``x`` has another number of columns, or other names; or there are groups and no keys, or keys of
+                which nothing was seen.
 
         Example:
             >>> stats = mt.RunningStatistics(1).update(torch.tensor([[1.0], [3.0]]))
             >>> stats(mt.masked_tensor([[5.0], [None]])).tolist()
             [[3.0], [None]]
         """
-        x, _ = self._by_name(x, "stats(x)")
+        group = x[group] if isinstance(group, str) else group
+        x, _, _ = self._by_name(x, "stats(x)")
         self._check(x, "stats(x)")
         if not self._begun:
             self._check_begun("stats(x)")
@@ -493,20 +775,46 @@ class RunningStatistics(StatisticsState):
         moments = self._moments
         scale = (moments.squares / torch.where(moments.number > 0, moments.number, 1)).sqrt()
         scale = torch.where(scale == 0, 1, scale)
-        shape = [1] * x.dim()
-        shape[self.dim] = self.features
         high = moments.mean.to(dtype)  # the mean in two parts, or a float32 of 1e4 would be off by 1e-3
         low = (moments.mean - high.double()).to(dtype)
-        high, low, scale = (part.to(x.device).view(shape) for part in (high, low, scale.to(dtype)))
+        place = self._place(x, group)
+        high, low, scale = (place(part.to(x.device)) for part in (high, low, scale.to(dtype)))
         away: Tensor = x - high
         if away.requires_grad:
             return (away - low) / scale
         return away.sub_(low).div_(scale)  # in memory of its own: fresh memory costs most
 
+    def _place(self, x: Tensor, group: Any) -> Callable[[Tensor], Tensor]:
+        """Puts what columns have, or groups and columns, beside the entries of ``x``."""
+        if (group is None) != (self.keys is None):
+            raise ValueError(
+                "these statistics have no groups"
+                if self.keys is None
+                else "stats(x) takes group=keys where groups are kept"
+            )
+        if group is None:
+            shape = [1] * x.dim()
+            shape[self.dim] = self.features
+            return lambda part: part.view(shape)
+        keys = self._keys_of(group, x, "stats(x)")
+        at, there = group_moments.rows_of_groups(self.keys, keys)
+        if not bool(there.all()):
+            raise ValueError(f"stats(x) takes groups that were seen, got {keys[~there].unique().tolist()}, too")
+        rows = at.view(x.movedim(self.dim, -1).shape[:-1]).to(x.device)
+        return lambda part: part[rows].movedim(-1, self.dim)
+
     def extra_repr(self) -> str:
         """What stands in the parentheses of a printed module."""
         given = [f"dim={self.dim}"] * (self.dim != -1) + ["cov=True"] * (self.pairs is not None)
+        given += ["sketch=True"] * (self.waiting is not None)
         return ", ".join([str(self.features), *given])
+
+    def __repr__(self) -> str:
+        """The table of what is known."""
+        return summary.text_of(self)
+
+    def _repr_html_(self) -> str:
+        return summary.html_of(self)
 
 
 def _masked(value: Tensor, mask: Tensor) -> Tensor:

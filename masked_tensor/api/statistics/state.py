@@ -1,60 +1,116 @@
 """The state of running statistics: buffers that are replaced all at once, or not at all."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from ... import compat
 from ...engine.boundary.enter_leave import leave
-from ...shared import histogram
-from ...shared.moments import Moments, merge_moments
+from ...shared import group_moments, histogram
+from ...shared.moments import Moments, merge_moments, no_moments
 from ...shared.pair_moments import PairMoments, merge_pairs
+from ...shared.sketch import Sketch, no_sketch
 from ..containers import accepted_inputs, kinds
 from . import options
 
-_STATE = ("moments", "pairs", "bins", "columns")  # what data change; the others are options
+_SKETCH = Sketch._fields
+_STATE = ("moments", "missed", "keys", "pairs", "bins", "columns", *_SKETCH)  # what data change; the others are options
+_WHOLE = ("keys", "counts", "halvings")  # are int64
+_GROWS = ("moments", "missed", "keys", *_SKETCH)  # whose shape data change, too
+
+
+class Part(NamedTuple):
+    """What some data give: moments and the like, to be added to a state."""
+
+    columns: Tensor
+    names: tuple[str, ...] | None
+    moments: Moments  # (F,), or (G, F) with groups
+    missed: Tensor  # the same
+    keys: Tensor | None = None  # (G,), rising
+    pairs: PairMoments | None = None
+    bins: Tensor | None = None
+    sketch: Sketch | None = None  # that of all data, not of these alone
 
 
 class StatisticsState(nn.Module):
     """What is kept of data in columns, how it grows, and how it is loaded; what it means is not known here."""
 
-    moments: Tensor  # (6, F), the fields of Moments
+    moments: Tensor  # (6, F), the fields of Moments; (6, G, F) with groups
+    missed: Tensor  # (F,) or (G, F), how many entries were masked
+    keys: Any  # (G,), int64, of groups; None without
     pairs: Any  # (5, F, F), the fields of PairMoments, or None without cov=
     edges: Any  # (F, n), or None without edges=
     bins: Any  # (F, n + 1), or None
     columns: Tensor  # (F,), the names as numbers, NaN where they are not known
     correction: Tensor
+    waiting: Any  # the fields of Sketch, or None without sketch=
+    _names: tuple[str, ...] | None = None
     _begun = False  # something was seen: then the device is not asked again
 
-    def __init__(self, features: int, dim: int, cov: bool, edges: Tensor | None, correction: float) -> None:
+    def __init__(
+        self,
+        features: int,
+        chosen: tuple[str, ...] | None,
+        dim: int,
+        cov: bool,
+        edges: Tensor | None,
+        correction: float,
+        sketch: int,
+    ) -> None:
         super().__init__()
         if not 0 <= correction < torch.inf:
             raise ValueError(f"correction must be a number, at least 0, got {correction}")
-        self.dim, self.features = dim, features
+        self.dim, self.features, self._chosen = dim, features, chosen
         edges = None if edges is None else histogram.checked_edges(edges, features)
         self.register_buffer("moments", torch.zeros(6, features, dtype=torch.float64))
+        self.register_buffer("missed", torch.zeros(features, dtype=torch.float64))
+        self.register_buffer("keys", None)
         self.register_buffer("pairs", torch.zeros(5, features, features, dtype=torch.float64) if cov else None)
         self.register_buffer("edges", edges)
         bins = None if edges is None else torch.zeros(features, edges.shape[1] + 1, dtype=torch.float64)
         self.register_buffer("bins", bins)
         self.register_buffer("columns", torch.zeros(features, dtype=torch.float64))
         self.register_buffer("correction", torch.tensor(float(correction), dtype=torch.float64))
+        empty = no_sketch(features, sketch) if sketch else (None,) * len(_SKETCH)
+        for name, buffer in zip(_SKETCH, empty, strict=True):
+            self.register_buffer(name, buffer)
 
-    def _by_name(self, x: Any, taker: str) -> tuple[Tensor, Tensor]:
+    def _clear(self) -> None:
+        """As it was made."""
+        device = self.moments.device
+        state: dict[str, Tensor | None] = {name: torch.zeros_like(x) for name, x in self._state().items()}
+        state["moments"] = torch.stack(no_moments(self.features, device))
+        state["missed"] = torch.zeros(self.features, dtype=torch.float64, device=device)
+        if self.waiting is not None:
+            state |= no_sketch(self.features, self._size(), device)._asdict()
+        names = self._chosen
+        state["columns"] = (
+            torch.full_like(self.columns, torch.nan) if names is None else options.columns_of(names, device)
+        )
+        compat.set_buffers(self, {**state, "keys": None})
+        self._names, self._begun = self._chosen, False
+
+    def _by_name(self, x: Any, taker: str) -> tuple[Tensor, Tensor, tuple[str, ...] | None]:
         """``x`` as a tensor, a table's columns in the order of the first one; and the names of the columns."""
         if isinstance(x, Tensor):
-            return x, self.columns
-        pair, names = kinds.table(x, accepted_inputs.pair_of_input, torch.float64)
+            return x, self.columns, self._names
+
+        def choose(names: Sequence[str]) -> list[int] | None:
+            return None if self._chosen is None else options.choose(self._chosen, names, taker)
+
+        pair, names = kinds.table(x, accepted_inputs.pair_of_input, torch.float64, choose)
         table: Tensor = leave(pair)
         if not names:
-            return table, self.columns
+            return table, self.columns, self._names
         table = table.movedim(-1, self.dim)
         self._check(table, taker)
         given = options.columns_of(names, self.columns.device)
         at = options.places_of(self.columns, given, taker, names)
-        return (table, given) if at is None else (table.index_select(self.dim, at.to(table.device)), self.columns)
+        if at is None:
+            return table, given, tuple(names)
+        return table.index_select(self.dim, at.to(table.device)), self.columns, self._names
 
     def _check(self, x: Tensor, taker: str) -> None:
         if not -x.dim() <= self.dim < x.dim() or x.shape[self.dim] != self.features:
@@ -63,24 +119,74 @@ class StatisticsState(nn.Module):
     def _rows(self, x: Tensor) -> Tensor:
         return x.to(self.moments.device).movedim(self.dim, -1).reshape(-1, self.features)
 
-    def _add(
-        self, columns: Tensor, moments: Moments, pairs: PairMoments | None = None, bins: Tensor | None = None
-    ) -> None:
+    def _keys_of(self, group: Any, x: Tensor, taker: str) -> Tensor:
+        """The key of each row of ``x``, int64 ``(N,)``."""
+        shape = x.movedim(self.dim, -1).shape[:-1]
+        pair = accepted_inputs.pair_of_input(group, name="group")
+        keys = pair.data
+        if keys.dtype is torch.bool or keys.is_floating_point() or keys.is_complex() or keys.shape != shape:
+            raise ValueError(
+                f"{taker} takes one integer for each row as its group, {tuple(shape)}, got {keys.dtype} "
+                f"{tuple(keys.shape)}"
+            )
+        keys = keys.to(self.moments.device, torch.int64)
+        if not bool((pair.mask.to(keys.device) & (keys >= 0)).all()):
+            raise ValueError(f"{taker} takes keys that are valid and not negative; leave out the rows of others")
+        return keys.flatten()
+
+    def _add(self, part: Part) -> None:
         """The one place where data change the state: all of it or, after an exception, nothing."""
-        state = {"columns": columns, "moments": torch.stack(merge_moments([self._moments, moments]))}
-        if pairs is not None:
-            state["pairs"] = torch.stack(merge_pairs([PairMoments(*self.pairs), pairs]))
-        if bins is not None:
-            state["bins"] = self.bins + bins
+        mine, given, keys = self._aligned(part)
+        state = {
+            "columns": part.columns,
+            "moments": torch.stack(merge_moments([Moments(*mine[0]), Moments(*given[0])])),
+            "missed": mine[1] + given[1],
+        }
+        if keys is not None:
+            state["keys"] = keys
+        if part.pairs is not None:
+            state["pairs"] = torch.stack(merge_pairs([PairMoments(*self.pairs), part.pairs]))
+        if part.bins is not None:
+            state["bins"] = self.bins + part.bins
+        if part.sketch is not None:
+            state |= part.sketch._asdict()
         begun = self._begun or bool((state["moments"][0] > 0).any())
+        names = part.names if self._names is None else self._names
         compat.set_buffers(self, state)
-        self._begun = begun
+        self._begun, self._names = begun, names
+
+    def _aligned(self, part: Part) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor | None]:
+        """Moments and missing counts of this state and of a part, for the same groups; and which those are."""
+        mine, given = (self.moments, self.missed), (torch.stack(part.moments), part.missed)
+        if part.keys is None or (self.keys is not None and torch.equal(self.keys, part.keys)):
+            return mine, given, part.keys
+        keys = part.keys if self.keys is None else torch.cat([self.keys, part.keys]).unique()
+        empty = (
+            group_moments.empty_moments(len(keys), self.features, keys.device),
+            given[1].new_zeros(len(keys), self.features),
+        )
+
+        def spread(values: tuple[Tensor, Tensor], own: Tensor) -> tuple[Tensor, Tensor]:
+            at = torch.searchsorted(keys, own)
+            return tuple(group_moments.put_groups(v, at, e) for v, e in zip(values, empty, strict=True))  # type: ignore[return-value]  # two
+
+        return empty if self.keys is None else spread(mine, self.keys), spread(given, part.keys), keys
+
+    def _used(self) -> bool:
+        """Whether any entry was given, valid or not."""
+        return bool((self._moments.number > 0).any() or (self.missed > 0).any())
 
     def _options(self) -> Tensor:
         return options.options_of(dict(self.named_buffers()))
 
     def _state(self) -> dict[str, Tensor]:
         return {name: buffer for name, buffer in self.named_buffers() if name in _STATE}
+
+    def _sketch(self) -> Sketch | None:
+        return None if self.waiting is None else Sketch(*(getattr(self, name) for name in _SKETCH))
+
+    def _size(self) -> int:
+        return 0 if self.waiting is None else int(self.waiting.shape[-1] // 4)
 
     @property
     def _moments(self) -> Moments:
@@ -97,7 +203,12 @@ class StatisticsState(nn.Module):
             wrong.append(reason)
             return
         found, whole = len(missing) + len(other) + len(wrong), False
-        compat.set_buffers(self, {name: buffer.clone() for name, buffer in own.items()})
+        fresh: dict[str, Any] = {name: buffer.clone() for name, buffer in own.items()} | {"keys": None}
+        for name in _GROWS:
+            if name in given:
+                kind = torch.int64 if name in _WHOLE else torch.float64
+                fresh[name] = torch.zeros(given[name].shape, dtype=kind, device=self.moments.device)
+        compat.set_buffers(self, fresh)
         try:
             super()._load_from_state_dict(state, prefix, local, strict, missing, other, wrong)
             whole = len(missing) + len(other) + len(wrong) == found
@@ -105,7 +216,7 @@ class StatisticsState(nn.Module):
             if whole:
                 self._begun = False
             else:
-                compat.set_buffers(self, own)
+                compat.set_buffers(self, {"keys": None, **own})
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "StatisticsState":
         """Moves between devices; float64 stays float64."""

@@ -129,7 +129,7 @@ def make_capsule(content: Any) -> Any:
 
 
 _LENT: dict[int, Any] = {}  # structures that lie in a capsule, by address
-_OWNED: dict[int, object] = {}  # by number: what a structure keeps alive until it is released, wherever it was moved to
+_OWNED: dict[int, Any] = {}  # by number: what a structure keeps alive until it is released, wherever it was moved to
 _NUMBERS = itertools.count(1)
 
 
@@ -139,6 +139,37 @@ def keep_alive(content: Any, held: object) -> None:
     _OWNED[number] = held
     content.private_data = number
     content.release = _RELEASE[type(content)]
+
+
+def make_stream(schema: Any, array: Any) -> Any:
+    """A stream of one piece."""
+    pieces = [array]
+
+    def give(content: Any, into: Any) -> int:
+        ctypes.memmove(into, ctypes.byref(content), ctypes.sizeof(content))
+        content.release = _NOTHING[type(content)]  # it was moved
+        return 0
+
+    def get_schema(_: Any, into: Any) -> int:
+        return give(schema, into)
+
+    def get_next(_: Any, into: Any) -> int:
+        return give(pieces.pop() if pieces else Array(), into)
+
+    stream = Stream()
+    kinds: dict[str, Any] = dict(Stream._fields_)  # type: ignore[arg-type]  # ctypes' field lists are wider than a dict's
+    calls = kinds["get_schema"](get_schema), kinds["get_next"](get_next), kinds["get_last_error"](lambda _: None)
+    stream.get_schema, stream.get_next, stream.get_last_error = calls
+    keep_alive(stream, (schema, array, calls))
+    return stream
+
+
+def _release_stream(pointer: Any) -> None:
+    content = pointer.contents
+    for held in _OWNED.pop(content.private_data, ((), (), ()))[:2]:
+        if held and held.release:  # nobody took it
+            held.release(ctypes.pointer(held))
+    content.release = _NOTHING[Stream]
 
 
 def _releaser(kind: Any) -> Any:
@@ -163,6 +194,7 @@ def _destroyer(kind: Any) -> Any:
     return PYFUNCTYPE(None, c_void_p)(destroy)
 
 
-_NOTHING = {kind: dict(kind._fields_)["release"]() for kind in (Schema, Array)}  # type: ignore[arg-type]  # ctypes' field lists are wider than a dict's
-_RELEASE = {kind: _releaser(kind) for kind in (Schema, Array)}
-_DESTROY = {kind: _destroyer(kind) for kind in (Schema, Array)}
+_NOTHING = {kind: dict(kind._fields_)["release"]() for kind in (Schema, Array, Stream)}  # type: ignore[arg-type]  # ctypes' field lists are wider than a dict's
+_RELEASE: dict[type, Any] = {kind: _releaser(kind) for kind in (Schema, Array)}
+_RELEASE[Stream] = ctypes.CFUNCTYPE(None, POINTER(Stream))(_release_stream)
+_DESTROY = {kind: _destroyer(kind) for kind in (Schema, Array, Stream)}

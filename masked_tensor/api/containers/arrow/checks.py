@@ -5,6 +5,7 @@ The interface hands over addresses and counts.  Each structure must still be the
 """
 
 import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 from . import formats
@@ -69,6 +70,19 @@ def children(content: Any, kind: Any) -> list[Any]:
     places = [place or 0 for place in (ctypes.c_void_p * count).from_address(start)]
     expect(readable(*((place, ctypes.sizeof(kind)) for place in places)), "one of its children is not there")
     return [kind.from_address(place) for place in places]
+
+
+def pick_children(content: Any, at: Sequence[int], count: int) -> Any:
+    """A schema or an array with these of its ``count`` children alone; it lives as long as the whole one."""
+    kind: Any = type(content)
+    expect(content.release, "its array was consumed (released) before; ask for a new one")
+    found = children(content, kind)
+    expect(len(found) == count, f"its schema has {count} children, its array {len(found)}")
+    some = kind()
+    ctypes.memmove(ctypes.byref(some), ctypes.byref(content), ctypes.sizeof(kind))
+    some.children = (ctypes.POINTER(kind) * len(at))(*(ctypes.pointer(found[i]) for i in at))
+    some.n_children = len(at)
+    return some
 
 
 def _at(pointer: Any, kind: Any) -> Any:

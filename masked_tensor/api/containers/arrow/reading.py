@@ -4,6 +4,7 @@ The values are copied once; a column that counts no nulls gets a mask of one byt
 read in ``columns``; here is what consists of other columns: lists, records of lists, dictionaries.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +16,7 @@ from .. import ragged, tables
 from . import formats
 from .abi import Array, Schema, Stream, probing, take_capsule
 from .buffers import bits, has_nulls, view
-from .checks import check_array, check_schema, expect
+from .checks import check_array, check_schema, expect, pick_children
 from .columns import number_columns, read_columns
 
 
@@ -29,19 +30,41 @@ def read(data: Any, dtype: torch.dtype | None = None) -> Pair:
     return read_named(data, dtype)[0]
 
 
-def read_named(data: Any, dtype: torch.dtype | None = None) -> tuple[Pair, list[str]]:
-    """The same, and the names of a table's columns."""
+#: Reads the pieces of a column: their schema, and the arrays.
+Read = Callable[[Any, list[Any]], Any]
+
+#: Of a table's names, which columns are read, by number; None for all as they are.
+Choose = Callable[[list[str]], "list[int] | None"]
+
+
+def read_named(data: Any, dtype: torch.dtype | None = None, choose: Choose | None = None) -> tuple[Pair, list[str]]:
+    """The same, and the names of a table's columns; the others are not looked at."""
+
+    def read(schema: Any, arrays: list[Any]) -> tuple[Pair, list[str]]:
+        at = choose(_names(schema)) if choose is not None and _names(schema) else None
+        if at is not None:
+            arrays = [pick_children(array, at, schema.n_children) for array in arrays]
+            schema = pick_children(schema, at, schema.n_children)
+        for array in arrays:
+            check_array(schema, array)
+        return _read_pieces(schema, arrays, dtype), _names(schema)
+
+    found: tuple[Pair, list[str]] = take_pieces(data, read)
+    return found
+
+
+def take_pieces(data: Any, read: Read) -> Any:
+    """What ``read`` makes of the pieces of a column, which are held until then; their schema is checked."""
     if hasattr(data, "__arrow_c_array__"):
         capsules = data.__arrow_c_array__()
         with take_capsule(capsules[0], Schema) as schema, take_capsule(capsules[1], Array) as array, probing():
             check_schema(schema)
-            check_array(schema, array)
-            return _read_pieces(schema, [array], dtype), _names(schema)
+            return read(schema, [array])
     with take_capsule(data.__arrow_c_stream__(), Stream) as stream, probing():
-        return _read_stream(stream, dtype)
+        return _take_stream(stream, read)
 
 
-def _read_stream(stream: Any, dtype: torch.dtype | None) -> tuple[Pair, list[str]]:
+def _take_stream(stream: Any, read: Read) -> Any:
     expect(stream.release, "its stream was consumed (released) before; ask for a new one")
     expect(stream.get_schema and stream.get_next, "its stream has no functions")
     schema = Schema()
@@ -51,8 +74,7 @@ def _read_stream(stream: Any, dtype: torch.dtype | None) -> tuple[Pair, list[str
     try:
         while (array := _next_piece(stream)) is not None:
             arrays.append(array)
-            check_array(schema, array)
-        return _read_pieces(schema, arrays, dtype), _names(schema)
+        return read(schema, arrays)
     finally:
         for array in arrays:
             array.release(array)
@@ -86,7 +108,7 @@ def _column(schema: Any, array: Any, dtype: torch.dtype | None, start: int = 0, 
     expect(start + length <= array.length, f"{start + length} entries of a child that has {array.length}")
     name = schema.format.decode(errors="replace")
     if schema.dictionary:
-        codes = _numbers(name, array, start, length)
+        codes = read_numbers(name, array, start, length)
         words = _read_chunk(schema.dictionary.contents, array.dictionary, dtype)
         return _decode_dictionary(codes, words)
     mask = _validity(array, start, length)
@@ -101,11 +123,12 @@ def _column(schema: Any, array: Any, dtype: torch.dtype | None, start: int = 0, 
         return _mask_children(mask, Pair(rows.data.reshape(shape), masks.reshape(rows.mask, shape)))
     if name in formats.OFFSETS:
         return _mask_children(mask, _lists(schema, array, dtype, start, length))
-    values = _numbers(name, array, start, length)
+    values = read_numbers(name, array, start, length)
     return Pair(values.data if dtype is None else values.data.to(dtype), mask)
 
 
-def _numbers(name: str, array: Any, start: int, length: int) -> Pair:
+def read_numbers(name: str, array: Any, start: int, length: int) -> Pair:
+    """Numbers of a column as they are."""
     mask = _validity(array, start, length)
     first = array.offset + start
     if name == formats.BITS:

@@ -1,0 +1,118 @@
+"""What is known of each column, as a table: printed, in a notebook, for pandas and for Arrow."""
+
+import html
+from importlib import import_module
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ... import masks
+from ..containers.arrow.exported import Column, numbers, texts
+from ..containers.arrow.table import ArrowTable
+from ..display.html import CELL, EDGE, MOST, TABLE
+
+_QUARTILES = (0.25, 0.5, 0.75)
+
+
+def library(name: str) -> Any:
+    """A library that is asked for."""
+    try:
+        return import_module(name)
+    except ImportError as reason:
+        raise ImportError(f"this table is made by {name}: pip install {name}") from reason
+
+
+def _fields(stats: Any) -> dict[str, Tensor]:
+    """Of each column, or of each group and column, ``(n,)``; NaN where it is not known."""
+    found = {"count": stats.count, "missing": stats.missing}
+    found |= {"mean": stats.mean, "std": stats.std, "min": stats.amin, "max": stats.amax}
+    if stats.waiting is not None or stats.edges is not None:
+        found |= {f"{q:.0%}": stats.quantile(q) for q in _QUARTILES}
+    plain = {name: x if type(x) is Tensor else x.filled(torch.nan) for name, x in found.items()}
+    return {name: x.flatten().cpu() for name, x in plain.items()}
+
+
+def _names(stats: Any) -> list[str]:
+    return stats.names or [str(i) for i in range(stats.features)]
+
+
+def _rows(stats: Any) -> tuple[list[int], list[str]]:
+    """The group of each row, if there are any, and the name of its column."""
+    names = _names(stats)
+    if stats.keys is None:
+        return [], names
+    keys = stats.keys.tolist()
+    return [key for key in keys for _ in names], names * len(keys)
+
+
+def table_of(stats: Any) -> ArrowTable:
+    """With a column of names, and one of groups before it if there are any."""
+    groups, names = _rows(stats)
+    first: list[tuple[str, Column]] = [("column", texts(names))]
+    if stats.keys is not None:
+        first.insert(0, ("group", _numbers(torch.tensor(groups, dtype=torch.int64))))
+    fields = _fields(stats)
+    return ArrowTable([*first, *((name, _known(name, x)) for name, x in fields.items())])
+
+
+def _known(name: str, x: Tensor) -> Column:
+    """What is not known is null; a NaN that is known is not told from it."""
+    return numbers(x, ~x.isnan())
+
+
+def _numbers(x: Tensor) -> Column:
+    return numbers(x, masks.full(x.shape, x.device))
+
+
+def frame_of(stats: Any) -> Any:
+    """A ``pandas.DataFrame``."""
+    pandas = library("pandas")
+    groups, names = _rows(stats)
+    index = pandas.Index(names)
+    if stats.keys is not None:
+        index = pandas.MultiIndex.from_arrays([groups, names], names=["group", None])
+    return pandas.DataFrame({name: x.tolist() for name, x in _fields(stats).items()}, index=index)
+
+
+def _lines(stats: Any) -> list[list[str]]:
+    """Cells of a head and of each row; of many rows the first and the last."""
+    groups, names = _rows(stats)
+    fields = _fields(stats)
+    lines = [[*["group"] * bool(groups), "", *fields]]
+    kept = range(len(names)) if len(names) <= MOST else [*range(EDGE), None, *range(len(names) - EDGE, len(names))]
+    for i in kept:
+        if i is None:
+            lines.append(["..."] * len(lines[0]))
+        else:
+            lines.append([*map(str, groups[i : i + 1]), names[i], *(_cell(x[i]) for x in fields.values())])
+    return lines
+
+
+def _cell(x: Tensor) -> str:
+    return "--" if x.isnan() else f"{x.item():.4g}" if abs(x) < 1e4 or x != x.round() else f"{x.item():.0f}"
+
+
+def text_of(stats: Any) -> str:
+    """Columns of text below the line of a module."""
+    title = f"RunningStatistics({stats.extra_repr()})"
+    if not stats._used():
+        return title
+    lines = _lines(stats)
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    first = lines[0].index("")
+    rows = [
+        "  ".join(c.ljust(w) if i == first else c.rjust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True)))
+        for line in lines
+    ]
+    return "\n".join([title, *(row.rstrip() for row in rows)])
+
+
+def html_of(stats: Any) -> str:
+    """The same as a table of a notebook."""
+    head, *rows = _lines(stats) if stats._used() else [[]]
+    cells = [f'<td style="{CELL}">{html.escape(cell)}</td>' for cell in head]
+    lines = ["".join(cells), *("".join(f'<td style="{CELL}">{html.escape(c)}</td>' for c in row) for row in rows)]
+    table = "".join(f"<tr>{line}</tr>" for line in lines)
+    title = html.escape(f"RunningStatistics({stats.extra_repr()})")
+    return f'<div><div style="{TABLE};opacity:0.8">{title}</div><table style="{TABLE}">{table}</table></div>'
