@@ -9,7 +9,7 @@ entries.  Which of two neighbours stays alternates, so that most errors cancel. 
 Lang and Liberty, "Optimal quantile approximation in streams" (2016).
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -17,8 +17,12 @@ from torch import Tensor
 from .. import settings
 from ..select import select
 
+#: The parts of a sketch, in order.
+PARTS = ("waiting", "items", "counts", "halvings")
 
-class Sketch(NamedTuple):
+
+@dataclass(frozen=True, slots=True)
+class Sketch:
     """Of each column entries, and how often each counts."""
 
     waiting: Tensor  #: (F, 4 size) in float64, of which the first ``counts[:, 0]`` are there; each counts once
@@ -55,7 +59,7 @@ def add_rows(sketch: Sketch, x: Tensor, mask: Tensor) -> Sketch:
             sketch = _flush(sketch)
         if _fits(sketch, count):
             _append(sketch.waiting, sketch.counts[:, 0], values, count)
-            sketch = sketch._replace(counts=_plus(sketch.counts, 0, count))
+            sketch = replace(sketch, counts=_plus(sketch.counts, 0, count))
         else:
             sketch = _add_run(sketch, values, count)
     return sketch
@@ -64,7 +68,7 @@ def add_rows(sketch: Sketch, x: Tensor, mask: Tensor) -> Sketch:
 def merge_sketches(a: Sketch, b: Sketch) -> Sketch:
     """The sketch of both; ``b`` stays what it was, and so does ``a``."""
     a = _levels(a, b.halvings.shape[1])
-    whole = a._replace(halvings=a.halvings + _wide(b.halvings, a.halvings.shape[1]))
+    whole = replace(a, halvings=a.halvings + _wide(b.halvings, a.halvings.shape[1]))
     for level, items in enumerate(b.items):
         count = b.counts[:, 1 + level]
         whole = _insert(whole, level, items, count)
@@ -72,7 +76,7 @@ def merge_sketches(a: Sketch, b: Sketch) -> Sketch:
     if not _fits(whole, count):
         whole = _flush(whole)
     _append(whole.waiting, whole.counts[:, 0], b.waiting, count)
-    return whole._replace(counts=_plus(whole.counts, 0, count))
+    return replace(whole, counts=_plus(whole.counts, 0, count))
 
 
 def rank_errors(sketch: Sketch) -> Tensor:
@@ -170,7 +174,7 @@ def _levels(sketch: Sketch, levels: int) -> Sketch:
         return sketch
     items = torch.cat([sketch.items, sketch.items.new_zeros(more, *sketch.items.shape[1:])])
     counts = torch.nn.functional.pad(sketch.counts, (0, more))
-    return sketch._replace(items=items, counts=counts, halvings=_wide(sketch.halvings, levels))
+    return replace(sketch, items=items, counts=counts, halvings=_wide(sketch.halvings, levels))
 
 
 def _fits(sketch: Sketch, more: Tensor) -> bool:
@@ -200,7 +204,7 @@ def _flush(sketch: Sketch) -> Sketch:
     values = _sort(torch.where(_there(part, count), part, torch.inf))
     counts = sketch.counts.clone()
     counts[:, 0] = 0
-    return _add_run(sketch._replace(waiting=torch.zeros_like(sketch.waiting), counts=counts), values, count)
+    return _add_run(replace(sketch, waiting=torch.zeros_like(sketch.waiting), counts=counts), values, count)
 
 
 def _add_run(sketch: Sketch, values: Tensor, count: Tensor) -> Sketch:
@@ -215,7 +219,7 @@ def _add_run(sketch: Sketch, values: Tensor, count: Tensor) -> Sketch:
         level = (step - 1).clamp_min(0).unsqueeze(1)
         odd = sketch.halvings.gather(1, level).squeeze(1) & 1
         start = torch.where(step > 0, (torch.ones_like(step) << level.squeeze(1)) - odd, 0)
-        sketch = sketch._replace(halvings=sketch.halvings.scatter_add(1, level, (step > 0).long().unsqueeze(1)))
+        sketch = replace(sketch, halvings=sketch.halvings.scatter_add(1, level, (step > 0).long().unsqueeze(1)))
     else:
         start = torch.zeros_like(step)
     whole = count >> step
@@ -238,13 +242,14 @@ def _insert(sketch: Sketch, level: int, values: Tensor, count: Tensor) -> Sketch
     items, counts, halvings = sketch.items, sketch.counts, sketch.halvings
     size, owned = items.shape[2], False
     while bool((count > 0).any()):
-        waiting, items, counts, halvings = _levels(Sketch(sketch.waiting, items, counts, halvings), level + 1)
+        more = _levels(Sketch(sketch.waiting, items, counts, halvings), level + 1)
+        items, counts, halvings = more.items, more.counts, more.halvings
         have = counts[:, 1 + level]
         total, values = have + count, values.to(items.dtype)
         full = total > size
         if not bool(full.any()):
             _append(items[level], have, values, count)
-            return Sketch(waiting, items, _plus(counts, 1 + level, count), halvings)
+            return Sketch(sketch.waiting, items, _plus(counts, 1 + level, count), halvings)
         if not owned:
             items, counts, halvings, owned = items.clone(), counts.clone(), halvings.clone(), True
         mine = torch.where(_there(items[level], have), items[level], torch.inf)

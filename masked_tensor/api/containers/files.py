@@ -1,10 +1,14 @@
 """safetensors files of masked tensors: each is two plain entries, data and mask, that any reader understands."""
 
+import ctypes
 import json
-from collections.abc import Mapping
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from os import PathLike
 from typing import Any
+from zlib import crc32
 
 import torch
 from torch import Tensor
@@ -15,6 +19,9 @@ from ...select import zero_masked
 from ..create import masked_tensor
 
 KEY = "masked_tensor"  #: of the file's metadata: which entry is the mask of which
+SUMS = (
+    "masked_tensor.crc32"  #: the same: of each entry a checksum of its dtype, shape and bytes; of ``KEY``, of its text
+)
 
 
 def save_file(
@@ -23,8 +30,11 @@ def save_file(
     """Writes a ``state_dict`` that may hold masked tensors into a safetensors file.
 
     A masked tensor ``weight`` becomes two entries: ``weight``, 0 where it is masked, and ``weight.mask``, which is as
-    small as the mask is in memory. The file's metadata says under ``"masked_tensor"`` which belong together. Any reader
-    of safetensors reads both.
+    small as the mask is in memory. The file's metadata says under ``"masked_tensor"`` which belong together, and keeps
+    a checksum of each entry, which :func:`load_file` compares. Any reader of safetensors reads both.
+
+    The file is written beside ``filename`` and then takes its name: after an error, a full disk or an interrupt, what was
+    there before is there.
 
     Args:
         tensors (dict): Names and tensors, plain or masked, of any shape and dtype.
@@ -57,8 +67,16 @@ def save_file(
         entries[name] = zero_masked(pair).detach().contiguous()
         mask = masks.compact(pair.mask)  # which others may have, too: a file wants memory of its own for each
         entries[belongs[name]] = mask.clone(memory_format=torch.contiguous_format)
-    known = {**(metadata or {}), **({KEY: json.dumps(belongs)} if belongs else {})}
-    _library("safetensors.torch").save_file(entries, filename, known or None)
+    library = _library("safetensors.torch")
+    known = {KEY: json.dumps(belongs)} if belongs else {}
+    known[SUMS] = json.dumps(_sums_of(entries.items(), known.get(KEY, "")))
+    path = os.path.realpath(filename)
+    with tempfile.TemporaryDirectory(prefix=".saving-", dir=os.path.dirname(path)) as folder:
+        beside = os.path.join(folder, os.path.basename(path))
+        library.save_file(entries, beside, {**(metadata or {}), **known})
+        with open(beside, "rb+") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, path)
 
 
 def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu") -> dict[str, Tensor]:
@@ -75,7 +93,8 @@ def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu")
         ImportError: safetensors is not installed.
         FileNotFoundError: There is no such file.
         TypeError: The file's mask of a tensor is not bool.
-        ValueError: The file's mask of a tensor does not fit its data, or the file's metadata do not name its masks.
+        ValueError: The file's mask of a tensor does not fit its data, or the file's metadata do not name its masks, or an
+            entry is not that of its checksum. Files without checksums are read, too.
         RuntimeError: A sparse tensor breaks the rules of its layout.
 
     Example:
@@ -85,11 +104,29 @@ def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu")
     References:
         ``safetensors.torch.load_file``.
     """
-    with _library("safetensors").safe_open(filename, framework="pt", device=str(device)) as file:
-        belongs = _masks_of((file.metadata() or {}).get(KEY, "{}"), set(file.keys()), filename)
-        names = set(file.keys()) - set(belongs.values())
+    with _library("safetensors").safe_open(filename, framework="pt", device="cpu") as file:
+        metadata, names = file.metadata() or {}, set(file.keys())
+        text = metadata.get(KEY, "")
+        belongs = _masks_of(text or "{}", names, filename)
         loaded = {name: file.get_tensor(name) for name in sorted(names)}
-        return loaded | {name: masked_tensor(loaded[name], file.get_tensor(mask)) for name, mask in belongs.items()}
+    if SUMS in metadata and metadata[SUMS] != json.dumps(_sums_of(loaded.items(), text)):
+        raise ValueError(f"{filename} is damaged: its tensors are not those of its checksums; save it again")
+    there = {name: x.to(device) for name, x in loaded.items()}
+    plain = {name: there[name] for name in sorted(names - set(belongs.values()))}
+    return plain | {name: masked_tensor(plain[name], there[mask]) for name, mask in belongs.items()}
+
+
+def _sums_of(entries: Iterable[tuple[str, Tensor]], text: str) -> dict[str, int]:
+    """A checksum of each entry, by name, and of the text that says which is the mask of which."""
+    return {KEY: crc32(text.encode())} | {name: _sum_of(x) for name, x in sorted(entries)}
+
+
+def _sum_of(x: Tensor) -> int:
+    start = crc32(f"{x.dtype} {tuple(x.shape)}".encode())
+    if x.layout is not torch.strided or x.is_meta or not x.numel():
+        return start
+    memory = x.detach().cpu().contiguous()
+    return crc32((ctypes.c_char * (memory.numel() * memory.itemsize)).from_address(memory.data_ptr()), start)
 
 
 def _masks_of(text: str, names: set[str], filename: str | PathLike[str]) -> dict[str, str]:

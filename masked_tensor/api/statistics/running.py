@@ -1,28 +1,21 @@
 """Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ... import compat, masks
-from ...engine.boundary.enter_leave import enter, leave
-from ...layouts.elements import canonical, is_sparse
-from ...pair import Pair, Payload, as_pair
-from ...select import select
-from ...shared import group_moments, histogram, sketch
+from ... import compat
+from ...shared import sketch
 from ...shared.group_mean import resolve_group
-from ...shared.moments import Moments, merge_moments, moments_of, moments_of_entries, zeros_of
-from ...shared.pair_moments import PairMoments, pair_moments_of
-from ...sparse.reduction import take_valid
 from ..containers.arrow.table import ArrowTable
 from . import options, summary, travel
-from .state import Part, StatisticsState
+from .reading import StatisticsReading, masked
 
 
-class RunningStatistics(StatisticsState):
+class RunningStatistics(StatisticsReading):
     """Statistics of the columns of data that come in batches; called, it standardises.
 
     ``update`` adds a batch, ``merge`` adds what another object has seen, ``all_reduce`` adds up all ranks. The result
@@ -144,90 +137,8 @@ class RunningStatistics(StatisticsState):
             ([3, 7], [[4.0], [1.0]])
         """
         group = x[group] if isinstance(group, str) else group
-        x, columns, names = self._by_name(x, "update()")
-        self._check(x, "update()")
-        keys = None if group is None else self._keys_of(group, x, "update()")
-        self._check_groups(keys is not None, weight is not None)
-        pair: Pair = as_pair(enter(x.detach(), False))
-        if pair.data.is_complex():
-            raise TypeError("statistics are of real numbers, got complex ones; update with torch.view_as_real(x)")
-        if is_sparse(pair.data):
-            if weight is not None or keys is not None or self._more_than_moments() or pair.data.dim() != 2:
-                raise TypeError(
-                    "update() of a sparse tensor takes a matrix, and gives no covariances, histograms, sketches, "
-                    "groups or weighted statistics; use x.to_dense()"
-                )
-            moments = self._moments_of_sparse(pair, type(x) is Tensor)
-            self._add(Part(columns, names, moments, pair.data.shape[0] - moments.number))
-            return self
-        data, mask = self._rows(pair.data), self._rows(pair.mask)
-        missed = len(mask) - masks.count(mask, 0).double() if keys is None else mask
-        heavy = None if weight is None else as_pair(enter(weight.detach(), False))
-        each, single = None, None
-        if heavy is not None:
-            each, seen, single = self._weights(heavy, pair.data.shape)
-            mask = mask & seen
-            each = select(each, mask, 0)
-        data = data if data.is_floating_point() else data.double()
-        if keys is not None:
-            groups, at = keys.unique(return_inverse=True)
-            moments = group_moments.moments_of_groups(data, mask, each, at, len(groups))
-            missed = group_moments.missing_of_groups(missed, at, len(groups))
-            self._add(Part(columns, names, moments, missed, groups))
-            return self
-        moments = moments_of(data, mask, each)
-        pairs = None if self.pairs is None else pair_moments_of(data, mask, single, moments.mean)
-        bins = None if self.edges is None else histogram.bins_of(data, mask, each, self.edges)
-        mine = self._sketch()
-        kept = None if mine is None else sketch.add_rows(mine, data, mask)
-        self._add(Part(columns, names, moments, missed, None, pairs, bins, kept))
+        self._add(self._part_of(x, weight, group))
         return self
-
-    def _more_than_moments(self) -> bool:
-        return self.pairs is not None or self.edges is not None or self.waiting is not None
-
-    def _check_groups(self, grouped: bool, weighted: bool) -> None:
-        """Raises unless what is given goes with what was given before."""
-        if grouped and self._more_than_moments():
-            raise TypeError(
-                "groups have moments alone: leave out cov, edges and sketch, or keep statistics for each group"
-            )
-        if weighted and self.waiting is not None:
-            raise TypeError("a sketch takes no weights; give edges for quantiles of weighted data, without sketch")
-        if grouped != (self.keys is not None) and (self.keys is not None or self._used()):
-            raise ValueError(
-                "other batches have groups: give update(x, group=keys) for this one, too"
-                if self.keys is not None
-                else "other batches have no groups, so that this one can have none: use other statistics"
-            )
-
-    def _weights(self, weight: Pair, shape: torch.Size) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The weight of each entry, where it counts, and the weight of each row if covariances are kept."""
-        if weight.data.is_complex():
-            raise TypeError("a weight is a real number, got a complex one")
-        try:
-            wide = weight.data.expand(shape)
-        except RuntimeError as reason:
-            raise ValueError(
-                f"weight must broadcast to the shape {tuple(shape)} of x, got {tuple(weight.data.shape)}"
-            ) from reason
-        each = self._rows(wide).double()
-        seen = self._rows(weight.mask.expand(shape)) & (each != 0)
-        if self.pairs is None:
-            return each, seen, None
-        if self.features > 1 and wide.stride(self.dim) != 0:
-            raise ValueError(
-                f"covariances need one weight for each row, of size 1 along dim {self.dim}, got "
-                f"{tuple(weight.data.shape)}; leave out cov=True"
-            )
-        return each, seen, select(each[:, :1], seen.any(1, keepdim=True), 0)
-
-    def _moments_of_sparse(self, pair: Pair, zeros: bool) -> Moments:
-        data = canonical(pair.data.to(self.moments.device))
-        mask = None if zeros else pair.mask.to(self.moments.device)
-        taken = take_valid(data, mask)
-        stored = moments_of_entries(taken.coordinate(1), taken.values.double(), self.features)
-        return merge_moments([stored, zeros_of(data.shape[0] - stored.number)]) if zeros else stored
 
     @torch.no_grad()
     def merge(self, other: "RunningStatistics") -> "RunningStatistics":
@@ -248,25 +159,7 @@ class RunningStatistics(StatisticsState):
             [2.5]
         """
         options.check_alike(self._options(), other._options(), "merge()")
-        given = {name: buffer.to(self.moments.device) for name, buffer in other._state().items()}
-        at = options.check_order(self.columns, given["columns"], self.edges, "merge()")
-        keys, pairs, bins = given.get("keys"), given.get("pairs"), given.get("bins")
-        if (keys is None) != (self.keys is None):
-            if (other if keys is None else self)._used():
-                raise ValueError("merge() takes groups of both or of none: update(x, group=keys) in both")
-            if keys is None:  # it has seen nothing
-                keys, given["moments"], given["missed"] = self.keys[:0], self.moments[:, :0], self.missed[:0]
-        moments, missed = given["moments"], given["missed"]
-        kept = None if self.waiting is None else sketch.Sketch(*(given[name] for name in sketch.Sketch._fields))
-        if at is not None:
-            moments, missed, bins = moments[..., at], missed[..., at], None if bins is None else bins[at]
-            pairs = None if pairs is None else pairs[:, at][:, :, at]
-            kept = kept and sketch.Sketch(kept.waiting[at], kept.items[:, at], kept.counts[at], kept.halvings[at])
-        mine = self._sketch()
-        both = None if kept is None or mine is None else sketch.merge_sketches(mine, kept)
-        columns = torch.where(self.columns.isnan(), given["columns"], self.columns)
-        means = None if pairs is None else PairMoments(*pairs)
-        self._add(Part(columns, other._names, Moments(*moments), missed, keys, means, bins, both))
+        self._add(self._part_of_state(other))
         return self
 
     @staticmethod
@@ -591,27 +484,7 @@ class RunningStatistics(StatisticsState):
         both, root, info = pairs.squares * pairs.squares.mT, pairs.squares.sqrt(), torch.finfo(torch.float64)
         ordinary = (both >= info.tiny) & (both <= info.max)
         value = torch.where(ordinary, pairs.mixed / both.sqrt(), pairs.mixed / root / root.mT)
-        return _masked(value.clamp(-1, 1), pairs.number > 1)
-
-    def _known(self, value: Tensor) -> Tensor:
-        return _masked(value, self._moments.number > 0)
-
-    def _over_count(self, squares: Tensor, count: Tensor) -> Tensor:
-        some = (count > 0) & (count > self.correction)
-        return _masked(squares / torch.where(some, count - self.correction, 1), some)
-
-    def _pairs(self) -> PairMoments:
-        if self.pairs is None:
-            raise RuntimeError("these statistics keep no covariances: make them with cov=True")
-        return PairMoments(*self.pairs)
-
-    def _histogram(self) -> tuple[Tensor, Tensor]:
-        if self.edges is None:
-            raise RuntimeError(
-                "these statistics keep no histograms: make them with edges=torch.linspace(low, high, n), or with "
-                "sketch=True for quantiles alone"
-            )
-        return self.edges, self.bins
+        return masked(value.clamp(-1, 1), pairs.number > 1)
 
     def quantile(self, q: float) -> Tensor:
         """The quantile of each column, read from its sketch or histogram: off by at most :meth:`quantile_error`.
@@ -637,17 +510,6 @@ class RunningStatistics(StatisticsState):
             [0.25]
         """
         return self._known(self._quantile(q)[0])
-
-    def _quantile(self, q: float) -> tuple[Tensor, Tensor]:
-        """The quantile, and by how much it may be off."""
-        kept = self._sketch()
-        if kept is not None:
-            ends = self._moments.low, self._moments.high
-            value, low, high = sketch.quantile(sketch.ranked(kept), sketch.rank_errors(kept), *ends, q)
-            return value, torch.maximum(high - value, value - low).nan_to_num(torch.inf)
-        low, high, inside = self._bracket(q)
-        between = low * (1 - inside) + high * inside
-        return torch.where(low == high, low, between), torch.where(low == high, 0, high - low)
 
     def quantile_error(self, q: float) -> Tensor:
         """By how much :meth:`quantile` may be off at most: the width of the bins in which the quantile lies.
@@ -693,10 +555,6 @@ class RunningStatistics(StatisticsState):
             raise RuntimeError("these statistics keep no sketch: make them with sketch=True")
         return self._over_number(sketch.rank_errors(kept))
 
-    def _over_number(self, total: Tensor) -> Tensor:
-        number = self._moments.number
-        return _masked(total / torch.where(number > 0, number, 1), number > 0)
-
     def refined(self, q: float) -> "RunningStatistics":
         """New, empty statistics whose edges divide the bins in which the quantile lies: for a second pass.
 
@@ -732,14 +590,6 @@ class RunningStatistics(StatisticsState):
         new = self._alike(torch.where((high - low).isfinite(), low + (high - low) * steps, edges))
         compat.set_buffers(new, {"columns": self.columns})
         return new
-
-    def _bracket(self, q: float) -> tuple[Tensor, Tensor, Tensor]:
-        return histogram.bracket(*self._histogram(), self._moments.low, self._moments.high, q)
-
-    def _check_begun(self, taker: str) -> None:
-        self._begun = self._begun or bool((self._moments.number > 0).any())
-        if not self._begun:
-            raise RuntimeError(f"{taker} was called before a valid entry was seen: call update(x) or merge() first")
 
     def forward(self, x: Any, *, group: Any = None) -> Tensor:
         """``x`` minus the mean over the deviation, in the dtype of ``x`` (the default one for integers).
@@ -784,25 +634,6 @@ class RunningStatistics(StatisticsState):
             return (away - low) / scale
         return away.sub_(low).div_(scale)  # in memory of its own: fresh memory costs most
 
-    def _place(self, x: Tensor, group: Any) -> Callable[[Tensor], Tensor]:
-        """Puts what columns have, or groups and columns, beside the entries of ``x``."""
-        if (group is None) != (self.keys is None):
-            raise ValueError(
-                "these statistics have no groups"
-                if self.keys is None
-                else "stats(x) takes group=keys where groups are kept"
-            )
-        if group is None:
-            shape = [1] * x.dim()
-            shape[self.dim] = self.features
-            return lambda part: part.view(shape)
-        keys = self._keys_of(group, x, "stats(x)")
-        at, there = group_moments.rows_of_groups(self.keys, keys)
-        if not bool(there.all()):
-            raise ValueError(f"stats(x) takes groups that were seen, got {keys[~there].unique().tolist()}, too")
-        rows = at.view(x.movedim(self.dim, -1).shape[:-1]).to(x.device)
-        return lambda part: part[rows].movedim(-1, self.dim)
-
     def extra_repr(self) -> str:
         """What stands in the parentheses of a printed module."""
         given = [f"dim={self.dim}"] * (self.dim != -1) + ["cov=True"] * (self.pairs is not None)
@@ -815,8 +646,3 @@ class RunningStatistics(StatisticsState):
 
     def _repr_html_(self) -> str:
         return summary.html_of(self)
-
-
-def _masked(value: Tensor, mask: Tensor) -> Tensor:
-    result: Tensor = leave(Pair(torch.where(mask, value, 0), mask, Payload.ZERO))
-    return result

@@ -11,14 +11,13 @@ from ...engine.boundary.enter_leave import leave
 from ...shared import group_moments, histogram
 from ...shared.moments import Moments, merge_moments, no_moments
 from ...shared.pair_moments import PairMoments, merge_pairs
-from ...shared.sketch import Sketch, no_sketch
+from ...shared.sketch import PARTS, Sketch, no_sketch
 from ..containers import accepted_inputs, kinds
 from . import options
 
-_SKETCH = Sketch._fields
-_STATE = ("moments", "missed", "keys", "pairs", "bins", "columns", *_SKETCH)  # what data change; the others are options
+_STATE = ("moments", "missed", "keys", "pairs", "bins", "columns", *PARTS)  # what data change; the others are options
 _WHOLE = ("keys", "counts", "halvings")  # are int64
-_GROWS = ("moments", "missed", "keys", *_SKETCH)  # whose shape data change, too
+_GROWS = ("moments", "missed", "keys", *PARTS)  # whose shape data change, too
 
 
 class Part(NamedTuple):
@@ -73,8 +72,8 @@ class StatisticsState(nn.Module):
         self.register_buffer("bins", bins)
         self.register_buffer("columns", torch.zeros(features, dtype=torch.float64))
         self.register_buffer("correction", torch.tensor(float(correction), dtype=torch.float64))
-        empty = no_sketch(features, sketch) if sketch else (None,) * len(_SKETCH)
-        for name, buffer in zip(_SKETCH, empty, strict=True):
+        empty = buffers_of(no_sketch(features, sketch)) if sketch else dict.fromkeys(PARTS)
+        for name, buffer in empty.items():
             self.register_buffer(name, buffer)
 
     def _clear(self) -> None:
@@ -84,7 +83,7 @@ class StatisticsState(nn.Module):
         state["moments"] = torch.stack(no_moments(self.features, device))
         state["missed"] = torch.zeros(self.features, dtype=torch.float64, device=device)
         if self.waiting is not None:
-            state |= no_sketch(self.features, self._size(), device)._asdict()
+            state |= buffers_of(no_sketch(self.features, self._size(), device))
         names = self._chosen
         state["columns"] = (
             torch.full_like(self.columns, torch.nan) if names is None else options.columns_of(names, device)
@@ -149,7 +148,7 @@ class StatisticsState(nn.Module):
         if part.bins is not None:
             state["bins"] = self.bins + part.bins
         if part.sketch is not None:
-            state |= part.sketch._asdict()
+            state |= buffers_of(part.sketch)
         begun = self._begun or bool((state["moments"][0] > 0).any())
         names = part.names if self._names is None else self._names
         compat.set_buffers(self, state)
@@ -183,7 +182,7 @@ class StatisticsState(nn.Module):
         return {name: buffer for name, buffer in self.named_buffers() if name in _STATE}
 
     def _sketch(self) -> Sketch | None:
-        return None if self.waiting is None else Sketch(*(getattr(self, name) for name in _SKETCH))
+        return None if self.waiting is None else Sketch(*(getattr(self, name) for name in PARTS))
 
     def _size(self) -> int:
         return 0 if self.waiting is None else int(self.waiting.shape[-1] // 4)
@@ -224,3 +223,8 @@ class StatisticsState(nn.Module):
             device = fn(buffer.new_empty(0, dtype=torch.float32)).device
             self.register_buffer(name, buffer if device.type == "mps" else buffer.to(device))
         return self
+
+
+def buffers_of(sketch: Sketch) -> dict[str, Tensor]:
+    """The parts of a sketch by name."""
+    return {name: getattr(sketch, name) for name in PARTS}

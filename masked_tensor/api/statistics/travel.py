@@ -19,7 +19,7 @@ from ...shared.sketch import Sketch, no_sketch
 from ..containers.arrow.exported import Column, lists, numbers, texts
 from ..containers.arrow.rows import read_rows
 from ..containers.arrow.table import ArrowTable
-from .state import StatisticsState
+from .state import StatisticsState, buffers_of
 
 VERSION = 1
 
@@ -80,7 +80,7 @@ def _from_row(row: Mapping[str, Any], make: Callable[..., Any]) -> Any:
     shapes |= {"edges": (features, -1), "bins": (features, -1)}
     state |= {name: state[name].view(shape) for name, shape in shapes.items() if name in state}
     if size:
-        state |= _sketch_of(state, features, size)._asdict()
+        state |= buffers_of(_sketch_of(state, features, size))
     if rows and (state["keys"].diff() <= 0).any():
         raise RuntimeError("its groups do not rise")
     if names and not torch.equal(stats.columns, state["columns"]):
