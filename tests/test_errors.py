@@ -1713,7 +1713,7 @@ def test_statistics() -> None:
     refused(
         TypeError,
         lambda: stats.update(ones(2, 2).to_sparse(), ones(2, 1)),
-        """update() of a sparse tensor takes a matrix, and gives no covariances, histograms or weighted statistics; use x.to_dense()""",
+        """update() of a sparse tensor takes a matrix, and gives no covariances, histograms, sketches, groups or weighted statistics; use x.to_dense()""",
     )
     refused(
         ValueError,
@@ -1803,7 +1803,7 @@ Error(s) in loading state_dict for RunningStatistics:
     refused(
         RuntimeError,
         lambda: stats.quantile(0.5),
-        """these statistics keep no histograms: make them with edges=torch.linspace(low, high, n)""",
+        """these statistics keep no histograms: make them with edges=torch.linspace(low, high, n), or with sketch=True for quantiles alone""",
     )
     refused(
         ValueError,

@@ -33,8 +33,8 @@ def save_file(
     small as the mask is in memory. The file's metadata says under ``"masked_tensor"`` which belong together, and keeps
     a checksum of each entry, which :func:`load_file` compares. Any reader of safetensors reads both.
 
-    The file is written beside ``filename`` and then takes its name: after an error, a full disk or an interrupt, what was
-    there before is there.
+    The file is written beside ``filename`` and then takes its name: after an error, a full disk or an interrupt, what
+    was there before is there.
 
     Args:
         tensors (dict): Names and tensors, plain or masked, of any shape and dtype.
@@ -93,8 +93,8 @@ def load_file(filename: str | PathLike[str], device: str | torch.device = "cpu")
         ImportError: safetensors is not installed.
         FileNotFoundError: There is no such file.
         TypeError: The file's mask of a tensor is not bool.
-        ValueError: The file's mask of a tensor does not fit its data, or the file's metadata do not name its masks, or an
-            entry is not that of its checksum. Files without checksums are read, too.
+        ValueError: The file's mask of a tensor does not fit its data, or the file's metadata do not name its masks, or
+            an entry is not that of its checksum. Files without checksums are read, too.
         RuntimeError: A sparse tensor breaks the rules of its layout.
 
     Example:

@@ -66,7 +66,7 @@ def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
     Raises:
         ValueError: ``x`` has another number of dimensions, or another number of columns than names, or two names are
             the same.
-        TypeError: Arrow has no type for the dtype, such as bfloat16 and complex ones.
+        TypeError: ``x`` is no tensor, or Arrow has no type for its dtype, such as bfloat16 and complex ones.
 
     Example:
         >>> x = mt.masked_tensor([[1.0, 2.0], [None, 4.0]])
@@ -77,6 +77,8 @@ def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
     References:
         https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html
     """
+    if not isinstance(x, Tensor):
+        raise TypeError(f"to_arrow() takes a tensor, got {type(x).__name__}; use masked_tensor(data)")
     if x.dim() not in (1, 2):
         raise ValueError(
             f"to_arrow() makes columns of (N,) or (N, F), got {tuple(x.shape)}; use x.flatten(1), or "
