@@ -336,6 +336,7 @@ NUMBERS = {  # of no size that was measured
     "masks/bits.py": "_GATHER",  # moves the bits of a word
     "packing/dim_order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
+    "rules/distance.py": "_FEW",  # torch decides by it
 }
 
 

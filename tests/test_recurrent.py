@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 import masked_tensor as mt
+from masked_tensor import settings
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.shared import sequences
 
@@ -316,7 +317,7 @@ def test_a_batch_that_is_padded_on_the_right_may_run_as_it_is(
     def found(padded: bool) -> list[Tensor]:
         called = []
         run = sequences.run_padded
-        monkeypatch.setattr(sequences, "_PIECE", dict.fromkeys(sequences._PIECE, 1000 if padded else -1))
+        monkeypatch.setattr(settings, "STEPS", 1000 if padded else -1)
         monkeypatch.setattr(sequences, "run_padded", lambda *given: called.append(1) or run(*given))
         x = mt.masked_tensor(data, valid, requires_grad=True)
         first = [h.clone().requires_grad_() for h in states]

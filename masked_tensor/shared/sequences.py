@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import pair
+from .. import pair, settings
 from ..compat import OpOverloadPacket
 from ..pair import Pair
 from .chunks import rounds_noticeably
@@ -134,12 +134,8 @@ def _sequence(
     return torch.cat(outs), last
 
 
-#: What a piece costs, as so many steps of a row, for the nets whose states stay bounded over padded steps, and so their
-#: gradients 0.  LSTM of float32 has a kernel for all steps at once.  On 64 steps of 16 rows of which half is padding:
-#: pieces cost 1.9 times as much for LSTM of width 64, 1.5 times for 256, for GRU 0.9 to 1.1 times; with 90 % padding
-#: half as much.
-_PIECE = {"lstm": 32, "gru": 32, "rnn_tanh": 32}
-_PIECE_OF_FUSED = 48
+#: Of these nets the states stay bounded over padded steps, and so their gradients 0.
+_BOUNDED = ("lstm", "gru", "rnn_tanh")
 _SATURATED = 1e4  #: a sigmoid of this is 1, of its negative 0, exactly, and so are their derivatives
 
 
@@ -149,11 +145,11 @@ def is_padded_better(op: OpOverloadPacket, valid: Tensor, lengths: Tensor, weigh
     Reads one number if the sizes are such.
     """
     name, dtype = op.__name__, weights[0].dtype
-    if name not in _PIECE or net.bidirectional or valid.device.type != "cpu" or rounds_noticeably(dtype):
+    if name not in _BOUNDED or net.bidirectional or valid.device.type != "cpu" or rounds_noticeably(dtype):
         return False  # most processors emulate half precision
     found = lengths.tolist()
     more, pieces = valid.numel() - sum(found), len(set(found))
-    piece = _PIECE_OF_FUSED if name == "lstm" and dtype is torch.float32 else _PIECE[name]
+    piece = settings.STEPS_FUSED if name == "lstm" and dtype is torch.float32 else settings.STEPS
     return more <= pieces * piece and bool((valid[1:] <= valid[:-1]).all())
 
 
