@@ -40,9 +40,13 @@ def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = Non
     found = [
         _by_differences(Pair(*part), b, p) for part in zip(a.data.split(step, -2), a.mask.split(step, -2), strict=True)
     ]
-    if len(found) == 1:
-        return found[0]
-    return Pair(torch.cat([part.data for part in found], -2), torch.cat([part.mask for part in found], -2))
+    return _rows_together(found)
+
+
+def _rows_together(parts: list[Pair]) -> Pair:
+    if len(parts) == 1:
+        return parts[0]
+    return Pair(torch.cat([part.data for part in parts], -2), torch.cat([part.mask for part in parts], -2))
 
 
 def _by_differences(a: Pair, b: Pair, p: float) -> Pair:
@@ -61,16 +65,15 @@ def _by_products(a: Pair, b: Pair) -> Pair:
     (u, seen_u, count_u), (v, seen_v, count_v) = (_finite(t, dtype) for t in (a, b))
     left, right, count_v = torch.cat([u * u, seen_u, u * -2], -1), torch.cat([seen_v, v * v, v], -1).mT, count_v.mT
 
-    def join(left: Tensor, count: Tensor) -> tuple[Tensor, Tensor]:
+    def join(left: Tensor, count: Tensor) -> Pair:
         with masks.no_autocast(left.device):
             squares, number = left @ right, count @ count_v
         data = safe_sqrt(squares.clamp_min(0)).masked_fill(number >= _INFINITE, torch.inf)
         factor = torch.where(number < _NAN, 1.0, torch.nan)  # of the gradient, too
-        return (data * factor.to(dtype)).to(a.data.dtype), number > 0
+        return Pair((data * factor.to(dtype)).to(a.data.dtype), number > 0)
 
     step = _rows_of_a_step(a, b, b.data.shape[-2])
-    found = map(join, left.split(step, -2), count_u.split(step, -2))
-    return Pair(*(parts[0] if len(parts) == 1 else torch.cat(parts, -2) for parts in zip(*found, strict=True)))
+    return _rows_together([join(*part) for part in zip(left.split(step, -2), count_u.split(step, -2), strict=True)])
 
 
 def _finite(x: Pair, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
