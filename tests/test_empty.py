@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
+from masked_tensor.shared.identity import identity
 
 from .helpers import database, harness
 from .laws import plain_runs
@@ -270,3 +271,13 @@ def test_packed_batches_with_rows_and_features_of_no_entries(shape: tuple[int, .
                 harness.assert_same(a, e, f"{form} over {dim}")
     if all(shape):
         assert padded.packed().sum((1, 2)).get_mask().tolist() == [True, False, True, True]
+
+
+def test_what_a_reduction_starts_from_is_what_torch_gives_for_nothing() -> None:
+    for dtype in (torch.float32, torch.bfloat16, torch.int64, torch.bool):
+        for name in ("sum", "prod"):
+            assert identity(name, dtype) == getattr(torch, name)(torch.empty(0, dtype=dtype)).item()
+        for name, largest in (("amax", True), ("max", True), ("amin", False), ("min", False)):
+            start = torch.tensor(identity(name, dtype), dtype=dtype)
+            for entry in torch.tensor([0, 1], dtype=dtype):
+                assert (torch.maximum if largest else torch.minimum)(start, entry) == entry

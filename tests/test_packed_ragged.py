@@ -157,3 +157,12 @@ def test_an_even_kernel_that_keeps_the_length() -> None:
     x = mt.from_lengths(torch.randn(2, 5, 3).double(), [5, 3], packed=True).transpose(1, 2)
     weight = torch.randn(2, 3, 3).double()
     same(torch.conv1d(x, weight[..., :2], padding="same"), torch.conv1d(x.unpacked(), weight[..., :2], padding="same"))
+
+
+def test_a_convolution_that_keeps_the_length_stays_packed() -> None:
+    x = mt.from_lengths(torch.randn(2, 5, 3).double(), [5, 3], packed=True).transpose(1, 2)
+    weight = torch.randn(2, 3, 3).double()
+    for padding in ("same", 1):
+        result = torch.conv1d(x, weight, padding=padding)
+        assert result.is_packed, padding
+        same(result, torch.conv1d(x.unpacked(), weight, padding=padding))
