@@ -349,7 +349,7 @@ def test_series() -> None:
     refused(
         ValueError,
         lambda: mt.ffill(batch, 1),
-        """ffill: a masked step of shape (2, 2) along dim=1 may be missing, or padding, which must not be filled. Say lengths=[...], how many steps each sequence has; lengths='full', if nothing is padding; or give each sequence alone""",
+        """ffill: a masked step of shape (2, 2) along dim=1 may be missing, or padding, which must not be filled. Say lengths=[...], how many steps each sequence has; lengths='full', if nothing is padding; or pack the batch with its lengths, which it then knows: from_sequences(..., packed=True), x.packed(lengths=[...])""",
     )
     refused(
         ValueError,

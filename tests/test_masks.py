@@ -244,7 +244,9 @@ def test_masks_of_runs_are_joined_by_words():
         assert torch.Size(shape).numel() >= settings.FEW
         for start in (0, 1, 8, 0, 3, 0):
             a, b = mask(shape, start), mask(shape, 0)
+            versions = a._version, b._version
             found = masks.logical_and(a, b)
+            assert (a._version, b._version) == versions  # nothing is written into a mask that others hold
             assert found.equal(a & b)
             assert found.equal(masks.logical_and(b, a))
 

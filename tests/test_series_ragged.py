@@ -1,10 +1,11 @@
-"""Ragged series with gaps: a padded batch with ``lengths=`` gives what each sequence gives alone.
+"""Ragged series with gaps: a batch, padded with ``lengths=`` or packed with them, gives what each sequence gives alone.
 
 ``MASKED_TENSOR_SERIES=5000`` draws that many calls.
 """
 
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -77,6 +78,7 @@ def times_of(rng: random.Random, lengths: list[int], side: str, time: int) -> tu
 def split(result: Any, lengths: list[int], side: str, time: int, what: Any) -> list[Any]:
     """The sequences of a result, batch first; nothing is valid, or counted, behind their ends."""
     found = []
+    result = result.unpacked() if type(result) is mt.MaskedTensor else result
     for row, n in zip(result if time else result.transpose(0, 1), lengths, strict=True):
         at = slice(len(row) - n, len(row)) if side == "left" else slice(0, n)
         rest = torch.ones(len(row), dtype=torch.bool)
@@ -87,42 +89,71 @@ def split(result: Any, lengths: list[int], side: str, time: int, what: Any) -> l
     return found
 
 
-def test_a_batch_is_each_sequence_alone() -> None:
-    rng = random.Random(0)
-    for turn in range(DRAWS):
+FORMS: dict[str, Callable[[mt.MaskedTensor, dict[str, Any]], tuple[mt.MaskedTensor, dict[str, Any]]]] = {
+    "padded": lambda x, said: (x, said),
+    "tracked": lambda x, said: (mt.as_masked_tensor(x.get_data().clone().requires_grad_(), x.get_mask()), said),
+    "packed": lambda x, said: (x, {}),
+    "packed, tracked": lambda x, said: (x.detach().clone().requires_grad_(), {}),
+    "packed, and lengths": lambda x, said: (x, said),
+    "packed, valid steps only": lambda x, said: (x.unpacked().packed(_grid(x)), said),
+}
+
+
+def _grid(x: mt.MaskedTensor) -> tuple[int, int]:
+    return (0, 1) if x._packed is None or x._packed.order[0] == (0,) else (1, 0)
+
+
+def form_of(
+    name: str, parts: list[Any], lengths: list[int], side: str, time: int, said: Any
+) -> tuple[mt.MaskedTensor, dict[str, Any]]:
+    """The batch in one of the forms, and what is said of it in the call."""
+    batch = mt.from_sequences(parts, padding_side=side, batch_first=time == 1, packed=name.startswith("packed"))
+    return FORMS[name](batch, {"lengths": said, "padding_side": side})
+
+
+def test_a_batch_is_each_sequence_alone(record_property: Callable[[str, object], None]) -> None:
+    rng, counts = random.Random(0), Counter[str]()
+    for _ in range(DRAWS):
         lengths = rng.choice([[5, 1, 0, 9, 4], [1], [3, 3], [12, 7, 2, 1, 6, 12]])
         side, time, shape = rng.choice(["right", "left"]), rng.choice([0, 1, 1]), rng.choice([(), (3,)])
         what, call, step = draw(rng, max(lengths))
-        side = "right" if step > 1 else side
+        form = rng.choice([*FORMS, "plain"])
+        side = "right" if step > 1 and form not in ("packed", "packed, tracked") else side
         parts = sequences(rng, lengths, shape)
         times, index = times_of(rng, lengths, side, time)
         alone = [call(part, 0, t) for part, t in zip(parts, times, strict=True)]
-        batch = mt.from_sequences(parts, padding_side=side, batch_first=time == 1)
-        if turn % 3 == 1:
-            batch = mt.as_masked_tensor(batch.get_data().clone().requires_grad_(), batch.get_mask())
         said = rng.choice([lengths, torch.tensor(lengths)])
-        if turn % 3 == 2:  # a plain tensor with mask=
-            result = call(batch.get_data(), time, index, lengths=said, padding_side=side, mask=batch.get_mask())
+        if form == "plain":  # a plain tensor with mask=
+            batch, more = form_of("padded", parts, lengths, side, time, said)
+            result = call(batch.get_data(), time, index, **more, mask=batch.get_mask())
             result = mt.masked_invalid(result) if what[0] != "count" else result
         else:
-            result = call(batch, time, index, lengths=said, padding_side=side)
+            batch, more = form_of(form, parts, lengths, side, time, said)
+            result = call(batch, time, index, **more)
         ends = [-(-n // step) for n in lengths]
+        if form.startswith("packed") and type(result) is mt.MaskedTensor and batch.is_packed:
+            assert result.is_packed, (what, form)
+            assert (result if time else result.transpose(0, 1)).lengths().tolist() == ends
+            counts["stayed packed"] += 1
         for got, wanted in zip(split(result.detach(), ends, side, time, what), alone, strict=True):
             if type(wanted) is mt.MaskedTensor:
-                assert got.get_mask().equal(wanted.get_mask()), (what, lengths, side)
+                assert got.get_mask().equal(wanted.get_mask()), (what, form, lengths, side)
                 got, wanted = got.filled(0), wanted.filled(0)
-            torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12, msg=lambda m, what=what: f"{what}: {m}")
+            torch.testing.assert_close(got, wanted, rtol=1e-12, atol=1e-12, msg=lambda m, w=(what, form): f"{w}: {m}")
+            counts[form] += 1
+    assert counts["stayed packed"]
+    record_property("ragged series", dict(counts))
 
 
-def test_so_is_its_gradient() -> None:
-    rng = random.Random(1)
-    done = 0
-    while done < DRAWS // 4:
+def test_so_is_its_gradient(record_property: Callable[[str, object], None]) -> None:
+    rng, counts = random.Random(1), Counter[str]()
+    while counts.total() < DRAWS // 4:
         lengths, side = rng.choice([[5, 1, 9, 4], [12, 7, 2, 1, 6, 12]]), rng.choice(["right", "left"])
         what, call, step = draw(rng, max(lengths))
-        if what[0] == "count" or (step > 1 and side == "left"):
+        form = rng.choice(["padded", "packed"])
+        if what[0] == "count" or (step > 1 and side == "left" and form == "padded"):
             continue
-        done += 1
+        counts[form] += 1
         parts = sequences(rng, lengths, (3,))
         masks = [part.get_mask() for part in parts]
 
@@ -134,13 +165,13 @@ def test_so_is_its_gradient() -> None:
         alone = [call(mt.as_masked_tensor(d, m), 0, t).filled(0) for d, m, t in zip(data, masks, times, strict=True)]
         wanted = torch.autograd.grad(sum(r.square().sum() for r in alone), data)
         data = leaves()
-        batch = mt.from_sequences(
-            [mt.as_masked_tensor(d, m) for d, m in zip(data, masks, strict=True)], padding_side=side
-        )
-        result = call(batch, 1, index, lengths=lengths, padding_side=side).filled(0)
+        tracked = [mt.as_masked_tensor(d, m) for d, m in zip(data, masks, strict=True)]
+        batch, more = form_of(form, tracked, lengths, side, 1, lengths)
+        result = call(batch, 1, index, **more).filled(0)
         found = torch.autograd.grad(result.square().sum(), data)
         for a, b in zip(found, wanted, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-10, atol=1e-10, msg=lambda m, what=what: f"{what}: {m}")
+    record_property("ragged gradients", dict(counts))
 
 
 FILLING: dict[str, Call] = {

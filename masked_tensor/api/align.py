@@ -1,19 +1,33 @@
 """Rows turned so that they begin, or end, where the batch does."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from .. import masks, shapes
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.packed import enter_packed
 from ..engine.tensor import MaskedTensor
+from ..packing import Packed
+from ..packing.grid import grid_of_lengths
 from ..pair import Pair
 from ..shared import extents
+from ..shared.lengths import check_side
 from .containers import accepted_inputs
 from .create import as_result
+from .packing import packed, steps_of_batch
 
 
-def to_left(x: Any, dim: int = 1) -> MaskedTensor:
-    """A batch whose sequences are rotated to begin at step 0, so that padding comes last.
+def to_left(
+    x: Any,
+    dim: int = 1,
+    *,
+    lengths: Tensor | Sequence[int] | str | None = None,
+    padding_side: str = "left",
+) -> MaskedTensor:
+    """A batch whose sequences are rotated to begin at step 0; without ``lengths=``, missing steps count as padding.
 
     For code that reads sequences from the first step, such as a state-space model, and would carry padding into its
     state. A sequence begins at its first step with a valid entry. What is rotated out at one end comes in at the other,
@@ -23,13 +37,17 @@ def to_left(x: Any, dim: int = 1) -> MaskedTensor:
         x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
             takes.
         dim (int, optional): The dimension of time; not 0, which is the batch.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            ``"full"``: nothing is padding. A batch that was packed with its lengths knows them.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is now that ``lengths`` leave.
 
     Returns:
-        MaskedTensor: The batch, of the same shape and dtype.
+        MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
-        TypeError: ``x`` is nothing that a tensor can be made of.
-        ValueError: ``x`` has no ``dim`` besides that of the batch.
+        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are no integers.
+        ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
+            sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
@@ -38,11 +56,17 @@ def to_left(x: Any, dim: int = 1) -> MaskedTensor:
         >>> mt.to_left(x).tolist()
         [[1.0, 2.0, None, None], [3.0, 4.0, 5.0, 6.0]]
     """
-    return _shift_rows(x, dim, "to_left")
+    return _shift_rows(x, dim, "to_left", lengths, padding_side)
 
 
-def to_right(x: Any, dim: int = 1) -> MaskedTensor:
-    """A batch whose sequences are rotated to end at the last step, so that padding comes first.
+def to_right(
+    x: Any,
+    dim: int = 1,
+    *,
+    lengths: Tensor | Sequence[int] | str | None = None,
+    padding_side: str = "right",
+) -> MaskedTensor:
+    """A batch whose sequences are rotated to end at the last one; without ``lengths=``, missing steps count as padding.
 
     The inverse of :func:`to_left` for sequences that end where the batch ends. A sequence ends at its last step with a
     valid entry.
@@ -51,13 +75,17 @@ def to_right(x: Any, dim: int = 1) -> MaskedTensor:
         x (Tensor): A batch ``(B, ..., T, ...)`` of any dtype, padded anywhere; or anything that :func:`masked_tensor`
             takes.
         dim (int, optional): The dimension of time; not 0, which is the batch.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            ``"full"``: nothing is padding. A batch that was packed with its lengths knows them.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is now that ``lengths`` leave.
 
     Returns:
-        MaskedTensor: The batch, of the same shape and dtype.
+        MaskedTensor: The batch, of the same shape and dtype; packed, if ``x`` is.
 
     Raises:
-        TypeError: ``x`` is nothing that a tensor can be made of.
-        ValueError: ``x`` has no ``dim`` besides that of the batch.
+        TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are no integers.
+        ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
+            sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
@@ -66,23 +94,53 @@ def to_right(x: Any, dim: int = 1) -> MaskedTensor:
         >>> mt.to_right(x).tolist()
         [[None, None, 1.0, 2.0], [3.0, 4.0, 5.0, 6.0]]
     """
-    return _shift_rows(x, dim, "to_right")
+    return _shift_rows(x, dim, "to_right", lengths, padding_side)
 
 
-def _shift_rows(x: Any, dim: int, name: str) -> MaskedTensor:
-    pair = accepted_inputs.pair_of_input(x)
-    if pair.data.dim() < 2 or shapes.canonical_dims(dim, pair.data.dim()) == (0,):
+def _shift_rows(x: Any, dim: int, name: str, lengths: Any, side: str) -> MaskedTensor:
+    check_side(side)
+    pair = accepted_inputs.pair_of_input(x) if type(x) is not MaskedTensor or x._packed is None else None
+    shape = tuple(x.shape if pair is None else pair.data.shape)
+    if len(shape) < 2 or shapes.canonical_dims(dim, len(shape)) == (0,):
         raise ValueError(
-            f"{name} turns the rows of a batch along a dimension of its own: x has shape {tuple(pair.data.shape)}, "
+            f"{name} turns the rows of a batch along a dimension of its own: x has shape {shape}, "
             f"dim is {dim}; give a batch (B, T, ...), x.unsqueeze(0) for a single row"
         )
-    (dim,) = shapes.canonical_dims(dim, pair.data.dim())
-    if masks.is_constant(pair.mask, dim) or pair.data.numel() == 0:
+    (dim,) = shapes.canonical_dims(dim, len(shape))
+    if pair is None:
+        return _shift_packed(x, dim, name, lengths, side)
+    exists = None
+    if lengths is not None:
+        exists = steps_of_batch(name, x if type(x) is MaskedTensor else as_result(pair), (0, dim), lengths, side)
+    return _shift_padded(pair, dim, name, exists)
+
+
+def _shift_packed(x: MaskedTensor, dim: int, name: str, lengths: Any, side: str) -> MaskedTensor:
+    """Of a batch whose steps are all stored, they lie as they lie, and it is said anew where."""
+    whole = packed(x, (0, dim), lengths=lengths, padding_side=side) if lengths is not None else x
+    p = whole._packed
+    if p is None or not p.grid.complete or (p.order[0], p.order[dim]) != ((0,), (1,)):
+        moved = _shift_padded(accepted_inputs.pair_of_input(x), dim, name, None)
+        return moved if p is None else packed(moved, (0, dim))
+    stored = enter_packed(whole, torch.is_grad_enabled(), enter)
+    to = "right" if name == "to_left" else "left"
+    grid = grid_of_lengths(stored.grid.sizes, to, stored.grid.device, stored.grid.shape[1])
+    result: MaskedTensor = leave(Packed(stored.values, grid, stored.order, stored.inner, stored.payload))
+    return result
+
+
+def _shift_padded(pair: Pair, dim: int, name: str, exists: Tensor | None) -> MaskedTensor:
+    constant = masks.is_constant(pair.mask, dim) if exists is None else bool(exists.all())
+    if constant or pair.data.numel() == 0:
         return as_result(pair)
     size = pair.data.shape[dim]
     small = masks.compact(pair.mask)
-    others = [d for d in range(1, small.dim()) if d != dim]
-    steps = masks.any(small, others, keepdim=True) if others else small
+    if exists is None:
+        others = [d for d in range(1, small.dim()) if d != dim]
+        steps = masks.any(small, others, keepdim=True) if others else small
+    else:
+        steps = exists.view([n if d in (0, dim) else 1 for d, n in enumerate(pair.data.shape)])
+        small = small.expand([n if d in (0, dim) else small.shape[d] for d, n in enumerate(pair.data.shape)])
     first, last = extents.first_and_last(steps, dim)
     place = extents.reshape_along(torch.arange(size, device=first.device), dim, small.dim())
     index = (place + (first if name == "to_left" else last + 1)) % size

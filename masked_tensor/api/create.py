@@ -14,10 +14,13 @@ from torch import Tensor
 from .. import errors, layouts, masks
 from ..compat import in_transform
 from ..engine.alias_records import WrappedHistory, alias_of
-from ..engine.boundary.enter_leave import leave
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.packed import enter_packed
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..masks.strides import lay_out_as
+from ..packing import Packed
+from ..packing.packed import drop_full_inner
 from ..pair import Pair, Payload
 from ..select import select
 from .containers import accepted_inputs, kinds
@@ -164,7 +167,7 @@ def masked_invalid(data: Any) -> MaskedTensor:
     References:
         ``numpy.ma.masked_invalid``.
     """
-    return _mask_where(accepted_inputs.pair_of_input(data), lambda values: ~values.isfinite())
+    return _mask_where(data, lambda values: ~values.isfinite())
 
 
 def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
@@ -191,7 +194,7 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     References:
         ``numpy.ma.masked_equal``.
     """
-    return _mask_where(accepted_inputs.pair_of_input(data), lambda values: values == value)
+    return _mask_where(data, lambda values: values == value)
 
 
 def masked_where(condition: Any, data: Any) -> MaskedTensor:
@@ -251,8 +254,15 @@ def _zeroed_copy(pair: Pair) -> Pair:
     return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
 
 
-def _mask_where(pair: Pair, missing: Callable[[Tensor], Tensor]) -> MaskedTensor:
-    """``pair``, also masked where ``missing`` of its values is True."""
+def _mask_where(data: Any, missing: Callable[[Tensor], Tensor]) -> MaskedTensor:
+    """``data``, also masked where ``missing`` of its values is True; packed, if it is."""
+    if type(data) is MaskedTensor and data._packed is not None and not in_transform():
+        stored = enter_packed(data, torch.is_grad_enabled(), enter)
+        more = ~missing(stored.values) if stored.inner is None else stored.inner & ~missing(stored.values)
+        kept = Packed(select(stored.values, more, 0), stored.grid, stored.order, more)
+        made: MaskedTensor = leave(drop_full_inner(kept))
+        return made
+    pair = accepted_inputs.pair_of_input(data)
     if layouts.is_sparse(pair.data):
         valid = layouts.values(pair.mask) & ~missing(layouts.values(pair.data.detach()))
         return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, valid))))

@@ -5,6 +5,7 @@ batch with the padding behind, the stored rows leave as they are.
 """
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +14,7 @@ from torch.nn.utils.rnn import PackedSequence, invert_permutation, pack_sequence
 from .. import errors, layouts, masks, shapes
 from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter, leave
-from ..engine.boundary.packed import enter_packed
+from ..engine.boundary.packed import enter_packed, mask_of
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor, add_members, pair_of
 from ..packing import Packed
@@ -125,23 +126,35 @@ def _sequences(x: MaskedTensor, dim: int, action: str) -> Sequence[Tensor]:
     return [row.narrow(time, start, length) for row, start, length in runs]
 
 
-def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
-    """A nested tensor of layout ``torch.jagged`` of the sequences of a batch, without their padding.
+def to_nested(
+    x: MaskedTensor,
+    dim: int = 1,
+    *,
+    lengths: Tensor | Sequence[int] | str | None = None,
+    padding_side: str = "right",
+) -> Tensor:
+    """A nested tensor, ``torch.jagged``, of the sequences of a batch; missing steps at an end count as padding.
 
-    Gradients flow back. Those of one packed batch share their offsets, without which torch does not add them.
+    A nested tensor has no mask: with ``lengths``, or of a batch that was packed with its lengths, all steps that exist
+    must be valid. Gradients flow back. Those of one packed batch share their offsets, without which torch does not add
+    them.
 
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
             on either side.
         dim (int, optional): The dimension of time.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            ``"full"``: nothing is padding.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
 
     Returns:
         Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
 
     Raises:
-        TypeError: ``x`` is no MaskedTensor.
+        TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-            is valid in part.
+            is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
+            masked, or one behind an end valid.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -152,6 +165,9 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     References:
         ``torch.nested.nested_tensor``.
     """
+    known = _stored_values(x, dim, "to_nested", True)
+    if lengths is not None or (known is not None and known.grid.complete):
+        _refuse_gaps(x, dim, lengths, padding_side)
     stored = _stored_values(x, dim, "to_nested")
     if stored is not None:
         nested: Tensor = torch.nested.nested_tensor_from_jagged(stored.values.clone(), stored.grid.nested_offsets)
@@ -161,6 +177,22 @@ def to_nested(x: MaskedTensor, dim: int = 1) -> Tensor:
     rows = [row.movedim(time, 0) for row in parts]
     nested = torch.nested.as_nested_tensor(rows, layout=torch.jagged)
     return nested if time == 0 else nested.transpose(1, time + 1)
+
+
+def _refuse_gaps(x: MaskedTensor, dim: int, lengths: Any, side: str) -> None:
+    """Raises where a step that exists is masked, also in part: a nested tensor would leave it out, or show it."""
+    (time,) = shapes.canonical_dims(dim, x.dim())
+    valid = mask_of(x).movedim(time, 1)
+    if lengths is not None:
+        exists = steps_of_batch("to_nested", x, (0, time), lengths, side)
+    else:
+        assert x._packed is not None
+        exists = x._packed.grid.mask
+    if not valid[exists].all():
+        raise ValueError(
+            "to_nested(): a nested tensor has no mask, and a step that exists is masked; take x.unpad(lengths=...), "
+            "whose sequences are masked tensors, or fill the gaps first: ffill, interpolate"
+        )
 
 
 def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSequence:

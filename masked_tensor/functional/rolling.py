@@ -11,15 +11,15 @@ from torch import Tensor
 from .. import masks, settings
 from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
+from ..packing.series import Tape, lay_out, spans_of_tokens
 from ..pair import Pair
 from ..rules import quantile as rules
-from ..select import select
 from ..shared import moving, spans, strict_counts
 from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
 from ..shared.too_few import is_enough, needed_for
 from . import moment, order, reduction
-from .entrance import Input, Number, as_pair, enter_input, with_gaps
+from .entrance import Input, Number, as_pair, enter_input
 from .names import as_torch
 from .series import Lengths, Side
 from .series_input import Series, enter_series, expect_lengths
@@ -44,9 +44,9 @@ class Rolling(Generic[T]):
     _reach: moving.Windows | spans.Spans
     _series: Series
     min_periods: int
-    masked: bool = True
     fill_value: Number | None = None
     _dtype: torch.dtype | None = None  #: that of the results, where the entries were converted
+    _tape: Tape | None = None  #: of what is stored packed, how the entries lie
 
     @cached_property
     def windows(self) -> Any:
@@ -60,6 +60,14 @@ class Rolling(Generic[T]):
             masked_tensor([[--,  1],
                            [ 1,  2]], valid=3/4)
         """
+        seen = moving.unfold(self._entries, self._reach)
+        if self._series.stored is None:
+            return leave(seen)
+        return self._series.leave("rolling", self._tokens(seen), None, self._step)
+
+    @cached_property
+    def _seen(self) -> Any:
+        """The windows of the entries as they lie here."""
         return leave(moving.unfold(self._entries, self._reach))
 
     def sum(self) -> T:
@@ -73,7 +81,7 @@ class Rolling(Generic[T]):
             masked_tensor([1.0000, 1.0000, 3.0000], valid=3/3)
         """
         if not self._moves() or strict_counts.KNOWN:
-            return self._enough(reduction.sum(self.windows, -1, min_count=self.min_periods))
+            return self._enough(reduction.sum(self._seen, -1, min_count=self.min_periods))
         return self._result(moving.total(self._entries, self._reach))
 
     def mean(self) -> T:
@@ -89,7 +97,7 @@ class Rolling(Generic[T]):
         """
         x = self._as_float()
         if not x._moves():
-            return x._enough(reduction.mean(x.windows, -1))
+            return x._enough(reduction.mean(x._seen, -1))
         return x._result(moving.total(x._entries, x._reach).div_(x._number), 1)
 
     def min(self) -> T:
@@ -193,7 +201,7 @@ class Rolling(Generic[T]):
         if known and not entries.data.numel():
             return x.max()  # torch's quantile raises for no windows at all
         if not known or not x._moves():
-            return x._enough(order.quantile(x.windows, q, -1))
+            return x._enough(order.quantile(x._seen, q, -1))
         if type(reach) is spans.Spans:
             size = entries.data.shape[reach.dim]
             fit = settings.WINDOWS * size // max(entries.data.numel() * reach.longest(size), 1)
@@ -226,14 +234,13 @@ class Rolling(Generic[T]):
             tensor([1, 1, 1])
         """
         expect_lengths("rolling().count()", self._series)
-        number = self._count()
-        there = Pair(number, masks.full(number.shape, number.device))
-        return select(number, self._series.without_padding(there, self._reach.step).mask, 0)
+        there = Pair(number := self._count(), masks.full(number.shape, number.device))
+        return self._series.leave_plain(self._tokens(there), self._step)
 
     def _count(self) -> Tensor:
         if self._moves():
             return self._number.long()
-        return masks.count(as_pair(enter_input(self.windows)).mask, -1)
+        return masks.count(as_pair(enter_input(self._seen)).mask, -1)
 
     def _as_float(self, halves: bool = False) -> "Rolling[T]":
         """The windows of integers in float64, which holds them, and those of ``halves`` in float32; others as they are.
@@ -257,13 +264,13 @@ class Rolling(Generic[T]):
     def _extreme(self, name: str) -> T:
         x = self._entries
         if not self._moves():
-            return self._enough(getattr(reduction, name)(self.windows, -1))
+            return self._enough(getattr(reduction, name)(self._seen, -1))
         return self._result(moving.extreme(x, self._reach, name == "amax", identity(name, x.data.dtype)), 1)
 
     def _moment(self, form: Any, ddof: int) -> T:
         x = self._as_float()
         if not x._moves() or ddof != int(ddof):
-            return x._enough(form(x.windows, -1, correction=ddof))
+            return x._enough(form(x._seen, -1, correction=ddof))
         squares = moving.squares(x._entries, x._reach)
         squares.div_((x._number.to(squares.dtype) - ddof).clamp_min_(1))
         return x._result(squares.sqrt_() if form is moment.std else squares, needed_for(ddof))
@@ -282,9 +289,16 @@ class Rolling(Generic[T]):
 
     def _leave(self, result: Pair) -> T:
         """What the caller gets."""
-        result = self._series.without_padding(result, self._reach.step)
-        found: Any = with_gaps("rolling", result, Input(result, self.masked), self.fill_value)
-        return cast("T", found)
+        return cast("T", self._series.leave("rolling", self._tokens(result), self.fill_value, self._step))
+
+    @property
+    def _step(self) -> int:
+        """How many entries along time lie between those that results have: on a tape there is one for each."""
+        return self._reach.step if self._tape is None else self._tape.step
+
+    def _tokens(self, result: Pair) -> Pair:
+        """``result`` where the entries are, without what lies between them on a tape."""
+        return result if self._tape is None else self._tape.tokens(result)
 
 
 @as_torch
@@ -385,8 +399,15 @@ def rolling(
         expect_lengths("rolling", series)
     if step > 1 and padding_side == "left" and series.exists is not None:
         raise ValueError("rolling: step counts from the begin of a sequence: give a batch that is padded on the right")
-    reach = windows if index is None else _spans(series, index, window, center, closed, step, padding_side)
-    return Rolling(Pair(series.x.data, series.x.mask), reach, series, needed, series.given.masked, fill_value)
+    series = replace(series, given=Input(series.x, series.given.masked))  # what has too few entries is a gap
+    reach: moving.Windows | spans.Spans = windows
+    if index is not None:
+        reach = _spans(series, index, window, center, closed, step, padding_side)
+    elif series.within is not None:
+        assert series.stored is not None
+        tape = lay_out(series.stored, windows)
+        return Rolling(tape.entries, tape.windows, series, needed, fill_value, None, tape)
+    return Rolling(Pair(series.x.data, series.x.mask), reach, series, needed, fill_value)
 
 
 def _offsets(window: int, center: bool, closed: str) -> tuple[int, int]:
@@ -399,8 +420,22 @@ def _spans(
     series: Series, index: Tensor, window: float, center: bool, closed: str, step: int, side: str
 ) -> spans.Spans:  # fmt: skip
     """The windows of a length of time."""
+    if series.within is not None:
+        return _spans_of_tokens(series, index, window, center, closed, step)
     times, dims = series.places("rolling", index, ties=True), series.x.data.dim()
     exists = series.exists if times.dim() > 1 else None
     if times.dim() == 1:
         times = times.view([-1 if d == series.dim else 1 for d in range(dims)])
     return spans.around(times, series.dim, window, closed, center, step, exists, side)
+
+
+def _spans_of_tokens(series: Series, index: Tensor, window: float, center: bool, closed: str, step: int) -> spans.Spans:
+    """Those of a packed batch, found over its grid, which has no features; of each token, also for a ``step``."""
+    assert series.stored is not None
+    times, _ = series.over_grid("rolling", index, ties=True)
+    grid = series.stored.grid
+    shared, side = times.dim() == 1, "left" if grid.left else "right"
+    over = spans.around(
+        times.view(-1, grid.shape[1]), 1, window, closed, center, 1, None if shared else grid.mask, side
+    )
+    return spans_of_tokens(over, series.stored, step)

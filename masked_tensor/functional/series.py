@@ -4,7 +4,7 @@ The input is a masked tensor, or a plain one with ``mask=``.  What remains maske
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import errors, masks
 from ..pair import Pair
 from ..shared import gaps
-from .entrance import Number, with_gaps
+from .entrance import Number
 from .names import as_torch
 from .series_input import Series, enter_series, expect_lengths
 
@@ -208,8 +208,8 @@ def interpolate(
         return gaps.gather_clamped(x, dim, gaps.nearest(s, places)), inside
 
     length = gaps.stretch_length(x, dim, 4)
-    parts = map(fill, gaps.stretches(gaps.narrow_constant(x.mask, dim), dim, length))
-    return _leave("interpolate", _join(parts, x, dim, length), series, fill_value)
+    parts = map(fill, gaps.stretches(gaps.narrow_constant(x.mask, dim), dim, length, series.within))
+    return cast("Tensor", series.leave("interpolate", _join(parts, x, dim, length), fill_value))
 
 
 def _carry(
@@ -230,18 +230,21 @@ def _carry(
     mask, length, free = gaps.narrow_constant(x.mask, dim), gaps.stretch_length(x, dim), limit is None and area is None
     if free and length is None:
         valid, place = gaps.carry_valid(mask, dim, forward)
+        if series.within is not None:
+            begin, end = series.within
+            valid = valid & (place >= begin if forward else place < end)
         data = x.data.gather(dim, place if place.shape == x.data.shape else place.expand(x.data.shape))
-        return _leave(name, Pair(data, masks.expand_to(valid, x.data.shape)), series, fill_value)
+        return cast("Tensor", series.leave(name, Pair(data, masks.expand_to(valid, x.data.shape)), fill_value))
     parts: Iterator[tuple[Tensor, Tensor]]
     if free:
-        found = (gaps.before if forward else gaps.after)(mask, dim, length)
+        found = (gaps.before if forward else gaps.after)(mask, dim, length, series.within)
         parts = ((place, place >= 0 if forward else place < x.data.shape[dim]) for place in found)
     else:
         direction = "forward" if forward else "backward"
-        around = gaps.stretches(mask, dim, length)
+        around = gaps.stretches(mask, dim, length, series.within)
         parts = ((s.last if forward else s.following, gaps.fillable(s, limit, area, direction)) for s in around)
     parts = ((gaps.gather_clamped(x, dim, place), valid) for place, valid in parts)
-    return _leave(name, _join(parts, x, dim, length), series, fill_value)
+    return cast("Tensor", series.leave(name, _join(parts, x, dim, length), fill_value))
 
 
 def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int | None) -> Pair:
@@ -254,11 +257,6 @@ def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int
         target.copy_(part)
         known.append(valid)
     return Pair(data, masks.expand_to(torch.cat(known, dim), x.data.shape))
-
-
-def _leave(name: str, result: Pair, series: Series, fill_value: Number | None) -> Tensor:
-    """What the caller gets."""
-    return with_gaps(name, series.without_padding(result), series.given, fill_value)
 
 
 def _enter_filling(

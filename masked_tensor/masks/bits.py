@@ -45,7 +45,7 @@ def logical_and_of_runs(a: Tensor, b: Tensor) -> Tensor:
         return torch.bitwise_and(a, b)
     word = next(w for w in _INTEGERS if length % w.itemsize == 0 and dense.storage_offset() % w.itemsize == 0)
     words = dense.view(torch.uint8).view(*dense.shape[: dense.dim() - runs], length).view(word)
-    same = steps.view(torch.uint8).view(*steps.shape[: steps.dim() - runs], 1).to(word).neg_()  # all bits, or none
+    same = steps.view(torch.uint8).view(*steps.shape[: steps.dim() - runs], 1).to(word).neg()  # all bits, or none
     found = words.bitwise_and(same)
     return found.view(torch.uint8).view(torch.bool).view(*found.shape[:-1], *dense.shape[dense.dim() - runs :])
 

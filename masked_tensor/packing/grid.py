@@ -51,6 +51,8 @@ class Grid:
         self.known: dict[Any, Any] = {}  #: what follows from these tokens, for those who work it out
         self._tapes: dict[tuple[int, bool], Grid] = {}
         self._cuts: dict[tuple[int, int], tuple[Grid, Tensor]] = {}
+        self._rows: dict[tuple[int, int, int], tuple[Grid, slice | Tensor]] = {}
+        self._steps: dict[int, tuple[Grid, Tensor]] = {}
 
     @property
     def places(self) -> int:
@@ -174,6 +176,16 @@ class Grid:
         return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.shape)
 
     @fact
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """For each token where its sequence begins among the tokens, and where it ends: (N,) each."""
+        return self.offsets[self.batch], self.offsets[self.batch + 1]
+
+    @fact
+    def left(self) -> bool:
+        """Whether sequences end at the last place and do not begin at the first: padded on the left."""
+        return not self.prefix and bool((self.time[self.bounds[1] - 1] == self.shape[1] - 1).all())
+
+    @fact
     def turns(self) -> tuple[Packing, Tensor]:
         """The tokens as a recurrent layer takes them, step by step, the longest sequence first; and the way back."""
         way = packing_of_lengths(self.sizes, self.offsets[:-1])
@@ -194,6 +206,38 @@ class Grid:
             index = self.batch[kept] * (last - first) + self.time[kept] - first
             self._cuts[first, last] = Grid(index, (self.shape[0], last - first), self.complete), kept
         return self._cuts[first, last]
+
+    def rows(self, first: int, last: int, step: int) -> tuple["Grid", slice | Tensor]:
+        """The sequences ``first``, ``first + step`` .. before ``last`` as a grid of their own, and its tokens; once."""
+        self.look()
+        if (first, last, step) not in self._rows:
+            kept: slice | Tensor
+            if step == 1:
+                kept = slice(sum(self.sizes[:first]), sum(self.sizes[:last]))
+            else:
+                kept = (
+                    ((self.batch >= first) & (self.batch < last) & ((self.batch - first) % step == 0))
+                    .nonzero()
+                    .squeeze(1)
+                )
+            batch = (self.batch[kept] - first).div(step, rounding_mode="floor")
+            grid = Grid(
+                batch * self.shape[1] + self.time[kept], (len(range(first, last, step)), self.shape[1]), self.complete
+            )
+            self._rows[first, last, step] = grid, kept
+        return self._rows[first, last, step]
+
+    def every(self, step: int) -> tuple["Grid", Tensor]:
+        """Each ``step``-th token of every sequence, from its first one on, as a grid of their own; and which; once."""
+        self.look()
+        if step not in self._steps:
+            rank = torch.arange(self.index.shape[0], device=self.device) - self.bounds[0]
+            kept = (rank % step == 0).nonzero().squeeze(1)
+            lengths, time = -(-self.lengths // step), -(-self.shape[1] // step)
+            first = time - lengths if self.left else torch.zeros_like(lengths)
+            own = self.batch[kept]
+            self._steps[step] = Grid(own * time + first[own] + rank[kept] // step, (self.shape[0], time), True), kept
+        return self._steps[step]
 
     def tape(self, gap: int, read: bool = False) -> "Grid":
         """Sequences one after the other, ``gap`` places between them and at both ends, as a grid of one sequence.
@@ -244,6 +288,6 @@ def grid_of_lengths(lengths: Sequence[int], side: str, device: torch.device, tim
     return grid.prepare()
 
 
-def grid_of_mask(mask: Tensor) -> Grid:
+def grid_of_mask(mask: Tensor, complete: bool = False) -> Grid:
     """The True places of a ``(B, T)`` mask.  Their number is read on the host, once."""
-    return Grid(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1])).prepare()
+    return Grid(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1]), complete).prepare()

@@ -1,7 +1,8 @@
-"""Cuts through time: ``x[:, i]`` is one token of each sequence, ``x[:, a:b]`` the tokens of a narrower grid."""
+"""Cuts through the grid: ``x[:, i]`` is a token of each sequence; ``x[:, a:b]``, ``x[a:b]`` are those of a smaller grid."""
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -58,17 +59,42 @@ def index(x: Packed, indices: Sequence[Any]) -> Pair:
 
 
 def slice_(x: Packed, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Packed:
-    """``x[..., start:end]``: of a feature, or of time."""
+    """``x[..., start:end:step]``: of a feature, of time or of the batch."""
     d = views.feature_dim(dim, x)
-    if x.order[d] != (1,) or x.first != GRID:
+    if x.order[d] not in ((0,), (1,)) or x.first != GRID:
         return views.slice_(x, dim, start, end, step)
-    time = x.grid.shape[1]
-    first, last = shapes.slice_bounds(time, start, end)
-    if (first, last, step) == (0, time, 1):
+    size = x.shape[d]
+    first, last = shapes.slice_bounds(size, start, end)
+    if (first, last, step) == (0, size, 1):
         return views.alias(x)
-    if step != 1 or last <= first:
+    if last <= first:
+        raise NoRule
+    if x.order[d] == (0,):
+        return _rows(x, first, last, step)
+    if step != 1:
         raise NoRule
     grid, kept = x.grid.cut(first, last)
     take: Any = partial(torch.index_select, dim=0, index=kept)
     inner = None if x.inner is None else take(x.inner)
     return Packed(take(x.values), grid, x.order, inner, x.payload)
+
+
+def split(x: Packed, split_size: Any, dim: int = 0) -> list[Packed]:
+    """``split``, ``chunk`` along a feature, or the batch."""
+    d = views.feature_dim(dim, x)
+    if x.order[d] != (0,) or x.first != GRID:
+        return views.split(x, split_size, dim)
+    sizes = list(split_size) if not isinstance(split_size, int) else [split_size] * -(-x.shape[d] // max(split_size, 1))
+    if min(sizes, default=0) < 1 or (not isinstance(split_size, int) and sum(sizes) != x.shape[d]):
+        raise NoRule
+    ends = list(accumulate(sizes))
+    return [_rows(x, last - n, min(last, x.shape[d]), 1) for n, last in zip(sizes, ends, strict=True)]
+
+
+def _rows(x: Packed, first: int, last: int, step: int) -> Packed:
+    """Some of the sequences."""
+    grid, kept = x.grid.rows(first, last, step)
+    if not len(grid.index):  # of none there is nothing to store
+        raise NoRule
+    inner = None if x.inner is None else x.inner[kept]
+    return Packed(x.values[kept], grid, x.order, inner, x.payload)

@@ -161,10 +161,10 @@ OPS = [
     *moving_ops("expand", move, sparse_rule(views.expand), packed=packed(packed_views.expand)),
     *moving_ops("alias", move, packed=packed(packed_views.alias)),
     *moving_ops("movedim", move, packed=packed(packed_views.movedim)),
-    *moving_ops("split split_with_sizes", split, sparse_rule(views.split), packed=packed(packed_views.split)),
-    *moving_ops("unsafe_split", split, sparse_rule(views.split), shares=True, packed=packed(packed_views.split)),
+    *moving_ops("split split_with_sizes", split, sparse_rule(views.split), packed=packed(time_index.split)),
+    *moving_ops("unsafe_split", split, sparse_rule(views.split), shares=True, packed=packed(time_index.split)),
     *moving_ops(
-        "unsafe_split_with_sizes", split, sparse_rule(views.split), shares=True, packed=packed(packed_views.split)
+        "unsafe_split_with_sizes", split, sparse_rule(views.split), shares=True, packed=packed(time_index.split)
     ),
     *moving_ops("diagonal unfold", move),
     *moving_ops("t_copy transpose_copy", move, sparse_rule(views.transpose)),

@@ -11,6 +11,8 @@ from .. import masks, settings
 from ..compat import is_readable_memory, is_tracked
 from ..pair import Pair
 
+Within = tuple[Tensor, Tensor] | None  #: of each position, where its sequence begins and ends; None: there is one
+
 
 def narrow_constant(mask: Tensor, dim: int) -> Tensor:
     """``mask`` of size 1 where it is constant, save along ``dim``: what the questions below are asked of."""
@@ -37,17 +39,20 @@ def stretch_length(x: Pair, dim: int, copies: int = 1) -> int | None:
     return None if whole else max(1, x.data.shape[dim] * fit // size)
 
 
-def before(mask: Tensor, dim: int, length: int | None = None) -> Iterator[Tensor]:
-    """The position along ``dim`` of the last valid entry up to here, -1 where there is none, of each stretch."""
+def before(mask: Tensor, dim: int, length: int | None = None, within: Within = None) -> Iterator[Tensor]:
+    """The position along ``dim`` of the last valid entry up to here, -1 where there is none, of each stretch.
+
+    ``within``: no further than where its sequence begins.
+    """
     edge: Any = -1
     for start, part in cut(mask, dim, length):
         found, place = carry_valid(part, dim, True)
         last = torch.where(found, place + start if start else place, edge)
-        yield last
+        yield last if within is None else torch.where(last >= within[0].narrow(dim, start, part.shape[dim]), last, -1)
         edge = last.narrow(dim, max(part.shape[dim] - 1, 0), 1) if part.shape[dim] else edge
 
 
-def after(mask: Tensor, dim: int, length: int | None = None) -> Iterator[Tensor]:
+def after(mask: Tensor, dim: int, length: int | None = None, within: Within = None) -> Iterator[Tensor]:
     """The same of the next valid entry from here on, the size of ``dim`` where there is none."""
     parts = list(cut(mask, dim, length))
     edges: list[Any] = [mask.shape[dim]]
@@ -56,7 +61,9 @@ def after(mask: Tensor, dim: int, length: int | None = None) -> Iterator[Tensor]
         edges.append(torch.where(masks.any(part, dim, True), first, edges[-1]))
     for (start, part), edge in zip(parts, reversed(edges), strict=True):
         found, place = carry_valid(part, dim, False)
-        yield torch.where(found, place + start if start else place, edge)
+        following, size = torch.where(found, place + start if start else place, edge), mask.shape[dim]
+        near = None if within is None else following < within[1].narrow(dim, start, part.shape[dim])
+        yield following if near is None else torch.where(near, following, size)
 
 
 def cut(x: Tensor, dim: int, length: int | None) -> Iterator[tuple[int, Tensor]]:
@@ -95,9 +102,11 @@ class Stretch:
         return places.expand(of).gather(self.dim, position.expand(at))
 
 
-def stretches(mask: Tensor, dim: int, length: int | None) -> Iterator[Stretch]:
+def stretches(mask: Tensor, dim: int, length: int | None, within: Within = None) -> Iterator[Stretch]:
     """All entries, so many ``length`` positions at a time."""
-    parts = zip(cut(mask, dim, length), before(mask, dim, length), after(mask, dim, length), strict=True)
+    parts = zip(
+        cut(mask, dim, length), before(mask, dim, length, within), after(mask, dim, length, within), strict=True
+    )
     for (start, part), last, following in parts:
         at = torch.arange(start, start + part.shape[dim], device=mask.device)
         yield Stretch(dim, mask.shape[dim], part, at, last, following)
