@@ -1339,6 +1339,21 @@ def test_packing() -> None:
     )
     refused(
         ValueError,
+        lambda: mt.masked_tensor([[1.0, None], [2.0, 3.0]]).to_nested(lengths=[2, 2]),
+        """to_nested(): a nested tensor has no mask, and a step that exists is masked; take x.unpad(lengths=...), whose sequences are masked tensors, or fill the gaps first: ffill, interpolate""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.ffill(mt.from_lengths(ones(2, 3), [3, 1], packed=True), 1, lengths=[3, 2]),
+        """ffill: this packed tensor stores sequences of the lengths [3, 1], which lengths= or padding_side= contradicts: leave them out""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.ffill(mt.from_lengths(ones(2, 3), [3, 1], packed=True), 0),
+        """ffill: dim=0 is the batch of this packed tensor, whose sequences lie along dim=1""",
+    )
+    refused(
+        ValueError,
         lambda: x.packed(like=x),
         """packed(like=other) needs a packed masked tensor; pack other first""",
     )

@@ -195,7 +195,8 @@ for name, inputs in INPUTS.items():
             net(inputs[i : i + 1, :n], sizes[i : i + 1])[0].filled(0)
             for i, n in zip(held_out.tolist(), sizes[held_out].tolist(), strict=True)
         ])  # fmt: skip
-    together = torch.cat([g.filled(0)[:n] for g, n in zip(guess, sizes[held_out])])
+    parts = zip(guess, sizes[held_out].tolist(), strict=True)
+    together = torch.cat([part.filled(0)[:n] for part, n in parts])
     assert (alone - together).abs().max() < 1e-4  # whatever the batch is
     errors[name] = error(guess)
 

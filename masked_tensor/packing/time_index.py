@@ -1,4 +1,4 @@
-"""Cuts through the grid: ``x[:, i]`` is a token of each sequence; ``x[:, a:b]``, ``x[a:b]`` are those of a smaller grid."""
+"""Cuts through the grid: ``x[:, i]`` is a token of each sequence; ``x[:, a:b]``, ``x[a:b]`` those of a smaller grid."""
 
 from collections.abc import Sequence
 from functools import partial
