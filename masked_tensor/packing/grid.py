@@ -176,14 +176,14 @@ class Grid:
         return flat.index_copy_(0, self.index, torch.arange(self.index.shape[0], device=self.device)).view(self.shape)
 
     @fact
-    def bounds(self) -> tuple[Tensor, Tensor]:
+    def around(self) -> tuple[Tensor, Tensor]:
         """For each token where its sequence begins among the tokens, and where it ends: (N,) each."""
         return self.offsets[self.batch], self.offsets[self.batch + 1]
 
     @fact
     def left(self) -> bool:
         """Whether sequences end at the last place and do not begin at the first: padded on the left."""
-        return not self.prefix and bool((self.time[self.bounds[1] - 1] == self.shape[1] - 1).all())
+        return not self.prefix and bool((self.time[self.around[1] - 1] == self.shape[1] - 1).all())
 
     @fact
     def turns(self) -> tuple[Packing, Tensor]:
@@ -231,7 +231,7 @@ class Grid:
         """Each ``step``-th token of every sequence, from its first one on, as a grid of their own; and which; once."""
         self.look()
         if step not in self._steps:
-            rank = torch.arange(self.index.shape[0], device=self.device) - self.bounds[0]
+            rank = torch.arange(self.index.shape[0], device=self.device) - self.around[0]
             kept = (rank % step == 0).nonzero().squeeze(1)
             lengths, time = -(-self.lengths // step), -(-self.shape[1] // step)
             first = time - lengths if self.left else torch.zeros_like(lengths)

@@ -20,7 +20,7 @@ def time_dim(x: Packed) -> int | None:
 
 def bounds(x: Packed) -> tuple[Tensor, Tensor]:
     """Where the sequence of each token begins and ends among the tokens, to compare with positions of a mask."""
-    start, end = (t.view(-1, *(1,) * (x.values.dim() - 1)) for t in x.grid.bounds)
+    start, end = (t.view(-1, *(1,) * (x.values.dim() - 1)) for t in x.grid.around)
     return start, end
 
 
@@ -39,7 +39,7 @@ def spans_of_tokens(over: spans.Spans, x: Packed, step: int) -> spans.Spans:
     start, number = (t.reshape(-1).index_select(0, time if shared else grid.index) for t in (over.start, over.number))
     start = start - time + torch.arange(len(time), device=time.device)  # a sequence lies in one piece
     if shared:
-        begin, end = grid.bounds
+        begin, end = grid.around
         end = torch.minimum(start + number, end)
         start = torch.maximum(start, begin)
         number = (end - start).clamp_min_(0)
