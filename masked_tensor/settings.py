@@ -7,7 +7,6 @@ A number decides by a static fact (how many elements there are) and never what c
 when it is needed, as ``settings.CHUNK``, so that a test or a benchmark changes it in one place.
 """
 
-import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from .callers import is_running
 from .compat import current_node, current_trace
 
 WindowRule = Literal["core", "any", "all"]
@@ -108,19 +108,11 @@ class InGraph(Entered):
 
     def over(self) -> bool:
         """A trace, or a graph, that raised does not leave what it entered."""
-        return self.left or current_trace() is not self.owner or (self.graph is not None and not _running(self.graph))
+        return self.left or current_trace() is not self.owner or (self.graph is not None and not is_running(self.graph))
 
     def holds(self) -> bool:
         """Until it is over."""
         return not self.over()
-
-
-def _running(frame: FrameType) -> bool:
-    """Whether ``frame`` runs in this thread."""
-    found: FrameType | None = sys._getframe(1)
-    while found is not None and found is not frame:
-        found = found.f_back
-    return found is not None
 
 
 STACK: ContextVar[tuple[Entered, ...]] = ContextVar("masked_tensor.settings", default=())

@@ -108,21 +108,24 @@ Program = Callable[[], None]
 READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "wrapped_by_transform": (differentiate_masked, compat, "_LEVELS", frozenset()),
     "running_function": (write_view_in_function, user_functions, "_arguments", lambda frame: ()),
-    "_enter_traced": (raise_in_graph, settings, "_running", lambda frame: True),
-    "_running": (raise_in_graph, settings, "_running", lambda frame: True),
+    "_enter_traced": (raise_in_graph, settings, "is_running", lambda frame: True),
+    "over": (raise_in_graph, settings, "is_running", lambda frame: True),
     "called_from_outside": (ask_for_memory, protocol, "called_from_outside", lambda: True),
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
-    "size": (ask_for_size, numel_warning, "SILENT", ("nowhere",)),
-    "_say": (go_back_from_nothing, masked_losses, "SILENT", ("nowhere",)),
+    "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
+    "_say": (go_back_from_nothing, masked_losses, "TORCH_FILES", "nowhere"),
 }
 OTHERS = {"_called_from_package"}  #: of api/factories.py, a precaution: no program is known that needs it
+
+
+ASKING = {"_getframe", "currentframe", "first_caller", "is_running"}
 
 
 def readers(path: Path) -> set[str]:
     """The functions of a file that ask for a frame: the innermost ones."""
     functions = [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef)]
-    asking = [f for f in functions if any(getattr(n, "attr", "") in ("_getframe", "currentframe") for n in ast.walk(f))]
-    return {f.name for f in asking if not any(g is not f and g in ast.walk(f) for g in asking)}
+    asking = [f for f in functions if any({getattr(n, "attr", ""), getattr(n, "id", "")} & ASKING for n in ast.walk(f))]
+    return {f.name for f in asking if not any(g is not f and g in ast.walk(f) for g in asking)} - ASKING
 
 
 def test_every_place_that_reads_frames_has_a_program() -> None:

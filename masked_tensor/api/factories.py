@@ -1,15 +1,14 @@
 """Fresh tensors for code that fills them with masked results."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
 from .. import masks
+from ..callers import OUR_FILES, first_caller
 from ..compat import tree_leaves, tree_map
 from ..engine.contexts import stack
 from ..engine.contexts.setting import TraceableSetting
@@ -26,7 +25,6 @@ _FACTORIES: frozenset[Any] = frozenset(
     + [getattr(torch, form) for name in _NAMES.split() for form in (name, f"{name}_like")]
     + [getattr(torch.Tensor, f"new_{name}") for name in _NAMES.split()]
 )
-_HOME = str(Path(__file__).parent.parent)
 
 
 class Factories(TraceableSetting):
@@ -110,7 +108,8 @@ def _called_from_package() -> bool:
     """Whether the call comes from this package (a derivative at work, which no function of torch's stands above)."""
     if torch.compiler.is_dynamo_compiling():  # it does not trace into the package
         return False
-    return sys._getframe(2).f_code.co_filename.startswith(_HOME)
+    frame, _ = first_caller(above=2)
+    return frame is not None and frame.f_code.co_filename.startswith(OUR_FILES)
 
 
 trace_as_constant(_is_active)

@@ -6,7 +6,6 @@ on its memory, and one that is put together looks for it there.  Memory that som
 others may wrap it, under other masks.
 """
 
-import sys
 import weakref
 from typing import Any
 
@@ -14,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.compiler import is_dynamo_compiling
 
+from ..callers import first_caller
 from ..pair import Payload
 from . import alias_records
 
@@ -25,7 +25,8 @@ def called_from_outside() -> bool:
     """Whether the caller's caller is neither torch, which takes tensors apart to compile, nor this package."""
     if is_dynamo_compiling():  # this very function: Dynamo cannot follow it to its caller
         return False
-    module = sys._getframe(2).f_globals.get("__name__", "torch")
+    frame, _ = first_caller(above=2)
+    module = frame.f_globals.get("__name__", "torch") if frame is not None else "torch"
     if module in _INSIDE:  # on the way of every call of a compiled function
         return False
     inside = module.partition(".")[0] in ("torch", _PACKAGE)

@@ -4,12 +4,10 @@ Without any one of these names no op reaches its rule.  All other private names
 of torch stand in ``compat.py``.
 """
 
-import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial, reduce
 from operator import or_
-from types import FrameType
 from typing import Any
 
 import torch
@@ -29,6 +27,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack, te
 from torch.autograd import graph
 from torch.autograd.function import BackwardCFunction
 
+from ..callers import OUR_FILES, first_caller
 from ..compat import RUNNING, OpOverload, batched_gradient, current_node, is_tracked, schema
 
 #: The key of the kernels: it outranks the backends' autograd keys, so that rules run above autograd.
@@ -60,7 +59,6 @@ ACCUMULATE: Any = type(graph.get_gradient_edge(torch.empty(0, requires_grad=True
 
 _AS_IT_IS = nullcontext()
 _GRAD = TransformType.Grad
-_HERE = __package__.partition(".")[0] + "."
 _COMPILED = "torch._functorch._aot_autograd"  # a compiled graph: its derivative was made from our rules
 
 make = Tensor._make_wrapper_subclass  #: a tensor without memory of its own
@@ -191,9 +189,7 @@ def asked_for_leaf_gradient(x: Tensor) -> bool:
     node: Any = current_node()
     if type(node) is not ACCUMULATE or node.variable.grad is not None or x.requires_grad or torch.is_grad_enabled():
         return False
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_HERE):
-        frame = frame.f_back
+    frame, _ = first_caller((OUR_FILES,))
     return frame is None or frame.f_globals is vars(graph)  # from where the engine is run
 
 

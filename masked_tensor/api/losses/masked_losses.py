@@ -5,7 +5,6 @@ pass that finds it there, at the latest when ``strict()`` ends.  A part of a ``m
 asked when it is finished.
 """
 
-import sys
 import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ import torch
 from torch import Tensor
 
 from ... import compat, layouts, masks
+from ...callers import OUR_FILES, TORCH_FILES, first_caller
 from ...compat import mode_is_active
 from ...engine.boundary.autograd_queries import connect
 from ...engine.tensor import MaskedTensor, pair_of
@@ -26,7 +26,6 @@ from ...patches.first_use import when_first_made
 from ...patches.functions import around_backward
 from ...settings import current
 from ...shared.group_mean import group_size, resolve_group
-from .numel_warning import SILENT
 
 
 class Sent(NamedTuple):
@@ -159,10 +158,8 @@ def _say(some: Tensor, text: str, strict: bool) -> None:
         return
     if strict:
         raise MaskedValueError(text)
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(SILENT):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(text, MaskedLossWarning, stacklevel=level)
+    _, above = first_caller((TORCH_FILES, OUR_FILES))
+    warnings.warn(text, MaskedLossWarning, stacklevel=above + 1)
 
 
 def _before_grad(losses: Sequence[Any]) -> None:

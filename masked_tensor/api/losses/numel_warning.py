@@ -4,19 +4,16 @@
 asks.  torch asks for good reasons of its own, and so does this package: their calls do not warn.
 """
 
-import os
 import sys
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 
+from ...callers import OUR_FILES, TORCH_FILES
 from ...engine.tensor import MaskedTensor
 from ...errors import MaskedSizeError, MaskedSizeWarning, numel_counts_masked
 from ...settings import current
-
-SILENT = tuple(f"{file.parent}{os.sep}" for file in (Path(torch.__file__), Path(__file__).parent.parent))
 
 
 def _warn_or_raise(name: str) -> Callable[[MaskedTensor], int]:
@@ -41,7 +38,7 @@ def _warn_or_raise(name: str) -> Callable[[MaskedTensor], int]:
             ...     mt.masked_tensor([1.0, None]).numel(), seen[0].category.__name__
             (2, 'MaskedSizeWarning')
         """
-        if not sys._getframe(1).f_code.co_filename.startswith(SILENT):
+        if not sys._getframe(1).f_code.co_filename.startswith((TORCH_FILES, OUR_FILES)):
             if current().strict:
                 raise MaskedSizeError(numel_counts_masked(name))
             warnings.warn(numel_counts_masked(name), MaskedSizeWarning, stacklevel=2)

@@ -13,7 +13,6 @@ see what they always see, a gradient with the tensor's own mask.
 """
 
 import inspect
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from torch import Tensor
 from torch.autograd.function import BackwardCFunction
 
 from ... import layouts, masks
+from ...callers import first_caller
 from ...compat import current_node, has_forward_mode
 from ...pair import Pair, Payload
 from ...select import zero_masked
@@ -42,7 +42,7 @@ def running_function(history: Any) -> tuple[str, MaskedTensor] | None:
     """
     if has_forward_mode():
         return None
-    frame: Any = sys._getframe(1)
+    frame, _ = first_caller()
     while frame is not None:
         for a in _arguments(frame):
             if type(a) is MaskedTensor and history_of(a) is history:

@@ -6,23 +6,18 @@ Inside of a compiled function, entering and leaving are nodes of the graph, whic
 again is bound to the settings of the first run.
 """
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from threading import get_ident
-from types import FrameType
 from typing import Any
 
-import torch
-
 from ... import compat
+from ...callers import TORCH_FILES, first_caller
 from ...patches import functions
 from ...settings import NOTHING, STACK, Entered, InGraph, Settings, in_force
 from ..dynamo import mark_opaque
 
-_TORCH = str(Path(torch.__file__).parent)
 _INSTALLED: list[bool] = []  # whether checkpoints are bound: only if anything was ever entered
 
 
@@ -75,10 +70,8 @@ def enter_factories() -> None:
 
 
 def _enter_traced(change: Callable[[Settings], Settings]) -> None:
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith((_TORCH, "<")):
-        frame = frame.f_back  # to the function that was compiled
-    resume(InGraph(change, frame))
+    function, _ = first_caller((TORCH_FILES, __file__, "<"))  # that was compiled
+    resume(InGraph(change, function))
 
 
 def leave_traced() -> None:
