@@ -24,6 +24,7 @@ import masked_tensor as mt
 from masked_tensor import compat, errors
 from masked_tensor.api import convert
 from masked_tensor.api.libraries import open_clip, torch_geometric, transformers, wrapping
+from masked_tensor.api.statistics import options, summary, travel
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
 
@@ -479,8 +480,14 @@ def test_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert f"of {path} do not name its masks, got {text!r}: the file is damaged" in message(
             ValueError, lambda: mt.load_file(path)
         )
-    save_file({"x": ones(1)}, path, {"masked_tensor": "{"})
+    save_file({"x": ones(1)}, path, {"masked_tensor.crc32": "{}"})
     monkeypatch.chdir(tmp_path)
+    refused(
+        ValueError,
+        lambda: mt.load_file("file"),
+        """file is damaged: its tensors are not those of its checksums; save it again""",
+    )
+    save_file({"x": ones(1)}, path, {"masked_tensor": "{"})
     refused(
         ValueError,
         lambda: mt.load_file("file"),
@@ -1373,6 +1380,10 @@ def test_packing() -> None:
 
 
 ELSEWHERE = {
+    "all_reduce() takes groups of all ranks": "needs ranks: test_statistics_tables",
+    "its groups do not rise": "the error of a row quotes it: test_statistics_tables",
+    "its names are not those": "the same",
+    "its sketch counts what": "the same",
     "the mask is a DTensor and the data is not": "needs a mesh: test_mesh",
     "DTensor.from_local of a masked tensor": "needs a mesh: test_mesh",
     "a pipeline stage cannot send": "needs a process group: test_mesh",
@@ -1430,6 +1441,109 @@ out, the masked tensor carries the mask""",
         """\
 SimpleNamespace reads the last position of each row, which is masked in a row that is padded behind its end; put the \
 padding in front: masked_tensor.to_right(input_ids)""",
+    )
+
+
+def test_tables_and_states_of_statistics() -> None:
+    refused(
+        TypeError,
+        lambda: mt.to_arrow([1.0]),
+        """to_arrow() takes a tensor, got list; use masked_tensor(data)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.to_arrow(ones(2, 2, 2)),
+        """to_arrow() makes columns of (N,) or (N, F), got (2, 2, 2); use x.flatten(1), or pyarrow.array(x) for lists""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.to_arrow(ones(2, 2), ["a"]),
+        """to_arrow() takes 2 different names, one for each column, got ['a']""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.RunningStatistics(1, cov=True).update(ones(1, 1), group=[1]),
+        """groups have moments alone: leave out cov, edges and sketch, or keep statistics for each group""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.RunningStatistics(1, sketch=True).update(ones(1, 1), ones(1, 1)),
+        """a sketch takes no weights; give edges for quantiles of weighted data, without sketch""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(1).update(ones(1, 1)).merge(mt.RunningStatistics(1).update(ones(1, 1), group=[1])),
+        """merge() takes groups of both or of none: update(x, group=keys) in both""",
+    )
+    refused(
+        ValueError,
+        lambda: options.choose(["b"], ["a"], "update()"),
+        """update() takes a table with columns ['b'], too; this one has ['a']""",
+    )
+    refused(
+        ValueError,
+        lambda: options.choose(["a"], ["a", "a"], "update()"),
+        """update() takes columns by name, and the table has ['a'] more than once: rename them""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(1).update(ones(1, 1), group=[1])(ones(1, 1), group=[2]),
+        """stats(x) takes groups that were seen, got [2], too""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(),
+        """RunningStatistics takes the number of columns, or columns= with their names""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(2, columns=["a"]),
+        """columns takes a list of 2 names, got ['a']""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(1, sketch=1),
+        """sketch must be True, False or a number from 2 on, got 1""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics.merge_all([]),
+        """merge_all() takes one state at least, got none""",
+    )
+    refused(
+        RuntimeError,
+        lambda: mt.RunningStatistics(1).rank_error(),
+        """these statistics keep no sketch: make them with sketch=True""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(1).update(ones(1, 1), group=[1.0]),
+        """update() takes one integer for each row as its group, (1,), got torch.float32 (1,)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics(1).update(ones(1, 1), group=[-1]),
+        """update() takes keys that are valid and not negative; leave out the rows of others""",
+    )
+    refused(
+        ImportError,
+        lambda: summary.library("no_such_library"),
+        """this table is made by no_such_library: pip install no_such_library""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.RunningStatistics.from_arrow(mt.to_arrow(ones(1))),
+        """from_arrow() takes what to_arrow() of this version gave (version 1), got a table without bins, columns, correction, counts, dim, edges, features, halvings, items, keys, missed, moments, names, pairs, sketch, version, waiting""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.RunningStatistics.from_arrow([{}]),
+        """from_arrow() takes a table that speaks Arrow, such as pyarrow's, polars' and pandas', got list; put tables together with pyarrow.concat_tables""",
+    )
+    refused(
+        ValueError,
+        lambda: travel.from_row({**travel.to_row(mt.RunningStatistics(1)), "missed": ones(2)}, mt.RunningStatistics),
+        """the row is not whole, or was changed: shape '[1]' is invalid for input of size 2""",
     )
 
 
