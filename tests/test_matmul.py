@@ -5,6 +5,7 @@ import torch
 from torch.nn import functional as F
 
 import masked_tensor as mt
+from masked_tensor.engine import dispatch
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.extend import Payload
 
@@ -241,3 +242,31 @@ def test_scaled_grouped_products_are_refused() -> None:
     x = mt.as_masked_tensor(torch.ones(4, 8), True)
     with pytest.raises(mt.UnsupportedOpError, match="_scaled_grouped_mm has no masked meaning"):
         torch.ops.aten._scaled_grouped_mm(x, torch.ones(2, 8, 8), torch.ones(1), torch.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("bqhd,bkhd->bhqk", [(2, 3, 2, 4), (2, 5, 2, 4)]), ("...ij,...jk->...ik", [(2, 3, 4), (1, 4, 5)]),
+        ("i,j", [(3,), (4,)]), ("ij,kl->i", [(2, 1), (2, 2)]), ("ij,jk,kl->il", [(3, 4), (4, 5), (5, 2)]),
+        ("ij->j", [(3, 4)]), ("ii,i->i", [(3, 3), (3,)]), ("ij,jk->ik", [(3, 0), (0, 2)]),
+    ],
+)  # fmt: skip
+def test_einsum_at_once_is_einsum_of_its_parts(
+    equation: str, shapes: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Values, masks, gradients and their gradients."""
+    torch.manual_seed(0)
+    given = [(torch.randn(s, dtype=torch.float64), torch.rand(s) > 0.4) for s in shapes]
+
+    def found() -> list[torch.Tensor]:
+        xs = [mt.masked_tensor(torch.where(m, d, torch.nan), m, requires_grad=True) for d, m in given]
+        result = torch.einsum(equation, *xs)
+        first = torch.autograd.grad(result.filled(0).square().sum(), xs, create_graph=True)
+        second = torch.autograd.grad(sum(g.filled(0).square().sum() for g in first), xs)
+        return [result.get_mask(), *(t.detach().filled(0) for t in (result, *first, *second))]
+
+    at_once = found()
+    monkeypatch.setattr(dispatch, "_is_usual", lambda x: False)
+    for a, b in zip(at_once, found(), strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)

@@ -13,11 +13,12 @@ import torch
 from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 
 from .. import errors, layouts
-from ..compat import OpOverload, schema, tree_leaves
+from ..compat import OpOverload, in_transform, is_readable_memory, mode_is_active, schema, tree_leaves
 from ..op import NoRule, Op, StorageRule
 from ..packing.rules import elementwise as packed_elementwise
 from ..pair import Pair
 from ..rules.foreach import LOOPS
+from ..rules.matmul import AT_ONCE
 from ..sparse.rules import on_values
 from . import table
 from .alias_records import UNALIASED
@@ -166,6 +167,29 @@ def _make_copying_kernel(entry: Entry) -> Callable[..., Any]:
     return copying
 
 
+def _make_kernel_at_once(op: OpOverload, rule: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of an op that torch takes apart: the rule for strided tensors, where it serves and nobody traces."""
+
+    def at_once(*args: Any, **kwargs: Any) -> Any:
+        tensors = [t for a in args for t in (a if isinstance(a, list | tuple) else (a,)) if isinstance(t, Tensor)]
+        if not mode_is_active() and not in_transform() and all(map(_is_usual, tensors)):
+            recording = is_grad_enabled()
+            try:
+                return leave(rule(op, *(enter(a, recording) for a in args), **kwargs))
+            except NoRule:
+                pass
+        return op.decompose(*args, **kwargs)
+
+    return at_once
+
+
+def _is_usual(x: Tensor) -> bool:
+    """Whether it is plain memory, or a masked tensor of such."""
+    if type(x) is not MaskedTensor:
+        return is_readable_memory(x)
+    return x._packed is None and is_readable_memory(x._pair.data)
+
+
 def torch_dispatch(
     cls: type, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
 ) -> Any:
@@ -301,6 +325,9 @@ for _name in LOOPS:
     _packet, _, _overload = _name.removeprefix("aten::").partition(".")
     _loop = foreach_loop(getattr(getattr(torch.ops.aten, _packet), _overload or "default"))
     _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _loop, DISPATCH_KEY)
+for _name, _rule in AT_ONCE.items():
+    _overload = getattr(torch.ops.aten, _name.removeprefix("aten::")).default
+    _LIBRARIES["aten"].impl(_name.removeprefix("aten::"), _make_kernel_at_once(_overload, _rule), DISPATCH_KEY)
 _FALLBACK = torch.library.Library("_", "IMPL")  # lives as long as the process
 _FALLBACK.fallback(torch.library.fallthrough_kernel, DISPATCH_KEY)  # else to ``__torch_dispatch__``
 add_members(__torch_dispatch__=classmethod(torch_dispatch))

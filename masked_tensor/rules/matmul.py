@@ -8,14 +8,15 @@ masks: padding ``(B, T, 1)`` stays ``(B, T, 1)`` through Linear.  What is added 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import masks, pair, settings
 from ..compat import OpOverload, in_transform, is_tracked
-from ..op import Op, ops
+from ..op import NoRule, Op, ops
 from ..packing import per_token as packed
 from ..packing import products
 from ..pair import Pair, data_of
@@ -188,6 +189,24 @@ def multilinear(op: OpOverload, *arguments: Any) -> Pair:
 _SPARSE_PRODUCT = sparse_rule(sparse_product.matmul, free=(0, 1))
 _SPARSE_SUM = sparse_rule(sparse_product.affine, masked=(0,), free=(1, 2))
 _PRODUCT = packed.product, products.product  #: with a matrix, or of queries and keys
+
+
+def einsum(op: OpOverload, equation: str, operands: Sequence[Operand], *, path: Any = None) -> Pair:
+    """``torch.einsum`` at once, where it is a plain sum of products; NoRule where its parts say more."""
+    meaning, letters = settings.current(), equation.partition("->")[0].replace(" ", "").split(",")
+    if meaning.product == "all" or meaning.strict or any(len(set(part)) < len(part) for part in letters):
+        raise NoRule
+    pairs = [pair.as_pair(x) for x in operands]
+    if any(x.data.numel() == 0 for x in pairs):
+        raise NoRule
+    data = op(equation, [zero_masked(x) if type(x) is Pair else x for x in operands], path=path)
+    with masks.no_autocast(data.device):  # a dimension along which a mask is constant is broadcast
+        number = op(equation, [masks.compact(x.mask).to(torch.float32) for x in pairs], path=path)
+    return zeroed_result(data, masks.expand_to(number > 0, data.shape))
+
+
+#: Ops that torch composes of others, which have rules of their own: what serves most calls at once.
+AT_ONCE = {"aten::einsum": einsum}
 
 OPS = [
     *ops("mm matmul", product, generic=True, sparse=_SPARSE_PRODUCT, packed=_PRODUCT),
