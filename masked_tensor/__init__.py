@@ -35,7 +35,9 @@ from .api.display import plot as plot
 from .api.display.explain import explain
 from .api.distributed import checkpoint, guards, mesh, state_dicts  # noqa: F401 (the same)
 from .api.distributed.mean_over import mean_over
+from .api.documents import document_mask, from_documents
 from .api.factories import masked_factories
+from .api.joins import cat, join
 from .api.libraries import (  # noqa: F401 (they wrap functions)
     accelerate,
     ignite,
@@ -87,18 +89,22 @@ __all__ = [
     "UnsupportedOpError",
     "as_masked_tensor",
     "balanced_batches",
+    "cat",
     "collate",
     "compressed",
     "count",
+    "document_mask",
     "explain",
     "filled",
     "from_attention_mask",
+    "from_documents",
     "from_lengths",
     "from_nested",
     "from_sequences",
     "get_data",
     "get_mask",
     "is_masked_tensor",
+    "join",
     "lengths",
     "lengths_to_mask",
     "load_file",

@@ -51,6 +51,11 @@ def can_expand(shape: Sequence[int], to: Sequence[int]) -> bool:
     return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to), strict=False))
 
 
+def can_broadcast(a: Sequence[int], b: Sequence[int]) -> bool:
+    """Whether tensors of the two shapes broadcast with each other."""
+    return all(n == m or n == 1 or m == 1 for n, m in zip(reversed(a), reversed(b), strict=False))
+
+
 def slice_bounds(size: int, start: int | None, end: int | None) -> tuple[int, int]:
     """As ``slice(start, end).indices(size)``, which would make a size that a graph leaves open a number."""
     whole = end is None or (type(end) is int and end == sys.maxsize)

@@ -15,11 +15,13 @@ from ..packing.grid import grid_of_lengths
 from ..pair import Pair
 from ..shared import extents
 from ..shared.lengths import check_side
+from ..shared.names import takes_axis
 from .containers import accepted_inputs
 from .create import as_result
 from .packing import packed, steps_of_batch
 
 
+@takes_axis
 def to_left(
     x: Any,
     dim: int = 1,
@@ -59,6 +61,7 @@ def to_left(
     return _shift_rows(x, dim, "to_left", lengths, padding_side)
 
 
+@takes_axis
 def to_right(
     x: Any,
     dim: int = 1,

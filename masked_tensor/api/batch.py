@@ -3,7 +3,8 @@
 One convention: batch first, ``dim`` is where the time lies in the batch, ``padding_side`` is where the padding goes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,8 +16,8 @@ from ..engine.boundary.enter_leave import leave
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..packing import Packed
-from ..pair import Pair
-from ..shared.lengths import check_side
+from ..pair import Pair, plain_pair
+from ..shared.lengths import check_side, padded_length
 from .containers import accepted_inputs, lists, ragged
 from .create import as_result, mask_more
 from .packing import from_packed_sequence, pack_list, pack_sequences
@@ -133,6 +134,8 @@ def from_sequences(
     dim: int | None = None,
     padding_side: str = "right",
     packed: bool = False,
+    length: int | None = None,
+    pad_to_multiple_of: int | None = None,
 ) -> MaskedTensor:
     """A batch of sequences of different length, batch first, in which the padding is masked.
 
@@ -147,14 +150,18 @@ def from_sequences(
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
         packed (bool, optional): Store the batch without padding, which is never made, but with all steps of the
             sequences, also those that are missing; see :func:`packed`.
+        length (int, optional): The ``T`` of the batch, for code that is compiled for one shape.
+        pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
 
     Returns:
-        MaskedTensor: The batch ``(B, T, ...)`` with ``T`` the largest ``T_i``, in the dtype of the sequences.
+        MaskedTensor: The batch ``(B, T, ...)`` with ``T`` the largest ``T_i`` unless ``length`` or
+        ``pad_to_multiple_of`` say more, in the dtype of the sequences. Of no sequences an empty batch ``(0, T)``.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of, or ``dim`` is no int.
-        ValueError: There are no sequences, their shapes differ in another dimension than time, ``padding_side`` is
-            another word, or ``dim`` is 0 or given with ``batch_first=False``.
+        TypeError: A sequence is nothing that a tensor can be made of, or ``dim`` or ``length`` is no int.
+        ValueError: Shapes differ in another dimension than time, ``padding_side`` is another word, ``dim`` is 0 or
+            given with ``batch_first=False``; a sequence is longer than ``length``, or both ``length`` and
+            ``pad_to_multiple_of`` are given.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.
         UnsupportedOpError: ``packed=True`` in compiled code.
@@ -163,27 +170,40 @@ def from_sequences(
         >>> mt.from_sequences([torch.ones(3), torch.zeros(1)])
         masked_tensor([[1.0000, 1.0000, 1.0000],
                        [0.0000,     --,     --]], valid=4/6)
+        >>> mt.from_sequences([torch.ones(3), torch.zeros(1)], pad_to_multiple_of=8).shape
+        torch.Size([2, 8])
     """
-    if not len(sequences):
-        raise ValueError("from_sequences needs at least one sequence")
     if dim is not None and not isinstance(dim, int):
         raise TypeError(
             f"from_sequences pads along one dimension, got dim={dim!r}; masked_tensor(sequences) pads along all that "
             "differ"
         )
+    check_side(padding_side)
+    if not len(sequences):
+        return _empty_batch(dim, batch_first, padded_length("from_sequences", 0, length, pad_to_multiple_of))
     pairs = [accepted_inputs.pair_of_input(s) for s in sequences]
     batch, time = _dims(dim, batch_first, pairs[0].data.dim() + 1)
-    ragged.expect_one("from_sequences", pairs, time - 1 if batch == 0 else 0)
+    along = time - 1 if batch == 0 else 0
+    ragged.expect_one("from_sequences", pairs, along)
+    lengths = [p.data.shape[along] for p in pairs]
+    steps = padded_length("from_sequences", max(lengths), length, pad_to_multiple_of)
     whole = all(_is_whole(s) for s in sequences)
     if packed and max(len(p.data.shape) and p.data.numel() for p in pairs):
-        made: MaskedTensor = leave(pack_list(pairs, padding_side, batch, time, whole))
+        made: MaskedTensor = leave(pack_list(pairs, padding_side, batch, time, whole, steps))
         return made
-    pair = ragged.pad_and_stack(pairs, padding_side, padding_value, whole=whole)
+    pair = ragged.pad_and_stack(pairs, padding_side, padding_value, whole=whole, wanted=(along, steps))
     if batch == 1:
         pair = Pair(pair.data.transpose(0, 1), pair.mask.transpose(0, 1))
-    lengths = [p.data.shape[time - 1 if batch == 0 else 0] for p in pairs]
     made = as_result(pair)
     return pack(made, (batch, time), lengths=lengths, padding_side=padding_side) if packed else made
+
+
+def _empty_batch(dim: int | None, batch_first: bool, steps: int) -> MaskedTensor:
+    """A batch of no sequences, with as many dimensions as are known of."""
+    batch, time = _dims(dim, batch_first, 2 if dim is None else max(dim, 1) + 1)
+    shape = [0] * (max(batch, time) + 1)
+    shape[time] = steps
+    return as_result(plain_pair(torch.zeros(shape)))
 
 
 def pad_sequence(
@@ -191,11 +211,14 @@ def pad_sequence(
     batch_first: bool = False,
     padding_value: float = 0.0,
     padding_side: str = "right",
+    *,
+    length: int | None = None,
+    pad_to_multiple_of: int | None = None,
 ) -> MaskedTensor:
-    """A batch of sequences of different length in which the padding is masked, with torch's arguments.
+    """An alias of :func:`from_sequences` with torch's arguments: sequences of different length as one masked batch.
 
-    The shapes are torch's, too, so that a changed import changes no shape. :func:`from_sequences` is batch first and
-    takes more.
+    The shapes are torch's, too, so that a changed import changes no shape. New code uses :func:`from_sequences`, which
+    is batch first and takes more.
 
     Args:
         sequences (list of Tensor): Tensors ``(T_i, ...)`` of any dtype, plain or masked, or anything that
@@ -203,14 +226,17 @@ def pad_sequence(
         batch_first (bool, optional): True gives ``(B, T, ...)``.
         padding_value (float, optional): The masked-out data of the padding; no result depends on it.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+        length (int, optional): The ``T`` of the batch.
+        pad_to_multiple_of (int, optional): Round the largest ``T_i`` up to a multiple of this.
 
     Returns:
-        MaskedTensor: The batch ``(T, B, ...)`` with ``T`` the largest ``T_i``, in the dtype of the sequences.
+        MaskedTensor: The batch ``(T, B, ...)`` with ``T`` the largest ``T_i`` unless ``length`` or
+        ``pad_to_multiple_of`` say more, in the dtype of the sequences.
 
     Raises:
-        TypeError: A sequence is nothing that a tensor can be made of.
-        ValueError: There are no sequences, their shapes differ after the first dimension, or ``padding_side`` is
-            another word.
+        TypeError: A sequence is nothing that a tensor can be made of, or ``length`` is no int.
+        ValueError: Shapes differ after the first dimension, ``padding_side`` is another word, a sequence is longer than
+            ``length``, or both ``length`` and ``pad_to_multiple_of`` are given.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
     Example:
@@ -221,30 +247,47 @@ def pad_sequence(
     References:
         ``torch.nn.utils.rnn.pad_sequence``.
     """
-    return from_sequences(sequences, batch_first=batch_first, padding_value=padding_value, padding_side=padding_side)
+    return from_sequences(
+        sequences,
+        batch_first=batch_first,
+        padding_value=padding_value,
+        padding_side=padding_side,
+        length=length,
+        pad_to_multiple_of=pad_to_multiple_of,
+    )
 
 
 def _is_whole(sequence: Any) -> bool:
     return isinstance(sequence, Tensor) and not accepted_inputs.has_validity(sequence)
 
 
-def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> MaskedTensor:
+def from_nested(
+    nested: Tensor | PackedSequence,
+    *,
+    packed: bool = False,
+    length: int | None = None,
+    pad_to_multiple_of: int | None = None,
+) -> MaskedTensor:
     """A padded batch of the sequences of a nested tensor or a ``PackedSequence``, in which the padding is masked.
 
-    Every dimension is as long as that of the longest component. Gradients flow back.
+    Every dimension is as long as that of the longest component, but for time, if it is said how long that is. Gradients
+    flow back.
 
     Args:
         nested (Tensor): A nested tensor ``(B, *, ...)``, jagged or strided, of any dtype; or a ``PackedSequence``,
             whose sequences come in the order in which they were given.
         packed (bool, optional): Store the batch without padding, as :func:`packed` does. The values of a jagged tensor
             ``(B, T, ...)`` are taken as they are.
+        length (int, optional): The ``T`` of the batch.
+        pad_to_multiple_of (int, optional): Round the largest ``T`` up to a multiple of this.
 
     Returns:
         MaskedTensor: The batch ``(B, T, ...)``, in the dtype of ``nested``.
 
     Raises:
-        TypeError: ``nested`` is neither.
-        ValueError: A nested tensor has no components.
+        TypeError: ``nested`` is neither, or ``length`` is no int.
+        ValueError: A nested tensor has no components, a sequence is longer than ``length``, or both ``length`` and
+            ``pad_to_multiple_of`` are given.
         RuntimeError: a sparse tensor breaks the rules of its layout.
         UnsupportedOpError: ``packed=True`` in compiled code.
 
@@ -258,25 +301,38 @@ def from_nested(nested: Tensor | PackedSequence, *, packed: bool = False) -> Mas
     References:
         ``torch.nested``, ``torch.nn.utils.rnn.pad_packed_sequence``.
     """
-    steps = isinstance(nested, PackedSequence) and type(nested.data) is not MaskedTensor
-    if not steps and not (isinstance(nested, Tensor) and nested.is_nested):
+    plain = isinstance(nested, PackedSequence) and type(nested.data) is not MaskedTensor
+    if not plain and not (isinstance(nested, Tensor) and nested.is_nested):
         raise TypeError(f"from_nested takes a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
-    runs = None if not packed else from_packed_sequence(nested) if isinstance(nested, PackedSequence) else _runs(nested)
-    if runs is not None:
-        made: MaskedTensor = leave(runs)
+    steps = partial(padded_length, "from_nested", length=length, multiple=pad_to_multiple_of)
+    if packed and isinstance(nested, PackedSequence):
+        made: MaskedTensor = leave(from_packed_sequence(nested, steps(len(nested.batch_sizes))))
         return made
-    found = as_result(accepted_inputs.pair_of_input(nested))
+    runs = _runs(nested, steps) if packed else None
+    if runs is not None:
+        made = leave(runs)
+        return made
+    pair, time = accepted_inputs.pair_of_input(nested), _time_of(nested)
+    sizes = [steps(n) if d == time else n for d, n in enumerate(pair.data.shape)]
+    found = as_result(ragged.pad_dims(pair, sizes))
     if not packed or found.dim() == 1 or not isinstance(nested, Tensor):
         return found
     return pack(found, lengths=[len(part) for part in nested.unbind()])
 
 
-def _runs(nested: Any) -> Packed | None:
+def _time_of(nested: Any) -> int:
+    """The dimension along which the components of a nested tensor differ; of a strided one, the first."""
+    if not isinstance(nested, Tensor) or nested.layout is not torch.jagged:
+        return 1
+    return next((d for d, n in enumerate(nested.shape[1:], 1) if not isinstance(n, int)), 1)
+
+
+def _runs(nested: Any, steps: Callable[[int], int]) -> Packed | None:
     """The components of a nested tensor as rows, if they lie one after the other in its values ``(N, ...)``."""
     if nested.layout is not torch.jagged or isinstance(nested.shape[1], int) or nested.lengths() is not None:
         return None
-    values: Tensor = nested.values()
-    return pack_sequences(values, nested.offsets().diff().tolist()) if values.numel() else None
+    values, lengths = nested.values(), nested.offsets().diff().tolist()
+    return pack_sequences(values, lengths, steps(max(lengths))) if values.numel() else None
 
 
 def from_attention_mask(inputs: Any, attention_mask: Any = None, *, dim: int = 1) -> Any:

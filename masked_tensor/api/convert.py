@@ -19,6 +19,7 @@ from ..engine.tensor import MaskedTensor, add_members, expose, pair_of
 from ..packing import dim_order as orders
 from ..pair import Pair, Payload
 from ..shared import strict_counts
+from ..shared.names import takes_axis
 from .create import as_masked_tensor
 
 try:
@@ -270,6 +271,7 @@ def compressed(x: MaskedTensor) -> Tensor:
     return pair.data[pair.mask]
 
 
+@takes_axis
 def count(
     x: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = False, *, mask: Tensor | None = None
 ) -> Tensor:
@@ -279,8 +281,8 @@ def count(
         x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
         dim (int or tuple of int, optional): The dimensions to count along; None is all of them.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, broadcastable to ``x``. It is combined with the mask of a
-            MaskedTensor.
+        mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, or wider, which expands a strided ``x``. It
+            is combined with the mask of a MaskedTensor.
 
     Returns:
         Tensor: A plain int64 tensor of ``x``'s shape without ``dim``.
@@ -301,6 +303,9 @@ def count(
         ``numpy.ma.count``.
     """
     if mask is not None:
+        wide = isinstance(mask, Tensor) and x.layout is torch.strided and mask.dim() > 0
+        if wide and not shapes.can_expand(mask.shape, x.shape) and shapes.can_broadcast(mask.shape, x.shape):
+            x = x.expand(shapes.broadcast_two(x.shape, mask.shape))
         x = as_masked_tensor(x, mask)
     if type(x) is not MaskedTensor:
         raise errors.not_masked("count", x)

@@ -82,7 +82,7 @@ def packed(
         raise errors.read_while_compiling("packed")
     grid = [d % n for d in dims]
     exists = None if lengths is None else steps_of_batch("packed", x, grid, lengths, padding_side)
-    if x.shape.numel() == 0 or (exists is not None and _knows_lengths(x, grid)):
+    if x.shape.numel() == 0 or (exists is not None and knows_lengths(x, grid)):
         return x
     rest = iter(range(orders.GRID, n))
     order = tuple((grid.index(d),) if d in grid else (next(rest),) for d in range(n))
@@ -94,7 +94,7 @@ def packed(
     return result
 
 
-def _knows_lengths(x: MaskedTensor, dims: Sequence[int]) -> bool:
+def knows_lengths(x: MaskedTensor, dims: Sequence[int]) -> bool:
     """Whether ``x`` is packed over its batch and its time with every step that exists."""
     p = x._packed
     return p is not None and p.grid.complete and [p.order[d] for d in dims] == [(0,), (1,)]
@@ -108,7 +108,7 @@ def steps_of_batch(name: str, x: MaskedTensor, dims: Sequence[int], lengths: Any
         lengths = torch.full(mask.shape[:1], mask.shape[1])
     exists, _ = steps_that_exist(name, lengths, side, mask, 1, mask)
     exists = exists.flatten(1)
-    if x._packed is not None and _knows_lengths(x, dims) and not exists.equal(x._packed.grid.mask):
+    if x._packed is not None and knows_lengths(x, dims) and not exists.equal(x._packed.grid.mask):
         raise ValueError(
             f"{name}: this packed tensor stores sequences of the lengths {x._packed.grid.lengths.tolist()}, which "
             "lengths= or padding_side= contradicts: leave them out"
@@ -127,30 +127,35 @@ def _grid_of(like: MaskedTensor) -> packing.Grid:
     return like._packed.grid
 
 
-def pack_sequences(values: Tensor, lengths: Sequence[int]) -> packing.Packed:
-    """Sequences that lie one after the other in ``values`` ``(N, ...)``, as rows ``(B, T, ...)``."""
-    pattern = grid_of_lengths(lengths, "right", values.device)
+def pack_sequences(values: Tensor, lengths: Sequence[int], time: int | None = None) -> packing.Packed:
+    """Sequences that lie one after the other in ``values`` ``(N, ...)``, as rows ``(B, T, ...)``.
+
+    ``time`` is the ``T`` of the batch, by default the longest.
+    """
+    pattern = grid_of_lengths(lengths, "right", values.device, time)
     return pack_values(values, packing.Packed(values, pattern, orders.identity_order(values.dim() + 1)))
 
 
-def from_packed_sequence(sequences: PackedSequence) -> packing.Packed:
+def from_packed_sequence(sequences: PackedSequence, time: int | None = None) -> packing.Packed:
     """What lies step by step in a ``PackedSequence`` one sequence after the other, in the order they were given in."""
     counts, back = sequences.batch_sizes, sequences.unsorted_indices
     places = torch.arange(int(counts[0])) if back is None else back.cpu()  # of each sequence within a step
     lengths = (places[:, None] < counts).sum(1)
     starts = counts.cumsum(0) - counts
     steps = (starts + places[:, None])[torch.arange(len(counts)) < lengths[:, None]]
-    return pack_sequences(sequences.data.index_select(0, steps.to(sequences.data.device)), lengths.tolist())
+    return pack_sequences(sequences.data.index_select(0, steps.to(sequences.data.device)), lengths.tolist(), time)
 
 
-def pack_list(sequences: Sequence[Pair], side: str, batch: int, time: int, whole: bool) -> packing.Packed:
+def pack_list(
+    sequences: Sequence[Pair], side: str, batch: int, time: int, whole: bool, length: int | None = None
+) -> packing.Packed:
     """Sequences as rows, never padded; ``batch`` and ``time`` are their dimensions in the batch.
 
-    ``whole`` says that none of them has masked entries.
+    ``whole`` says that none of them has masked entries.  ``length`` is how long the batch is, by default the longest.
     """
     at = time - 1 if batch == 0 else 0
     first = [s.data.movedim(at, 0) for s in sequences]
-    pattern = grid_of_lengths([len(s) for s in first], side, first[0].device)
+    pattern = grid_of_lengths([len(s) for s in first], side, first[0].device, length)
     values = torch.cat(first)
     rest = iter(range(orders.GRID, values.dim() + 1))
     order = tuple((0,) if d == batch else (1,) if d == time else (next(rest),) for d in range(values.dim() + 1))

@@ -22,9 +22,11 @@ from ..packing.dim_order import GRID, identity_order
 from ..packing.packed import canonicalize
 from ..packing.views import permute
 from ..pair import Pair
+from ..shared.names import takes_axis
 from .packing import steps_of_batch
 
 
+@takes_axis
 def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
     """The number of steps of every sequence of a batch; missing steps at an end count as padding.
 
@@ -50,9 +52,10 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         tensor([2, 1])
     """
     stored = _stored_values(x, dim, "lengths", True)
-    return _steps(x, dim, "lengths").sum(1) if stored is None else stored.grid.lengths.clone()
+    return steps_of_runs(x, dim, "lengths").sum(1) if stored is None else stored.grid.lengths.clone()
 
 
+@takes_axis
 def unpad(
     x: MaskedTensor,
     dim: int = 1,
@@ -118,7 +121,7 @@ def _sequences(x: MaskedTensor, dim: int, action: str) -> Sequence[Tensor]:
     if stored is not None:
         sequences: Sequence[Tensor] = stored.values.split(stored.grid.sizes)
         return sequences
-    steps = _steps(x, dim, action)
+    steps = steps_of_runs(x, dim, action)
     starts = steps.to(torch.uint8).argmax(1) if steps.shape[1] else steps.sum(1)
     rows = enter(x, torch.is_grad_enabled()).data.unbind()  # what is masked is left out: nothing to guard
     runs = zip(rows, starts.tolist(), steps.sum(1).tolist(), strict=True)
@@ -126,6 +129,7 @@ def _sequences(x: MaskedTensor, dim: int, action: str) -> Sequence[Tensor]:
     return [row.narrow(time, start, length) for row, start, length in runs]
 
 
+@takes_axis
 def to_nested(
     x: MaskedTensor,
     dim: int = 1,
@@ -213,7 +217,7 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
         TypeError: ``x`` is no MaskedTensor.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
             is valid in part.
-        RuntimeError: A sequence is empty, or ``enforce_sorted`` is True and the sequences are in another order.
+        RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
     Example:
@@ -224,8 +228,20 @@ def to_packed_sequence(x: MaskedTensor, enforce_sorted: bool = True) -> PackedSe
         ``torch.nn.utils.rnn.pack_sequence``.
     """
     stored = _stored_values(x, 1, "to_packed_sequence")
-    if stored is None or enforce_sorted or not all(stored.grid.sizes):
-        return pack_sequence(list(_sequences(x, 1, "to_packed_sequence")), enforce_sorted)
+    if stored is not None and not enforce_sorted and all(stored.grid.sizes):
+        return _packed_steps(stored)
+    parts = list(_sequences(x, 1, "to_packed_sequence"))
+    if not all(map(len, parts)):
+        empty = [i for i, part in enumerate(parts) if not len(part)]
+        raise RuntimeError(
+            f"a PackedSequence holds no sequence of length 0, which is that of {empty[:8]} here; leave them out: "
+            "x[x.lengths() > 0]"
+        )
+    return pack_sequence(parts, enforce_sorted)
+
+
+def _packed_steps(stored: Packed) -> PackedSequence:
+    """What is stored, step by step, the longest sequence first."""
     rows = stored.grid
     longest_first = rows.lengths.sort(descending=True).indices
     back = invert_permutation(longest_first)
@@ -256,7 +272,7 @@ def _stored_values(x: MaskedTensor, dim: int, action: str, missing: bool = False
     return enter_packed(x, torch.is_grad_enabled(), enter)
 
 
-def _steps(x: MaskedTensor, dim: int, action: str) -> Tensor:
+def steps_of_runs(x: MaskedTensor, dim: int, action: str) -> Tensor:
     """Which steps ``(B, T)`` are valid."""
     if x.dim() < 2 or layouts.is_sparse(x):
         raise ValueError(f"{action}() takes a strided batch of sequences (B, T, ...), got shape {tuple(x.shape)}")

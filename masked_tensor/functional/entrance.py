@@ -59,7 +59,8 @@ class Input:
 def enter_input(input: Any, mask: Any = None, name: str = "input") -> Input:
     """Checks ``input`` and ``mask`` against each other and pairs them.
 
-    A sparse input keeps the mask in the layout it was given; a strided input gets a strided one of its own shape.
+    A sparse input keeps the mask in the layout it was given; a strided input gets a strided one of its own shape, to
+    which a wider mask expands it first.
     """
     if not isinstance(input, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(input).__name__}; use masked_tensor({name})")
@@ -72,20 +73,27 @@ def enter_input(input: Any, mask: Any = None, name: str = "input") -> Input:
         if type(own) is Pair:
             return Input(Pair(data, layouts.restrict(own.mask, mask)), True)
         return Input(Pair(data, mask), False)
+    if not shapes.can_expand(mask.shape, data.shape):
+        data = data.expand(shapes.broadcast_two(data.shape, mask.shape))
     mask = masks.expand_to(layouts.dense_mask(mask), data.shape)
     if type(own) is Pair:
-        return Input(Pair(data, masks.logical_and(own.mask, mask)), True)
+        return Input(Pair(data, masks.logical_and(masks.expand_to(own.mask, data.shape), mask)), True)
     return Input(Pair(data, mask), False)
 
 
 def check_mask(mask: Any, data: Tensor, name: str = "input") -> Tensor:
-    """``mask`` as a bool tensor that broadcasts to ``data``; other dtypes are read as ``mask != 0``."""
+    """``mask`` as a bool tensor that broadcasts with ``data``, to it if that is sparse.
+
+    Other dtypes are read as ``mask != 0``.
+    """
     if not isinstance(mask, Tensor) or type(mask) is MaskedTensor:
         way_out = "mask.filled(False)" if isinstance(mask, Tensor) else "torch.as_tensor(mask)"
         raise TypeError(f"mask must be a plain tensor or None, got {type(mask).__name__}; use {way_out}")
     if mask.device != data.device:
         raise ValueError(f"mask and {name} must be on one device, got mask on {mask.device}, {name} on {data.device}")
-    if not shapes.can_expand(mask.shape, data.shape):
+    if not shapes.can_expand(mask.shape, data.shape) and (
+        layouts.is_sparse(data) or not shapes.can_broadcast(mask.shape, data.shape)
+    ):
         raise ValueError(
             f"mask must broadcast to {name}'s shape {tuple(data.shape)}, got a mask of shape {tuple(mask.shape)}"
         )

@@ -120,7 +120,7 @@ def count_nonzero(
 ) -> Tensor:
     """The number of valid entries along ``dim`` that are not 0.
 
-    A plain result is 0 where no entry is valid; that of a MaskedTensor is masked there.
+    It is a count: where no entry is valid it is 0, and valid.
 
     Args:
         input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
@@ -152,6 +152,8 @@ def count_nonzero(
         ``torch.count_nonzero``.
     """
     given = enter_input(input, mask)
+    if given.masked and fill_value is None and min_count is None:
+        min_count = 0
     x = given.x
     present: Any = Pair(layouts.nonzero(x.data), x.mask) if type(x) is Pair else layouts.nonzero(given.data)
     return run_reduction(_COUNT, Input(present, given.masked), dim, keepdim, None, None, fill_value, min_count)

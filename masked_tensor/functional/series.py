@@ -4,15 +4,20 @@ The input is a masked tensor, or a plain one with ``mask=``.  What remains maske
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
-from .. import errors, masks
+from .. import errors, masks, packing
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.packed import enter_packed
+from ..engine.tensor import MaskedTensor
+from ..packing.dim_order import identity_order
 from ..pair import Pair
 from ..shared import gaps
-from .entrance import Number
+from .entrance import Input, Number
 from .names import as_torch
 from .series_input import Series, enter_series, expect_lengths
 
@@ -210,6 +215,87 @@ def interpolate(
     length = gaps.stretch_length(x, dim, 4)
     parts = map(fill, gaps.stretches(gaps.narrow_constant(x.mask, dim), dim, length, series.within))
     return cast("Tensor", series.leave("interpolate", _join(parts, x, dim, length), fill_value))
+
+
+@as_torch
+def shift(
+    input: Tensor,
+    periods: int = 1,
+    dim: int | None = None,
+    *,
+    lengths: Lengths = None,
+    padding_side: Side = "right",
+    mask: Tensor | None = None,
+    fill_value: Number | None = None,
+) -> Tensor:
+    """A time series moved by ``periods`` steps: entry ``t`` is what was at ``t - periods``, and the edge is masked.
+
+    A missing step moves with the others. Nothing moves into padding. Gradients flow to the entry that was taken.
+
+    Args:
+        input (Tensor): Any dtype and any shape but 0-d, strided; a MaskedTensor, or plain.
+        periods (int, optional): How many steps later an entry stands; earlier, if it is negative.
+        dim (int, optional): The dimension of time: 1 for (batch, time, ...). It may be left out of a series of one
+            dimension alone. ``axis`` is the same.
+        lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+            The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
+            ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
+            ``mask != 0``.
+        fill_value (number, optional): The value of the entries that are masked. Without it they are NaN in a plain
+            result.
+
+    Returns:
+        Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
+
+    Raises:
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``periods`` is no int or
+            ``lengths`` are no integers.
+        ValueError: ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
+            these are not one number from 0 to T for each sequence, or a step behind an end is valid; ``mask`` does not
+            broadcast to ``input`` or lies on another device, or a plain result of integers needs ``fill_value``.
+        IndexError: ``dim`` is out of range.
+        UnsupportedOpError: ``input`` is sparse.
+
+    Example:
+        >>> x = mt.masked_tensor([1.0, None, 4.0])
+        >>> mt.shift(x)
+        masked_tensor([--, 1.0000, --], valid=1/3)
+        >>> x - mt.shift(x, 2)
+        masked_tensor([--, --, 3.0000], valid=1/3)
+
+    References:
+        ``pandas.DataFrame.shift``.
+    """
+    if isinstance(periods, bool) or not hasattr(periods, "__index__"):
+        raise TypeError(f"shift: periods must be an int, got {type(periods).__name__}")
+    if type(input) is MaskedTensor and input._packed is not None:  # the result is padded
+        stored = enter_packed(input, torch.is_grad_enabled(), enter)
+        if lengths is None and stored.grid.complete and stored.order == identity_order(len(stored.order)):
+            lengths, padding_side = stored.grid.lengths, "right" if stored.grid.prefix else "left"
+        input = leave(packing.unpack(stored))
+    series = enter_series("shift", input, dim, mask, lengths, padding_side)
+    expect_lengths("shift", series)
+    x, dim = series.x, series.dim
+    size = x.data.shape[dim]
+    kept = max(size - abs(int(periods)), 0)
+    first, edge = (0, size - kept) if periods >= 0 else (size - kept, 0)
+    around = [0, 0] * (x.data.dim() - 1 - dim) + [edge, size - kept - edge]
+    moved = (torch.nn.functional.pad(t.narrow(dim, first, kept), around) for t in (x.data, _narrow_others(x.mask, dim)))
+    data, valid = moved
+    result = Pair(data, masks.expand_to(valid, data.shape), x.payload)
+    if kept != size:  # a plain input has an edge now
+        series = replace(series, given=Input(result, series.given.masked))
+    return cast("Tensor", series.leave("shift", result, fill_value))
+
+
+def _narrow_others(mask: Tensor, dim: int) -> Tensor:
+    """The mask with size 1 along those dimensions but ``dim`` in which it is constant."""
+    for d in range(mask.dim()):
+        if d != dim and mask.shape[d] > 1 and masks.is_constant(mask, d):
+            mask = mask.narrow(d, 0, 1)
+    return mask
 
 
 def _carry(

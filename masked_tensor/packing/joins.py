@@ -1,4 +1,4 @@
-"""Joins: along features, of tensors on the same tokens, and over time, which gives tokens of a longer grid.
+"""Joins: along features, of tensors on the same tokens; over time, which gives a longer grid; and of batches.
 
 Along features a plain part would be valid beyond the tokens: no rule.
 """
@@ -30,6 +30,8 @@ def cat(tensors: Sequence[Any], dim: int = 0) -> Packed:
     d = feature_dim(dim, first)
     if first.order[d] == (1,) and first.first == GRID:
         return _cat_over_time(tensors, first, d)
+    if first.order[d] == (0,) and first.first == GRID:
+        return cat_batches(tensors)
     if not all(type(t) is Packed for t in tensors) or len({len(t.order) for t in tensors}) != 1:
         raise NoRule
     if not all(same_places(t.grid, first.grid) for t in tensors):
@@ -84,6 +86,49 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
     return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
 
 
+def cat_batches(tensors: Sequence[Any], side: str = "right") -> Packed:
+    """The sequences of all batches, packed or not.  Packed ones are padded to the longest, which costs nothing."""
+    lead = canonicalize(next(t for t in tensors if type(t) is Packed))
+    if not all(len(atoms) == 1 for atoms in lead.order) or lead.first != GRID:
+        raise NoRule
+    parts = [t if type(t) is Packed else _on_own_grid(t, lead) for t in tensors]
+    time = max(p.grid.shape[1] for p in parts)
+    for given, p in zip(tensors, parts, strict=True):
+        if p.first != GRID or len(p.grid.shape) != GRID or (type(given) is not Packed and p.grid.shape[1] != time):
+            raise NoRule
+    parts = [canonicalize(p) for p in parts]
+    if any(p.order != lead.order or p.stored[1:] != lead.stored[1:] for p in parts):
+        raise NoRule
+    index, batch = [], 0
+    for p in parts:
+        own, steps = p.grid.shape
+        index.append((p.grid.batch + batch) * time + p.grid.time + (time - steps if side == "left" else 0))
+        batch += own
+    whole = all(p.grid.complete or isinstance(t, Tensor) for t, p in zip(tensors, parts, strict=True))
+    values = _join(parts, 0)
+    stored = Packed(lead.values, Grid(torch.cat(index), (batch, time), whole), lead.order)
+    return pack_values(values, stored)
+
+
+def join_sequences(parts: Sequence[Packed], side: str) -> Packed:
+    """Sequence ``i`` of each part after that of the part before it: the steps that a part stores are its sequence."""
+    lead = parts[0]
+    total = torch.stack([p.grid.lengths for p in parts]).sum(0)
+    time = int(total.max()) if len(total) else 0
+    before = time - total if side == "left" else torch.zeros_like(total)
+    index = []
+    for p in parts:
+        step = torch.arange(p.grid.index.shape[0], device=p.grid.device) - p.grid.offsets[p.grid.batch]
+        index.append(p.grid.batch * time + before[p.grid.batch] + step)
+        before = before + p.grid.lengths
+    rising, perm = torch.cat(index).sort()
+    grid, joined = Grid(rising, (lead.grid.shape[0], time), True), _join(parts, 0)
+    if not isinstance(joined, Pair):
+        return Packed(joined.index_select(0, perm), grid, lead.order)
+    values, inner = joined.data.index_select(0, perm), gaps.narrow_constant(joined.mask, 0).index_select(0, perm)
+    return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
+
+
 def _on_own_grid(x: Any, lead: Packed) -> Packed:
     x = pair.as_pair(x)
     if x.data.dim() != len(lead.order) or not x.data.numel():
@@ -99,8 +144,35 @@ def _is_skipped(x: Any, tensors: Sequence[Any]) -> bool:
 
 
 def stack(tensors: Sequence[Packed], dim: int = 0) -> Packed:
-    """``torch.stack``: a new feature."""
+    """``torch.stack``: a new feature.  Batches of another padded length are padded to the longest."""
     if any(t.shape != tensors[0].shape for t in tensors):
-        raise NoRule
+        tensors = _on_longest_grid(tensors)
     dim = dim + len(tensors[0].order) + 1 if dim < 0 else dim
     return cat([unsqueeze(t, dim) for t in tensors], dim)
+
+
+def _on_longest_grid(tensors: Sequence[Packed]) -> list[Packed]:
+    """All of them on one grid, that of all places that one of them stores; what a tensor does not store is masked."""
+    parts = [canonicalize(t) for t in tensors]
+    lead = parts[0]
+    for p in parts:
+        p.grid.look()
+        if p.first != GRID or len(p.grid.shape) != GRID or p.grid.shape[0] != lead.grid.shape[0]:
+            raise NoRule
+        if p.order != lead.order or p.stored[1:] != lead.stored[1:] or not all(len(atoms) == 1 for atoms in p.order):
+            raise NoRule
+    time = max(p.grid.shape[1] for p in parts)
+    index = [p.grid.batch * time + p.grid.time for p in parts]
+    grid = Grid(torch.cat(index).unique(), (lead.grid.shape[0], time))
+    return [_on_wider_grid(p, places, grid) for p, places in zip(parts, index, strict=True)]
+
+
+def _on_wider_grid(x: Packed, places: Tensor, grid: Grid) -> Packed:
+    where = torch.searchsorted(grid.index, places)
+    shape = (grid.index.shape[0], *x.stored[1:])
+    values = x.values.new_zeros(shape).index_copy(0, where, x.values)
+    seen = torch.zeros(shape[0], dtype=torch.bool, device=values.device).index_fill_(0, where, True)
+    inner = masks.expand_to(seen.view(-1, *(1,) * (len(shape) - 1)), shape)
+    if x.inner is not None:
+        inner = torch.zeros(shape, dtype=torch.bool, device=values.device).index_copy_(0, where, x.inner)
+    return Packed(values, grid, x.order, inner, x.payload)

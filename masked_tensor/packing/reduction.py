@@ -15,7 +15,7 @@ from ..op import NoRule, Rule, StorageRule
 from ..pair import Pair
 from . import dim_order as orders
 from .dim_order import GRID
-from .packed import Packed, pack_values
+from .packed import Packed, pack_values, unpack
 from .per_token import run_on_values
 from .views import features_last
 
@@ -62,6 +62,22 @@ def reduce_packed(
             if segments is None or x.inner is not None or rest.get("dtype") is not None:
                 raise NoRule
             return reduce_time(x, dims, keepdim, segments, kernel)
+
+        return on_packed
+
+    return StorageRule("reduction", make)
+
+
+def count_packed() -> StorageRule:
+    """A count of entries, with no ``keepdim``: where none is stored it is 0, and valid, so that it is no packed tensor."""
+    counts = reduce_packed(keeps=False)
+
+    def make(rule: Rule, op: Rule) -> Rule:
+        inside = counts.make(rule, op)
+
+        def on_packed(x: Packed, *args: Any, **kwargs: Any) -> Pair:
+            result = inside(x, *args, **kwargs)
+            return pair.plain_pair(unpack(result).data if type(result) is Packed else pair.as_pair(result).data)
 
         return on_packed
 

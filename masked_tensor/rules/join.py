@@ -19,7 +19,10 @@ from ..pair import Pair, Payload
 def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
     """``torch.cat``."""
     parts = [pair.as_pair(t) for t in tensors]
-    data = torch.cat([p.data for p in parts], dim)
+    try:
+        data = torch.cat([p.data for p in parts], dim)
+    except RuntimeError as error:
+        raise _with_way_out(error, "must match except in dimension", f"masked_tensor.cat(tensors, dim={dim})") from None
     parts = [p for p in parts if p.data.shape != (0,)] or parts[
         :1
     ]  # torch skips empty 1-D parts, whatever the others are
@@ -29,7 +32,11 @@ def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
 def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
     """``torch.stack``."""
     parts = [pair.as_pair(t) for t in tensors]
-    data = torch.stack([p.data for p in parts], dim)
+    try:
+        data = torch.stack([p.data for p in parts], dim)
+    except RuntimeError as error:
+        way_out = f"masked_tensor.cat([t.unsqueeze({dim}) for t in tensors], dim={dim})"
+        raise _with_way_out(error, "equal size", way_out) from None
     dim %= data.dim()
     return Pair(data, _cat_masks([p.mask.unsqueeze(dim) for p in parts], dim, data.shape), _payload(parts))
 
@@ -71,6 +78,11 @@ def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tenso
         if all(masks.same_memory(first, m) for m in others):  # parts of one tensor, as rotary embeddings join them
             return masks.expand_to(first, shape)
     return masks.expand_to(torch.cat(list(parts), dim), shape)
+
+
+def _with_way_out(error: RuntimeError, about: str, line: str) -> RuntimeError:
+    """torch's error for shapes that differ, with the line that pads; another error itself."""
+    return RuntimeError(f"{error}; {line} pads to the longest, and masks the padding") if about in str(error) else error
 
 
 def _payload(parts: Sequence[Pair]) -> Payload:

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, settings, shapes
+from .. import masks, pair, settings, shapes
 from ..compat import in_transform, is_tracked
 from ..op import Op
 from ..packing import reduction as packed
@@ -201,10 +201,10 @@ def _nothing(dim: Dim, data: Tensor) -> bool:
 
 
 def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
-    """The number of valid entries that are not 0."""
+    """The number of valid entries that are not 0: a count, which is 0 and valid where no entry is."""
     if strict_counts.KNOWN:
         strict_counts.refuse("count_nonzero", x)
-    return Pair(masks.count(masks.logical_and(nonzero(x.data), x.mask), dim), masks.reduce_validity(x.mask, dim))
+    return pair.plain_pair(masks.count(masks.logical_and(nonzero(x.data), x.mask), dim))
 
 
 def trace(x: Pair) -> Pair:
@@ -234,7 +234,7 @@ OPS = [
         "count_nonzero",
         count_nonzero,
         sparse=sparse_rule(operators.count_nonzero),
-        packed=packed.reduce_packed(keeps=False),
+        packed=packed.count_packed(),
     ),
     Op("trace", trace),
     Op("trapezoid.dx", trapezoid, batched=True),

@@ -17,6 +17,24 @@ def check_side(side: str) -> None:
         raise ValueError(f"padding_side is where the padding goes, 'right' or 'left', got {side!r}")
 
 
+def padded_length(name: str, longest: int, length: int | None, multiple: int | None) -> int:
+    """How long a batch is padded to: to its longest sequence, to ``length``, or to the next ``multiple`` of it."""
+    if length is not None and multiple is not None:
+        raise ValueError(f"{name}: give length= or pad_to_multiple_of=, not both")
+    for key, least, value in (("length", 0, length), ("pad_to_multiple_of", 1, multiple)):
+        if value is not None and (isinstance(value, bool) or not hasattr(value, "__index__")):
+            raise TypeError(f"{name}: {key} must be an int, got {type(value).__name__}")
+        if value is not None and value < least:
+            raise ValueError(f"{name}: {key} must be {least} or more, got {value}")
+    if length is not None and longest > length:
+        raise ValueError(
+            f"{name}: a sequence of {longest} steps does not fit length={length}; cut it first (sequence[:{length}])"
+        )
+    if length is not None:
+        return int(length)
+    return longest if multiple is None else -(-longest // multiple) * multiple
+
+
 def steps_that_exist(
     name: str, lengths: Any, side: str, data: Tensor, time: int, mask: Tensor | None
 ) -> tuple[Tensor, bool]:

@@ -66,6 +66,11 @@ def aminmax(x: Pair, *, dim: int | None = None, keepdim: bool = False) -> tuple[
     return least, greatest
 
 
+def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
+    few = TooFew(of_nothing("count_nonzero"), min_count=0)
+    return valid_outputs(*reduce(slice_reductions.count_nonzero, x.data, x.mask, _dims(x, dim), few=few))
+
+
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
     best, where = distinct.mode(x.data, x.mask, _dims(x, dim), keepdim, TooFew(of_nothing("mode")))
     return valid_outputs(*best), valid_outputs(*where)
@@ -158,7 +163,7 @@ def _quantile(skip_nan: bool) -> Callable[..., Pair]:
 
 sum, mean, prod, nansum = map(_reduction, ("sum", "mean", "prod", "nansum"))
 amax, amin, any, all = map(_reduction, ("amax", "amin", "any", "all"))
-logsumexp, count_nonzero = map(_reduction, ("logsumexp", "count_nonzero"))
+logsumexp = _reduction("logsumexp")
 var, std, var_mean, std_mean = _moment("var"), _moment("std"), _with_mean("var"), _with_mean("std")
 cross_entropy, nll_loss = _classes(True), _classes(False)
 argmax, argmin = _arg(True), _arg(False)

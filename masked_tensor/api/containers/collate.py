@@ -8,14 +8,22 @@ from torch.utils.data import default_collate
 
 from ...engine.boundary.enter_leave import leave
 from ...pair import Pair
-from ...shared.lengths import check_side
+from ...shared.lengths import check_side, padded_length
 from ..create import as_result
 from ..packing import pack_list
 from ..packing import packed as pack
 from . import accepted_inputs, lists, ragged
 
 
-def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str = "right", packed: bool = False) -> Any:
+def collate(
+    batch: Sequence[Any],
+    *,
+    dim: int | None = None,
+    padding_side: str = "right",
+    packed: bool = False,
+    length: int | Mapping[Any, int] | None = None,
+    pad_to_multiple_of: int | Mapping[Any, int] | None = None,
+) -> Any:
     """A loader's batch of samples of different length, in which what is too short is padded, and the padding masked.
 
     Samples are tensors, arrays, numbers, lists of numbers, or dicts, tuples and lists of these, nested as one likes.
@@ -30,14 +38,20 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str =
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
         packed (bool, optional): Store batches without padding, as :func:`packed` does. The padding is never made where
             only the first dimension of samples differs.
+        length (int or dict, optional): How long dimension ``dim`` of all samples becomes, by default the first: the
+            batch has ``T = length``, for code that is compiled for one shape. A dict says it for each key of the
+            samples; those that it does not name are as long as their longest.
+        pad_to_multiple_of (int or dict, optional): Round that length up to a multiple of this.
 
     Returns:
         Any: A batch, built as the samples are.
 
     Raises:
-        TypeError: ``batch`` is no sequence, or a sample is of a kind that ``default_collate`` does not know either.
+        TypeError: ``batch`` is no sequence, or a sample is of a kind that ``default_collate`` does not know either, or
+            ``length`` is no int, or a dict where samples are none.
         ValueError: ``batch`` is empty, samples differ along another dimension than ``dim``, dicts have different keys,
-            or ``padding_side`` is another word.
+            ``padding_side`` is another word, a sample is longer than ``length``, or both ``length`` and
+            ``pad_to_multiple_of`` are given.
         RuntimeError: a sparse tensor breaks the rules of its layout.
         UnsupportedOpError: ``packed=True`` in compiled code.
 
@@ -56,20 +70,40 @@ def collate(batch: Sequence[Any], *, dim: int | None = None, padding_side: str =
         if any(set(sample) != set(first) for sample in batch):
             raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
         return {
-            key: _collate_key(key, [sample[key] for sample in batch], dim=dim, padding_side=padding_side, packed=packed)
+            key: _collate_key(
+                key,
+                [sample[key] for sample in batch],
+                dim=dim,
+                padding_side=padding_side,
+                packed=packed,
+                length=_of_key(length, key),
+                pad_to_multiple_of=_of_key(pad_to_multiple_of, key),
+            )
             for key in first
         }
     if isinstance(first, tuple) or (isinstance(first, list) and not lists.of_numbers(batch)):
         fields = [
-            collate(field, dim=dim, padding_side=padding_side, packed=packed) for field in zip(*batch, strict=True)
+            collate(
+                field,
+                dim=dim,
+                padding_side=padding_side,
+                packed=packed,
+                length=length,
+                pad_to_multiple_of=pad_to_multiple_of,
+            )
+            for field in zip(*batch, strict=True)
         ]
         if hasattr(first, "_fields"):
             return type(first)(*fields)
         return type(first)(fields)
     if isinstance(first, Tensor | list) or lists.is_array(first):
-        return _make_batch(
-            [accepted_inputs.pair_of_input(sample) for sample in batch], batch, dim, padding_side, packed
-        )
+        pairs = [accepted_inputs.pair_of_input(sample) for sample in batch]
+        time = 0 if dim is None or not pairs[0].data.dim() else dim % pairs[0].data.dim()
+        if dim is not None and pairs[0].data.dim():
+            ragged.expect_one("collate", pairs, dim)
+        longest = max((p.data.shape[time] for p in pairs if p.data.dim() > time), default=0)
+        steps = padded_length("collate", longest, length, pad_to_multiple_of)  # type: ignore[arg-type]  # checked there
+        return _make_batch(pairs, batch, time, padding_side, packed, steps)
     if any(lists.is_missing(sample) for sample in batch):
         return as_result(accepted_inputs.pair_of_input(list(batch)))
     return default_collate(list(batch))
@@ -83,17 +117,21 @@ def _collate_key(key: object, samples: Sequence[Any], **options: Any) -> Any:
         raise type(reason)(f"key {key!r} of the samples: {reason}") from reason
 
 
-def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], dim: int | None, side: str, packed: bool) -> Tensor:
+def _of_key(length: Any, key: Any) -> Any:
+    """What is said of that key of all samples."""
+    return length.get(key) if isinstance(length, Mapping) else length
+
+
+def _make_batch(
+    pairs: Sequence[Pair], batch: Sequence[Any], time: int, side: str, packed: bool, length: int
+) -> Tensor:
     whole = all(isinstance(sample, Tensor) and not accepted_inputs.has_validity(sample) for sample in batch)
-    if dim is not None and pairs[0].data.dim():
-        ragged.expect_one("collate", pairs, dim)
     check_side(side)
     shapes = [p.data.shape for p in pairs]
-    time = 0 if dim is None or not shapes[0] else dim % len(shapes[0])
     if packed and all(shapes) and not time and len({s[1:] for s in shapes}) == 1 and any(s.numel() for s in shapes):
-        made: Tensor = leave(pack_list(pairs, side, 0, 1, whole))
+        made: Tensor = leave(pack_list(pairs, side, 0, 1, whole, length))
         return made
-    pair = ragged.pad_and_stack(pairs, side, whole=whole)
+    pair = ragged.pad_and_stack(pairs, side, whole=whole, wanted=(time, length) if shapes[0] else None)
     if whole and pair.data.dim() == 1:
         return pair.data
     if not packed or pair.data.dim() == 1:

@@ -16,22 +16,33 @@ from ...shared.lengths import check_side
 _SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}  # torch indexes these alone
 
 
-def pad_and_stack(pairs: Sequence[Pair], side: str = "right", fill: float = 0.0, *, whole: bool = False) -> Pair:
+def pad_and_stack(
+    pairs: Sequence[Pair],
+    side: str = "right",
+    fill: float = 0.0,
+    *,
+    whole: bool = False,
+    wanted: tuple[int, int] | None = None,
+) -> Pair:
     """The pairs ``(T_i, U_i, ...)`` as ``(B, T, U, ...)``; ``whole`` says that none has masked entries of its own.
 
-    ``fill`` lies under the padding.  Data of different dtypes are promoted, as in ``torch.stack``.
+    ``fill`` lies under the padding.  ``wanted`` is a dimension of the pairs and how long it becomes, where that is not
+    the longest.  Data of different dtypes are promoted, as in ``torch.stack``.
     """
     check_side(side)
     sizes = [p.data.shape for p in pairs]
     if any(len(size) != len(sizes[0]) for size in sizes):
         raise ValueError(f"sequences must have the same number of dimensions, got shapes {[tuple(s) for s in sizes]}")
-    dims = [d for d in range(len(sizes[0])) if len({size[d] for size in sizes}) > 1]
-    data = _pad_parts([p.data for p in pairs], dims, side, fill)
+    longest = [max(size[d] for size in sizes) for d in range(len(sizes[0]))]
+    if wanted is not None:
+        longest[wanted[0]] = wanted[1]
+    dims = [d for d in range(len(longest)) if {size[d] for size in sizes} != {longest[d]}]
+    data = _pad_parts([p.data for p in pairs], dims, longest, side, fill)
     mask = plain_pair(data).mask
     for d in dims:
         mask = masks.logical_and(mask, _until_length([size[d] for size in sizes], d + 1, data, side))
     if not whole:
-        mask = masks.logical_and(mask, _pad_parts([p.mask for p in pairs], dims, side, False))
+        mask = masks.logical_and(mask, _pad_parts([p.mask for p in pairs], dims, longest, side, False))
     return Pair(data, mask)
 
 
@@ -76,15 +87,29 @@ def _until_length(lengths: Sequence[int], dim: int, data: Tensor, side: str) -> 
     return per_step(mask.flip(1) if side == "left" else mask, data, dim)
 
 
-def _pad_parts(parts: Sequence[Tensor], dims: Sequence[int], side: str, fill: float) -> Tensor:
+def _pad_parts(
+    parts: Sequence[Tensor], dims: Sequence[int], longest: Sequence[int], side: str, fill: float
+) -> Tensor:
     if not dims:
         return torch.stack(promote(parts))
     parts = promote(parts)
     if len(dims) == 1:
+        if all(p.shape[dims[0]] < longest[dims[0]] for p in parts):  # one of them is as long, then torch pads the rest
+            parts[0] = _pad_to(parts[0], longest, fill, side)
         moved = [p.movedim(dims[0], 0) for p in parts]
         return rnn.pad_sequence(moved, True, fill, side).movedim(1, dims[0] + 1)
-    longest = [max(p.shape[d] for p in parts) for d in range(parts[0].dim())]
     return torch.stack([_pad_to(p, longest, fill, side) for p in parts])
+
+
+def pad_dims(pair: Pair, sizes: Sequence[int], side: str = "right") -> Pair:
+    """``pair`` padded to ``sizes``; the padding is masked."""
+    mask = pair.mask
+    for d, size in enumerate(sizes):
+        if size == mask.shape[d] > 1 and masks.is_constant(mask, d):
+            mask = mask.narrow(d, 0, 1)  # as small as it was
+    inside = [1 if mask.shape[d] == 1 and size == pair.data.shape[d] else size for d, size in enumerate(sizes)]
+    data = _pad_to(pair.data, sizes, 0, side)
+    return Pair(data, masks.expand_to(_pad_to(mask, inside, False, side), data.shape))
 
 
 def _pad_to(x: Tensor, sizes: Sequence[int], fill: float, side: str = "right") -> Tensor:

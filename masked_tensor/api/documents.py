@@ -1,0 +1,160 @@
+"""Rows that hold several documents one after the other, as packed pretraining makes them."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import errors, masks, packing
+from ..compat import current_trace
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.dynamo import mark_opaque
+from ..engine.tensor import MaskedTensor, pair_of
+from ..packing import dim_order as orders
+from ..packing.grid import grid_of_lengths
+from ..packing.packed import drop_full_inner
+from ..packing.scatter_gather import gather_mask, gather_tokens
+from ..shared.lengths import check_side, padded_length
+from .containers import accepted_inputs
+from .create import as_result
+
+
+def from_documents(
+    rows: Any,
+    segment_ids: Any = None,
+    *,
+    position_ids: Any = None,
+    packed: bool = False,
+    padding_side: str = "right",
+    length: int | None = None,
+    pad_to_multiple_of: int | None = None,
+) -> MaskedTensor:
+    """The documents that lie one after the other in rows, as a batch with one sequence for each document.
+
+    Attention, convolutions and recurrent layers over the batch see each document alone, so a model needs no
+    block-diagonal mask. Documents come row by row, in order. Gradients flow back to ``rows``.
+
+    Args:
+        rows (Tensor): Rows ``(B, L, ...)`` of any dtype, plain or masked, or anything that :func:`masked_tensor` takes.
+            Steps of a masked tensor without a valid entry are padding, unless the ids are masked.
+        segment_ids (Tensor, optional): Integers ``(B, L)``: a document ends where the next number is another one. Where
+            they are masked is padding.
+        position_ids (Tensor, optional): Integers ``(B, L)`` in place of ``segment_ids``: the place of each step in its
+            document. A document ends where the next number is not one more.
+        packed (bool, optional): Store the batch without padding, as :func:`packed` does; the steps stay where they are.
+        padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
+        length (int, optional): The ``T`` of the batch.
+        pad_to_multiple_of (int, optional): Round the longest document up to a multiple of this.
+
+    Returns:
+        MaskedTensor: The batch ``(D, T, ...)`` of ``D`` documents, in ``rows``' dtype.
+
+    Raises:
+        TypeError: The ids are no integers, or ``rows`` are nothing that a tensor can be made of.
+        ValueError: None or both of the ids are given, they have another shape than the first two dimensions of
+            ``rows``, ``padding_side`` is another word, a document is longer than ``length``, or both ``length`` and
+            ``pad_to_multiple_of`` are given.
+        UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
+
+    Example:
+        >>> row = torch.tensor([[1, 2, 3, 4, 5, 6]])
+        >>> mt.from_documents(row, position_ids=torch.tensor([[0, 1, 2, 0, 1, 0]]))
+        masked_tensor([[ 1,  2,  3],
+                       [ 4,  5, --],
+                       [ 6, --, --]], valid=6/9)
+
+    See Also:
+        :func:`document_mask`, for code that keeps the rows.
+    """
+    check_side(padding_side)
+    if current_trace() is not None:
+        raise errors.read_while_compiling("from_documents")
+    x = rows if type(rows) is MaskedTensor else as_result(accepted_inputs.pair_of_input(rows))
+    starts, said = _starts("from_documents", segment_ids, position_ids)
+    if x.dim() < 2 or tuple(x.shape[:2]) != tuple(starts.shape):
+        raise ValueError(
+            f"from_documents needs one id for each step: rows have shape {tuple(x.shape)}, the ids {tuple(starts.shape)}"
+        )
+    pair = enter(x, torch.is_grad_enabled())
+    features = tuple(range(2, pair.data.dim()))
+    exists = said
+    if exists is None:
+        exists = masks.any(pair.mask, features) if features else pair.mask
+    starts, exists = starts.to(pair.data.device), exists.to(pair.data.device)
+    number = starts.flatten().cumsum(0)[exists.flatten()]  # of each step's document; padding in between is left out
+    sizes = number.unique_consecutive(return_counts=True)[1].tolist()
+    steps = padded_length("from_documents", max(sizes, default=0), length, pad_to_multiple_of)
+    if not sizes or not x.shape.numel():
+        return as_result(accepted_inputs.pair_of_input(x.get_data().new_zeros((len(sizes), steps, *x.shape[2:]))))
+    rows_grid = packing.Grid(exists.flatten().nonzero().squeeze(1), (x.shape[0], x.shape[1]))
+    values = gather_tokens(pair.data.flatten(0, 1), rows_grid)
+    inner = gather_mask(masks.reshape(pair.mask, (rows_grid.places, *pair.mask.shape[2:])), rows_grid)
+    grid = grid_of_lengths(sizes, padding_side, values.device, steps)
+    values = values.clone() if rows_grid.full else values  # else this may be the memory of the rows
+    stored = packing.Packed(values, grid, orders.identity_order(x.dim()), inner, pair.payload)
+    made: MaskedTensor = leave(drop_full_inner(stored))
+    return made if packed else made.unpacked()
+
+
+def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causal: bool = False) -> Tensor:
+    """The block-diagonal attention mask of rows that hold several documents: which step each step may see.
+
+    ``mask[b, 0, i, j]`` is True if steps ``i`` and ``j`` of row ``b`` belong to one document. It is the ``attn_mask`` of
+    ``torch.nn.functional.scaled_dot_product_attention``, and the 4-D ``attention_mask`` that the models of transformers
+    take. It has ``L * L`` entries for each row: :func:`from_documents` needs none.
+
+    Args:
+        segment_ids (Tensor, optional): Integers ``(B, L)``, or ``(L,)`` of one row: a document ends where the next
+            number is another one. A masked step is padding, which sees nothing, and which nothing sees.
+        position_ids (Tensor, optional): Integers in place of ``segment_ids``: the place of each step in its document. A
+            document ends where the next number is not one more.
+        is_causal (bool, optional): A step sees no later one.
+
+    Returns:
+        Tensor: A plain bool mask ``(B, 1, L, L)``, or ``(1, L, L)`` of one row; True = may be seen.
+
+    Raises:
+        TypeError: The ids are no integers.
+        ValueError: None or both of the ids are given, or they have another number of dimensions.
+
+    Example:
+        >>> mt.document_mask(torch.tensor([7, 7, 4]), is_causal=True).int()
+        tensor([[[1, 0, 0],
+                 [1, 1, 0],
+                 [0, 0, 1]]], dtype=torch.int32)
+
+    References:
+        ``transformers.masking_utils`` finds documents in ``position_ids`` in the same way.
+    """
+    starts, exists = _starts("document_mask", segment_ids, position_ids)
+    number = starts.cumsum(-1)
+    seen = number[..., :, None] == number[..., None, :]
+    if exists is not None:
+        seen = seen & exists[..., :, None] & exists[..., None, :]
+    if is_causal:
+        seen = seen.tril()
+    return seen.unsqueeze(-3)
+
+
+def _starts(name: str, segment_ids: Any, position_ids: Any) -> tuple[Tensor, Tensor | None]:
+    """Where documents begin, and which steps exist, if the ids say it."""
+    if (segment_ids is None) == (position_ids is None):
+        raise ValueError(f"{name} takes segment_ids or position_ids, one of both")
+    given = position_ids if segment_ids is None else segment_ids
+    ids = given if isinstance(given, Tensor) else as_result(accepted_inputs.pair_of_input(given))
+    exists = ids.get_mask() if type(ids) is MaskedTensor else None
+    numbers = ids.filled(0) if type(ids) is MaskedTensor else ids
+    if numbers.dtype.is_floating_point or numbers.dtype.is_complex or numbers.dtype is torch.bool:
+        raise TypeError(f"{name}: ids must be integers, got {errors.dtype_name(numbers.dtype)}")
+    if numbers.dim() not in (1, 2):
+        raise ValueError(f"{name}: ids must have shape (B, L), or (L,) of one row, got {tuple(numbers.shape)}")
+    step = numbers.long().diff(dim=-1)
+    first = torch.ones_like(numbers[..., :1], dtype=torch.bool)
+    starts = torch.cat([first, step != (1 if segment_ids is None else 0)], -1)
+    if exists is not None:  # what follows padding begins a document
+        after = torch.cat([torch.zeros_like(first), ~exists[..., :-1]], -1)
+        starts = starts | after
+    return starts, exists
+
+
+mark_opaque(from_documents)
