@@ -6,7 +6,7 @@ from typing import Any as _Any
 
 from . import extend as extend
 from . import functional
-from .api import comparison, hard, initializers, protocol, torchscript  # noqa: F401 (they register methods)
+from .api import comparison, elsewhere, flex_attention, hard, initializers, protocol, torchscript  # noqa: F401 (they register methods)
 from .api.align import to_left, to_right
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
 from .api.batching import balanced_batches
@@ -138,7 +138,9 @@ if not TYPE_CHECKING:
         """A public submodule that is imported when it is asked for."""
         if name == "testing":
             return import_module(".testing", __name__)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        owner = f"module {__name__!r}"
+        known = name in elsewhere.LINES
+        raise AttributeError(elsewhere.message(owner, name) if known else f"{owner} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import masked_tensor as mt
+from masked_tensor.api.elsewhere import Elsewhere
 
 FILE = Path(__file__).parent / "public_names.txt"
 SUBMODULES = ("extend", "extend.masks", "testing", "plot")  # what functional has is at the top level
@@ -46,8 +47,9 @@ def members(kind: type) -> Iterator[tuple[str, Any]]:
     """What a class has beside what its bases have."""
     inherited = {name for base in kind.__mro__[1:] for name in dir(base)}
     for name in sorted(GIVEN.get(kind) or set(vars(kind)) - inherited):
-        if not name.startswith("_"):
-            yield name, inspect.getattr_static(kind, name)
+        member = inspect.getattr_static(kind, name)
+        if not name.startswith("_") and not isinstance(member, Elsewhere):
+            yield name, member
 
 
 def lines() -> Iterator[str]:

@@ -100,7 +100,7 @@ def test_a_torch_without_a_name_of_the_transforms_is_named(monkeypatch: pytest.M
         install.install()
 
 
-@pytest.mark.parametrize("name", [places.DYNAMO, places.FUNCTIONAL_COLLECTIVES])
+@pytest.mark.parametrize("name", [places.DYNAMO, places.FLEX_ATTENTION, places.FUNCTIONAL_COLLECTIVES])
 def test_torch_has_every_module_that_is_waited_for(name: str) -> None:
     importlib.import_module(name)
 

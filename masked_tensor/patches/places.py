@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from .imports import when_imported
 
 DYNAMO = "torch._dynamo"  #: is told what not to trace
+FLEX_ATTENTION = "torch._higher_order_ops.flex_attention"  #: is told what it does with masked tensors
 FUNCTIONAL_COLLECTIVES = "torch.distributed._functional_collectives"  #: defines an op that gets a rule
 
 _DISTRIBUTED = "torch.distributed"

@@ -1,0 +1,69 @@
+"""Names of other libraries that are not offered here: an AttributeError names the line to write."""
+
+from typing import Any, NoReturn
+
+from torch import Tensor
+
+from ..engine.tensor import add_members
+
+#: What to write for each; ``x`` is a masked tensor.
+LINES: dict[str, str] = {
+    # pandas
+    "fillna": "x.filled(0)",
+    "dropna": "x.compressed()",
+    "isna": "~x.mask",
+    "isnull": "~x.mask",
+    "notna": "x.mask",
+    "notnull": "x.mask",
+    "combine_first": "torch.where(x.mask, x, y)",
+    "coalesce": "torch.where(x.mask, x, y)",
+    "group_by": "x.new_zeros(2, x.shape[1]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'sum')",
+    "groupby": "x.new_zeros(2, x.shape[1]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'sum')",
+    "ffill": "masked_tensor.ffill(x, 0)",
+    "bfill": "masked_tensor.bfill(x, 0)",
+    "interpolate": "masked_tensor.interpolate(x, 0)",
+    "rolling": "masked_tensor.rolling(x, 2, 0).mean()",
+    "shift": "masked_tensor.shift(x, 1, 0)",
+    "rank": "masked_tensor.rankdata(x, dim=0)",
+    "corr": "x.T.corrcoef()",
+    # numpy.ma
+    "masked_less": "masked_tensor.masked_where(x < 0, x)",
+    "masked_greater": "masked_tensor.masked_where(x > 0, x)",
+    "masked_inside": "masked_tensor.masked_where((x >= 0) & (x <= 1), x)",
+    "masked_outside": "masked_tensor.masked_where((x < 0) | (x > 1), x)",
+    "masked_values": "masked_tensor.masked_where(torch.isclose(x, x.new_tensor(0.0)), x)",
+    "masked_array": "masked_tensor.masked_tensor(data, mask)",
+    "getmask": "~x.mask",
+    "getmaskarray": "~x.mask",
+    "getdata": "x.get_data()",
+    "fill_value": "x.filled(0)",
+    "anom": "x - x.mean(0)",
+    # makers
+    "from_pandas": "masked_tensor.masked_tensor(frame)",
+    "from_numpy": "masked_tensor.masked_tensor(array)",
+    "from_list": "masked_tensor.masked_tensor([1.0, None])",
+    "from_padded": "masked_tensor.from_lengths(data, lengths)",
+    "nested_tensor": "masked_tensor.from_sequences([torch.ones(2), torch.ones(1)])",
+    "stack": "torch.stack([x, x])",
+    "load": "masked_tensor.load_file(filename)",
+    "save": "masked_tensor.save_file({'x': x}, filename)",
+}
+
+
+def message(owner: str, name: str) -> str:
+    """What an AttributeError says: Python's own words, and the line."""
+    return f"{owner} has no attribute {name!r}; write {LINES[name]}"
+
+
+class Elsewhere:
+    """In the place of an attribute that the class does not have."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, x: Any, kind: Any = None) -> NoReturn:
+        raise AttributeError(message("a masked tensor", self.name))
+
+
+#: Of what torch's own tensors have, nothing is hidden.
+add_members(**{name: Elsewhere(name) for name in LINES if not hasattr(Tensor, name)})

@@ -1,0 +1,20 @@
+"""``flex_attention``: its kernels take a mask as a function, so a masked tensor gets an error that names the call."""
+
+from typing import Any, NoReturn
+
+from ..engine.tensor import MaskedTensor
+from ..errors import UnsupportedOpError
+from ..patches.imports import when_imported
+from ..patches.places import FLEX_ATTENTION
+
+
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    raise UnsupportedOpError(
+        "flex_attention takes no masked tensors: torch.nn.functional.scaled_dot_product_attention(query, key, value) "
+        "hides their masked keys, and of packed batches runs over the valid steps alone. Documents in one row are a "
+        "batch of from_documents(rows, position_ids=...). Plain tensors take a block mask: "
+        "create_block_mask(lambda b, h, i, j: valid[b, j], ...)"
+    )
+
+
+when_imported(FLEX_ATTENTION, lambda module: module.flex_attention.py_impl(MaskedTensor)(_refuse))

@@ -1,0 +1,66 @@
+"""Names that pandas and numpy.ma have and this package does not: the error names a line, and the line runs."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import masked_tensor
+import masked_tensor as mt
+from masked_tensor.api import elsewhere
+
+
+def test_the_table_names_nothing_that_exists() -> None:
+    x = mt.masked_tensor([1.0, None])
+    for name in elsewhere.LINES:
+        assert name not in mt.__dir__() or name not in dir(torch.Tensor), name
+
+
+@pytest.mark.parametrize("name", elsewhere.LINES)
+def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
+    x = mt.masked_tensor([[1.0, None], [None, 4.0], [5.0, 6.0]])
+    filename = tmp_path / "saved.safetensors"
+    mt.save_file({"x": x}, filename)
+    room = {
+        "masked_tensor": masked_tensor,
+        "torch": torch,
+        "x": x,
+        "y": torch.zeros(3, 2),
+        "groups": torch.tensor([0, 0, 1]),
+        "data": torch.ones(2, 3),
+        "mask": torch.ones(2, 3) > 0,
+        "lengths": [3, 1],
+        "frame": pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
+        "array": np.ones(3),
+        "filename": filename,
+    }
+    eval(elsewhere.LINES[name], room)
+
+
+@pytest.mark.parametrize("name", elsewhere.LINES)
+def test_an_error_names_the_line(name: str) -> None:
+    x = mt.masked_tensor([1.0, None])
+    told = 0
+    for owner in (x, mt):
+        if name in mt.__all__ if owner is mt else hasattr(torch.Tensor, name):
+            continue
+        assert not hasattr(owner, name)
+        with pytest.raises(AttributeError) as raised:
+            getattr(owner, name)
+        assert str(raised.value).endswith(f"has no attribute {name!r}; write {elsewhere.LINES[name]}")
+        told += 1
+    assert told
+
+
+def test_another_name_has_pythons_own_error() -> None:
+    with pytest.raises(AttributeError, match=r"^module 'masked_tensor' has no attribute 'zzz'$"):
+        mt.zzz
+    with pytest.raises(AttributeError, match=r"^'MaskedTensor' object has no attribute 'zzz'$"):
+        mt.masked_tensor(1.0).zzz
+
+
+def test_compiled_code_asks_for_a_name_that_is_not_there() -> None:
+    compiled = torch.compile(lambda x: x + hasattr(x, "isna"), backend="eager")
+    assert compiled(mt.masked_tensor([1.0, None])).tolist() == [1.0, None]
