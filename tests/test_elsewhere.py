@@ -13,7 +13,6 @@ from masked_tensor.api import elsewhere
 
 
 def test_the_table_names_nothing_that_exists() -> None:
-    x = mt.masked_tensor([1.0, None])
     for name in elsewhere.LINES:
         assert name not in mt.__dir__() or name not in dir(torch.Tensor), name
 
@@ -56,9 +55,9 @@ def test_an_error_names_the_line(name: str) -> None:
 
 def test_another_name_has_pythons_own_error() -> None:
     with pytest.raises(AttributeError, match=r"^module 'masked_tensor' has no attribute 'zzz'$"):
-        mt.zzz
+        _ = mt.zzz
     with pytest.raises(AttributeError, match=r"^'MaskedTensor' object has no attribute 'zzz'$"):
-        mt.masked_tensor(1.0).zzz
+        _ = mt.masked_tensor(1.0).zzz
 
 
 def test_compiled_code_asks_for_a_name_that_is_not_there() -> None:

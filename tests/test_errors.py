@@ -514,7 +514,8 @@ def test_lengths() -> None:
     )
     refused(ValueError, lambda: mt.from_lengths(ones(2, 3), [1, 4]), """lengths must lie between 0 and 3, got 1 to 4""")
     refused(TypeError, lambda: mt.lengths_to_mask(ones(2)), """lengths must be integers, got float32""")
-    refused(ValueError, lambda: mt.from_sequences([]), """from_sequences needs at least one sequence""")
+    refused(ValueError, lambda: mt.cat([]), """cat needs at least one tensor""")
+    refused(ValueError, lambda: mt.join(), """join needs at least one batch""")
 
 
 def test_values_of_masked_entries() -> None:

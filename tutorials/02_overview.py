@@ -44,7 +44,7 @@ assert rounded(m.cos()) == [1.0, 0.5403, None, -0.99, None]
 # Two masks are AND-ed, as in numpy.ma, Arrow and SQL.  To raise an error instead, use
 # ``mt.meaning(mismatch="raise")``.
 
-other = mt.masked_tensor(torch.arange(5.0), ~m.get_mask())
+other = mt.masked_tensor(torch.arange(5.0), ~m.mask)
 print(m + other)
 assert (m + other).tolist() == [None] * 5
 try:
@@ -69,11 +69,11 @@ table = mt.masked_tensor(
         [None, -10, None],
     ]
 )
-print(table[0], table[:, 1], table[table.get_mask()], sep="\n")
+print(table[0], table[:, 1], table[table.mask], sep="\n")
 copy = table.clone()
 copy[0][2] = 1.0
 assert copy[0].tolist() == [6.0, 10.0, 1.0]
-assert table[table.get_mask()].get_mask().all()
+assert table[table.mask].mask.all()
 
 # %%
 # The gradient of a masked entry is zero, whatever its data.  Plain tensors get plain

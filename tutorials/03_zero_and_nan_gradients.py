@@ -37,7 +37,7 @@ ones = mt.masked_tensor(torch.ones(6), ~negative)
 torch.where(negative, x.exp(), ones).sum().backward()
 row("10729 where(x < 0, exp(x), 1)", plain.grad, x.grad)
 assert plain.grad[-2:].isnan().all()
-assert x.grad.get_mask().tolist() == negative.tolist()
+assert x.grad.mask.tolist() == negative.tolist()
 torch.testing.assert_close(x.grad.compressed(), values[:2].exp())
 
 # %%

@@ -34,7 +34,7 @@ x = mt.masked_tensor(scores, valid, requires_grad=True)
 masked = x.softmax(0)
 masked.square().sum().backward()
 print(masked.detach())
-assert masked.get_mask().equal(valid)
+assert masked.mask.equal(valid)
 torch.testing.assert_close(masked[:2, 0].sum().item(), 1.0)
 assert masked[1, 2].item() == 1.0
 assert x.grad.filled(0).isfinite().all()

@@ -124,7 +124,7 @@ compare("2. squared error, missing targets", plain, masked, alone)
 regular = [patient[:, :4] for patient in visits.values]
 nan_padded, padding = padded[:, :, :4], ~known[:, :, 0]
 batch = mt.from_sequences(regular, padding_value=NAN)
-assert batch.get_mask()[:, :, 0].equal(~padding)
+assert batch.mask[:, :, 0].equal(~padding)
 
 net = Attention()
 plain = net(nan_padded, padding)[~padding]

@@ -111,7 +111,7 @@ with warnings.catch_warnings(record=True) as caught:
     nothing.backward()
 assert [w.category for w in caught] == [mt.MaskedLossWarning]
 print("loss of a batch without labels:", f"{nothing:.3f}")
-assert not nothing.get_mask()
+assert not nothing.mask
 assert (net.weight.grad == 0).all()
 
 # %%

@@ -88,7 +88,7 @@ scores = mt.masked_invalid(table[columns].to_numpy("float32"))
 print("four pupils, eight scores:", scores[[0, 1, 3, 5]], sep="\n")
 print(f"missing: {1 - scores.count().item() / scores.shape.numel():.0%}\n")
 
-known = scores.get_mask()
+known = scores.mask
 generator = torch.Generator().manual_seed(SEED)
 usable = known[:, :6].any(1) & known[:, 6:].any(1)
 held_out = usable & (torch.rand(len(scores), generator=generator) < 0.3)
@@ -109,7 +109,7 @@ def filled(x: Tensor) -> Tensor:
 
 
 def with_indicator(x: Tensor) -> Tensor:
-    return torch.cat([x.filled(0), x.get_mask().float()], -1)
+    return torch.cat([x.filled(0), x.mask.float()], -1)
 
 
 def as_it_is(x: Tensor) -> Tensor:

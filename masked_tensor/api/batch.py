@@ -305,12 +305,13 @@ def from_nested(
     if not plain and not (isinstance(nested, Tensor) and nested.is_nested):
         raise TypeError(f"from_nested takes a nested tensor, got {type(nested).__name__}; use masked_tensor(data)")
     steps = partial(padded_length, "from_nested", length=length, multiple=pad_to_multiple_of)
+    runs = None
     if packed and isinstance(nested, PackedSequence):
-        made: MaskedTensor = leave(from_packed_sequence(nested, steps(len(nested.batch_sizes))))
-        return made
-    runs = _runs(nested, steps) if packed else None
+        runs = from_packed_sequence(nested, steps(len(nested.batch_sizes)))
+    elif packed:
+        runs = _runs(nested, steps)
     if runs is not None:
-        made = leave(runs)
+        made: MaskedTensor = leave(runs)
         return made
     pair, time = accepted_inputs.pair_of_input(nested), _time_of(nested)
     sizes = [steps(n) if d == time else n for d, n in enumerate(pair.data.shape)]

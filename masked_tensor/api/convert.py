@@ -83,10 +83,10 @@ def get_data(x: MaskedTensor) -> Tensor:
 
 
 def get_mask(x: MaskedTensor) -> Tensor:
-    """A copy of the mask, True = valid, as a plain bool tensor.
+    """An alias of ``x.mask`` under torch.masked's name: a copy of the mask, True = valid, as a plain bool tensor.
 
-    Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``x.mask`` is the same as
-    ``x.get_mask()``. ``mask`` in numpy.ma and astropy means the opposite: True = masked.
+    Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``mask`` in numpy.ma and
+    astropy means the opposite: True = masked.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
@@ -180,7 +180,7 @@ def _check_fill(value: complex, dtype: torch.dtype) -> None:
 
 
 def to_tensor(x: MaskedTensor, value: float | bool | complex) -> Tensor:
-    """A plain tensor with ``value`` where ``x`` is masked, under torch.masked's name for :meth:`filled`.
+    """An alias of :meth:`filled` under torch.masked's name: a plain tensor with ``value`` where ``x`` is masked.
 
     Args:
         x (MaskedTensor): Any shape, dtype and layout.
@@ -321,7 +321,7 @@ def count(
 def to_numpy_ma(x: MaskedTensor) -> "numpy.ma.MaskedArray":
     """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
-    Its mask means the opposite: True = masked.
+    Its mask means the opposite: True = masked. ``x.numpy()`` is torch's method: a plain array, if nothing is masked.
 
     Args:
         x (MaskedTensor): Any shape and layout, and any dtype that numpy has.

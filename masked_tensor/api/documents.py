@@ -9,7 +9,7 @@ from .. import errors, masks, packing
 from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor, pair_of
+from ..engine.tensor import MaskedTensor
 from ..packing import dim_order as orders
 from ..packing.grid import grid_of_lengths
 from ..packing.packed import drop_full_inner
@@ -73,7 +73,8 @@ def from_documents(
     starts, said = _starts("from_documents", segment_ids, position_ids)
     if x.dim() < 2 or tuple(x.shape[:2]) != tuple(starts.shape):
         raise ValueError(
-            f"from_documents needs one id for each step: rows have shape {tuple(x.shape)}, the ids {tuple(starts.shape)}"
+            f"from_documents needs one id for each step: rows have shape {tuple(x.shape)}, the ids "
+            f"{tuple(starts.shape)}"
         )
     pair = enter(x, torch.is_grad_enabled())
     features = tuple(range(2, pair.data.dim()))
@@ -99,9 +100,9 @@ def from_documents(
 def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causal: bool = False) -> Tensor:
     """The block-diagonal attention mask of rows that hold several documents: which step each step may see.
 
-    ``mask[b, 0, i, j]`` is True if steps ``i`` and ``j`` of row ``b`` belong to one document. It is the ``attn_mask`` of
-    ``torch.nn.functional.scaled_dot_product_attention``, and the 4-D ``attention_mask`` that the models of transformers
-    take. It has ``L * L`` entries for each row: :func:`from_documents` needs none.
+    ``mask[b, 0, i, j]`` is True if steps ``i`` and ``j`` of row ``b`` belong to one document. It is the ``attn_mask``
+    of ``torch.nn.functional.scaled_dot_product_attention``, and the 4-D ``attention_mask`` that the models of
+    transformers take. It has ``L * L`` entries for each row: :func:`from_documents` needs none.
 
     Args:
         segment_ids (Tensor, optional): Integers ``(B, L)``, or ``(L,)`` of one row: a document ends where the next
@@ -141,9 +142,12 @@ def _starts(name: str, segment_ids: Any, position_ids: Any) -> tuple[Tensor, Ten
     if (segment_ids is None) == (position_ids is None):
         raise ValueError(f"{name} takes segment_ids or position_ids, one of both")
     given = position_ids if segment_ids is None else segment_ids
-    ids = given if isinstance(given, Tensor) else as_result(accepted_inputs.pair_of_input(given))
-    exists = ids.get_mask() if type(ids) is MaskedTensor else None
-    numbers = ids.filled(0) if type(ids) is MaskedTensor else ids
+    if isinstance(given, Tensor):
+        exists = given.get_mask() if type(given) is MaskedTensor else None
+        numbers = given.filled(0) if type(given) is MaskedTensor else given
+    else:
+        pair = accepted_inputs.pair_of_input(given)
+        numbers, exists = pair.data, None if bool(pair.mask.all()) else pair.mask
     if numbers.dtype.is_floating_point or numbers.dtype.is_complex or numbers.dtype is torch.bool:
         raise TypeError(f"{name}: ids must be integers, got {errors.dtype_name(numbers.dtype)}")
     if numbers.dim() not in (1, 2):

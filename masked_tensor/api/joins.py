@@ -166,7 +166,9 @@ def _steps(x: MaskedTensor, dim: int) -> Tensor:
     try:
         return steps_of_runs(x, dim, "join")
     except ValueError as error:
-        raise ValueError(f"{error}; if steps are missing, say how long sequences are: x.packed(lengths=[...])") from None
+        raise ValueError(
+            f"{error}; if steps are missing, say how long sequences are: x.packed(lengths=[...])"
+        ) from None
 
 
 def _stored(x: MaskedTensor, exists: Tensor, time: int) -> packing.Packed:

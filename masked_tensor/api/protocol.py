@@ -187,7 +187,7 @@ def _expect_valid(x: MaskedTensor, action: str, way_out: str) -> Tensor:
 
 
 def numpy(x: MaskedTensor, *, force: bool = False) -> "ndarray":
-    """The data as a numpy array, if no entry is masked.
+    """The data as a numpy array, if no entry is masked; ``x.to_numpy_ma()`` keeps the mask.
 
     The array shares memory with ``x`` as that of ``torch.Tensor.numpy`` does.
 

@@ -36,8 +36,8 @@ def instance_norm(
         use_input_stats (bool, optional): False normalizes with the running statistics.
         momentum (float, optional): The weight of new statistics in the running ones.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -90,8 +90,8 @@ def batch_norm(
         training (bool, optional): Normalize with the statistics of ``input``; False takes the running ones.
         momentum (float, optional): The weight of new statistics in the running ones.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.

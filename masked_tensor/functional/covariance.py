@@ -35,8 +35,8 @@ def cov(
         fweights (Tensor, optional): ``(N,)``, of integers: how often each observation was made; plain or masked. One
             whose weight is masked is left out.
         aweights (Tensor, optional): ``(N,)``, floating: the importance of each observation; plain or masked.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 
@@ -74,8 +74,8 @@ def corrcoef(
     Args:
         input (Tensor): ``(V, N)``, a row for each variable, or ``(N,)``; any dtype; plain, or a MaskedTensor, whose
             own mask counts, too.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of an entry with too few observations.
         min_count (int, optional): How many common observations an entry needs, as pandas' ``min_periods``.
 

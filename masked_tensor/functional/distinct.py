@@ -36,8 +36,8 @@ def unique(
             ``input``.
         return_counts (bool, optional): Return how often each value occurs, too.
         dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of
@@ -90,8 +90,8 @@ def unique_consecutive(
             ``input``.
         return_counts (bool, optional): Return the length of each run, too.
         dim (int, optional): The dimension that numbers the slices; None is entries. Not for a sparse ``input``.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor or tuple: The values ``(n,)`` in ``input``'s dtype, and with the options int64 tensors: the inverse, of

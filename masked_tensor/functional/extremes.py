@@ -45,8 +45,8 @@ def argmax(
             counts, too.
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``.
@@ -92,8 +92,8 @@ def argmin(
             counts, too.
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``.
@@ -141,8 +141,8 @@ def max(
             its place is ``other``. ``axis`` is the same.
         keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -198,8 +198,8 @@ def min(
             its place is ``other``. ``axis`` is the same.
         keepdim (bool, optional): Keep the reduced dimension with size 1; needs a ``dim``. ``keepdims`` is the same.
         other (Tensor, optional): Any dtype but complex, strided, broadcastable to ``input``; plain or a MaskedTensor.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result

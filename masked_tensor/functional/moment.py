@@ -40,8 +40,8 @@ def var(
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -95,8 +95,8 @@ def std(
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -148,8 +148,8 @@ def var_mean(
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple of Tensor: ``(var, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the variance of
@@ -199,8 +199,8 @@ def std_mean(
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         correction (float, optional): What is taken off ``n``; by default 1.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple of Tensor: ``(std, mean)``, each of ``input``'s shape without ``dim``, in its dtype; the deviation of
@@ -251,8 +251,8 @@ def norm(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -297,8 +297,8 @@ def dist(
         other (Tensor): Floating point or complex, broadcastable to ``input``, or of its shape if one of them is sparse;
             plain or a MaskedTensor.
         p (float, optional): The order of the norm.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:

@@ -39,8 +39,8 @@ def layer_norm(
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         bias (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: added to the result.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -83,8 +83,8 @@ def rms_norm(
         normalized_shape (tuple of int): The last dimensions of ``input``.
         weight (Tensor, optional): Shape ``normalized_shape``, in ``input``'s dtype: multiplies the result.
         eps (float, optional): Added to the mean square; by default the dtype's machine epsilon.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -129,8 +129,8 @@ def group_norm(
         weight (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: multiplies the result.
         bias (Tensor, optional): ``(C,)``, in ``input``'s dtype, plain: added to the result.
         eps (float, optional): Added to the variance.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.
@@ -169,8 +169,8 @@ def local_response_norm(
         alpha (float, optional): The factor of the mean.
         beta (float, optional): The exponent.
         k (float, optional): What is added to the mean.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.

@@ -34,8 +34,8 @@ def normalize(
         dim (int, optional): The dimension to go along.
         eps (float, optional): The smallest divisor.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype, 0 where it is masked. A MaskedTensor if ``input`` is one.

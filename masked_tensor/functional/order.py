@@ -46,8 +46,8 @@ def median(
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -100,8 +100,8 @@ def nanmedian(
         dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -150,8 +150,8 @@ def mode(
             too.
         dim (int, optional): The dimension to reduce. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries; its index is 0, or masked in a
             MaskedTensor.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
@@ -219,8 +219,8 @@ def quantile(
         alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
             ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
         betap (float, optional): The same at the upper end.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:
@@ -279,8 +279,8 @@ def nanquantile(
         alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
             ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
         betap (float, optional): The same at the upper end.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
 
     Returns:

@@ -57,8 +57,8 @@ def sum(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -112,8 +112,8 @@ def prod(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -162,8 +162,8 @@ def mean(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -213,8 +213,8 @@ def amax(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -264,8 +264,8 @@ def amin(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -315,8 +315,8 @@ def logsumexp(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -368,8 +368,8 @@ def nansum(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -419,8 +419,8 @@ def nanmean(
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.
@@ -467,8 +467,8 @@ def aminmax(
         dim (int or tuple of int, optional): The dimensions to reduce; None or ``()`` is all of them. ``axis`` is the
             same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
         min_count (int, optional): How many valid entries a result needs. With fewer it is masked, or in a plain result
             ``fill_value``, else NaN.

@@ -341,8 +341,8 @@ def rolling(
             needs it for any ``dim`` but 0, and for more than two dimensions, if a result may be valid where the entry
             is not (``min_periods``), and for ``count()``. The batch is dimension 0, or 1 if ``dim`` is 0.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value where too few entries are valid. Without it results of a MaskedTensor
             are masked there, plain ones NaN.
 

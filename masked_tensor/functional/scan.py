@@ -26,8 +26,8 @@ def cumsum(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: T
         input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
@@ -59,8 +59,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, mask: 
         input (Tensor): Any shape, layout and dtype; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape and layout, in ``dtype`` if it is given, else in ``input``'s dtype; int64 for integers
@@ -93,8 +93,8 @@ def logcumsumexp(input: Tensor, dim: int, *, dtype: torch.dtype | None = None, m
             counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         Tensor: ``input``'s shape, layout and dtype. A MaskedTensor if ``input`` is one.
@@ -128,8 +128,8 @@ def cummax(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
             too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position
@@ -164,8 +164,8 @@ def cummin(input: Tensor, dim: int, *, mask: Tensor | None = None) -> torch.retu
         input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
             too.
         dim (int): The dimension to go along. ``axis`` is the same.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
 
     Returns:
         tuple: A named tuple ``(values, indices)`` of ``input``'s shape: values in its dtype, and the int64 position

@@ -54,8 +54,8 @@ def ffill(
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only after the last.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -107,8 +107,8 @@ def bfill(
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
         limit (int, optional): The largest number of steps that a value is carried.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only before the first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -149,9 +149,10 @@ def interpolate(
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
-    """A time series in which each masked entry has a value between those of the valid entries around it.
+    """A time series whose gaps are filled with values between valid entries; ``F.interpolate`` resizes images.
 
-    Gradients flow to both of them.
+    Gradients flow to both of the entries around a gap. It is pandas' function of the name, not
+    ``torch.nn.functional.interpolate``, which takes masked tensors, too.
 
     Args:
         input (Tensor): Floating point or complex, any shape but 0-d, strided; a MaskedTensor, or plain.
@@ -172,8 +173,8 @@ def interpolate(
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
             result.
 
@@ -241,8 +242,8 @@ def shift(
             The others are padding, which stays masked. ``"full"``: nothing is padding. Masked input needs it for any
             ``dim`` but 0, and for more than two dimensions. The batch is dimension 0, or 1 if ``dim`` is 0.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that are masked. Without it they are NaN in a plain
             result.
 

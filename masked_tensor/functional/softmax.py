@@ -29,8 +29,8 @@ def softmax(
         input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -70,8 +70,8 @@ def log_softmax(
         input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.
@@ -109,8 +109,8 @@ def softmin(
         input (Tensor): Floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask counts, too.
         dim (int): The dimension to go along. ``axis`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         mode (str, optional): What a slice without a finite entry gives. ``"safe"``: zeros, with zero gradients, if
             nothing is valid, and NaN if all valid entries are -inf, as in torch. ``"inf_as_zero"``: zeros in both
             cases, as torch's ``_safe_softmax``. ``"none"``: NaN in both cases, by the plain formula.

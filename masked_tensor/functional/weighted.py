@@ -38,8 +38,8 @@ def average(
         weights (Tensor, optional): Any dtype, broadcastable to ``input``, or 1-D with one entry per position along
             ``dim``; plain or a MaskedTensor.
         keepdim (bool, optional): Keep reduced dimensions with size 1.
-        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``. Other dtypes are read as
-            ``mask != 0``.
+        mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
+            a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result without a valid entry.
 
     Returns:

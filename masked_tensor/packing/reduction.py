@@ -69,7 +69,7 @@ def reduce_packed(
 
 
 def count_packed() -> StorageRule:
-    """A count of entries, with no ``keepdim``: where none is stored it is 0, and valid, so that it is no packed tensor."""
+    """A count of entries, with no ``keepdim``: where none is stored it is 0, and valid, so the result is strided."""
     counts = reduce_packed(keeps=False)
 
     def make(rule: Rule, op: Rule) -> Rule:

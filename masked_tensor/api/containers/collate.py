@@ -122,9 +122,7 @@ def _of_key(length: Any, key: Any) -> Any:
     return length.get(key) if isinstance(length, Mapping) else length
 
 
-def _make_batch(
-    pairs: Sequence[Pair], batch: Sequence[Any], time: int, side: str, packed: bool, length: int
-) -> Tensor:
+def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], time: int, side: str, packed: bool, length: int) -> Tensor:
     whole = all(isinstance(sample, Tensor) and not accepted_inputs.has_validity(sample) for sample in batch)
     check_side(side)
     shapes = [p.data.shape for p in pairs]

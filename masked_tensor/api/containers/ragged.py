@@ -87,9 +87,7 @@ def _until_length(lengths: Sequence[int], dim: int, data: Tensor, side: str) -> 
     return per_step(mask.flip(1) if side == "left" else mask, data, dim)
 
 
-def _pad_parts(
-    parts: Sequence[Tensor], dims: Sequence[int], longest: Sequence[int], side: str, fill: float
-) -> Tensor:
+def _pad_parts(parts: Sequence[Tensor], dims: Sequence[int], longest: Sequence[int], side: str, fill: float) -> Tensor:
     if not dims:
         return torch.stack(promote(parts))
     parts = promote(parts)
