@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 import masked_tensor as mt
 from masked_tensor import compat, errors
 from masked_tensor.api import convert
+from masked_tensor.api.flex_attention import refuse
 from masked_tensor.api.libraries import open_clip, torch_geometric, transformers, wrapping
 from masked_tensor.api.statistics import options, summary, travel
 from masked_tensor.packing.rules import packed_rule
@@ -516,6 +517,95 @@ def test_lengths() -> None:
     refused(TypeError, lambda: mt.lengths_to_mask(ones(2)), """lengths must be integers, got float32""")
     refused(ValueError, lambda: mt.cat([]), """cat needs at least one tensor""")
     refused(ValueError, lambda: mt.join(), """join needs at least one batch""")
+
+
+def test_joins_and_documents() -> None:
+    x, y = mt.masked_tensor([[1.0, None, 2.0]]), mt.masked_tensor([[1.0, 2.0]])
+    refused(
+        ValueError,
+        lambda: mt.cat([ones(2), ones(2, 2)]),
+        """cat: tensors must have the same number of dimensions, 1 or more, got shapes [(2,), (2, 2)]""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.join([1.0]),
+        """join() takes masked tensors, got list; use from_sequences(sequences)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.join(y, dim=0),
+        """join: dim=0 is the batch; the time lies in a later dimension""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.join(y, ones(2, 2)),
+        """join: batches may differ along dimension 1 alone, got shapes [(1, 2), (2, 2)]""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.join(x),
+        """join() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]; if steps are missing, say how long sequences are: x.packed(lengths=[...])""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_documents(y),
+        """from_documents takes segment_ids or position_ids, one of both""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_documents(y, [[1]]),
+        """from_documents needs one id for each step: rows have shape (1, 2), the ids (1, 1)""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.document_mask([0.5]),
+        """document_mask: ids must be integers, got float32""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.document_mask(ones(1, 1, 1).long()),
+        """document_mask: ids must have shape (B, L), or (L,) of one row, got (1, 1, 1)""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_sequences([ones(3)], length=2),
+        """from_sequences: a sequence of 3 steps does not fit length=2; cut it first (sequence[:2])""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.collate([ones(3)], length=4, pad_to_multiple_of=4),
+        """collate: give length= or pad_to_multiple_of=, not both""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.from_sequences([ones(3)], length=2.5),
+        """from_sequences: length must be an int, got float""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_sequences([ones(3)], pad_to_multiple_of=0),
+        """from_sequences: pad_to_multiple_of must be 1 or more, got 0""",
+    )
+    refused(
+        RuntimeError,
+        lambda: mt.masked_tensor([[1.0], [None]]).to_packed_sequence(),
+        """a PackedSequence holds no sequence of length 0, which is that of [1] here; leave them out: x[x.lengths() > 0]""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.shift(y, 1.5, 0),
+        """shift: periods must be an int, got float""",
+    )
+    refused(
+        RuntimeError,
+        lambda: torch.cat([y, x]),
+        """Sizes of tensors must match except in dimension 0. Expected size 2 but got size 3 for tensor number 1 in the list.; masked_tensor.cat(tensors, dim=0) pads to the longest, and masks the padding""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: refuse(),
+        """flex_attention takes no masked tensors: torch.nn.functional.scaled_dot_product_attention(query, key, value) hides their masked keys, and of packed batches runs over the valid steps alone. Documents in one row are a batch of from_documents(rows, position_ids=...). Plain tensors take a block mask: create_block_mask(lambda b, h, i, j: valid[b, j], ...)""",
+    )
 
 
 def test_values_of_masked_entries() -> None:

@@ -8,7 +8,8 @@ from ..patches.imports import when_imported
 from ..patches.places import FLEX_ATTENTION
 
 
-def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+def refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    """What the operator does with masked tensors."""
     raise UnsupportedOpError(
         "flex_attention takes no masked tensors: torch.nn.functional.scaled_dot_product_attention(query, key, value) "
         "hides their masked keys, and of packed batches runs over the valid steps alone. Documents in one row are a "
@@ -17,4 +18,4 @@ def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
     )
 
 
-when_imported(FLEX_ATTENTION, lambda module: module.flex_attention.py_impl(MaskedTensor)(_refuse))
+when_imported(FLEX_ATTENTION, lambda module: module.flex_attention.py_impl(MaskedTensor)(refuse))

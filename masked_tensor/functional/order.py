@@ -1,15 +1,19 @@
 """Functional order statistics: median, quantile, mode and the like."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from .. import shapes, sparse
+from .. import masks, shapes, sparse
+from ..pair import Pair
 from ..rules.quantile import quantile_between
 from ..shared.too_few import TooFew
 from .entrance import (
+    Dim,
+    Input,
     Number,
     as_pair,
     as_result,
@@ -19,7 +23,7 @@ from .entrance import (
     run_op,
     too_few,
 )
-from .extremes import R, choice, one_dim, sparse_choice
+from .extremes import R, choice, sparse_choice
 from .form import aten, sparse_result
 from .names import as_torch
 
@@ -27,7 +31,7 @@ from .names import as_torch
 @as_torch
 def median(
     input: Tensor,
-    dim: int | None = None,
+    dim: Dim = None,
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
@@ -43,7 +47,7 @@ def median(
     Args:
         input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
@@ -59,7 +63,7 @@ def median(
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -81,7 +85,7 @@ def median(
 @as_torch
 def nanmedian(
     input: Tensor,
-    dim: int | None = None,
+    dim: Dim = None,
     keepdim: bool = False,
     *,
     dtype: torch.dtype | None = None,
@@ -97,7 +101,7 @@ def nanmedian(
     Args:
         input (Tensor): Integer or floating point, of any shape and layout; plain, or a MaskedTensor, whose own mask
             counts, too.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         dtype (torch.dtype, optional): Convert ``input`` to this dtype first.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
@@ -113,7 +117,7 @@ def nanmedian(
         MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -133,7 +137,7 @@ def nanmedian(
 @as_torch
 def mode(
     input: Tensor,
-    dim: int = -1,
+    dim: Dim = -1,
     keepdim: bool = False,
     *,
     mask: Tensor | None = None,
@@ -148,7 +152,7 @@ def mode(
     Args:
         input (Tensor): Any shape and layout, any dtype but complex; plain, or a MaskedTensor, whose own mask counts,
             too.
-        dim (int, optional): The dimension to reduce. ``axis`` is the same.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
             a strided one. Other dtypes are read as ``mask != 0``.
@@ -162,7 +166,7 @@ def mode(
         indices. MaskedTensors if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; ``fill_value`` does not fit an
             integer result; or ``min_count`` needs NaN, which integers and bools lack: give ``fill_value``.
         IndexError: ``dim`` is out of range or has size 0.
@@ -180,13 +184,17 @@ def mode(
     """
     given, kind = enter_input(input, mask), torch.return_types.mode
     dims = shapes.canonical_dims(dim, given.data.dim())
+    if len(dims) != 1 and given.data.dim():
+        sparse.check_nonempty("mode", given.data.shape, dims)
     few = too_few("mode", given.data.dtype, given.masked, fill_value, min_count)
     result: Any
     if given.is_sparse:
         sparse.check_nonempty("mode", check_ordered("mode", given, boolean=True).data.shape, dims)
         result = sparse_choice(kind, sparse.mode(given.data, given.mask, dims, keepdim, few), given, few)
     else:
-        result = choice(kind, run_op(aten.mode.default, given.x, dim, keepdim), given, dims, keepdim, few)
+        x, last = _one_dim(given, dims)
+        found = _in_shape(run_op(aten.mode.default, x, last), given, dims, keepdim)
+        result = choice(kind, found, given, dims, keepdim, few)
     return cast("torch.return_types.mode", result)
 
 
@@ -194,7 +202,7 @@ def mode(
 def quantile(
     input: Tensor,
     q: float | Sequence[float] | Tensor,
-    dim: int | None = None,
+    dim: Dim = None,
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
@@ -212,7 +220,7 @@ def quantile(
         input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
             too.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
@@ -228,7 +236,7 @@ def quantile(
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``fill_value`` does not fit
             an integer result.
         IndexError: ``dim`` is out of range.
@@ -255,7 +263,7 @@ def quantile(
 def nanquantile(
     input: Tensor,
     q: float | Sequence[float] | Tensor,
-    dim: int | None = None,
+    dim: Dim = None,
     keepdim: bool = False,
     *,
     interpolation: str = "linear",
@@ -272,7 +280,7 @@ def nanquantile(
         input (Tensor): float32 or float64, of any shape and layout; plain, or a MaskedTensor, whose own mask counts,
             too.
         q (float or Tensor): A number from 0 to 1, or several: a list, or a 0-d or 1-D tensor of ``input``'s dtype.
-        dim (int, optional): The dimension to reduce; None is all of them. ``axis`` is the same.
+        dim (int or tuple of int, optional): The dimensions to reduce; None is all of them. ``axis`` is the same.
         keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
         interpolation (str, optional): What is taken between two entries: ``"linear"``, ``"lower"``, ``"higher"``,
             ``"midpoint"`` or ``"nearest"``.
@@ -288,7 +296,7 @@ def nanquantile(
         list. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, or ``dim`` is no int.
+        TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
         ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``fill_value`` does not fit
             an integer result.
         IndexError: ``dim`` is out of range.
@@ -313,7 +321,7 @@ def _median(
     kind: type[R], input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any, fill_value: Any, min_count: Any
 ) -> Tensor | R:
     name = kind.__name__
-    one_dim(name, dim)
+    dim = None if isinstance(dim, (tuple, list)) and not dim else dim
     given = check_ordered(name, enter_input(input, mask).to(dtype))
     dims = shapes.canonical_dims(dim, given.data.dim())
     if dim is not None:
@@ -324,7 +332,9 @@ def _median(
         found = sparse.median(given.data, given.mask, dims, keepdim, few=few, **options)
         return sparse_choice(kind, found, given, few)
     if dim is not None:
-        return choice(kind, run_op(getattr(aten, name).dim, given.x, dim, keepdim), given, dims, keepdim, few)
+        x, last = _one_dim(given, dims)
+        found = _in_shape(run_op(getattr(aten, name).dim, x, last), given, dims, keepdim)
+        return choice(kind, found, given, dims, keepdim, few)
     value = run_op(getattr(aten, name).default, given.x)
     value = restore_dims(value, [1] * given.data.dim()) if keepdim else value
     return choice(kind, (value, None), given, dims, keepdim, few)
@@ -333,7 +343,6 @@ def _median(
 def _quantile(
     name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, mask: Any, fill_value: Any, options: dict[str, Any]
 ) -> Tensor:
-    one_dim(name, dim)
     given = enter_input(input, mask)
     skip_nan = name == "nanquantile"
     if isinstance(q, (list, tuple)):
@@ -342,9 +351,33 @@ def _quantile(
     if given.is_sparse:
         found = sparse.quantile(given.data, given.mask, q, dims, keepdim, skip_nan=skip_nan, few=few, **options)
         return sparse_result(*found, given.masked, TooFew(few.empty))
+    x, last = _one_dim(given, dims)
     if options["alphap"] != 1 or options["betap"] != 1:
-        result: Any = quantile_between(as_pair(given), q, dim, keepdim, skip_nan=skip_nan, **options)
+        flat = x if type(x) is Pair else as_pair(Input(x, False))
+        result: Any = quantile_between(flat, q, last, False, skip_nan=skip_nan, **options)
     else:
         overload = op.default if isinstance(q, Tensor) else op.scalar
-        result = run_op(overload, given.x, q, dim, keepdim, interpolation=options["interpolation"])
+        result = run_op(overload, x, q, last, False, interpolation=options["interpolation"])
+    several = tuple(q.shape) if isinstance(q, Tensor) else ()
+    result = restore_dims(result, (*several, *shapes.reduced_shape(given.data.shape, dims, keepdim)))
     return as_result(result, given.masked, few.empty, fill_value)
+
+
+def _one_dim(given: Input, dims: Sequence[int]) -> tuple[Any, int]:
+    """``given`` with the dimensions to reduce as one, and which one that is; a position along it is row-major."""
+    count = given.data.dim()
+    if len(dims) == 1 or count == 0:
+        return given.x, dims[0] if dims else -1
+    kept = [d for d in range(count) if d not in dims]
+    shape = [*(given.data.shape[d] for d in kept), prod(given.data.shape[d] for d in dims)]
+    data = given.data.permute(*kept, *dims).reshape(shape)
+    if type(given.x) is not Pair:
+        return data, -1
+    return Pair(data, masks.reshape(given.x.mask.permute(*kept, *dims), shape), given.x.payload), -1
+
+
+def _in_shape(found: Any, given: Input, dims: Sequence[int], keepdim: bool) -> tuple[Any, Any]:
+    """Values and positions in the shape of the result."""
+    values, where = found
+    shape = shapes.reduced_shape(given.data.shape, dims, keepdim)
+    return restore_dims(values, shape), restore_dims(where, shape)
