@@ -91,8 +91,8 @@ def _cat_packed(tensors: Sequence[Any], dim: int, side: str) -> MaskedTensor | N
     """Packed batches one after the other, as packed ones; None if the padded ones are to be joined."""
     if any(t._packed.order[dim] != (0,) for t in tensors):
         fits = len({tuple(n for d, n in enumerate(t.shape) if d != dim) for t in tensors}) == 1
-        joined: MaskedTensor | None = torch.cat(list(tensors), dim) if fits else None
-        return joined
+        joined: Any = torch.cat(list(tensors), dim) if fits else None
+        return joined if type(joined) is MaskedTensor else None
     try:
         stored = joins.cat_batches([enter_packed(t, torch.is_grad_enabled(), enter) for t in tensors], side)
     except NoRule:
