@@ -166,3 +166,26 @@ def test_a_convolution_that_keeps_the_length_stays_packed() -> None:
         result = torch.conv1d(x, weight, padding=padding)
         assert result.is_packed, padding
         same(result, torch.conv1d(x.unpacked(), weight, padding=padding))
+
+
+SHORTER: dict[str, Call] = {
+    "first rows": lambda x: x[:2],
+    "last rows": lambda x: x[-2:],
+    "every other": lambda x: x[::2],
+    "split": lambda x: x.split(2)[1],
+    "chunk": lambda x: x.chunk(2)[0],
+    "invalid": lambda x: mt.masked_invalid(x / 0 + x),
+}
+
+
+@pytest.mark.parametrize("side", ["right", "left"])
+@pytest.mark.parametrize("name", SHORTER)
+def test_some_of_the_sequences_know_their_lengths(name: str, side: str) -> None:
+    parts = sequences("in part")
+    x = mt.from_sequences(parts, packed=True, padding_side=side)
+    row = torch.arange(len(LENGTHS))[:, None].expand(-1, 1)
+    result, wanted = SHORTER[name](x), SHORTER[name](x.unpacked())
+    assert result.is_packed
+    same(result, wanted)
+    chosen = SHORTER[name](row) if name != "invalid" else row
+    assert result.lengths().tolist() == [LENGTHS[i] for i in chosen.flatten()]
