@@ -153,7 +153,9 @@ In short:
 
 - *Plain* is the time of the plain op on the same data, without a mask. The other columns are multiples of it: below 1
   is faster than the plain op.
-- *By hand* is plain torch that gives the same numbers. *Masked / by hand* is what a masked tensor costs beside that.
+- *By hand* is plain torch that gives the same numbers, and needs nothing of what lies under the mask. *On finite data*
+  is what most people write, who multiply by the mask. It is right if no NaN and no infinity lies there. *Masked / by
+  hand* is what a masked tensor costs beside that.
 - *Masked* and *packed* are this package, and so are columns that are named by the kind of their mask (*padded*,
   *random*). Other names are other packages.
 - All candidates run in turn in one process, and the numbers are medians over the rounds. On the CPU it is processor

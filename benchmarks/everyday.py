@@ -1,8 +1,9 @@
 """Everyday work: ours and the same written by hand in plain torch, at ordinary sizes; 1e4 is 10,000 elements.
 
-``by hand`` is what an expert writes without this package (``where``, ``nan_to_num``, a masked mean), ``plain`` the op
-on data without a mask; ``goal`` is for ``masked / by hand``.  Float32 and bfloat16, with one thread; float32 with two
-threads, too, which are timed by the clock on the wall.  Every line checks that by hand and ours give the same numbers.
+``by hand`` is what an expert writes without this package (``where``, ``nan_to_num``, a masked mean); ``on finite
+data`` is what most people write, who multiply by the mask; ``plain`` is the op on data without a mask.  ``goal`` is for
+``masked / by hand``.  Float32 and bfloat16, with one thread; float32 with two threads, too, which are timed by the
+clock on the wall.  Every line compares the results value by value.
 ``--match TEXT`` measures the lines whose title contains the text.
 """
 
@@ -13,15 +14,16 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
-from . import everyday_models, everyday_ops, everyday_tables, timing
-from .everyday_case import Case
+from . import everyday_doors, everyday_first, everyday_models, everyday_ops, everyday_tables, timing
+from .everyday_case import FINITE, Case
 from .timing import Candidates, Line, able, many, medians, peak, report
 
-CASES: list[Case] = [*everyday_models.CASES, *everyday_ops.CASES, *everyday_tables.CASES]
+CASES: list[Case] = [*everyday_models.CASES, *everyday_ops.CASES, *everyday_tables.CASES, *everyday_doors.CASES]
 SECONDS = 0.6  #: about how long a line is measured
 
 
 def run(small: bool) -> None:
+    everyday_first.run(small)
     for case in [case for case in CASES if not (small and case.heavy)]:
         for size in case.sizes[:1] if small else case.sizes:
             kinds = [(torch.float32, 1)] if small else [(torch.float32, 1), (torch.float32, 2), (torch.bfloat16, 1)]
@@ -63,7 +65,7 @@ def line(title: str, candidates: Candidates, goal: str, threads: int, tolerance:
     times = {name: max(value, 1e-9) for name, value in times.items()}  # one call may be shorter than a tick
     plain = times.pop("plain")
     ratios = {name: value / plain for name, value in times.items()}
-    ratios["masked / by hand"] = times["masked"] / times["by hand"]
+    ratios |= {f"masked / {name}": times["masked"] / times[name] for name in ("by hand", FINITE) if name in times}
     peaks = {}
     if threads == 1:
         peaks = {name: float(peak(candidates[name])) for name in ("plain", "by hand", "masked")}
@@ -71,11 +73,14 @@ def line(title: str, candidates: Candidates, goal: str, threads: int, tolerance:
 
 
 def check(title: str, candidates: Candidates, tolerance: float) -> None:
-    """By hand and ours give one result, or it is said at the end."""
-    hand, ours = (candidates[name]() for name in ("by hand", "masked"))
-    if not isinstance(hand, Tensor) or not isinstance(ours, Tensor):
-        return
-    found = ours.filled(0) if hasattr(ours, "filled") else ours
-    wanted = hand.detach().nan_to_num(0).float()
-    if not torch.allclose(found.detach().float(), wanted, rtol=tolerance, atol=tolerance, equal_nan=True):
-        timing.FAILED.append(f"{title}: the results differ by {(found.detach().float() - wanted).abs().max():.3g}")
+    """By hand and ours give one result, value by value, or it is said at the end."""
+    ours = candidates["masked"]()
+    for name in {"by hand", FINITE} & set(candidates):
+        hand = candidates[name]()
+        if not isinstance(hand, Tensor) or not isinstance(ours, Tensor):
+            timing.FAILED.append(f"{title}, {name}: no tensors to compare: {type(hand)}, {type(ours)}")
+            continue
+        found = (ours.filled(0) if hasattr(ours, "filled") else ours).detach().float()
+        wanted = hand.detach().nan_to_num(0).float()
+        if not torch.allclose(found, wanted, rtol=tolerance, atol=tolerance, equal_nan=True):
+            timing.FAILED.append(f"{title}, {name}: the results differ by {(found - wanted).abs().max():.3g}")

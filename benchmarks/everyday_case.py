@@ -8,6 +8,8 @@ import torch
 
 from .timing import Candidates
 
+FINITE = "on finite data"  #: the candidate that is right only if no NaN and no infinity lies under the mask
+
 
 @dataclass(frozen=True)
 class Case:

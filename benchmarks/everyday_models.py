@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import masked_tensor as mt
 
-from .everyday_case import Case, random_mask
+from .everyday_case import FINITE, Case, random_mask
 from .packed import batch
 from .timing import Candidates, training_step
 
@@ -41,9 +41,18 @@ def perceptron(size: int, width: int, dtype: torch.dtype, features: bool = True)
         given = torch.where(seen, data, 0) if features else data
         return mean_squares(model(given) - torch.where(known, target, 0), known)
 
+    def on_finite_data() -> Tensor:
+        given = data * seen if features else data
+        return ((model(given) - target).square() * known).sum() / known.sum()
+
     return steps(
         model,
-        {"plain": lambda: F.mse_loss(model(data), target), "by hand": by_hand, "masked": lambda: ours(model(x), y)},
+        {
+            "plain": lambda: F.mse_loss(model(data), target),
+            "by hand": by_hand,
+            FINITE: on_finite_data,
+            "masked": lambda: ours(model(x), y),
+        },
     )
 
 
@@ -120,6 +129,7 @@ def mse(size: int, dtype: torch.dtype) -> Candidates:
     return {
         "plain": step(lambda: F.mse_loss(data, target)),
         "by hand": step(lambda: mean_squares(data - torch.where(known, target, 0), known)),
+        FINITE: step(lambda: ((data - target).square() * known).sum() / known.sum()),
         "masked": step(lambda: ours(data, y)),
     }
 
@@ -165,21 +175,43 @@ class Net(nn.Module):
         return self.last(self.up(torch.cat([a, b], 1)))
 
 
+def block_by_hand(block: nn.Module, *parts: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    """A convolution whose result is valid where it sees something, group norm of what is valid, and ReLU.
+
+    ``parts`` of the input, along the channels, have masks (B, 1, H, W) of their own.
+    """
+    conv, norm, relu = block  # type: ignore[misc]  # a Sequential
+    x = conv(torch.cat([torch.where(valid, data, 0) for data, valid in parts], 1))
+    some = torch.stack([valid for _, valid in parts]).any(0)
+    valid = F.max_pool2d(some.to(x.dtype), 3, 1, 1) > 0
+    apart = torch.where(valid, x, 0).unflatten(1, (norm.num_groups, -1))
+    number, inside = valid.sum((1, 2, 3)).view(-1, 1, 1, 1, 1) * apart.shape[2], valid[:, None]
+    centred = torch.where(inside, apart - apart.sum((2, 3, 4), keepdim=True) / number, 0)
+    scale = (centred.square().sum((2, 3, 4), keepdim=True) / number + norm.eps).rsqrt()
+    y = (centred * scale).flatten(1, 2) * norm.weight.view(-1, 1, 1) + norm.bias.view(-1, 1, 1)
+    return relu(y), valid
+
+
 def unet(size: int, dtype: torch.dtype) -> Candidates:
-    """Clouds hide a tenth of the pixels; by hand they are filled with zeros and left in the statistics."""
+    """Clouds hide a tenth of the pixels, which are left out of the statistics; by hand and ours mean the same."""
     model = Net().to(dtype)
     data, seen = torch.randn(8, 4, size, size, dtype=dtype), random_mask(8, 1, size, size, share=0.1)
     x = mt.masked_tensor(data, seen)
 
-    def masked() -> Any:
-        with mt.meaning(convolution="any"):
-            model(x).square().mean().filled(0).backward()
+    def by_hand() -> Tensor:
+        a = block_by_hand(model.down, (data, seen))
+        pooled = F.max_pool2d(torch.where(a[1], a[0], -torch.inf), 2)
+        some = F.max_pool2d(a[1].to(dtype), 2) > 0
+        low, valid = block_by_hand(model.low, (pooled, some))
+        wide, known = (F.interpolate(t, scale_factor=2.0, mode="nearest") for t in (low, valid.to(dtype)))
+        y, last = block_by_hand(model.up, (wide, known > 0), a)
+        return (torch.where(last, model.last(y), 0).square().sum() / last.sum()).to(dtype)
 
-    return {
-        "plain": lambda: model(data).square().mean().backward(),
-        "by hand": lambda: model(torch.where(seen, data, 0)).square().mean().backward(),
-        "masked": masked,
-    }
+    def masked() -> Tensor:
+        with mt.meaning(convolution="any"):
+            return model(x).square().mean().filled(0)  # type: ignore[no-any-return]
+
+    return steps(model, {"plain": lambda: model(data).square().mean(), "by hand": by_hand, "masked": masked})
 
 
 def clouds(size: int, dtype: torch.dtype) -> Candidates:

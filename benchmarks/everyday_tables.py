@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import masked_tensor as mt
 
-from .everyday_case import Case, random_mask
+from .everyday_case import FINITE, Case, random_mask
 from .timing import Candidates
 
 WINDOW = 20
@@ -29,9 +29,15 @@ def standardise(size: int, dtype: torch.dtype) -> Candidates:
         apart = torch.where(seen, data - torch.where(seen, data, 0).sum(0) / number, 0)
         return apart / (apart.square().sum(0) / (number - 1)).sqrt()
 
+    def on_finite_data() -> Tensor:
+        number = seen.sum(0)
+        apart = (data - (data * seen).sum(0) / number) * seen
+        return apart / (apart.square().sum(0) / (number - 1)).sqrt()
+
     return {
         "plain": lambda: (data - data.mean(0)) / data.std(0),
         "by hand": by_hand,
+        FINITE: on_finite_data,
         "masked": lambda: (x - x.mean(0)) / x.std(0),
     }
 
@@ -253,15 +259,18 @@ def row_sum(size: int, dtype: torch.dtype) -> Candidates:
     return {
         "plain": lambda: data.sum(-1),
         "by hand": lambda: torch.where(seen, data, 0).sum(-1),
+        FINITE: lambda: (data * seen).sum(-1),
         "masked": lambda: x.sum(-1),
     }
 
 
 def softmax(size: int, dtype: torch.dtype) -> Candidates:
     data, seen, x = rows(size, dtype)
+    weight = seen.to(dtype)
     return {
         "plain": lambda: data.softmax(-1),
         "by hand": lambda: torch.where(seen, data, -torch.inf).softmax(-1).nan_to_num(0),
+        FINITE: lambda: (data + (1 - weight) * -1e9).softmax(-1) * weight,
         "masked": lambda: x.softmax(-1),
     }
 

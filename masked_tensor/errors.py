@@ -365,6 +365,15 @@ def ranks_differ() -> RuntimeError:
     )
 
 
+def incomplete_second_derivative(node: str) -> RuntimeError:
+    """The gradient of an intermediate result was asked for, and its own derivative was made of that result."""
+    return RuntimeError(
+        "the gradient of an intermediate masked tensor would leave out its share in a backward pass that was recorded "
+        f"(create_graph=True): {node} keeps that result; ask for the gradient of a leaf, or differentiate twice "
+        "by torch.func.grad of a function of that tensor"
+    )
+
+
 def other_ranks_missing(timeout: object) -> RuntimeError:
     """A collective of ``mean_over`` failed: another rank has ended, or did not come in time."""
     return RuntimeError(

@@ -1,6 +1,7 @@
 """The benchmarks run: each of them once, in small. What they measure is printed by ``python -m benchmarks``."""
 
 import json
+import os
 import re
 from importlib import import_module
 from pathlib import Path
@@ -9,8 +10,9 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from benchmarks import balance, growth, packed, pictures, steps, stream, thresholds, timing
+from benchmarks import balance, everyday, growth, packed, pictures, steps, stream, thresholds, timing
 from benchmarks.__main__ import NAMES, merged, written
+from benchmarks.everyday_case import FINITE, Case
 from masked_tensor import settings
 
 
@@ -28,6 +30,36 @@ def test_a_benchmark_runs_in_small(name: str, monkeypatch: pytest.MonkeyPatch, c
     page = written([("A table: of one benchmark.", line) for line in lines], "cpu", 1)
     assert all(f"| {line.title} |" in page for line in lines)
     assert lines[0].title in capsys.readouterr().out
+
+
+LINES = [case for case in everyday.CASES if case.heavy] if os.environ.get("MASKED_TENSOR_EVERYDAY") else []
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("case", LINES, ids=lambda case: case.title)
+def test_a_heavy_everyday_line_is_by_hands_value_by_value(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``MASKED_TENSOR_EVERYDAY=1``; the others are compared whenever the benchmark runs."""
+    monkeypatch.setattr(timing, "FAILED", [])
+    everyday.check(case.title, case.make(case.sizes[0], torch.float32), case.tolerance)
+    assert timing.FAILED == []
+
+
+def test_an_everyday_line_is_compared_value_by_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timing, "FAILED", [])
+    one, two, masked = torch.ones(2), torch.tensor([1.0, 2.0]), mt.masked_tensor([1.0, None])
+    for hand, ours in ((one, masked.filled(1)), (torch.tensor([1.0, torch.nan]), masked)):
+        everyday.check("line", {"plain": lambda: one, "by hand": lambda h=hand: h, "masked": lambda o=ours: o}, 1e-6)
+    assert timing.FAILED == []
+    everyday.check("a", {"by hand": lambda: one, "masked": lambda: two}, 1e-6)
+    everyday.check("b", {"by hand": lambda: two, FINITE: lambda: one, "masked": lambda: two}, 1e-6)
+    everyday.check("c", {"by hand": lambda: None, "masked": lambda: two}, 1e-6)
+    everyday.check("d", {"by hand": lambda: one, "masked": lambda: torch.tensor([1.0, torch.nan])}, 1e-6)
+    assert [line.partition(":")[0] for line in timing.FAILED] == [
+        "a, by hand",
+        f"b, {FINITE}",
+        "c, by hand",
+        "d, by hand",
+    ]
 
 
 def test_packed_rows_run_in_small(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,11 +181,12 @@ def test_pages_quote_what_packed_rows_cost() -> None:
 def test_pages_quote_what_small_models_cost() -> None:
     """The README's second table and the page on compiling have the ratios of ``docs/cost.md``, rounded."""
     root = growth.DATA.parent.parent
-    lines = (line.split(" | ") for line in (root / "docs" / "cost.md").read_text().splitlines())
-    cost = {cells[0].removeprefix("| "): cells for cells in lines if len(cells) > 4}
+    page = (root / "docs" / "cost.md").read_text().partition("## Everyday work\n")[2].partition("\n## ")[0]
+    head, _, *lines = ([c.strip() for c in line.split("|")[1:-1]] for line in page.splitlines() if line.startswith("|"))
+    cost = {cells[0]: dict(zip(head, cells, strict=True))["masked / by hand"] for cells in lines}
     table = (root / "README.md").read_text().partition("| batch | width |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (\d+) \| (\d+) \| ([\d.]+) \|", table, re.MULTILINE)
     assert len(rows) == 3
     for batch, width, quoted in rows:
-        assert f"{float(cost[f'MLP b{batch} h{width}'][4]):.1f}" == quoted
+        assert f"{float(cost[f'MLP b{batch} h{width}']):.1f}" == quoted
     assert f"takes {rows[0][2]} times" in (root / "docs" / "compiling.md").read_text()

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import masked_tensor as mt
+from masked_tensor.api.containers import kinds, lists
 from masked_tensor.api.containers.arrow import abi
 from masked_tensor.engine.tensor import pair_of
 
@@ -370,3 +371,45 @@ def test_numpy_functions_and_arrays_beside_masked_tensors() -> None:
         np.add.reduce(x)
     with pytest.raises(TypeError):
         np.spacing(x)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "int8", "int64", "bool", "complex64", "Float32", "Int64", "boolean", "UInt8"]
+)
+def test_a_frame_of_one_dtype_is_what_its_columns_are(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is read at once; values that float64 lacks are kept."""
+    pandas = pytest.importorskip("pandas")
+    columns = {"a": [0, 1, 1], "b": [1, 0, 1]}
+    if dtype[0] in "FIbU" and dtype != "bool":
+        columns["a"][1] = None
+    if dtype == "Int64":
+        columns["b"][0] = 2**62 + 1
+    frame = pandas.DataFrame({name: pandas.array(values, dtype=dtype) for name, values in columns.items()})
+    found = mt.masked_tensor(frame)
+    monkeypatch.setattr(kinds, "_NUMBERS", ())
+    wanted = mt.masked_tensor(frame)
+    assert found.dtype == wanted.dtype
+    assert found.tolist() == wanted.tolist() == [list(row) for row in zip(*columns.values(), strict=True)]
+    assert found.stride() == wanted.stride() == (2, 1)
+    frame.iloc[0, 0] = frame.iloc[0, 1]  # the memory is the tensor's own
+    assert found.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [1, None], [[1, None], [2.5, 3]], [(True, None)], [None, None], [[[1], [None]], [[2], [3]]], [1j, None],
+        [2**40, None], [1.5, None, True], [[1, None], [3]], [[None], 1], [None], [[], [None]], [1, [None]],
+    ],
+)  # fmt: skip
+def test_numbers_and_none_are_read_as_other_lists_are(data: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def outcome() -> Any:
+        try:
+            x = mt.masked_tensor(data)
+        except (TypeError, ValueError) as error:
+            return str(error)
+        return x.tolist(), x.dtype, x.shape, mt.masked_tensor(data, dtype=torch.complex128).tolist()
+
+    found = outcome()
+    monkeypatch.setattr(lists, "_flat_numbers", lambda data: None)
+    assert found == outcome()

@@ -158,3 +158,20 @@ def test_a_masked_entry_in_a_list_has_no_say_in_its_dtype() -> None:
     assert x.tolist() == [2, None, None]
     assert x.dtype is torch.float64
     assert mt.masked_tensor(losses[1:], dtype=torch.int32).tolist() == [None, None]
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.int8]
+)
+def test_invalid_is_what_is_not_finite(dtype: torch.dtype) -> None:
+    values = [0.0, -0.0, 1.0, 6e4, 1e-7, float("nan"), float("inf"), -float("inf")]
+    data = (
+        torch.tensor(values).to(dtype) if dtype.is_floating_point or dtype.is_complex else torch.arange(8, dtype=dtype)
+    )
+    x = mt.masked_invalid(data.reshape(2, 4).T)
+    assert torch.equal(x.get_mask(), data.reshape(2, 4).T.isfinite())
+    assert torch.equal(x.filled(0), torch.where(data.isfinite(), data, 0).reshape(2, 4).T)
+    leaf = data.clone().requires_grad_() if dtype.is_floating_point else None
+    if leaf is not None:
+        mt.masked_invalid(leaf).sum().filled(0).backward()
+        assert torch.equal(leaf.grad, data.isfinite().to(dtype))

@@ -1,6 +1,8 @@
 """The family cross entropy under the laws."""
 
 import itertools
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -104,3 +106,30 @@ def test_targets_out_of_range_raise_as_torch_does() -> None:
         for call in (F.cross_entropy, F.nll_loss):
             with pytest.raises(IndexError, match="Target 7 is out of bounds"):
                 call(masked, target, weight=weight)
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(7, 5), (5,), (3, 5, 4)])
+def test_plain_scores_are_scores_that_are_all_valid(
+    shape: tuple[int, ...], weighted: bool, smoothing: float, reduction: str
+) -> None:
+    """By torch's kernel: the same bits without smoothing; what is masked, or beside it, may be anything."""
+    torch.manual_seed(0)
+    dim = min(len(shape) - 1, 1)
+    known = torch.rand(shape[:dim] + shape[dim + 1 :]) > 0.4
+    target = torch.where(known, torch.randint(5, known.shape), 10**6)
+    data = torch.where(known.unsqueeze(dim), torch.randn(shape), float("nan"))
+    weight = torch.rand(5) if weighted else None
+
+    def run(wrap: Callable[[torch.Tensor], Any]) -> list[torch.Tensor]:
+        leaf = data.clone().requires_grad_()
+        y = mt.masked_tensor(target, known)
+        loss: Any = F.cross_entropy(wrap(leaf), y, weight, label_smoothing=smoothing, reduction=reduction)
+        loss.sum().filled(0).backward()
+        return [loss.filled(-1).detach(), loss.get_mask(), leaf.grad]
+
+    valid = torch.ones(shape, dtype=torch.bool)
+    for found, wanted in zip(run(lambda x: x), run(lambda x: mt.as_masked_tensor(x, valid)), strict=True):
+        assert torch.equal(found, wanted) if not smoothing else torch.allclose(found, wanted, 1e-6, 1e-7)

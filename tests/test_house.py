@@ -95,7 +95,7 @@ PRIVATE = {
         ._get_backend ._device_types .options._timeout
         """,
     "patches/functions.py": """
-        torch._functorch.utils torch.autograd._engine_run_backward
+        torch._functorch.utils torch.autograd._engine_run_backward torch.autograd._make_grads
         torch.testing._comparison.TensorLikePair._compare_values ._fail
         torch.utils.checkpoint._CheckpointFrame torch.utils.checkpoint._recomputation_hook
         """,

@@ -126,6 +126,83 @@ def test_a_second_import_says_what_to_do() -> None:
     assert run.returncode == 0, run.stderr
 
 
+FIRST_STEPS = """
+import sys
+import torch
+import masked_tensor as mt
+from torch.autograd import backward, grad
+from torch.nn import functional as F
+
+
+def new():
+    return mt.masked_tensor([[1.0, None], [3.0, 4.0]], requires_grad=True)
+
+
+def retained():
+    h = new() * 2
+    h.retain_grad()
+    (h.exp() + h.relu()).sum().backward()
+    return h.grad
+
+
+def parameter():
+    p, q = torch.nn.Parameter(new().detach()), torch.nn.Linear(2, 2)
+    for _ in range(2):
+        F.mse_loss(q(p), torch.ones(2, 2)).backward()
+    p.square().mean().backward(retain_graph=True)
+    torch.nn.utils.clip_grad_norm_([p, *q.parameters()], 1.0)
+    return p.grad
+
+
+def twice():
+    x = new()
+    (g,) = grad(x.square().mean(), x, create_graph=True)
+    g.square().sum().backward()
+    return x.grad
+
+
+def written():
+    x = new() * 1
+    x[0] = 0.0
+    return backward([x.sum(), x[1].mean()])
+
+
+programs = {
+    "mean": lambda: new().mean().backward(),
+    "filled": lambda: new().mean().filled(0).backward(),
+    "a masked gradient": lambda: new().relu().backward(mt.masked_tensor([[1.0, None], [1.0, 1.0]])),
+    "a plain gradient": lambda: new().relu().backward(torch.ones(2, 2)),
+    "a masked gradient for a plain result": lambda: new().relu().filled(0).backward(mt.masked_tensor(torch.ones(2, 2))),
+    "several roots": lambda: backward([new().mean(), new().exp().sum().filled(0)], [mt.masked_tensor(1.0), None]),
+    "retained": retained, "parameter": parameter, "twice": twice, "written": written,
+}
+for name, run in programs.items():
+    run()
+    found = {"torch.distributed.tensor", "torch.fx.experimental.symbolic_shapes", "sympy"} & set(sys.modules)
+    assert not found, (name, found)
+"""
+
+
+def test_the_first_backward_pass_imports_nothing() -> None:
+    run = subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_STEPS], capture_output=True, text=True, cwd=ROOT)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    ("output", "gradient", "text"),
+    [
+        (lambda x: x.exp(), None, "grad can be implicitly created only for scalar outputs"),
+        (lambda x: x.exp(), mt.masked_tensor([1.0]), "Mismatch in shape"),
+        (lambda x: x.sum(), mt.masked_tensor(1j), "both grad_output and output are required"),
+        (lambda x: x.sum().detach(), None, "does not require grad"),
+    ],
+)
+def test_what_torch_refuses_to_start_with_it_still_refuses(output: Any, gradient: Any, text: str) -> None:
+    x = mt.masked_tensor([1.0, None], requires_grad=True)
+    with pytest.raises(RuntimeError, match=text):
+        output(x).backward(gradient)
+
+
 LOOKED_FOR = """
 import importlib.util, sys
 sys.path.insert(0, {folder!r})
@@ -162,9 +239,9 @@ MOST: dict[str, dict[str, int]] = {
     "import": {"DataLoader": 7, "assert_close": 2},
     "first masked tensor": {
         "DTensor made": 2, "DTensor added": 1, "DTensor gathered": 1, "pad_tensor": 1, "vmap of cross_entropy": 32,
-        "vmap of cov": 12, "grad": 14, "step": 2, "checkpoint": 2, "reentrant checkpoint": 4,
+        "vmap of cov": 12, "grad": 15, "step": 3, "checkpoint": 3, "reentrant checkpoint": 6,
     },
-    "first setting": {"checkpoint": 9, "reentrant checkpoint": 13},
+    "first setting": {"checkpoint": 10, "reentrant checkpoint": 15},
 }  # fmt: skip
 
 

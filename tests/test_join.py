@@ -26,3 +26,12 @@ def test_parts_of_one_padding_stay_padding(join: Callable[..., Any]) -> None:
     other = mt.as_masked_tensor(torch.randn(2, 3, 4), torch.rand(2, 3, 1) < 0.5)
     joined = torch.cat((a, other), -1)
     assert torch.equal(joined.get_mask(), torch.cat((a.get_mask(), other.get_mask()), -1))
+
+
+def test_a_stack_of_masks_that_are_constant_stays_small() -> None:
+    x, y = (mt.masked_tensor(torch.ones(3, 4), torch.tensor([[True], [seen], [True]])) for seen in (True, False))
+    for dim in range(3):
+        stacked = torch.stack([x, y], dim)
+        assert torch.equal(stacked.get_mask(), torch.stack([x.get_mask(), y.get_mask()], dim))
+        assert 0 in pair_of(stacked).mask.stride()
+    assert pair_of(torch.stack([x, x])).mask.stride()[0] == 0  # parts of one tensor

@@ -58,13 +58,20 @@ def run_eagerly(package: str) -> None:
     """Marks what is defined in the package's loaded modules, save what may be compiled (``COMPILED``).
 
     Dynamo may inline the package's functions into a graph.  After a graph break it would otherwise compile their frames
-    by themselves, and meet the engine at work, on tensors that are half made.
+    by themselves, and meet the engine at work, on tensors that are half made.  Until somebody imports it nobody asks.
     """
+    loaded = dict[str, Any]()
     for name, module in list(sys.modules.items()):
         here, _, inside = name.partition(".")
         if here == package and not inside.startswith(COMPILED):
+            loaded[name] = module
+
+    def mark(_: Any) -> None:
+        for name, module in loaded.items():
             for code in _codes(module, name):
                 compat.run_eagerly(code)
+
+    when_imported(DYNAMO, mark)
 
 
 def _codes(owner: Any, module: str) -> Iterator[CodeType]:

@@ -58,19 +58,38 @@ def bind_checkpoints(now: Callable[[], Any], bound: Callable[..., Any], before: 
         setattr(owner, name, method)  # there is no hook
 
 
-def around_backward(begin: Callable[[Any, Any], Callable[[], None] | None]) -> None:
-    """From now on each backward pass calls ``begin(outputs, inputs)`` first, and what that gives, if anything, last."""
+def around_backward(begin: Callable[[Any, Any, bool], Callable[[], None] | None]) -> None:
+    """From now on each backward pass calls ``begin(outputs, inputs, create_graph)`` first, and last what that gives."""
     run: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]  # not in the stub
 
     @wraps(run)
     def run_backward(outputs: Any, *args: Any, **kwargs: Any) -> Any:
-        end = begin(outputs, args[3] if len(args) > 3 else ())  # gradients, retain_graph, create_graph, inputs
+        _, _, create_graph, inputs = args[:4] if len(args) > 3 else (None, None, False, ())  # gradients, retain_graph
+        end = begin(outputs, inputs, create_graph)
         result = run(outputs, *args, **kwargs)
         if end is not None:
             end()
         return result
 
     torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined, assignment]  # no hook
+
+
+def make_first_gradients(kind: type, make: Callable[[Any, Any], Any]) -> None:
+    """From now on ``make(output, gradient)`` makes what a backward pass starts with, if one of the two is of ``kind``.
+
+    Where it gives None for one of them, torch makes them all.  It imports modules for that which take longer than torch
+    itself: of symbolic shapes for a gradient that is handed in, and of DTensors for the ones of a subclass.
+    """
+    first: Any = torch.autograd._make_grads
+
+    @wraps(first)
+    def make_grads(outputs: Any, grads: Any, is_grads_batched: bool) -> Any:
+        if is_grads_batched or not (kind in map(type, outputs) or kind in map(type, grads)):
+            return first(outputs, grads, is_grads_batched)
+        made = tuple(map(make, outputs, grads))
+        return made if all(m is not None for m in made) else first(outputs, grads, is_grads_batched)
+
+    torch.autograd._make_grads = make_grads  # there is no hook
 
 
 def before_functions(connect: Callable[[Any], None]) -> None:

@@ -113,7 +113,10 @@ def rebind(places: tuple[Place, ...], package: str = "") -> None:
             made |= {id(f.__wrapped__): f for f in functions if hasattr(f, "masks")}
     for name, module in list(sys.modules.items()):
         if made and (not package or name.partition(".")[0] == package):
-            for attribute, value in list(getattr(module, "__dict__", {}).items()):
+            held: dict[str, Any] = getattr(module, "__dict__", {})
+            if made.keys().isdisjoint(map(id, list(held.values()))):  # one call: most modules have none
+                continue
+            for attribute, value in list(held.items()):
                 if id(value) in made:
                     setattr(module, attribute, made[id(value)])
 

@@ -17,7 +17,8 @@ from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair, Payload
 from ..select import select, zero_masked
-from ..shared.averaging import MEAN, NONE, reduce_loss
+from ..shared.averaging import MEAN, NONE, SUM, average, finish_average, reduce_loss
+from ..shared.chunks import rounds_noticeably
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 from .softmax import INFINITY, softmax
@@ -43,6 +44,7 @@ def cross_entropy(
     label_smoothing: float = 0.0,
 ) -> Pair:
     """``-log_softmax(x)[target]``, or ``-(target * log_softmax(x)).sum()``, weighted and smoothed."""
+    plain = type(x) is not Pair and type(weight) is not Pair
     x, t = pair.as_pair(x), pair.as_pair(target)
     dim = 0 if x.data.dim() == 1 else 1
     classes = _class_weights(weight, x, dim)
@@ -50,6 +52,8 @@ def cross_entropy(
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")
     if t.data.shape == x.data.shape:
         return _probability_loss(x, t, classes, reduction, ignore_index, label_smoothing, dim)
+    if plain and x.data.shape[dim]:
+        return _plain_scores_loss(x.data, t, weight, reduction, ignore_index, label_smoothing, dim)
     chosen = _choose(x, t, classes, ignore_index, dim)
     scores = _scores(x, chosen.mask, dim)
     entries = _pick_scores(scores.data, chosen, classes, ignore_index)
@@ -59,6 +63,40 @@ def cross_entropy(
         share = _share(label_smoothing, masks.count(usable, dim), entries.dtype)
         entries = entries * (1 - label_smoothing) - select(spread, chosen.mask, 0) * share
     return reduce_loss(entries, chosen.mask, reduction, chosen.weight, "cross_entropy")
+
+
+def _plain_scores_loss(
+    x: Tensor, target: Pair, weight: Any, reduction: int, ignore_index: int, smoothing: float, dim: int
+) -> Pair:
+    """All classes are valid: torch's kernel leaves out what is ignored, and what does not count is ignored."""
+    known = _known_targets(x, target, ignore_index, dim)
+    op = torch.ops.aten.cross_entropy_loss.default
+    rows = select(x, masks.expand_to(known.mask.unsqueeze(dim), x.shape), 0)  # nothing flows back there, not even NaN
+    entries = op(rows, known.data, weight, NONE, ignore_index, smoothing)
+    if reduction == NONE:
+        return Pair(entries, known.mask, Payload.ZERO)
+    total = entries.sum(dtype=torch.float32 if rounds_noticeably(entries.dtype) else None)
+    if weight is None or reduction == SUM:
+        return average(total, known.mask, reduction, None, entries.dtype, "cross_entropy")
+
+    def weights() -> Tensor:
+        """Of the samples that count: the loss of scores that are all -1."""
+        ones = torch.full((), -1, dtype=x.dtype, device=x.device).expand(x.shape)
+        each = torch.ops.aten.nll_loss_nd.default(ones, known.data, weight, NONE, ignore_index)
+        return each.detach().sum(dtype=total.dtype)  # torch gives the weights no gradient by it
+
+    some = masks.any(known.mask)
+    return finish_average(total, weights, some, known.mask.numel() == 0, reduction, entries.dtype, "cross_entropy")
+
+
+def _known_targets(x: Tensor, target: Pair, ignore_index: int, dim: int) -> Pair:
+    """The targets that count, in the shape of the samples; ``ignore_index`` where they do not."""
+    shape = x.shape[:dim] + x.shape[dim + 1 :]
+    expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
+    data, mask = target.data.reshape(shape), target.mask.reshape(shape)
+    data = data.long() if data.dtype is torch.uint8 else data
+    mask = mask & (data != ignore_index)
+    return Pair(torch.where(mask, data, ignore_index), mask)
 
 
 def nll_loss(
@@ -100,17 +138,14 @@ def _class_loss(
 
 def _choose(x: Pair, target: Pair, classes: Pair | None, ignore_index: int, dim: int) -> ChosenClasses:
     """Which samples count.  Only what a valid target names is looked up."""
-    shape = x.data.shape[:dim] + x.data.shape[dim + 1 :]
-    expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
-    target = Pair(target.data.reshape(shape), target.mask.reshape(shape))
-    data = target.data.long() if target.data.dtype is torch.uint8 else target.data
-    mask = masks.logical_and(target.mask & (data != ignore_index), _any_class(x.mask, dim))
+    known = _known_targets(x.data, target, ignore_index, dim)
+    data, mask = known.data, masks.logical_and(known.mask, _any_class(x.mask, dim))
     weight = None
     if classes is not None and x.data.shape[dim]:
         index = torch.where(mask, data, 0).long().clamp(0, x.data.shape[dim] - 1)  # torch's op says which is outside
         weight = classes.data.take(index)
         mask = masks.logical_and(mask, classes.mask.take(index))
-    return ChosenClasses(torch.where(mask, data, ignore_index), masks.expand_to(mask, shape), weight)
+    return ChosenClasses(torch.where(mask, data, ignore_index), masks.expand_to(mask, data.shape), weight)
 
 
 def _any_class(mask: Tensor, dim: int) -> Tensor:

@@ -38,7 +38,7 @@ def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
         way_out = f"masked_tensor.cat([t.unsqueeze({dim}) for t in tensors], dim={dim})"
         raise _with_way_out(error, "equal size", way_out) from None
     dim %= data.dim()
-    return Pair(data, _cat_masks([p.mask.unsqueeze(dim) for p in parts], dim, data.shape), _payload(parts))
+    return Pair(data, _stack_masks([p.mask for p in parts], dim, data.shape), _payload(parts))
 
 
 def block_diag(tensors: Sequence[Pair | Tensor]) -> Pair:
@@ -67,6 +67,13 @@ def pad_sequence(
     data = pad([p.data for p in parts], batch_first, padding_value, padding_side)
     mask = pad([p.mask for p in parts], batch_first, True, padding_side)
     return Pair(data, mask, _payload(parts))
+
+
+def _stack_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tensor:
+    first, *others = parts
+    if (first.numel() > 1 and 0 in first.stride()) or all(masks.same_memory(first, m) for m in others):
+        return _cat_masks([m.unsqueeze(dim) for m in parts], dim, shape)  # which may stay small
+    return torch.stack(parts, dim)
 
 
 def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tensor:

@@ -16,6 +16,7 @@ from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked
 from ..shared import strict_counts
+from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
 from .index import align_validity, without_masked
 
@@ -75,7 +76,11 @@ def scatter_reduce(
     """``x.scatter_reduce(dim, index, src, reduce)``: sum, prod, mean, amax, amin over destination and contributions."""
     if pair.data_of(x).dim() == 0:
         return _on_flat(scatter_reduce, pair.as_pair(x), dim, index, src, reduce, include_self=include_self)
-    return _reduce_into(pair.as_pair(x), dim, index, _part(src, index), reduce, include_self)
+    try:
+        return _reduce_into(pair.as_pair(x), dim, index, _part(src, index), reduce, include_self)
+    except IndexError as error:  # of index_add, by which means are taken; torch's scatter_reduce raises the other kind
+        size = pair.data_of(x).shape[dim]
+        raise RuntimeError(f"an index is out of bounds for dimension {dim} with size {size}") from error
 
 
 def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor, *, alpha: float = 1) -> Pair:
@@ -134,6 +139,9 @@ def _reduce_into(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str,
         src = pair.plain_pair(torch.full_like(at, src, dtype=x.data.dtype))
     valid = masks.logical_and(src.mask, index.mask) if type(index) is Pair else src.mask
     size = x.data.shape[dim]
+    groups = _groups(at, x.data, dim) if reduce == "mean" and type(index) is not Pair else None
+    if groups is not None:
+        return _group_means(x, dim, groups, select(src.data, valid, 0), valid, include_self)
     hit = torch.scatter_reduce(_bytes(x.mask), dim, at, _bytes(valid), "amax").view(torch.bool)
     values = select(src.data, valid, 0)
     if reduce == "sum" and include_self:
@@ -146,6 +154,35 @@ def _reduce_into(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str,
     start = append_slot(select(x.data, x.mask, identity(reduce, x.data.dtype)), dim)
     result = torch.scatter_reduce(start, dim, at, values, reduce, include_self=include_self)
     return Pair(drop_extra_slot(result, dim, size), hit)
+
+
+def _groups(at: Tensor, x: Tensor, dim: int) -> Tensor | None:
+    """The 1-D index that ``at`` repeats along the other dimensions of ``x``, of floats; None if it repeats none."""
+    dim %= x.dim()
+    others = [d for d in range(x.dim()) if d != dim]
+    if not (x.is_floating_point() or x.is_complex()) or not masks.is_constant(at, others):
+        return None
+    if any(at.shape[d] != x.shape[d] for d in others):
+        return None
+    return masks.first_slice(at, others).reshape(-1)
+
+
+def _group_means(x: Pair, dim: int, groups: Tensor, values: Tensor, valid: Tensor, include_self: bool) -> Pair:
+    """Means by a 1-D index: what does not count adds a 0 to the sum, and to the number, which is exact."""
+    exact = torch.float32 if valid.shape[dim] < 2**24 else torch.int64
+    number = torch.index_add(
+        x.mask.to(exact) if include_self else torch.zeros_like(x.mask, dtype=exact), dim, groups, valid.to(exact)
+    )
+    start = select(x.data, x.mask, 0)
+    if include_self:
+        hit, kept = number != 0, start
+    else:
+        alone = number == 0
+        hit, kept, number = ~alone | x.mask, select(start, alone, 0), number + alone
+    if rounds_noticeably(x.data.dtype):
+        kept, values = kept.float(), values.float()
+    total = torch.index_add(kept, dim, groups, values)
+    return Pair((total / number.clamp(min=1).to(total.dtype)).to(x.data.dtype), hit)
 
 
 def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> Tensor:

@@ -20,6 +20,7 @@ from .arrow import reading
 
 Reader = Callable[[Any], tuple[Any, Any]]
 
+_NUMBERS = tuple("?bhilqBHILQefdFD")  #: numpy's letters for the dtypes that torch has
 _READERS: dict[type | str, Reader] = {}
 
 
@@ -135,6 +136,14 @@ def _xarray(data: Any) -> tuple[Any, Any]:
 
 @register_container("pandas.DataFrame", "modin.DataFrame")
 def _pandas_frame(frame: Any) -> tuple[Any, Any]:
+    kinds = set(frame.dtypes)
+    if len(kinds) == 1:  # read at once: a column by itself takes a fifth of a millisecond
+        (kind,) = kinds
+        if getattr(kind, "char", "") in _NUMBERS:
+            return frame.to_numpy().copy(order="C"), None
+        if getattr(getattr(kind, "numpy_dtype", None), "char", "") in _NUMBERS and not hasattr(kind, "pyarrow_dtype"):
+            values = frame.to_numpy(dtype=kind.numpy_dtype, na_value=kind.numpy_dtype.type(0))
+            return values.copy(order="C"), ~frame.isna().to_numpy()
     return tables.Columns(list(frame.columns), [frame.iloc[:, i] for i in range(len(frame.columns))]), None
 
 

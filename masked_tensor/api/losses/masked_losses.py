@@ -17,6 +17,7 @@ from torch import Tensor
 from ... import compat, layouts, masks
 from ...callers import OUR_FILES, TORCH_FILES, first_caller
 from ...compat import mode_is_active
+from ...engine.boundary import intermediates
 from ...engine.boundary.autograd_queries import connect
 from ...engine.tensor import MaskedTensor, pair_of
 from ...engine.transforms import functions
@@ -58,11 +59,15 @@ def excuse(mean: Tensor) -> None:
         mean.register_hook(hook)
 
 
-def begin(roots: Sequence[Any], inputs: Any) -> Callable[[], None] | None:
+def begin(roots: Sequence[Any], inputs: Any, create_graph: bool) -> Callable[[], None] | None:
     """Before a backward pass; gives what is called after it, if only then is known whether it is excused.
 
     First the masked tensors take the histories of their bases.
     """
+    seen = intermediates.State
+    if seen.created and (seen.watched or MaskedTensor in map(type, inputs)):
+        intermediates.check(roots, inputs)
+    seen.created = seen.created or create_graph
     root = None
     for root in inputs:
         if type(root) is MaskedTensor and root._alias.history is not None:

@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...compat import in_transform
-from ...patches.functions import before_functions
+from ...compat import has_real_memory, in_transform, mode_is_active
+from ...pair import Pair
+from ...patches.first_use import when_first_made
+from ...patches.functions import before_functions, make_first_gradients
 from ..alias_records import WHEN_SHARED
-from ..tensor import MaskedTensor, add_members
-from .enter_leave import renew_history
+from ..tensor import MaskedTensor, add_members, pair_of, wrap
+from .enter_leave import renew_history, watch_grad_fn
 from .user_functions import running_function
 
 
@@ -70,9 +72,36 @@ def _after_connecting(name: str) -> Any:
     return asked if callable(found) else property(asked)
 
 
+def first_gradient(output: Any, gradient: Any) -> Tensor | None:
+    """What a backward pass starts with at ``output``: ``gradient``, or the one of a loss.  None: torch shall say.
+
+    What torch would refuse, or make by symbolic shapes, is left to it.
+    """
+    if mode_is_active() or in_transform() or not (_is_plain_inside(output) and output.requires_grad):
+        return None
+    if gradient is not None:
+        alike = _is_plain_inside(gradient) and output.dtype.is_complex == gradient.dtype.is_complex
+        return gradient if alike and output.shape == gradient.shape else None
+    if output.numel() != 1 or not output.dtype.is_floating_point:
+        return None
+    if type(output) is not MaskedTensor:
+        return torch.ones_like(output)
+    watch_grad_fn(output)
+    pair = pair_of(output)
+    return wrap(Pair(torch.ones_like(pair.data.detach()), pair.mask))
+
+
+def _is_plain_inside(x: Any) -> bool:
+    """Whether ``x`` is a strided tensor of real memory, or a masked one around two."""
+    if type(x) is MaskedTensor:
+        return x._packed is None and _is_plain_inside(x._pair.data) and has_real_memory(x._pair.mask)
+    return has_real_memory(x) and x.layout is torch.strided
+
+
 WHEN_SHARED.append(lambda: before_functions(connect_all))
+when_first_made(lambda: make_first_gradients(MaskedTensor, first_gradient))
 add_members(
     requires_grad=property(requires_grad, _require),
     is_leaf=property(is_leaf),
-    **{name: _after_connecting(name) for name in ("grad_fn", "output_nr", "requires_grad_", "retain_grad")},
+    **{name: _after_connecting(name) for name in ("grad_fn", "output_nr", "requires_grad_")},
 )
