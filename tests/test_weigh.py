@@ -24,6 +24,7 @@ from masked_tensor.shared import group_mean
 
 from .helpers.ranks import gathered
 
+FORMS = ("plain", "ddp", "fsdp2", "fsdp2 copies", "fsdp2 evaluated")
 STEPS = int(os.environ.get("MASKED_TENSOR_STEPS", "25"))
 ROWS = 16
 
@@ -103,6 +104,9 @@ def test_a_loss_that_is_used_once_leaves_its_term_alone() -> None:
         loss = F.mse_loss(net(torch.zeros(2, 3).double()), mt.masked_tensor([[1.0, None]] * 2, dtype=torch.float64))
     assert mean.weigh(net.weight.sum()).item() == net.weight.sum().item()
     assert loss.isfinite()
+    for wrong, kind in ((0.3, "float"), (torch.tensor(3), r"torch\.int64")):
+        with pytest.raises(TypeError, match=f"takes a floating-point tensor.*got {kind}"):
+            mean.weigh(wrong)
 
 
 def state(mean: mt.mean_over) -> dict[str, Any]:
@@ -192,7 +196,11 @@ def trained(rank: int, ranks: int, seed: int, kind: str) -> float:
         wrapped = fully_shard(net, mesh=mesh if kind == "fsdp2 copies" else None)
     parameters = list(net.parameters())
     own = list(zip(step.parts[rank::ranks], step.parts[1 - rank :: ranks], strict=True))
-    mean = mt.mean_over(parameters=parameters, group=mesh if kind == "fsdp2 copies" else None)
+    if kind == "fsdp2 evaluated":  # which leaves whole parameters in the model
+        with torch.no_grad():
+            net(step.x)
+        assert not any(p is q for p, q in zip(net.parameters(), parameters, strict=True))
+    mean = mt.mean_over(parameters=net.parameters(), group=mesh if kind == "fsdp2 copies" else None)
     if kind == "ddp":
         with wrapped.no_sync():
             step.x[rank : rank + 1].pow(2).mul(net.weight).sum().backward()
@@ -245,7 +253,7 @@ def on_ranks(rank: int, ranks: int) -> dict[str, Any]:
             (F.l1_loss if rank else F.mse_loss)(x, y)
 
     found["other loss"] = said(other_loss)
-    for kind in ("plain", "ddp", "fsdp2", "fsdp2 copies"):
+    for kind in FORMS:
         found[kind] = max(trained(rank, ranks, seed, kind) for seed in range(4))
     mesh = init_device_mesh("cpu", (ranks, 1, 1), mesh_dim_names=("copies", "shards", "more"))
     net = model()
@@ -273,7 +281,7 @@ def ranked() -> list[dict[str, Any]]:
     return gathered(2, on_ranks)
 
 
-@pytest.mark.parametrize("kind", ["plain", "ddp", "fsdp2", "fsdp2 copies"])
+@pytest.mark.parametrize("kind", FORMS)
 def test_terms_on_ranks(kind: str, ranked: list[dict[str, Any]]) -> None:
     assert max(each[kind] for each in ranked) < 1e-13
 

@@ -105,6 +105,16 @@ def check_data_ranks(group: Any, parameters: Iterable[Tensor] | None) -> None:
         )
 
 
+def sharded(parameters: Iterable[Tensor]) -> list[Tensor]:
+    """The parameters that get gradients: FSDP2 lends a model whole ones between forward and backward.
+
+    A forward pass without backward, as of an evaluation, leaves those of the outermost module in place.
+    """
+    lent = ("_unsharded_param", "_sharded_post_forward_param")
+    shards = {id(getattr(each, name, None)): each.sharded_param for each in _RANKS for name in lent}
+    return [shards.get(id(p), p) for p in parameters]
+
+
 def _ranks_of(chosen: set[int]) -> set[int]:
     """The ranks over which FSDP2 adds up gradients of the parameters with these ids, or of all that are trained."""
     found: set[int] = set()

@@ -24,7 +24,7 @@ from ...shared.group_mean import (
     resolve_group,
 )
 from ..losses.masked_losses import excuse, tell
-from .guards import check_data_ranks, gradient_divisors
+from .guards import check_data_ranks, gradient_divisors, sharded
 from .mean_parts import (
     KeptGradients,
     Part,
@@ -105,7 +105,7 @@ class mean_over(Setting):
             raise ValueError("mean_over takes parameters (to scale their gradients) or count (known before), not both")
         if gradients not in (None, "mean", "sum"):
             raise ValueError(f'mean_over takes gradients="mean" or "sum", got {gradients!r}')
-        self._parameters = None if parameters is None else list(parameters)
+        self._parameters = None if parameters is None else sharded(parameters)
         self._counts = None if count is None else positive_counts(count)
         self._group = group
         self._gradients = gradients
@@ -221,13 +221,14 @@ class mean_over(Setting):
         before ``backward()``.
 
         Args:
-            term (Tensor): Any shape and dtype.
+            term (Tensor): Any shape, of floating point.
 
         Returns:
-            Tensor: 0-d, in the dtype of ``term``: ``term`` times the count of the part, divided by what :meth:`finish`
+            Tensor: In the shape and dtype of ``term``: it times the count of the part, divided by what :meth:`finish`
             multiplies by; 0 times ``term`` for a part without a valid target.
 
         Raises:
+            TypeError: ``term`` is no tensor, or not of floating point.
             RuntimeError: It is called inside of the context or before a part, or ``count`` was given: then nothing is
                 scaled, and the term itself is added, divided by the number of micro-batches.
 
@@ -242,6 +243,11 @@ class mean_over(Setting):
             (13.5, -5.0)
         """
         part = self._part
+        if not isinstance(term, Tensor) or not (term.is_floating_point() or term.is_complex()):
+            kind = term.dtype if isinstance(term, Tensor) else type(term).__name__
+            raise TypeError(
+                f"mean_over: weigh() takes a floating-point tensor, such as a penalty of weights, got {kind}"
+            )
         if self._counts is not None:
             raise RuntimeError(
                 "mean_over(count=...) scales no gradient, so that weigh() is not needed: add the term itself, divided "
