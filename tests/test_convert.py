@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -187,6 +189,20 @@ def test_the_functions_of_torch_masked_take_our_mask(name: str, dim: int | None)
     assert type(found) is mt.MaskedTensor
     assert found.get_mask().any()
     torch.testing.assert_close(found.filled(0), expected, check_dtype=False)
+
+
+def test_names_of_torch_masked_that_were_taken_before_the_import_take_our_mask() -> None:
+    script = """
+from torch.masked import mean, var
+import masked_tensor as mt
+import torch
+x = mt.masked_tensor([1.0, None, 3.0])
+assert mean(x).item() == torch.masked._ops.mean(x).item() == 2
+assert var(x, 0).item() == torch.masked._ops.var(x, 0).item() == 2
+assert mean(torch.tensor([1.0, 3.0, 8.0])).item() == 4
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_filled_returns_what_is_plain() -> None:

@@ -133,6 +133,11 @@ WRONG: dict[str, tuple[str, dict[str, Any]]] = {
     "no data": ("float", {"data": None}),
     "a list for data": ("float", {"data": [1.0]}),
     "a dense mask of sparse data": ("COO", {"mask": torch.ones(2, 3, dtype=torch.bool)}),
+    "a mask of another pattern": ("COO", {"mask": torch.ones(2, 3, dtype=torch.bool).to_sparse()}),
+    "a masked tensor for data": ("float", {"data": mt.masked_tensor([[1.0, 2.0, 3.0]] * 2)}),
+    "a family with a sparse mask": ("base and view", {"family": {"mask": torch.ones(2, 3).bool().to_sparse()}}),
+    "a family with numbers for a mask": ("base and view", {"family": {"mask": torch.ones(2, 3)}}),
+    "a family with a tensor for a word": ("base and view", {"family": {"hard": torch.ones(2)}}),
     "a family without memory": ("base and view", {"family": {}}),
     "duplicates in an index": ("packed", {"index": [0, 0]}),
     "an index that falls": ("packed", {"index": [1, 0]}),
@@ -157,6 +162,8 @@ def test_a_damaged_pickle_is_one_error(what: str) -> None:
         rest = parts["index"][len(changes["index"]) :]
         index = torch.tensor(changes["index"])
         changes = {"index": index if len(index) == 1 else torch.cat([index, rest.to(index.dtype)])}
+    if changes.get("family"):
+        changes = {"family": {**parts["family"], **changes["family"]}}
     with pytest.raises(ValueError, match="this pickle of a masked tensor is damaged"):
         make(kind, {**parts, **changes})
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import functional
 from ..engine.tensor import MaskedTensor
-from ..patches.places import TORCH_MASKED, wrap_when_imported
+from ..patches.places import TORCH_MASKED, rebind, wrap_when_imported
 
 
 def _median(input: MaskedTensor, dim: int = -1, **kwargs: Any) -> Any:
@@ -37,3 +37,4 @@ def _run_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 wrap_when_imported(TORCH_MASKED, _run_form)
+rebind(TORCH_MASKED)

@@ -65,10 +65,24 @@ def _check_pair(pair: Pair) -> None:
     data, mask = pair.data, pair.mask
     if mask.dtype is not torch.bool or mask.shape != data.shape or mask.layout is not data.layout:
         raise ValueError(f"a mask of {mask.dtype} {tuple(mask.shape)} for data of {tuple(data.shape)}")
+    if MaskedTensor in (type(data), type(mask)):
+        raise ValueError("a masked tensor inside of a masked tensor")
+    if layouts.is_sparse(data) and not data.is_meta and not layouts.same_pattern(data, mask):
+        raise ValueError("a mask of another pattern than the data")
     if pair.payload is Payload.ZERO and type(data) is Tensor and not data.is_meta:
         values, valid = (layouts.values(t) for t in (data, mask)) if layouts.is_sparse(data) else (data, mask)
         if not torch.equal(select(values.detach(), valid, 0), values.detach()):  # NaN is never equal
             raise ValueError("masked-out data that is said to be 0 is not")
+
+
+def _check_family(kept: dict[str, Any]) -> None:
+    """Raises for what is no record of a family; of what it says of memory torch raises."""
+    mask, buffer = kept["mask"], kept["buffer"]
+    for part in (mask,) if buffer is None else (mask, buffer):
+        if type(part) is not Tensor or part.dtype is not torch.bool or layouts.is_sparse(part):
+            raise ValueError(f"a mask of a {type(part).__name__}")
+    if type(kept["hard"]) is not bool:
+        raise ValueError(f"hard={kept['hard']!r}")
 
 
 def _check_packed(p: Packed) -> None:
@@ -102,6 +116,7 @@ def rebuild_pair(
     _check_pair(Pair(data, pair.mask) if shared else pair)
     x = wrap(pair)
     if family is not None:
+        _check_family(family)
         alias = alias_of(x)
         alias.family, alias.version_seen = Family.of_record(family, data), -1  # read anew
         _check_pair(pair_of(x))
