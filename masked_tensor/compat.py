@@ -271,6 +271,11 @@ def ignore_in_ddp(module: torch.nn.Module, names: list[str]) -> None:
     module._ddp_params_and_buffers_to_ignore = [*known, *names]  # type: ignore[assignment]  # as torch's own setter
 
 
+def lent_parameters(sharded: Any) -> list[Any]:
+    """What FSDP2 puts into a model in place of a sharded parameter.  Without it ``parameters()`` may name no leaf."""
+    return [getattr(sharded, name, None) for name in ("_unsharded_param", "_sharded_post_forward_param")]
+
+
 def set_buffers(module: torch.nn.Module, values: Mapping[str, torch.Tensor | None]) -> None:
     """Replaces buffers all at once.  Without it an interrupt could leave some of them old and some new."""
     module._buffers.update(values)
@@ -334,7 +339,7 @@ __all__ = [
     "call_script", "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
     "current_trace", "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
     "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_batched",
-    "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "mode_is_active",
+    "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "lent_parameters", "mode_is_active",
     "operator_names", "remove_mode", "run_eagerly", "schema", "script_copy", "set_buffers", "shares_memory",
     "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "unwrap_transforms", "without_modes",
     "wrapped_by_transform",

@@ -214,6 +214,9 @@ def test_the_end_of_an_epoch_is_a_state() -> None:
     sampler = mt.balanced_batches([1] * 8, tokens=2)
     whole = list(sampler)
     again = restarted(sampler)
+    ended = iter(again)
+    assert [next(ended, None), next(ended, None)] == [None, None]
+    again = restarted(sampler)
     assert (list(again), again.left().tolist()) == ([], [])
     assert list(again) == whole
     again = restarted(sampler)

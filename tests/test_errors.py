@@ -1853,6 +1853,11 @@ def test_means_over_parts() -> None:
         """mean_over(count=...) scales no gradient, so that weigh() is not needed: add the term itself, divided by the number of micro-batches""",
     )
     refused(
+        TypeError,
+        lambda: mean.weigh(torch.tensor(1)),
+        """mean_over: weigh() takes a floating-point tensor, such as a penalty of weights, got torch.int64""",
+    )
+    refused(
         RuntimeError,
         within(mt.mean_over(), lambda x, y: torch.vmap(F.mse_loss)(y[None], x[None])),
         """mean_over saw a loss inside vmap, where each sample would have a mean of its own; take the loss of the whole batch, or give the counts: mean_over(count=n)""",
@@ -1952,6 +1957,11 @@ def test_statistics() -> None:
         ValueError,
         lambda: mt.RunningStatistics(2, cov=True).update(ones(2, 2), ones(2, 2)),
         """covariances need one weight for each row, of size 1 along dim -1, got (2, 2); leave out cov=True""",
+    )
+    refused(
+        ValueError,
+        lambda: stats.update(ones(2, 2), torch.tensor([[1.0], [-0.5]])),
+        """weights must not be negative or NaN, got -0.5""",
     )
     refused(ValueError, lambda: stats(ones(5, 1)), """stats(x) takes 2 columns along dim -1, got (5, 1)""")
     refused(
@@ -2179,7 +2189,10 @@ def test_pickles_of_later_versions() -> None:
 
 def test_damaged_pickles() -> None:
     x = mt.as_masked_tensor(ones(2), torch.tensor([True, False]))
-    packed = mt.from_lengths(ones(2, 3), [3, 1]).packed()
+    packed, sparse = mt.from_lengths(ones(2, 3), [3, 1]).packed(), mt.masked_tensor([1.0, None]).to_sparse()
+    base = mt.masked_tensor([1.0, None])
+    base[0] = 2.0
+    family = base.__reduce_ex__(2)[1][1]["family"]
     damaged = """this pickle of a masked tensor is damaged, or was not written by this package ({}): write it again with pickle or torch.save"""
     for tensor, part, reason in (
         (x, {"attributes": {"_pair": 1}}, """'_pair' is no attribute of a user"""),
@@ -2188,6 +2201,10 @@ def test_damaged_pickles() -> None:
         (packed, {"index": ones(1)}, """an index of torch.float32 (1,) for (4,) values"""),
         (packed, {"index": torch.tensor([0, 1, 1, 3])}, """an index that does not rise, or leaves the grid"""),
         (packed, {"order": ((0,), (5,))}, """an order ((0,), (5,)) of 2 sizes"""),
+        (x, {"data": mt.masked_tensor([1.0, 1.0])}, """a masked tensor inside of a masked tensor"""),
+        (sparse, {"mask": ones(2).bool().to_sparse()}, """a mask of another pattern than the data"""),
+        (base, {"family": {**family, "mask": ones(2)}}, """a family with a mask that is a Tensor of torch.float32"""),
+        (base, {"family": {**family, "hard": 1}}, """a family with hard=1"""),
     ):
         make, (kind, parts) = tensor.__reduce_ex__(2)
         refused(ValueError, lambda: make(kind, {**parts, **part}), damaged.format(reason))  # noqa: B023

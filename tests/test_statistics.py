@@ -172,6 +172,16 @@ def test_what_masked_weights_hold_reaches_nothing(garbage: float) -> None:
         torch.testing.assert_close(read(clean)[name], value, rtol=0, atol=0, equal_nan=True, msg=name)
 
 
+@pytest.mark.parametrize("wrong", [-1.0, float("nan")])
+def test_a_weight_that_is_none_is_refused(wrong: float) -> None:
+    stats, weight = mt.RunningStatistics(2), torch.tensor([[1.0, 1.0], [wrong, 1.0]])
+    with pytest.raises(ValueError, match=f"weights must not be negative or NaN, got {wrong:g}"):
+        stats.update(torch.ones(2, 2), weight)
+    assert stats.count.tolist() == [0, 0]
+    x = mt.masked_tensor([[1.0, 1.0], [None, 1.0]])  # where nothing is weighed, it is no weight
+    assert stats.update(x, weight).count.tolist() == [1, 2]
+
+
 def test_a_constant_has_no_correlation() -> None:
     """Not even if it is constant only where the other column is valid, and whatever its mean rounds to."""
     pandas = pytest.importorskip("pandas")

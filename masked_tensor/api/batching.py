@@ -233,6 +233,7 @@ class _Batches(Iterator[list[int]]):
         if self.plan is sampler._plans.get((sampler.epoch, sampler.seed)):  # no other epoch was begun since
             sampler._note(step)
         if step == len(sampler):
+            self.step = step  # an iterator that has ended stays so
             raise StopIteration
         self.step = step + 1
         order, cuts = self.plan

@@ -80,9 +80,9 @@ def _check_family(kept: dict[str, Any]) -> None:
     mask, buffer = kept["mask"], kept["buffer"]
     for part in (mask,) if buffer is None else (mask, buffer):
         if type(part) is not Tensor or part.dtype is not torch.bool or layouts.is_sparse(part):
-            raise ValueError(f"a mask of a {type(part).__name__}")
+            raise ValueError(f"a family with a mask that is a {type(part).__name__} of {part.dtype}")
     if type(kept["hard"]) is not bool:
-        raise ValueError(f"hard={kept['hard']!r}")
+        raise ValueError(f"a family with hard={kept['hard']!r}")
 
 
 def _check_packed(p: Packed) -> None:

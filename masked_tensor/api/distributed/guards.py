@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 from torch import Tensor, nn
 from torch import distributed as dist
 
-from ...compat import ignore_in_ddp
+from ...compat import ignore_in_ddp, lent_parameters
 from ...engine.tensor import MaskedTensor
 from ...patches.places import (
     DATA_PARALLEL,
@@ -110,8 +110,7 @@ def sharded(parameters: Iterable[Tensor]) -> list[Tensor]:
 
     A forward pass without backward, as of an evaluation, leaves those of the outermost module in place.
     """
-    lent = ("_unsharded_param", "_sharded_post_forward_param")
-    shards = {id(getattr(each, name, None)): each.sharded_param for each in _RANKS for name in lent}
+    shards = {id(whole): each.sharded_param for each in _RANKS for whole in lent_parameters(each)}
     return [shards.get(id(p), p) for p in parameters]
 
 

@@ -46,6 +46,8 @@ class StatisticsAdding(StatisticsState):
             each, seen, single = self._weights(heavy, pair.data.shape)
             mask = mask & seen
             each = select(each, mask, 0)
+            if each.is_cpu and not bool((each >= 0).all()):  # no device is waited for
+                raise ValueError(f"weights must not be negative or NaN, got {each[~(each >= 0)][0].item():g}")
         data = data if data.is_floating_point() else data.double()
         if keys is not None:
             groups, at = keys.unique(return_inverse=True)

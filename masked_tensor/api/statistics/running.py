@@ -122,8 +122,9 @@ class RunningStatistics(StatisticsReading):
             RunningStatistics: Itself.
 
         Raises:
-            ValueError: ``x`` has another number of columns, or other names, or ``weight`` does not fit; or a key is
-                masked or negative, or there is not one for each row, or other batches have none.
+            ValueError: ``x`` has another number of columns, or other names, or ``weight`` does not fit, or holds a
+                negative number or NaN that counts (not checked on a GPU); or a key is masked or negative, or there is
+                not one for each row, or other batches have none.
             TypeError: ``x`` is complex, or sparse where weights, covariances, histograms or groups are asked for; or
                 a sketch is to be weighted; or groups are to have more than moments.
 
