@@ -339,8 +339,8 @@ __all__ = [
     "call_script", "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
     "current_trace", "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
     "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_batched",
-    "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "lent_parameters", "mode_is_active",
-    "operator_names", "remove_mode", "run_eagerly", "schema", "script_copy", "set_buffers", "shares_memory",
-    "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "unwrap_transforms", "without_modes",
+    "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "lent_parameters",
+    "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema", "script_copy", "set_buffers",
+    "shares_memory", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "unwrap_transforms", "without_modes",
     "wrapped_by_transform",
 ]  # fmt: skip
