@@ -83,7 +83,8 @@ def _plain_scores_loss(
         """Of the samples that count: the loss of scores that are all -1."""
         ones = torch.full((), -1, dtype=x.dtype, device=x.device).expand(x.shape)
         each = torch.ops.aten.nll_loss_nd.default(ones, known.data, weight, NONE, ignore_index)
-        return each.detach().sum(dtype=total.dtype)  # torch gives the weights no gradient by it
+        summed: Tensor = each.detach().sum(dtype=total.dtype)  # torch gives the weights no gradient by it
+        return summed
 
     some = masks.any(known.mask)
     return finish_average(total, weights, some, known.mask.numel() == 0, reduction, entries.dtype, "cross_entropy")

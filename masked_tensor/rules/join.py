@@ -73,7 +73,7 @@ def _stack_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Ten
     first, *others = parts
     if (first.numel() > 1 and 0 in first.stride()) or all(masks.same_memory(first, m) for m in others):
         return _cat_masks([m.unsqueeze(dim) for m in parts], dim, shape)  # which may stay small
-    return torch.stack(parts, dim)
+    return torch.stack(list(parts), dim)
 
 
 def _cat_masks(parts: Sequence[Tensor], dim: int, shape: Sequence[int]) -> Tensor:

@@ -24,10 +24,10 @@ def pair_of_list(data: Any, take: Taker, tensor: Callable[[Any], Tensor]) -> Pai
     """``take`` makes a pair of an array in the list, ``tensor`` makes a tensor of nested lists of numbers."""
     numbers = _flat_numbers(data)
     if numbers is not None:
-        leaves, shape = numbers
+        leaves, sizes = numbers
         some = next((v for v in leaves if v is not None), 0.0)  # where masked: of a type the values have anyway
-        values = tensor([some if v is None else v for v in leaves]).reshape(shape)
-        return Pair(values, torch.tensor([v is not None for v in leaves], device=values.device).reshape(shape))
+        values = tensor([some if v is None else v for v in leaves]).reshape(sizes)
+        return Pair(values, torch.tensor([v is not None for v in leaves], device=values.device).reshape(sizes))
     if _holds_arrays(data):
         parts = [pair_of_list(v, take, tensor) if isinstance(v, list | tuple) else take(v) for v in data]
         return ragged.pad_and_stack(parts)

@@ -49,7 +49,7 @@ def check(roots: Sequence[Any], inputs: Iterable[Any]) -> None:
 
 def watch(x: MaskedTensor) -> None:
     """Somebody asks for the gradient of ``x`` in later backward passes."""
-    node = x._node
+    node: Any = x._node
     if type(node) in MASKED:
         State.watched = True
         node.metadata[_WATCHED] = True
