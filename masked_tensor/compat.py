@@ -320,15 +320,6 @@ def remove_mode(mode: Any) -> None:
         torch._C._push_on_torch_function_stack(other)
 
 
-#: TorchScript's own call of a function.
-call_script: Callable[..., Any] = torch.jit.ScriptFunction.__call__
-
-
-def script_copy(function: Any) -> Any:
-    """A function or method of TorchScript as a function that was never called, and so not optimized."""
-    return torch._C._create_function_from_graph(function.name, function.inlined_graph)
-
-
 def current_trace() -> Any:
     """What is being compiled in this thread, if anything is."""
     return TracingContext.try_get()
@@ -336,11 +327,11 @@ def current_trace() -> Any:
 
 __all__ = [
     "COLLATE", "PRINT_OPTS", "RUNNING", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient",
-    "call_script", "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
+    "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
     "current_trace", "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
     "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_batched",
     "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "lent_parameters",
-    "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema", "script_copy", "set_buffers",
+    "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema", "set_buffers",
     "shares_memory", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "unwrap_transforms", "without_modes",
     "wrapped_by_transform",
 ]  # fmt: skip

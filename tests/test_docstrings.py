@@ -284,6 +284,9 @@ def raised(function: Any, seen: set[Any]) -> Iterator[type[BaseException]]:
 ANYWHERE = (None, errors.exporting, errors.inside_transform, mt.extend.NoRule)  # in torch.export; no error for users
 UNREACHED: dict[str, tuple[type[BaseException], ...]] = {  # the code has such a line, and these never come to it
     **{name: (TypeError, ValueError) for name in NAMES if name.startswith("Rolling.")},  # which were given tensors
+    "RunningStatistics.all_reduce": (RuntimeError,),  # of states that come from outside
+    "RunningStatistics.summary": (TypeError,),  # of what is no tensor
+    "RunningStatistics.to_arrow": (TypeError,),  # the same
 }
 
 
@@ -419,11 +422,13 @@ ANYTHING = {
         as_masked_tensor.mask from_lengths.lengths from_lengths.padded from_sequences.sequences lengths_to_mask.lengths
         masked_equal.data masked_invalid.data masked_tensor.data masked_tensor.mask masked_where.condition
         masked_where.data pad_sequence.sequences MaskedTensor.new_tensor.data MaskedTensor.new_tensor.kwargs
-        RunningStatistics.update.x
+        RunningStatistics.update.x RunningStatistics.update.group RunningStatistics.map_batches.batches
+        RunningStatistics.map_batches.return RunningStatistics.to_pandas.return cat.tensors document_mask.position_ids
+        document_mask.segment_ids from_documents.position_ids from_documents.rows from_documents.segment_ids
         """,
     "any structure, or any function": """
-        collate.batch collate.return from_attention_mask.attention_mask from_attention_mask.inputs
-        from_attention_mask.return testing.assert_close.actual testing.assert_close.expected
+        collate.batch collate.return collate.length collate.pad_to_multiple_of from_attention_mask.attention_mask
+        from_attention_mask.inputs from_attention_mask.return testing.assert_close.actual testing.assert_close.expected
         testing.check_invisible_data.function testing.check_invisible_data.inputs testing.check_rule.function
         testing.check_rule.inputs to_left.x to_right.x explain.op
         """,

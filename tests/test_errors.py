@@ -8,6 +8,7 @@ import re
 import runpy
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -419,11 +420,6 @@ def test_series() -> None:
         """interpolate(): input dtype must be floating point or complex, got torch.int64""",
     )
     refused(
-        TypeError,
-        lambda: mt.mode(x, None),
-        """mode(): argument 'dim' must be int, not NoneType""",
-    )
-    refused(
         ValueError,
         lambda: mt.rolling(x, 2, min_periods=3),
         """rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got window=2, step=1, min_periods=3""",
@@ -693,6 +689,26 @@ class Named(torch.Tensor):
     """A subclass as users write them, which takes every result for its own."""
 
 
+def test_means_by_an_index_out_of_bounds() -> None:
+    x, src = mt.masked_tensor([1.0, None]), mt.masked_tensor([1.0, 2.0])
+    refused(
+        RuntimeError,
+        lambda: x.scatter_reduce(0, torch.tensor([0, 7]), src, "mean", include_self=False),
+        """an index is out of bounds for dimension 0 with size 2""",
+    )
+
+
+def test_a_second_derivative_by_an_intermediate() -> None:
+    x = mt.masked_tensor([1.0, None, 2.0]).requires_grad_()
+    h = (x * 1).exp()
+    (first,) = torch.autograd.grad((h * h).sum(), x, create_graph=True)
+    refused(
+        RuntimeError,
+        lambda: torch.autograd.grad((first * first).sum(), h),
+        """the gradient of an intermediate masked tensor would leave out its share in a backward pass that was recorded (create_graph=True): ExpBackward0 keeps that result; ask for the gradient of a leaf, or differentiate twice by torch.func.grad of a function of that tensor""",
+    )
+
+
 def test_words_where_a_number_belongs() -> None:
     x = mt.masked_tensor([1.0, None])
     refused(
@@ -717,6 +733,24 @@ def test_functions_of_numpy() -> None:
         TypeError,
         lambda: np.mean(mt.masked_tensor([1.0, None])),
         """numpy.mean() does not take a masked tensor; use x.mean() or x.to_numpy_ma()""",
+    )
+
+
+def test_the_scaler_of_scikit_learn() -> None:
+    pytest.importorskip("sklearn")
+    frame = pytest.importorskip("pandas").DataFrame({"a": [1.0], "b": [2.0]})
+    scaler = import_module("masked_tensor.sklearn").MaskedStandardScaler().fit(frame)
+    refused(
+        ValueError,
+        lambda: scaler.transform(frame.rename(columns={"a": "z"})),
+        """the columns are ['z', 'b'], and were ['a', 'b'] when the scaler was fitted""",
+    )
+    refused(ValueError, lambda: scaler.fit([1.0]), """a table has rows and columns, got the shape (1,)""")
+    scaler.fit([[1.0, 2.0]])
+    refused(
+        ValueError,
+        lambda: scaler.transform([[1.0]]),
+        """the table has 1 columns, and had 2 when it was fitted""",
     )
 
 
@@ -1108,7 +1142,7 @@ def test_functional_forms() -> None:
     )
     refused(TypeError, lambda: mt.argmax(ones(2), (0, 1)), """argmax(): dim must be an int or None, got (0, 1)""")
     refused(TypeError, lambda: mt.max(ones(2), keepdim=True), """max(): keepdim needs a dim""")
-    refused(TypeError, lambda: mt.mode(ones(2), (0, 1)), """mode(): argument 'dim' must be int, not tuple""")
+    refused(TypeError, lambda: mt.cumsum(ones(2), None), """cumsum(): argument 'dim' must be int, not NoneType""")
     normal = torch.distributions.MultivariateNormal(ones(2), torch.eye(2))
     refused(
         TypeError,

@@ -80,7 +80,6 @@ PRIVATE = {
         torch._C._functorch.is_functorch_wrapped_tensor torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
         torch._C._len_torch_function_stack torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack
-        torch._C._create_function_from_graph
         ._validate_args ._validate_sample
         torch._C._get_default_device torch._C._is_alias_of torch._functorch.eager_transforms._jvp_with_argnums
         torch._functorch.eager_transforms._vjp_with_argnums torch._functorch.eager_transforms.grad_and_value_impl
@@ -104,6 +103,7 @@ PRIVATE = {
     "api/distributed/mesh.py": "torch.ops._c10d_functional",
     "rules/collective.py": "torch.ops._c10d_functional.wait_tensor",
     "engine/torch_keys.py": """
+        torch._C._create_function_from_graph ._sequence_nr
         ._cdata ._base ._use_count torch._C._storage_Use_Count
         torch.Tensor._make_wrapper_subclass torch._C._set_throw_on_mutable_data_ptr
         torch._C.DispatchKey torch._C.DispatchKeySet torch._C._RestorePythonTLSSnapshot
@@ -343,6 +343,7 @@ NUMBERS = {  # of no size that was measured
     "masks/bits.py": "_GATHER",  # moves the bits of a word
     "packing/dim_order.py": "GRID",
     "rules/cross_entropy.py": "IGNORED",
+    "rules/scatter.py": "2**24",  # what float32 counts
     "rules/distance.py": "_FEW",  # torch decides by it
 }
 

@@ -54,6 +54,7 @@ def from_documents(
         ValueError: None or both of the ids are given, they have another shape than the first two dimensions of
             ``rows``, ``padding_side`` is another word, a document is longer than ``length``, or both ``length`` and
             ``pad_to_multiple_of`` are given.
+        RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
     Example:
@@ -107,8 +108,8 @@ def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causa
     Args:
         segment_ids (Tensor, optional): Integers ``(B, L)``, or ``(L,)`` of one row: a document ends where the next
             number is another one. A masked step is padding, which sees nothing, and which nothing sees.
-        position_ids (Tensor, optional): Integers in place of ``segment_ids``: the place of each step in its document. A
-            document ends where the next number is not one more.
+        position_ids (Tensor, optional): Integers ``(B, L)`` or ``(L,)`` in place of ``segment_ids``: the place of each
+            step in its document. A document ends where the next number is not one more.
         is_causal (bool, optional): A step sees no later one.
 
     Returns:
@@ -117,6 +118,7 @@ def document_mask(segment_ids: Any = None, *, position_ids: Any = None, is_causa
     Raises:
         TypeError: The ids are no integers.
         ValueError: None or both of the ids are given, or they have another number of dimensions.
+        RuntimeError: A sparse tensor breaks the rules of its layout.
 
     Example:
         >>> mt.document_mask(torch.tensor([7, 7, 4]), is_causal=True).int()

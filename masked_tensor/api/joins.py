@@ -33,20 +33,22 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
     their padding is never made. Gradients flow back.
 
     Args:
-        tensors (list of Tensor): Strided tensors of any dtype with the same number of dimensions: masked, packed or
-            plain ones, or anything that :func:`masked_tensor` takes. Different dtypes are promoted.
+        tensors (list of Tensor): Strided tensors of any shape and dtype, with the same number of dimensions: masked,
+            packed or plain ones, or anything that :func:`masked_tensor` takes. Different dtypes are promoted.
         dim (int, optional): The dimension to join along. ``axis`` is the same.
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding goes.
 
     Returns:
-        MaskedTensor: Their sizes along ``dim`` added up, and along each other dimension the largest. It is packed if
-        all of them are, and joined along the batch, or along what else ``torch.cat`` keeps packed.
+        MaskedTensor: Its shape has their sizes added up along ``dim``, and along each other the largest; its dtype is
+        theirs, promoted. It is packed if all of them are, and joined along the batch, or along what else ``torch.cat``
+        keeps packed.
 
     Raises:
         TypeError: A tensor is nothing that a tensor can be made of.
         ValueError: There are no tensors, they have different numbers of dimensions or none, or ``padding_side`` is
             another word.
         IndexError: ``dim`` is out of range.
+        RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: A tensor is sparse.
 
     Example:
@@ -116,13 +118,15 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
         padding_side (str, optional): ``"right"`` or ``"left"``: where the padding of the result goes.
 
     Returns:
-        MaskedTensor: The batch, with ``T`` the longest sum of lengths. It is packed if all of them are.
+        MaskedTensor: The batch ``(B, T, ...)``, with ``T`` the longest sum of lengths, in the dtype of all. It is
+        packed if all of them are.
 
     Raises:
         TypeError: A batch is no tensor.
         ValueError: There is no batch, one is no strided ``(B, T, ...)``, their shapes differ in another dimension than
             time, a sequence has masked steps between valid ones, or ``padding_side`` is another word.
         IndexError: ``dim`` is out of range.
+        RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
     Example:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from .. import compat
+from ..engine import torch_keys
 from ..engine.tensor import MaskedTensor
 from ..patches.first_use import when_first_made
 from ..patches.places import TORCHSCRIPT, wrap_when_imported
@@ -19,12 +20,12 @@ def _unoptimized(call: Callable[..., Any]) -> Callable[..., Any]:
     def run(function: Any, *args: Any, **kwargs: Any) -> Any:
         if not any(map(_holds_masked, args)) and not any(map(_holds_masked, kwargs.values())):
             return call(function, *args, **kwargs)
-        copy = compat.script_copy(function)
+        copy = torch_keys.script_copy(function)
         if hasattr(function, "owner"):
             args = function.owner, *args
         named = {a.name: a.default_value for a in function.schema.arguments[len(args) :] if a.has_default_value()}
         with torch.jit.optimized_execution(False):  # type: ignore[attr-defined]  # not in its list of names
-            return compat.call_script(copy, *args, **{**named, **kwargs})
+            return torch_keys.call_script(copy, *args, **{**named, **kwargs})
 
     return run
 

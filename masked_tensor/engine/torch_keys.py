@@ -4,7 +4,7 @@ Without any one of these names no op reaches its rule.  All other private names
 of torch stand in ``compat.py``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache, partial, reduce
 from operator import or_
@@ -156,9 +156,23 @@ def direct_apply(function: type[torch.autograd.Function]) -> Any:
     return getattr(super(torch.autograd.Function, function), "apply")  # noqa: B009
 
 
+def sequence_number(node: Any) -> int:
+    """Which place a node of the graph has among all that this thread has recorded."""
+    return int(node._sequence_nr())
+
+
 def is_torchscript_node(node: Any) -> bool:
     """Whether TorchScript differentiates here, by formulas of its own: all other nodes have a class in Python."""
     return type(node).__name__ == "CppFunction"
+
+
+#: TorchScript's own call of a function.
+call_script: Callable[..., Any] = torch.jit.ScriptFunction.__call__
+
+
+def script_copy(function: Any) -> Any:
+    """A function or method of TorchScript as a function that was never called, and so not optimized."""
+    return torch._C._create_function_from_graph(function.name, function.inlined_graph)
 
 
 def gradient_is_shared(x: Tensor) -> bool:

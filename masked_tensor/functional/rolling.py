@@ -301,6 +301,29 @@ class Rolling(Generic[T]):
         return result if self._tape is None else self._tape.tokens(result)
 
 
+def _entries_needed(window: Any, min_periods: int | None, closed: str, step: int, index: Tensor | None) -> int:
+    """How many valid entries a window needs; raises for what is no window."""
+    if isinstance(window, str):
+        raise TypeError(
+            f"rolling(x, {window!r}): a window counts entries; for windows of time give index=, the time of each "
+            "entry, and the window in its unit"
+        )
+    if closed not in get_args(Closed):
+        raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
+    needed = min_periods if min_periods is not None else 1 if index is not None else int(window)
+    if index is not None and not (0 < window < math.inf and step >= 1 and needed >= 0):
+        raise ValueError(
+            "rolling: with index, window is a length of time above 0, step at least 1, and min_periods at least 0; got "
+            f"window={window}, step={step}, min_periods={needed}"
+        )
+    if index is None and (window < 1 or window != int(window) or step < 1 or not 0 <= needed <= window):
+        raise ValueError(
+            "rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got "
+            f"window={window}, step={step}, min_periods={needed}"
+        )
+    return needed
+
+
 @as_torch
 def rolling(
     input: T,
@@ -374,24 +397,7 @@ def rolling(
     References:
         ``pandas.DataFrame.rolling``.
     """
-    if isinstance(window, str):
-        raise TypeError(
-            f"rolling(x, {window!r}): a window counts entries; for windows of time give index=, the time of each "
-            "entry, and the window in its unit"
-        )
-    if closed not in get_args(Closed):
-        raise ValueError(f"rolling: closed must be one of {get_args(Closed)}, got {closed!r}")
-    needed = min_periods if min_periods is not None else 1 if index is not None else int(window)
-    if index is not None and not (0 < window < math.inf and step >= 1 and needed >= 0):
-        raise ValueError(
-            "rolling: with index, window is a length of time above 0, step at least 1, and min_periods at least 0; got "
-            f"window={window}, step={step}, min_periods={needed}"
-        )
-    if index is None and (window < 1 or window != int(window) or step < 1 or not 0 <= needed <= window):
-        raise ValueError(
-            "rolling needs a window of at least 1, a step of at least 1, and min_periods from 0 to the window; got "
-            f"window={window}, step={step}, min_periods={needed}"
-        )
+    needed = _entries_needed(window, min_periods, closed, step, index)
     series = enter_series("rolling", input, dim, mask, lengths, padding_side)
     windows = moving.Windows(series.dim, *_offsets(int(window), center, closed), step)
     # Else no window is valid whose own entry is not.

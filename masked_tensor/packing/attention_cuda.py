@@ -121,9 +121,8 @@ def _varlen(
     """torch's public attention of sequences of any length: grouped heads without copies, no dropout."""
     (starts, most), (key_starts, key_most) = queries, keys
     window = (-1, 0) if causal else (-1, -1)
-    return _public_kernel()(  # type: ignore[misc]  # choose_kernel asked whether there is one
-        q, k, v, starts, key_starts, most, key_most, scale=scale, window_size=window, enable_gqa=True
-    )
+    kernel: Any = _public_kernel()  # choose_kernel asked whether there is one
+    return kernel(q, k, v, starts, key_starts, most, key_most, scale=scale, window_size=window, enable_gqa=True)
 
 
 def _flash(q: Tensor, k: Tensor, v: Tensor, queries: Any, keys: Any, dropout: float, causal: bool, scale: float) -> Any:

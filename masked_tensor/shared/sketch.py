@@ -33,12 +33,11 @@ class Sketch:
 
 def no_sketch(columns: int, size: int, device: torch.device | str = "cpu") -> Sketch:
     """That of nothing; ``size`` entries a level, at least 2."""
-    real, whole = {"dtype": torch.float64, "device": device}, {"dtype": torch.int64, "device": device}
     return Sketch(
-        torch.zeros(columns, 4 * size, **real),  # type: ignore[call-overload]  # of the dtype and device
-        torch.zeros(0, columns, size, **real),  # type: ignore[call-overload]  # the same
-        torch.zeros(columns, 1, **whole),  # type: ignore[call-overload]  # the same
-        torch.zeros(columns, 0, **whole),  # type: ignore[call-overload]  # the same
+        torch.zeros(columns, 4 * size, dtype=torch.float64, device=device),
+        torch.zeros(0, columns, size, dtype=torch.float64, device=device),
+        torch.zeros(columns, 1, dtype=torch.int64, device=device),
+        torch.zeros(columns, 0, dtype=torch.int64, device=device),
     )
 
 

@@ -66,33 +66,18 @@ def collate(
     if not len(batch):
         raise ValueError("collate needs at least one sample")
     first = batch[0]
+    options: dict[str, Any] = {"dim": dim, "padding_side": padding_side, "packed": packed}
+    sizes: dict[str, Any] = {"length": length, "pad_to_multiple_of": pad_to_multiple_of}
     if isinstance(first, Mapping):
         if any(set(sample) != set(first) for sample in batch):
             raise ValueError(f"collate: every sample must have the keys {sorted(map(str, first))} of the first")
+        of_key = [{k: n.get(key) if isinstance(n, Mapping) else n for k, n in sizes.items()} for key in first]
         return {
-            key: _collate_key(
-                key,
-                [sample[key] for sample in batch],
-                dim=dim,
-                padding_side=padding_side,
-                packed=packed,
-                length=_of_key(length, key),
-                pad_to_multiple_of=_of_key(pad_to_multiple_of, key),
-            )
-            for key in first
+            key: _collate_key(key, [sample[key] for sample in batch], **options, **n)
+            for key, n in zip(first, of_key, strict=True)
         }
     if isinstance(first, tuple) or (isinstance(first, list) and not lists.of_numbers(batch)):
-        fields = [
-            collate(
-                field,
-                dim=dim,
-                padding_side=padding_side,
-                packed=packed,
-                length=length,
-                pad_to_multiple_of=pad_to_multiple_of,
-            )
-            for field in zip(*batch, strict=True)
-        ]
+        fields = [collate(field, **options, **sizes) for field in zip(*batch, strict=True)]
         if hasattr(first, "_fields"):
             return type(first)(*fields)
         return type(first)(fields)
@@ -102,7 +87,7 @@ def collate(
         if dim is not None and pairs[0].data.dim():
             ragged.expect_one("collate", pairs, dim)
         longest = max((p.data.shape[time] for p in pairs if p.data.dim() > time), default=0)
-        steps = padded_length("collate", longest, length, pad_to_multiple_of)  # type: ignore[arg-type]  # checked there
+        steps = padded_length("collate", longest, *sizes.values())
         return _make_batch(pairs, batch, time, padding_side, packed, steps)
     if any(lists.is_missing(sample) for sample in batch):
         return as_result(accepted_inputs.pair_of_input(list(batch)))
@@ -115,11 +100,6 @@ def _collate_key(key: object, samples: Sequence[Any], **options: Any) -> Any:
         return collate(samples, **options)
     except (TypeError, ValueError, RuntimeError) as reason:
         raise type(reason)(f"key {key!r} of the samples: {reason}") from reason
-
-
-def _of_key(length: Any, key: Any) -> Any:
-    """What is said of that key of all samples."""
-    return length.get(key) if isinstance(length, Mapping) else length
 
 
 def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], time: int, side: str, packed: bool, length: int) -> Tensor:

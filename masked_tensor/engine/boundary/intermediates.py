@@ -14,6 +14,7 @@ import torch
 from ... import errors
 from ...compat import in_transform
 from ..tensor import MaskedTensor, add_members
+from ..torch_keys import sequence_number
 from .autograd_queries import connect
 from .enter_leave import MASKED
 
@@ -21,7 +22,7 @@ _WATCHED = "masked_tensor.watched"  # in a node's metadata: somebody asked for t
 #: Ops that hand on what they are given: behind them lies what the op of the rule kept.
 _COPIES = frozenset(
     ("Alias", "AsStrided", "Clone", "Expand", "Permute", "ReshapeAlias", "Slice", "Squeeze", "T", "ToCopy", "Transpose",
-     "UnsafeView", "Unsqueeze", "View", "Where", "_Guard", "_Select")
+     "UnsafeView", "Unsqueeze", "View", "Where", "Guard", "Select")
 )  # fmt: skip
 
 
@@ -57,9 +58,9 @@ def watch(x: MaskedTensor) -> None:
 
 def _is_passed_by(leave: Any, roots: Sequence[Any]) -> bool:
     """Whether something recorded after ``leave`` leads to what the rule's op kept, and not through ``leave``."""
-    kept, since = set(_kept(leave)), leave._sequence_nr()
+    kept, since = set(_kept(leave)), sequence_number(leave)
     for node in _reached(_nodes(roots), leave):
-        if node._sequence_nr() > since and type(node) not in MASKED and not kept.isdisjoint(_behind(node)):
+        if sequence_number(node) > since and type(node) not in MASKED and not kept.isdisjoint(_behind(node)):
             return True
     return False
 
@@ -69,7 +70,7 @@ def _kept(leave: Any) -> list[Any]:
     found, todo = [], _behind(leave)
     while todo:
         node = todo.pop()
-        op = node.name().partition("Backward")[0]
+        op = node.name().partition("Backward")[0].lstrip("_")  # a Function of this package, or an op of torch
         if op not in _FLAT:
             found.append(node)
         if op in _COPIES:

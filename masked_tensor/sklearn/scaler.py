@@ -11,10 +11,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .api.convert import filled
-from .api.create import masked_invalid
-from .api.statistics.running import RunningStatistics
-from .engine.tensor import MaskedTensor
+from ..api.convert import filled
+from ..api.create import masked_invalid
+from ..api.statistics.running import RunningStatistics
+from ..engine.tensor import MaskedTensor
 
 
 class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
