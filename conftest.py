@@ -45,3 +45,21 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if file := os.environ.get("MASKED_TENSOR_SKIPPED"):
         skipped = {report.nodeid for report in terminalreporter.stats.get("skipped", [])}
         Path(file).write_text("\n".join(sorted(skipped)))
+    if terminalreporter.config.option.markexpr == "cuda":
+        terminalreporter.write_line(_table_of_gpu_tests(terminalreporter.stats))
+
+
+def _table_of_gpu_tests(stats: dict[str, list[Any]]) -> str:
+    """What ran on a GPU, by test, for docs/cost_cuda.md."""
+    counts: dict[str, dict[str, int]] = {}
+    for kind in KINDS:
+        for report in stats.get(kind, []):
+            found = counts.setdefault(report.nodeid.partition("[")[0].rpartition("/")[2], dict.fromkeys(KINDS, 0))
+            found[kind] += 1
+    rows = [
+        f"| `{name}` | {' | '.join(str(found[kind]) for kind in KINDS)} |" for name, found in sorted(counts.items())
+    ]
+    return "\n".join(["| on a GPU | " + " | ".join(KINDS) + " |", "|---|---:|---:|---:|", *rows])
+
+
+KINDS = ("passed", "failed", "skipped")

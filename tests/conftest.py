@@ -33,9 +33,13 @@ for _kind in (torch.cuda, torch.xpu, torch.mtia):
 
 
 def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
-    if torch.cuda.is_available() or "cuda" in config.getoption("-m"):  # asked for, they are skipped with their reason
+    if torch.cuda.is_available():
         return
     gpu = [item for item in items if item.get_closest_marker("cuda")]
+    if "cuda" in config.getoption("-m"):  # asked for, they are skipped with their reason
+        for item in gpu:
+            item.add_marker(pytest.mark.skip(reason="no CUDA device"))
+        return
     config.hook.pytest_deselected(items=gpu)
     items[:] = [item for item in items if item not in set(gpu)]
 
