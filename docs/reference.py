@@ -14,6 +14,7 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
     "The class": ["masked_tensor"],
     "Leaving": ["convert", "select_valid", "table", "unbatch"],
     "Packed batches": ["packing", "batching"],
+    "Batches joined, and documents": ["joins", "documents"],
     "Means and statistics that add up": ["mean_over", "running", "total"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],

@@ -102,6 +102,7 @@ def test_the_mask_is_a_property_and_a_copy(x: mt.MaskedTensor) -> None:
         assert torch.equal(x.get_mask(), before)
         assert torch.equal(~x.mask, ~before)
     assert (mt.MaskedTensor.mask.__doc__ or "").startswith("A copy of the mask, True = valid")
+    assert "x.mask" in (mt.MaskedTensor.get_mask.__doc__ or "")
 
 
 def test_the_mask_in_a_compiled_function() -> None:

@@ -21,7 +21,9 @@ def test_the_table_names_nothing_that_exists() -> None:
 def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
     x = mt.masked_tensor([[1.0, None], [None, 4.0], [5.0, 6.0]])
     filename = tmp_path / "saved.safetensors"
-    mt.save_file({"x": x}, filename)
+    if "filename" in elsewhere.LINES[name]:
+        pytest.importorskip("safetensors")
+        mt.save_file({"x": x}, filename)
     room = {
         "masked_tensor": masked_tensor,
         "torch": torch,

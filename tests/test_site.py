@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-BUILT = Path("/tmp/mini")
+BUILT = ROOT / "docs" / "_build"
 FIRST = {
     "padding": "padding",
     "attention_mask": "padding",

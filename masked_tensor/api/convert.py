@@ -374,5 +374,7 @@ mark_opaque(get_data, get_mask, filled, clear_masked, count)
 add_members(**{exit.__name__: exit for exit in (get_data, get_mask, filled, to_tensor, compressed, count, to_numpy_ma)})
 add_members(clear_masked=clear_masked)
 add_members(to_numpy=to_numpy_ma)  # not for users: matplotlib asks for this name, and draws gaps where x is masked
-add_members(mask=property(get_mask, _refuse_mask))  # the setter: without one Python's own error names no way out
+_MASK = (get_mask.__doc__ or "").replace("An alias of ``x.mask`` under torch.masked's name: a copy", "A copy", 1)
+# The setter: without one Python's own error names no way out.
+add_members(mask=property(get_mask, _refuse_mask, doc=_MASK))
 read_by_call(MaskedTensor, "mask", "get_mask")

@@ -1147,10 +1147,10 @@ class Methods(Tensor):
             ``torch.masked.MaskedTensor.get_data``.
         """
     def get_mask(self) -> Tensor:
-        """A copy of the mask, True = valid, as a plain bool tensor.
+        """An alias of ``x.mask`` under torch.masked's name: a copy of the mask, True = valid, as a plain bool tensor.
 
-        Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``x.mask`` is the same as
-        ``x.get_mask()``. ``mask`` in numpy.ma and astropy means the opposite: True = masked.
+        Writing into the copy does not change ``x``: to mask an entry, write ``x[1] = None``. ``mask`` in numpy.ma and
+        astropy means the opposite: True = masked.
 
         Args:
             x (MaskedTensor): Any shape, dtype and layout.
@@ -1198,7 +1198,7 @@ class Methods(Tensor):
             ``numpy.ma.filled``.
         """
     def to_tensor(self, value: _float | _bool | _complex) -> Tensor:
-        """A plain tensor with ``value`` where ``x`` is masked, under torch.masked's name for :meth:`filled`.
+        """An alias of :meth:`filled` under torch.masked's name: a plain tensor with ``value`` where ``x`` is masked.
 
         Args:
             x (MaskedTensor): Any shape, dtype and layout.
@@ -1266,8 +1266,8 @@ class Methods(Tensor):
             x (Tensor): A MaskedTensor of any shape, dtype and layout, or a plain tensor with a ``mask``.
             dim (int or tuple of int, optional): The dimensions to count along; None is all of them.
             keepdim (bool, optional): Keep reduced dimensions with size 1. ``keepdims`` is the same.
-            mask (Tensor, optional): True = valid; bool, broadcastable to ``x``. It is combined with the mask of a
-                MaskedTensor.
+            mask (Tensor, optional): True = valid; bool, broadcastable to ``x``, or wider, which expands a strided ``x``. It
+                is combined with the mask of a MaskedTensor.
 
         Returns:
             Tensor: A plain int64 tensor of ``x``'s shape without ``dim``.
@@ -1290,7 +1290,7 @@ class Methods(Tensor):
     def to_numpy_ma(self) -> numpy.ma.MaskedArray:
         """A ``numpy.ma.MaskedArray`` with copies of data and mask, for any dtype that numpy has.
 
-        Its mask means the opposite: True = masked.
+        Its mask means the opposite: True = masked. ``x.numpy()`` is torch's method: a plain array, if nothing is masked.
 
         Args:
             x (MaskedTensor): Any shape and layout, and any dtype that numpy has.
@@ -1362,23 +1362,29 @@ class Methods(Tensor):
             >>> mt.masked_tensor([[1.0, 2.0], [None, 4.0]]).unpad()
             [tensor([1., 2.]), tensor([4.])]
         """
-    def to_nested(self, dim: _int=1) -> Tensor:
-        """A nested tensor of layout ``torch.jagged`` of the sequences of a batch, without their padding.
+    def to_nested(self, dim: _int=1, *, lengths: Tensor | Sequence[_int] | str | None=None, padding_side: str='right') -> Tensor:
+        """A nested tensor, ``torch.jagged``, of the sequences of a batch; missing steps at an end count as padding.
 
-        Gradients flow back. Those of one packed batch share their offsets, without which torch does not add them.
+        A nested tensor has no mask: with ``lengths``, or of a batch that was packed with its lengths, all steps that exist
+        must be valid. Gradients flow back. Those of one packed batch share their offsets, without which torch does not add
+        them.
 
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
                 on either side.
             dim (int, optional): The dimension of time.
+            lengths (Tensor or str, optional): How many steps of each sequence exist: integers ``(B,)``, or a list of int.
+                ``"full"``: nothing is padding.
+            padding_side (str, optional): ``"right"`` or ``"left"``: where the padding is that ``lengths`` leave.
 
         Returns:
             Tensor: A nested tensor of shape ``(B, *, ...)`` in ``x``'s dtype.
 
         Raises:
-            TypeError: ``x`` is no MaskedTensor.
+            TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-                is valid in part.
+                is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or a step within them is
+                masked, or one behind an end valid.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -1407,7 +1413,7 @@ class Methods(Tensor):
             TypeError: ``x`` is no MaskedTensor.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
                 is valid in part.
-            RuntimeError: A sequence is empty, or ``enforce_sorted`` is True and the sequences are in another order.
+            RuntimeError: A sequence has no steps, or ``enforce_sorted`` is True and the sequences are in another order.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
         Example:
