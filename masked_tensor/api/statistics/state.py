@@ -207,8 +207,8 @@ class StatisticsState(nn.Module):
             if name in given:
                 kind = torch.int64 if name in _WHOLE else torch.float64
                 fresh[name] = torch.zeros(given[name].shape, dtype=kind, device=self.moments.device)
-        compat.set_buffers(self, fresh)
         try:
+            compat.set_buffers(self, fresh)  # within: an interrupt right after it is taken back, too
             super()._load_from_state_dict(state, prefix, local, strict, missing, other, wrong)
             whole = len(missing) + len(other) + len(wrong) == found
         finally:
