@@ -26,7 +26,9 @@ MOST = int(os.environ.get("MASKED_TENSOR_CALLS", "12"))  # samples of an entry a
 DTYPES = (torch.float64, torch.bfloat16, torch.int64, torch.bool, torch.complex128)
 ALONE = {  # forms that are not compared
     "interpolate": "torch's function of this name resamples images; the form fills gaps as pandas does",
-    **dict.fromkeys(("average", "bfill", "ffill", "log_prob", "rankdata", "rolling"), "torch has no such function"),
+    **dict.fromkeys(
+        ("average", "bfill", "ffill", "log_prob", "rankdata", "rolling", "shift"), "torch has no such function"
+    ),
     **dict.fromkeys(("masked_fill_", "masked_scatter_"), "a method of torch's: the database has the other form"),
 }
 FORMS = [n for n in functional.__all__ if n not in ALONE]
@@ -155,6 +157,7 @@ OWN: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {  # calls of the forms
     "masked_fill_": ((X, X > 1, 2.0), {}),
     "masked_scatter_": ((X, X > 1, X), {}),
     "rolling": ((X, 2), {"dim": 1}),
+    "shift": ((X, 1), {"dim": 1, "lengths": "full"}),
 }
 OF = {"target_mask": "target", "other_mask": "other", "key_mask": "key"}  # else the first tensor
 STUB = runpy.run_path(str(Path(__file__).parent.parent / "tools" / "forms.py"))

@@ -56,7 +56,7 @@ DIMS = [n for n in functional.__all__ if "dim" in inspect.signature(getattr(mt, 
 SCAN_LIKE = [n for n in DIMS if inspect.signature(getattr(mt, n)).parameters["dim"].annotation in (int, "int")]
 
 
-SERIES = ("interpolate", "ffill", "bfill", "rolling")  # time has no default where there are several dimensions
+SERIES = ("interpolate", "ffill", "bfill", "rolling", "shift")  # time has no default where there are several dimensions
 
 
 @pytest.mark.parametrize("name", DIMS)
@@ -127,7 +127,10 @@ def test_pad_sequence_has_torchs_arguments() -> None:
         return [(p.name, p.kind, p.default) for p in inspect.signature(function).parameters.values()]
 
     theirs = torch.nn.utils.rnn.pad_sequence
-    assert arguments(mt.pad_sequence) == arguments(theirs)
+    *same, length, multiple = arguments(mt.pad_sequence)
+    assert same == arguments(theirs)
+    own = inspect.Parameter.KEYWORD_ONLY, None  # torch's may get more by position
+    assert [length, multiple] == [("length", *own), ("pad_to_multiple_of", *own)]
     assert arguments(mt.to_packed_sequence)[1:] == arguments(torch.nn.utils.rnn.pack_sequence)[1:]
     assert arguments(mt.normalize)[:4] == arguments(torch.nn.functional.normalize)[:4]
     parts = [torch.ones(2), torch.zeros(1)]

@@ -19,6 +19,7 @@ pytestmark = [
 
 
 ELSEWHERE = {"average", "bfill", "ffill", "interpolate", "rolling"}  # of strided series alone: test_series.py
+ELSEWHERE |= {"shift"}  # of strided series, too: test_batch_joins.py
 ELSEWHERE |= {"corrcoef", "cov", "rankdata", "scaled_dot_product_attention"}  # test_functional_statistics.py
 ELSEWHERE |= {"log_prob"}  # test_density.py
 

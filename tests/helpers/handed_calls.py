@@ -86,7 +86,7 @@ _CLASSES = {"target": lambda x: torch.zeros(x.shape[:1] + x.shape[2:], dtype=tor
 _ALONG = {"dim": lambda x: 1, "lengths": lambda x: "full"}
 #: Arguments of single functions.
 SPECIAL: dict[str, dict[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("ffill", "bfill", "interpolate"), _ALONG),
+    **dict.fromkeys(("ffill", "bfill", "interpolate", "shift"), _ALONG),
     "batch_norm": {"training": lambda x: True},
     "binary_cross_entropy": {"input": lambda x: x.sigmoid()},
     "corrcoef": {"input": lambda x: x[0]},
