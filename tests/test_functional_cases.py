@@ -79,8 +79,10 @@ def test_median() -> None:
         mt.median(torch.ones(3, dtype=torch.complex64), 0)
     x = torch.tensor([[1.0, 9.0, 3.0], [4.0, 5.0, 6.0]])
     assert mt.median(x, None).item() == 4.0
-    with pytest.raises(TypeError, match=r"dim must be an int or None, got \(0, 1\)"):
-        mt.median(x, (0, 1))  # type: ignore[arg-type]
+    assert [t.item() for t in mt.median(x, (0, 1))] == [4.0, 3]
+    assert [t.item() for t in mt.mode(x, None)] == [1.0, 0]
+    with pytest.raises(RuntimeError, match=r"dim \(0, 0\) appears multiple times"):
+        mt.median(x, (0, 0))
     large = torch.tensor([2**24 + 1] * 3)
     assert mt.median(large, 0).values.item() == 2**24 + 1
     assert mt.median(large, 0, mask=torch.tensor([True, False, True])).values.item() == 2**24 + 1

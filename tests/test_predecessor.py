@@ -180,8 +180,9 @@ def test_median_refuses_complex_and_keeps_large_integers() -> None:
 def test_median_over_everything_is_a_full_reduction() -> None:
     x = tensor([[5.0, 1.0], [3.0, 9.0]])
     assert mt.median(x, None) == 3.0
-    with pytest.raises((RuntimeError, TypeError)):
-        mt.median(x, (0, 1))
+    values, index = mt.median(x, (0, 1))
+    assert (values, index) == (3.0, 2)  # where it is in x.flatten()
+    assert mt.median(x, None, mask=tensor([[T, X], [T, T]])) == 5.0
 
 
 def test_integer_scans_and_logsumexp_promote_as_torch() -> None:
