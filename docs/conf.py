@@ -56,10 +56,10 @@ if tags.has("online"):  # noqa: F821 (Sphinx puts it there): names of other pack
 nitpicky = True
 # torch's and Python's own objects are named in docstrings; a build without a network has no inventories of theirs.
 nitpick_ignore_regex = [
-    ("py:.*", r"(torch|numpy|pyarrow|enum|typing|collections|contextlib)\b.*"),
-    ("py:.*", r"(Tensor|Any|optional|callable|number|int|float|bool|str|tuple|list|dict|sequence|None)"),
+    ("py:.*", r"(torch|numpy|pandas|pyarrow|enum|typing|collections|contextlib)\b.*"),
+    ("py:.*", r"(Tensor|Any|optional|callable|number|int|float|bool|str|tuple|list|dict|sequence|iterable|iterator|table|None)"),
     ("py:.*", r"(PackedSequence|Placement|ProcessGroup|DeviceMesh|matplotlib Axes|context manager)"),
-    ("py:.*", r"(StorageRule|Report|Rolling)"),  # results that are not made by name
+    ("py:.*", r"(StorageRule|Report|Rolling|ArrowTable)"),  # results that are not made by name
 ]
 
 generate.write(Path(__file__).parent / "_generated")
