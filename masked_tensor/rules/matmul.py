@@ -197,7 +197,7 @@ def einsum(op: OpOverload, equation: str, operands: Sequence[Operand], *, path: 
     if meaning.product == "all" or meaning.strict or any(len(set(part)) < len(part) for part in letters):
         raise NoRule
     pairs = [pair.as_pair(x) for x in operands]
-    if any(x.data.numel() == 0 for x in pairs):
+    if any(x.data.numel() == 0 or x.data.layout is not torch.strided for x in pairs):
         raise NoRule
     data = op(equation, [zero_masked(x) if type(x) is Pair else x for x in operands], path=path)
     with masks.no_autocast(data.device):  # a dimension along which a mask is constant is broadcast
