@@ -57,12 +57,14 @@ OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT", "COLUMNS"}  # strided tensors ne
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
 OF_THREADS = {"SHARED"}  # tests run with one, see tests/test_threads.py
 OF_KNOWN = {"NOTED", "SHAPES", "KEPT"}  # what they decide is compared in tests/test_known_masks.py
+OF_SKETCHES = {"SORTED"}  # patched down in tests/test_statistics_tables.py
 OF_SAMPLERS = {"PLANNED"}  # how many samples are planned at a time
 
 
 def test_every_tuning_number_is_known() -> None:
     numbers = {name for name, value in vars(settings).items() if type(value) is int and name.isupper()}
-    assert numbers == set(THRESHOLDS) | OF_SPARSE_DATA | OF_ROLLING | OF_THREADS | OF_KNOWN | OF_SAMPLERS
+    others = OF_SPARSE_DATA | OF_ROLLING | OF_THREADS | OF_KNOWN | OF_SKETCHES | OF_SAMPLERS
+    assert numbers == set(THRESHOLDS) | others
 
 
 def patched_down(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,12 @@ def reduction(plain: Callable[..., Tensor]) -> Callable[..., Masked]:
     return oracle
 
 
+def count_nonzero(op: Any, x: Masked, dim: Dim = None) -> Masked:
+    """Of nothing valid it is 0, which is valid as every number of entries is."""
+    result = reduced(x, dim, False, torch.count_nonzero)
+    return Masked(result.data, torch.ones_like(result.mask))
+
+
 def lse(v: Tensor) -> Tensor:
     return torch.logsumexp(v, 0)
 
@@ -58,7 +64,8 @@ def cumulative_trapezoid(op: Any, y: Masked, x: Any = None, *, dx: float = 1, di
 
 ORACLES = {
     **{name: reduction(getattr(torch, name)) for name in ("sum", "mean", "prod", "nansum", "nanmean")},
-    **{name: reduction(getattr(torch, name)) for name in ("any", "all", "count_nonzero")},
+    **{name: reduction(getattr(torch, name)) for name in ("any", "all")},
+    "count_nonzero": count_nonzero,
     "logsumexp": reduction(lse),
     "trace": trace,
     "sum_to_size": sum_to_size,
