@@ -3,6 +3,7 @@
 Ops of torch's database, a few by default, all with ``MASKED_TENSOR_INTERMEDIATES=1``.
 """
 
+import gc
 import os
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,7 @@ from torch.nn import functional as F
 from torch.testing._internal.common_methods_invocations import op_db
 
 import masked_tensor as mt
+from masked_tensor.engine.boundary import intermediates
 
 KEEPS = "the gradient of an intermediate masked tensor would leave out its share"
 FEW = (
@@ -121,3 +123,16 @@ def test_leaves_and_functions_have_the_whole_second_derivative() -> None:
     (two,) = torch.autograd.grad((one * one).sum(), plain)
     torch.testing.assert_close(second.filled(0)[:, :2], two)
     assert second.filled(0)[0, 2] == 0
+
+
+def test_no_pass_looks_for_what_was_watched_in_graphs_that_are_gone() -> None:
+    x = mt.masked_tensor([[1.0, None, 3.0]], requires_grad=True)
+    gc.collect()
+    before = len(intermediates.WATCHED)
+    for op in (torch.square, torch.exp):
+        h = op(x * 1)
+        h.register_hook(lambda gradient: None)
+        assert len(intermediates.WATCHED) == before + 1
+        del h
+        gc.collect()
+        assert len(intermediates.WATCHED) == before

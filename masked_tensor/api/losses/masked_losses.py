@@ -65,7 +65,7 @@ def begin(roots: Sequence[Any], inputs: Any, create_graph: bool) -> Callable[[],
     First the masked tensors take the histories of their bases.
     """
     seen = intermediates.State
-    if seen.created and (seen.watched or MaskedTensor in map(type, inputs)):
+    if seen.created and (MaskedTensor in map(type, inputs) or intermediates.WATCHED):
         intermediates.check(roots, inputs)
     seen.created = seen.created or create_graph
     root = None

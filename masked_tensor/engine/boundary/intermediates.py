@@ -8,6 +8,7 @@ For a leaf nothing is missing.  The gradient at the masked tensor, which ``torch
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakSet
 
 import torch
 
@@ -18,7 +19,8 @@ from ..torch_keys import sequence_number
 from .autograd_queries import connect
 from .enter_leave import MASKED
 
-_WATCHED = "masked_tensor.watched"  # in a node's metadata: somebody asked for the gradient of its tensor
+#: The nodes of tensors of which somebody asked for the gradient, as long as their graphs are there.
+WATCHED: WeakSet[Any] = WeakSet()
 #: Ops that hand on what they are given: behind them lies what the op of the rule kept.
 _COPIES = frozenset(
     ("Alias", "AsStrided", "Clone", "Expand", "Permute", "ReshapeAlias", "Slice", "Squeeze", "T", "ToCopy", "Transpose",
@@ -34,15 +36,14 @@ class State:
     """What has happened so far in this process; until then nobody looks."""
 
     created = False  #: a backward pass was recorded
-    watched = False  #: an intermediate result has a hook
 
 
 def check(roots: Sequence[Any], inputs: Iterable[Any]) -> None:
     """Before a backward pass: raises RuntimeError where a gradient that is asked for would be incomplete."""
     if not in_transform():
         nodes = [x._node for x in inputs if type(x) is MaskedTensor]
-        if State.watched:
-            nodes += [node for node in _reached(_nodes(roots)) if _WATCHED in node.metadata]
+        if WATCHED:
+            nodes += [node for node in _reached(_nodes(roots)) if node in WATCHED]
         for node in nodes:
             if type(node) in MASKED and _is_passed_by(node, roots):
                 raise errors.incomplete_second_derivative(_kept(node)[-1].name())
@@ -52,8 +53,7 @@ def watch(x: MaskedTensor) -> None:
     """Somebody asks for the gradient of ``x`` in later backward passes."""
     node: Any = x._node
     if type(node) in MASKED:
-        State.watched = True
-        node.metadata[_WATCHED] = True
+        WATCHED.add(node)
 
 
 def _is_passed_by(leave: Any, roots: Sequence[Any]) -> bool:
