@@ -64,6 +64,8 @@ def programs() -> dict[str, Run]:
         "a layer of BERT, forward and backward": step(bert),
         "a layer of Llama, forward": llama,
         "a layer of Llama, forward and backward": step(llama),
+        "a layer of BERT, forward and backward, compiled": step(torch.compile(encoder(1))),
+        "a layer of Llama, forward and backward, compiled": step(torch.compile(Llama())),
         "BERT-base, 12 layers, forward and backward": step(encoder(12)),
         "Llama 7B, 32 layers, forward and backward": step(nn.Sequential(*(Llama() for _ in range(32)))),
     }
