@@ -51,8 +51,27 @@ LOOKS = {name for names in BY_NATURE.values() for name in names}
 ENTRIES = sorted(name for name in ORACLES if name in database.ENTRIES)
 
 
+def _refused(x: Tensor, *args: Any, **kwargs: Any) -> Any:
+    raise AssertionError("a tensor is brought to the host")
+
+
 class NoReads(TorchDispatchMode):
-    """Raises as soon as a value is asked for: on a GPU, the program would wait for it."""
+    """Raises as soon as a value is asked for: on a GPU, the program would wait for it.
+
+    ``item`` and ``bool`` are ops; ``tolist``, ``cpu`` and ``numpy`` of a tensor of the CPU are none.
+    """
+
+    METHODS = ("tolist", "cpu", "numpy")
+
+    def __enter__(self) -> Any:
+        for name in self.METHODS:
+            setattr(Tensor, name, _refused)
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for name in self.METHODS:
+            delattr(Tensor, name)
+        super().__exit__(*error)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         assert func not in READS, f"{func} reads a value"
