@@ -57,7 +57,10 @@ nitpicky = True
 # torch's and Python's own objects are named in docstrings; a build without a network has no inventories of theirs.
 nitpick_ignore_regex = [
     ("py:.*", r"(torch|numpy|pandas|pyarrow|enum|typing|collections|contextlib)\b.*"),
-    ("py:.*", r"(Tensor|Any|optional|callable|number|int|float|bool|str|tuple|list|dict|sequence|iterable|iterator|table|None)"),
+    (
+        "py:.*",
+        r"(Tensor|Any|optional|callable|number|int|float|bool|str|tuple|list|dict|sequence|iterable|iterator|table|None)",
+    ),
     ("py:.*", r"(PackedSequence|Placement|ProcessGroup|DeviceMesh|matplotlib Axes|context manager)"),
     ("py:.*", r"(StorageRule|Report|Rolling|ArrowTable)"),  # results that are not made by name
 ]
