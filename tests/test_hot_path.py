@@ -210,7 +210,6 @@ def test_an_op_passes_few_frames(name: str) -> None:
         return count
 
     gc.collect()  # watched graphs of other tests, behind which every backward pass looks
-    gc.collect()  # graphs that tests before have left, whose hooks each backward pass would look for
     for _ in range(3):  # what is done once
         call()
     before = sys.gettrace()
