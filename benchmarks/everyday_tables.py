@@ -90,7 +90,7 @@ def series(size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Any]:
 
 
 def pandas_series(data: Tensor, seen: Tensor) -> Any:
-    if data.dtype is not torch.float32 or not find_spec("pandas"):
+    if data.dtype is not torch.float32 or not data.is_cpu or not find_spec("pandas"):
         return None
     import pandas
 

@@ -22,6 +22,7 @@ import masked_tensor as mt
 from masked_tensor.api.losses import masked_losses
 
 from .helpers.ranks import gathered
+from .test_devices import no_sync
 
 COUNT = int(os.environ.get("MASKED_TENSOR_LOSSES", "200"))
 GARBAGE = float("nan"), float("inf"), -float("inf"), 1e30, -7.0
@@ -309,6 +310,7 @@ class Arrival:
     """An event of a device that is slow."""
 
     here = False
+    device: torch.device | None = None
 
     def __init__(self, device: Any) -> None: ...
 
@@ -374,16 +376,26 @@ def test_what_a_device_says_of_a_pass_inside_of_strict_is_raised_at_its_end() ->
         w.square().backward()
 
 
+@pytest.mark.usefixtures("slow_device")
+def test_no_device_is_asked_while_a_graph_is_captured() -> None:
+    w = weight()
+    pair(w)[1].backward()
+    Arrival.here = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Arrival, "device", torch.device("cuda"))
+        patch.setattr(torch.cuda, "is_current_stream_capturing", lambda: True)
+        w.square().backward()  # a warning is an error here
+    with pytest.warns(mt.MaskedLossWarning):
+        masked_losses.tell_sent()
+
+
 @pytest.mark.cuda
 def test_on_a_gpu_nothing_waits() -> None:
     w = torch.tensor(2.0, device="cuda", requires_grad=True)
     nothing = NOTHING.to("cuda")
     F.mse_loss(w.expand(1), mt.masked_tensor([5.0]).to("cuda")).backward()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
+    with no_sync("cuda", allowed=False):
         F.mse_loss(w.expand(1), nothing).backward()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
     torch.cuda.synchronize()
     with pytest.warns(mt.MaskedLossWarning):
         w.square().backward()

@@ -65,7 +65,10 @@ def unique_dim(op: OpOverload, x: Pair, dim: int, *args: Any, **kwargs: Any) -> 
     found, inverse, counts = op(rows, 0, *args, **kwargs)
     parts = found[:, :width].contiguous(), found[:, width:] != 0
     data, valid = (t.reshape(-1, *shape).movedim(0, dim) for t in parts)
-    return Pair(data, valid, x.payload), _scatter_inverse(inverse, kept), pair.plain_pair(counts)
+    # On a GPU torch leaves the inverse empty that was not asked for.
+    whole = inverse.numel() == where.numel()
+    places = _scatter_inverse(inverse, kept) if whole else pair.plain_pair(inverse)
+    return Pair(data, valid, x.payload), places, pair.plain_pair(counts)
 
 
 def histc(x: Pair, bins: int = 100, min: float = 0, max: float = 0) -> Pair:

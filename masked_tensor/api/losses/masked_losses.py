@@ -141,14 +141,21 @@ def tell(some: Tensor, text: str) -> None:
     strict = current().strict and group_size(resolve_group(None)) == 1  # other ranks would wait for one that raises
     if some.is_cpu:
         _say(some, text, strict)
-    elif not (some.is_cuda and torch.cuda.is_current_stream_capturing()):
+    elif not _is_captured(some.device):
         arrived, arrival = some.to("cpu", non_blocking=True), torch.Event(some.device)
         arrival.record()
         SENT.append(Sent(arrival, arrived, text, strict))
 
 
+def _is_captured(device: torch.device | None) -> bool:
+    """Whether a CUDA graph is captured, in which CUDA refuses to be asked what has arrived."""
+    return device is not None and device.type == "cuda" and torch.cuda.is_current_stream_capturing()
+
+
 def tell_sent(wait: bool = False) -> None:
-    """Says what has arrived from accelerators; with ``wait`` all that was sent."""
+    """Says what has arrived from accelerators; with ``wait`` all that was sent.  Nothing is asked in a CUDA graph."""
+    if SENT and _is_captured(SENT[0].arrival.device):
+        return
     while SENT:
         if wait:
             SENT[0].arrival.synchronize()
