@@ -171,14 +171,16 @@ SHORT = {
 - A mask that is constant along rows (padding) costs next to nothing.
 - On tiny tensors, each call costs some ten microseconds.
 - Padding that is [packed](packed.md) is not computed.""",
-    "cuda": """- An encoder as large as BERT-base, half of it padding: 1.1 of the padded step masked, 0.54 [packed](packed.md).
+    "cuda": """- An encoder as large as BERT-base, half of it padding, takes 1.1 of the padded step masked, and 0.54
+  [packed](packed.md).
 - A model whose kernels are done before the host has launched the next ones waits for the host. A masked step of it
   takes 2.5 to 4.5 times as long as a plain one. Compile it, or give it a larger batch.
 - On large tensors, elementwise ops take as long as without a mask, or pass over the mask as well (1.3).
 - A reduction or a softmax with a random mask takes as long as by hand, up to 1.4 times; 4 to 5 times the op without a
   mask. A mask that is constant along rows (padding) costs 1.3 to 1.5 times.
 - Norms with a random mask take 2 to 3 times as long as by hand. No kernel of CUDA is written for them here.
-- A recurrent layer over padding takes 7 to 8 times cuDNN's time for the padded batch, as with `pack_padded_sequence`.""",
+- A recurrent layer over padding takes 7 to 8 times cuDNN's time for the padded batch, as with
+  `pack_padded_sequence`.""",
 }
 
 

@@ -709,6 +709,25 @@ def test_a_second_derivative_by_an_intermediate() -> None:
     )
 
 
+def test_loops_over_lists() -> None:
+    ones_ = [ones(2)]
+    refused(
+        errors.UnsupportedOpError,
+        lambda: torch._foreach_addcmul([masked(2)], ones_, ones_, mt.masked_tensor([None])),
+        """aten::_foreach_addcmul.ScalarList takes no masked scalars; give it plain data with scalars.filled(value)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: torch._foreach_minimum_([masked(2, dtype=torch.int64)], 1.5),
+        """result type torch.float32 can't be cast to the desired output type torch.int64""",
+    )
+    refused(
+        RuntimeError,
+        lambda: torch.sum(masked(2, 2), 0, dtype=torch.float64, out=masked(2)),
+        """Expected out tensor to have dtype torch.float64, but got torch.float32 instead""",
+    )
+
+
 def test_words_where_a_number_belongs() -> None:
     x = mt.masked_tensor([1.0, None])
     refused(
@@ -1332,12 +1351,17 @@ def test_arguments_of_ops() -> None:
     refused(
         RuntimeError,
         lambda: F.ctc_loss(masked(3, 4, 5), labels, lengths, lengths - 2),
-        """input_lengths must be at most 3""",
+        """input_lengths must be from 0 to 3""",
+    )
+    refused(
+        RuntimeError,
+        lambda: F.ctc_loss(masked(4, 4, 5), labels, lengths.double(), lengths),
+        """input_lengths must be integral, got torch.float64""",
     )
     refused(
         RuntimeError,
         lambda: F.ctc_loss(masked(4, 4, 5), labels, lengths, lengths),
-        """target_lengths must be at most 2""",
+        """target_lengths must be from 0 to 2""",
     )
     refused(
         RuntimeError,

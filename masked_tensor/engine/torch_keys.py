@@ -29,6 +29,7 @@ from torch.autograd.function import BackwardCFunction
 
 from ..callers import OUR_FILES, first_caller
 from ..compat import RUNNING, OpOverload, batched_gradient, current_node, is_tracked, schema
+from ..rules.foreach import own_loop
 
 #: The key of the kernels: it outranks the backends' autograd keys, so that rules run above autograd.
 DISPATCH_KEY = "AutogradPrivateUse3"
@@ -88,8 +89,8 @@ def composed(op: OpOverload) -> Any:
 
 
 def foreach_loop(op: OpOverload) -> Any:
-    """torch's own loop of a ``_foreach_`` op over its lists: the ops on the elements have rules."""
-    return call_at(op, DispatchKey.CompositeExplicitAutograd)
+    """The loop of a ``_foreach_`` op over its lists, torch's own for most: the ops on the elements have rules."""
+    return own_loop(op) or call_at(op, DispatchKey.CompositeExplicitAutograd)
 
 
 def in_autocast_block() -> bool:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -328,7 +329,8 @@ def multilabel_soft_margin_loss(
     masking = Masking(mask, target_mask, fill_value)
 
     def rows(mask: Tensor, x: Tensor, y: Tensor, w: Tensor | None = None) -> Pair:  # torch's own counts all classes
-        y = y if y.is_floating_point() else y.to(x.dtype)
+        common = torch.promote_types(x.dtype, y.dtype)  # the loss of torch would have the dtype of the target
+        x, y = x.to(common), y.to(common)
         loss = F.binary_cross_entropy_with_logits(x, y, reduction="none")
         return mean(Pair(loss if w is None else loss * w, mask), -1)
 

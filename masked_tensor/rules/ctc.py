@@ -34,8 +34,8 @@ def ctc_loss(
     x, t = pair.as_pair(log_probs), pair.as_pair(targets)
     batched = x.data.dim() == 3
     data, mask = (v if batched else v.unsqueeze(1) for v in (x.data, x.mask))
-    steps, known = _lengths(input_lengths, data)
-    labels, also_known = _lengths(target_lengths, data)
+    steps, known = _lengths("input_lengths", input_lengths, data)
+    labels, also_known = _lengths("target_lengths", target_lengths, data)
     _check(steps, labels, data, t.data)
     data, steps, some = _without_masked_steps(data, mask, steps)
     some = some & known & also_known
@@ -47,8 +47,12 @@ def ctc_loss(
     return reduce_loss(losses, some, reduction, kind="ctc_loss")
 
 
-def _lengths(lengths: Lengths, data: Tensor) -> tuple[Tensor, Tensor]:
+def _lengths(name: str, lengths: Lengths, data: Tensor) -> tuple[Tensor, Tensor]:
     """One length per sample, and which are known; a masked length counts 0 and masks its sample."""
+    if isinstance(lengths, Pair | Tensor):
+        dtype = pair.data_of(lengths).dtype
+        if dtype.is_floating_point or dtype.is_complex or dtype is torch.bool:
+            raise RuntimeError(f"{name} must be integral, got {dtype}")
     if type(lengths) is not Pair:
         lengths = pair.plain_pair(torch.as_tensor(lengths, dtype=torch.int64, device=data.device))
     return torch.where(lengths.mask, lengths.data, 0).long().reshape(-1), lengths.mask.reshape(-1)
@@ -62,8 +66,8 @@ def _check(steps: Tensor, labels: Tensor, data: Tensor, targets: Tensor) -> None
     longest = targets.shape[-1] if targets.dim() else 0
     if targets.dim() == 2:
         expect_shape("targets", targets, (*batch, longest))
-    torch._assert_async((steps <= data.shape[0]).all(), f"input_lengths must be at most {data.shape[0]}")
-    torch._assert_async((labels <= longest).all(), f"target_lengths must be at most {longest}")
+    for name, lengths, most in (("input_lengths", steps, data.shape[0]), ("target_lengths", labels, longest)):
+        torch._assert_async(((lengths >= 0) & (lengths <= most)).all(), f"{name} must be from 0 to {most}")
 
 
 def _without_masked_steps(data: Tensor, mask: Tensor, lengths: Tensor) -> tuple[Tensor, Tensor, Tensor]:

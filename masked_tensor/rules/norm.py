@@ -24,7 +24,9 @@ def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: A
     dims = shapes.canonical_dims(dim, x.data.dim())
     keepdim = rest[0] if rest else keywords.get("keepdim", False)
     place = [dims] if TAKES_DIM[op] else []
-    data = op(_fill_for_norm(x, p), p, *place, *rest, **keywords)
+    filled, dtype = _fill_for_norm(x, p), keywords.get("dtype")
+    # torch's derivative along a dimension compares the result with entries that have the dtype of the input.
+    data = op(filled if dtype is None else filled.to(dtype), p, *place, *rest, **keywords)
     return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
 
 

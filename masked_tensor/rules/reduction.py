@@ -192,7 +192,8 @@ def nonzero(data: Tensor) -> Tensor:
 def _logical(x: Pair, dim: Dim, keepdim: bool, kernel: Kernel, data: Tensor) -> Pair:
     result = data if _nothing(dim, data) else kernel(data, dim, keepdim)
     dtype = torch.uint8 if x.data.dtype is torch.uint8 else torch.bool  # as the plain op
-    return Pair(result.to(dtype), x.mask if _nothing(dim, data) else masks.reduce_validity(x.mask, dim, keepdim))
+    result = result.to(dtype).contiguous()  # one byte stands for all of a mask without entries
+    return Pair(result, x.mask if _nothing(dim, data) else masks.reduce_validity(x.mask, dim, keepdim))
 
 
 def _nothing(dim: Dim, data: Tensor) -> bool:

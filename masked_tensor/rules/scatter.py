@@ -49,6 +49,8 @@ def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduc
     x = pair.as_pair(x)
     if x.data.dim() == 0:
         return _on_flat(scatter, x, dim, index, src, reduce=reduce)
+    if pair.data_of(index).numel() == 0:
+        return _unchanged(x)
     part = _part(src, index)
     if reduce is not None:
         return _reduce_into(x, dim, index, part, {"add": "sum", "multiply": "prod"}[reduce], True)
@@ -76,6 +78,8 @@ def scatter_reduce(
     """``x.scatter_reduce(dim, index, src, reduce)``: sum, prod, mean, amax, amin over destination and contributions."""
     if pair.data_of(x).dim() == 0:
         return _on_flat(scatter_reduce, pair.as_pair(x), dim, index, src, reduce, include_self=include_self)
+    if pair.data_of(index).numel() == 0:
+        return _unchanged(pair.as_pair(x))
     try:
         return _reduce_into(pair.as_pair(x), dim, index, _part(src, index), reduce, include_self)
     except IndexError as error:  # of index_add, by which means are taken; torch's scatter_reduce raises the other kind
@@ -99,7 +103,7 @@ def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | T
     if type(x) is not Pair:
         return pair.plain_pair(data)
     if type(source) is not Pair and type(index) is not Pair:
-        return Pair(data, torch.index_fill(old.mask, dim, at, True), old.payload)
+        return Pair(data, torch.index_fill(old.mask, dim, at.to(torch.int64), True), old.payload)
     hits = torch.index_add(old.mask.to(torch.int32), dim, at, valid.to(torch.int32))
     return Pair(data, hits != 0, Payload.ZERO)
 
@@ -187,7 +191,7 @@ def _group_means(x: Pair, dim: int, groups: Tensor, values: Tensor, valid: Tenso
 
 def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> Tensor:
     size = x.data.shape[dim]
-    start, ones = select(x.data, x.mask, 0), torch.ones_like(at)
+    start, ones = select(x.data, x.mask, 0), torch.ones_like(at, dtype=torch.int64)
     n = torch.scatter_add(append_slot(torch.zeros_like(x.mask, dtype=torch.int64), dim), dim, at, ones).narrow(
         dim, 0, size
     )
@@ -198,6 +202,11 @@ def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> 
     if x.data.is_floating_point() or x.data.is_complex():
         return total / n.clamp(min=1)
     return torch.div(total, n.clamp(min=1), rounding_mode="floor").to(x.data.dtype)
+
+
+def _unchanged(x: Pair) -> Pair:
+    """Nothing is written: an index without entries may have any shape."""
+    return Pair(x.data.clone(), x.mask.clone(), x.payload)
 
 
 def _part(src: Any, index: Pair | Tensor) -> Any:

@@ -37,7 +37,9 @@ def searchsorted(
     if order is not None:
         sequence = Pair(sequence.data.gather(-1, order), sequence.mask.gather(-1, order))
     if data.dtype != sequence.data.dtype:
-        torch.searchsorted(sequence.data, data, **options)  # raises
+        torch.searchsorted(sequence.data, data, **options)  # raises where torch takes one dtype only
+        common = torch.result_type(sequence.data, data)
+        sequence, data = Pair(sequence.data.to(common), sequence.mask), data.to(common)
     if has_integers(data.dtype):
         ladder, data = integers(sequence, True), integers(pair.plain_pair(data), True)
     else:

@@ -201,7 +201,10 @@ def run_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordi
         results = result if isinstance(result, (list, tuple)) else (result,)
     else:
         results = _of_plain(entry, named, targets)
+    said = named.get("dtype") is not None
     for target, new in zip(targets, results, strict=True):
+        if said and new.data.dtype is not target.dtype:  # as in torch; without dtype= a result is cast
+            raise RuntimeError(f"Expected out tensor to have dtype {new.data.dtype}, but got {target.dtype} instead")
         _write_out(target, new)
     return targets[0] if len(targets) == 1 else tuple(targets)
 
