@@ -13,7 +13,7 @@ from .models.judge import first_states, judge, padded, rows_of_ids
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 transformers = pytest.importorskip("transformers", reason="optional: pip install torch-masked-tensor[models]")
 
-from .models import labels, left, others, signals, text  # noqa: E402 (after the question whether transformers is there)
+from .models import heads, labels, left, others, signals, text  # noqa: E402 (after the question whether transformers is there)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other package's own
 HANDFUL = [
@@ -55,6 +55,27 @@ def test_encoder_decoders_with_labels(name: str) -> None:
     """Scores, gradients, and a loss that is the mean over all labels of the batch."""
     found = labels.found(name, "eager")
     assert (found.outcome, found.detail) == ("exact", "")
+
+
+HEADS = [
+    ("bert", "masked", "helped"), ("llama", "causal", "exact"), ("llama", "sequence", "exact"),
+    ("mixtral", "causal", "exact"), ("mixtral", "tokens", "exact"), ("bert", "questions", "helped"),
+    ("llama", "reward", "exact"), ("llama", "embedding", "exact"), ("t5", "seq2seq", "exact"),
+    ("switch_transformers", "seq2seq", "exact"), ("modernbert", "choice", "helped"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "kind", "front"), HEADS)
+def test_heads_with_labels(name: str, kind: str, front: str) -> None:
+    """Scores, loss, side losses and gradients; padded behind, in front (``position_ids`` or a mask help), packed."""
+    found = {form: outcome for form, (outcome, _) in heads.verdicts(name, kind).items()}
+    assert found == {"right": "exact", "left": front, "packed": "exact"}
+
+
+@pytest.mark.parametrize("name", ["wav2vec2", "parakeet_ctc"])
+def test_speech_recognisers_with_labels(name: str) -> None:
+    found = {form: outcome for form, (outcome, _) in heads.verdicts(name, "ctc").items()}
+    assert found == {"right": "exact", "packed": "exact"}
 
 
 def test_waves() -> None:

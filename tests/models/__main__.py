@@ -12,6 +12,9 @@ that spread, and must be what the padded batches give.
 ``--timm`` sweeps over image models, by the modules of timm (about ten minutes); ``docs/models_timm.json`` keeps it.
 ``--series`` sweeps over the time series of transformers, ``--vision`` over its image types (ten minutes), ``--left``
 over its text models with the padding in front, and in ``meaning(product="all")`` (ten minutes).
+
+``--heads`` sweeps over the heads of its text models and speech recognisers, with loss and side losses, padded behind,
+in front, and packed (ten minutes); ``docs/models_heads.json`` keeps it.
 """
 
 import argparse
@@ -28,7 +31,7 @@ from typing import Any, TypeVar
 
 import masked_tensor as mt
 
-from . import image_page, labels, left, other_page, others, page, signals, text
+from . import heads, image_page, labels, left, other_page, others, page, signals, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
@@ -48,6 +51,7 @@ def main() -> None:
     parser.add_argument("--series", action="store_true", help="time series; names are those of classes")
     parser.add_argument("--vision", action="store_true", help="image types")
     parser.add_argument("--left", action="store_true", help="text models with the padding in front")
+    parser.add_argument("--heads", action="store_true", help="heads with labels, losses and side losses")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after so many")
     parser.add_argument("--again", action="store_true", help="judge what is known, too")
     parser.add_argument("--page", action="store_true", help="only write docs/models.md")
@@ -57,6 +61,8 @@ def main() -> None:
     again = options.again or bool(options.names)
     if options.timm and not options.page:
         image_page.sweep(options.names, options.seconds, again)
+    elif options.heads and not options.page:
+        _heads(options.names, options.seconds, again)
     elif (options.series or options.vision or options.left) and not options.page:
         kind = "series" if options.series else "vision" if options.vision else "left"
         _checks(kind, options.names, options.seconds, again)
@@ -104,6 +110,22 @@ def _checks(kind: str, names: list[str], seconds: float, again: bool) -> None:
             found[name] = {check: (before | judged)[check] for check in checks}
             other_page.keep(kind, found)
             print(f"{name:32} {'; '.join(' '.join(v).strip() for v in found[name].values())}", flush=True)
+
+
+def _heads(names: list[str], seconds: float, again: bool) -> None:
+    """Sweeps over the heads of each type."""
+    found = other_page.known("heads")
+    end = time.monotonic() + seconds
+    for name in names or heads.types():
+        if time.monotonic() > end:
+            return
+        for kind in heads.kinds(name):
+            if again or f"{kind}, {heads.FORMS[0]}" not in found.get(name, {}):
+                late = {form: ["not built", LATE] for form in heads.FORMS}
+                said = _in_time(partial(heads.verdicts, name, kind), late)
+                found.setdefault(name, {}).update({f"{kind}, {form}": verdict for form, verdict in said.items()})
+                print(f"{name:28} {kind:9} {'; '.join(' '.join(v).strip() for v in said.values())}", flush=True)
+        other_page.keep("heads", found)
 
 
 class _Late(BaseException):

@@ -61,6 +61,8 @@ MORE: dict[str, dict[str, Any]] = {
     "mobilebert": {"true_hidden_size": 32, "intra_bottleneck_size": 32, "embedding_size": 32},
     "reformer": {"axial_pos_embds": False},
     "lilt": {"hidden_size": 48},
+    "flint": {"mlp_only_layers": [0]},
+    "nllb-moe": {"encoder_sparse_step": 2, "decoder_sparse_step": 2},
     "lfm2_moe": {"layer_types": ["conv", "full_attention"]},
     "mistral4": {"head_dim": 16},
     "zamba": {

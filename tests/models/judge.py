@@ -61,7 +61,7 @@ def judge(model: nn.Module, call: Callable[[nn.Module, Inputs], Tensor], rows: l
     """Values and the gradient of every parameter; ``call`` gives the states ``(B, T, ...)``."""
     try:
         alone = [call(model, row) for row in rows]
-        expected = _gradients(model, sum(_loss(y) for y in alone))
+        expected = parameter_gradients(model, sum(_loss(y) for y in alone))
     except Exception as error:
         return Verdict("fails alone", short(error))
     if not all(x.isfinite().all() for x in [*alone, *expected.values()]):
@@ -98,11 +98,11 @@ def _compared(
             return Verdict("differs", "a valid output is masked")
         if states[i].count() != y.numel():
             return Verdict("differs", "padding became valid")
-        worst = max(worst, _distance(states.get_data()[places].detach(), y[0].detach()))
-    gradients = _gradients(model, _loss(states))
+        worst = max(worst, distance(states.get_data()[places].detach(), y[0].detach()))
+    gradients = parameter_gradients(model, _loss(states))
     if any(isinstance(g, mt.MaskedTensor) for g in gradients.values()):
         return Verdict("differs", "a parameter has a masked gradient")
-    far = max((_distance(gradients[k], g) for k, g in expected.items()), default=0.0)
+    far = max((distance(gradients[k], g) for k, g in expected.items()), default=0.0)
     limit = LIMITS[states.dtype]
     if worst <= limit and far <= limit:
         return Verdict("exact")
@@ -145,9 +145,9 @@ def _rounding(
 
     def off(other: nn.Module, given: list[Inputs]) -> tuple[float, float]:
         alone = [call(other, row) for row in given]
-        gradients = _gradients(other, sum(_loss(y) for y in alone))
-        values = max(_distance(y.detach(), x) for y, x in zip(alone, exact, strict=True))
-        return values, max((_distance(gradients[k], g) for k, g in expected.items()), default=0.0)
+        gradients = parameter_gradients(other, sum(_loss(y) for y in alone))
+        values = max(distance(y.detach(), x) for y, x in zip(alone, exact, strict=True))
+        return values, max((distance(gradients[k], g) for k, g in expected.items()), default=0.0)
 
     with _Rounded():
         rounded = off(model, rows)
@@ -159,7 +159,7 @@ def _rounding(
     return max(rounded[0], double[0]), max(rounded[1], double[1])
 
 
-def _gradients(model: nn.Module, loss: Any) -> dict[str, Tensor]:
+def parameter_gradients(model: nn.Module, loss: Any) -> dict[str, Tensor]:
     if not any(p.requires_grad for p in model.parameters()):
         return {}
     model.zero_grad()
@@ -167,7 +167,7 @@ def _gradients(model: nn.Module, loss: Any) -> dict[str, Tensor]:
     return {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
-def _distance(a: Tensor, b: Tensor) -> float:
+def distance(a: Tensor, b: Tensor) -> float:
     """The greatest difference, in units of the greatest value (of 1, at least: what is 0 up to rounding stays so)."""
     if not a.numel():
         return 0.0

@@ -56,6 +56,12 @@ def known(kind: str) -> Found:
     return found
 
 
+def known_types() -> Found:
+    """What was found of the text models without a head."""
+    found: Found = json.loads((DOCS / "models.json").read_text())
+    return found
+
+
 def keep(kind: str, found: Found) -> None:
     """Writes it down."""
     path(kind).write_text(json.dumps(dict(sorted(found.items())), indent=0) + "\n")

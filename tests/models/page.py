@@ -5,7 +5,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import image_page, left_page, other_page
+from . import head_page, image_page, left_page, other_page
 
 # Why a padded batch is not what its rows are; and what to do.
 REASONS = {
@@ -52,6 +52,8 @@ OUTCOMES = {
     "not built": "not built: no tiny configuration works",
 }
 VARIANTS = ("eager", "default")
+ALL = """The column *heads* says how many heads are exact or helped, padded behind, in front, and packed, and of how many
+([below](#heads))."""
 
 
 READ = "aten::select.int"  # what the judge reads the rows by
@@ -85,9 +87,10 @@ def write(found: Found, packed: Found, signals: Found, labels: Found, path: Path
     """Writes the page for what was found, what was found with packed batches, with signals and with labels."""
     versions = ", ".join(f"{name} {version(name).partition('+')[0]}" for name in ("transformers", "torch"))
     parts = [HEAD.format(versions=versions) + _counted(found), _packed(found, packed)]
-    parts += ["## All types", _table(found)]
+    parts += ["## All types", ALL, _table(found, heads=True)]
     parts += [SIGNALS.replace("# ", "## ", 1) + _counted(signals), _table(signals)]
     parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), _table(labels), left_page.section()]
+    parts += [head_page.section()]
     path.write_text("\n\n".join([*parts, *map(other_page.section, other_page.HEADS), image_page.section()]))
 
 
@@ -111,11 +114,13 @@ def _packed(found: Found, packed: Found) -> str:
     return PACKED.format(**counts, alone=alone, all=len(exact), other=other)
 
 
-def _table(found: Found) -> str:
+def _table(found: Found, heads: bool = False) -> str:
     """A line for each type: what it does, what was seen where it is not exact or rounds, and why."""
-    lines = ["| type | eager | default | what was seen |", "|---|---|---|---|"]
+    more = ["heads"] * heads
+    lines = [f"| {' | '.join(['type', *VARIANTS, *more, 'what was seen'])} |", "|---|---|---|---|" + "---|" * heads]
     for name, verdicts in sorted(found.items(), key=lambda item: item[0].lower()):
         outcomes = " | ".join(verdicts[v][0] if v in verdicts else "" for v in VARIANTS)
+        outcomes += f" | {head_page.column(name)}" * heads
         lines.append(f"| `{name}` | {outcomes} | {_seen(verdicts, REASONS.get(name, ''))} |")
     return "\n".join(lines)
 

@@ -34,7 +34,7 @@ def _main(name: str) -> str | None:
 def found(name: str, variant: str, packed: bool = False) -> Verdict:
     """What becomes of one type: of the forms that its input may have, the first in which it runs alone."""
     said = [
-        verdict(name, variant, torch.nan, packed, lambda model, garbage, form=form: _given(model, garbage, form))
+        verdict(name, variant, torch.nan, packed, lambda model, garbage, form=form: given(model, garbage, form))
         for form in FORMS[_main(name) or ""]
     ]
     return next((v for v in said if v.outcome not in ("fails alone", "not built")), said[0])
@@ -49,7 +49,7 @@ BINS = ("num_mel_bins", "input_feat_per_channel", "num_mel_channels", "feature_s
         "input_feat_size", "input_dim", "hidden_size")  # fmt: skip
 
 
-def _given(model: nn.Module, garbage: float, form: tuple[tuple[int, ...], int, tuple[Any, ...]]) -> Any:
+def given(model: nn.Module, garbage: float, form: tuple[tuple[int, ...], int, tuple[Any, ...]]) -> Any:
     lengths, dim, shape = form
     dtype = next(p.dtype for p in model.parameters() if p.is_floating_point())
     generator = torch.Generator().manual_seed(0)

@@ -25,10 +25,10 @@ LARGE = 30_000_000  # weights
 
 
 def types() -> list[str]:
-    """The model types of the installed transformers whose model takes tokens, and nothing else that it must have."""
+    """The model types of the installed transformers that are text."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    return [name for name in CONFIG_MAPPING if _takes_tokens(name)]
+    return [name for name in CONFIG_MAPPING if is_text(name)]
 
 
 def model_class(name: str) -> Any:
@@ -43,7 +43,8 @@ def model_class(name: str) -> Any:
     return found[0] if isinstance(found, tuple) else found
 
 
-def _takes_tokens(name: str) -> bool:
+def is_text(name: str) -> bool:
+    """Whether the type's model takes tokens, and nothing else that it must have."""
     found = model_class(name)
     if found is None:
         return False
@@ -97,7 +98,7 @@ def _made(name: str, options: dict[str, Any], attempt: frozenset[str], head: Any
     return model
 
 
-def _vocabulary(model: nn.Module) -> int:
+def vocabulary(model: nn.Module) -> int:
     """How many tokens the model knows; more than 99 are not given."""
     size: int = getattr(model.config, "vocab_size", 99)
     with suppress(NotImplementedError):
@@ -132,7 +133,7 @@ def _in_blocks(model: nn.Module, given: Inputs) -> Tensor:
 
 def inputs(model: nn.Module, garbage: float, lengths: tuple[int, ...] = LENGTHS) -> tuple[list[Inputs], Inputs]:
     """Rows alone, and the padded batch of them."""
-    size = _vocabulary(model)
+    size = vocabulary(model)
     ids = rows_of_ids(size, lengths=lengths)
     rows: list[dict[str, Any]] = [{"input_ids": row} for row in ids]
     batch = {"input_ids": padded(ids, garbage)}
