@@ -52,8 +52,8 @@ OUTCOMES = {
     "not built": "not built: no tiny configuration works",
 }
 VARIANTS = ("eager", "default")
-ALL = """The column *heads* says how many heads are exact or helped, padded behind, in front, and packed, and of how many
-([below](#heads))."""
+ALL = """The column *heads* says how many heads are exact or helped, padded behind, in front, and packed; and of how
+many ([below](#heads))."""
 
 
 READ = "aten::select.int"  # what the judge reads the rows by
