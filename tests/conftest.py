@@ -64,6 +64,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     outcomes: list[tuple[str, str, int]] = []
     sparse: Counter[str] = Counter()
     packed: Counter[str] = Counter()
+    ragged: Counter[str] = Counter()
     entries: dict[str, set[str]] = defaultdict(set)
     samples: dict[str, int] = defaultdict(int)
     for report in terminalreporter.stats.get("passed", []):
@@ -76,6 +77,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
                 sparse.update(value)
             elif key == "packed law":
                 packed.update(value)
+            elif key == "ragged law":
+                ragged.update(value)
             elif key == "matrix":
                 outcomes.append(value)
     if entries:
@@ -84,7 +87,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(f"{family:12} {len(entries[family]):4} entries {samples[family]:7} samples")
         total = sum(map(len, entries.values())), sum(samples.values())
         terminalreporter.line(f"{'all':12} {total[0]:4} entries {total[1]:7} samples")
-    for title, counts in (("rows and sparse layouts", sparse), ("packed against strided", packed)):
+    for title, counts in (
+        ("rows and sparse layouts", sparse),
+        ("packed against strided", packed),
+        ("ragged batches against their sequences", ragged),
+    ):
         if counts:
             terminalreporter.section(title)
             terminalreporter.line(", ".join(f"{number} {what}" for what, number in counts.items()))

@@ -41,3 +41,16 @@ def test_other_dtypes_of_buffers_and_parameters_as_in_torch(name: str, training:
             if expected is not None:
                 close = {"rtol": 0.02, "atol": 0.02} if torch.bfloat16 in each else {}
                 torch.testing.assert_close(found, expected, **close)
+
+
+def test_a_plain_batch_before_a_masked_one() -> None:
+    """What the plain one keeps for its gradient is not taken for changed: its running statistics have moved since."""
+    norm = torch.nn.BatchNorm1d(3).double()
+    plain = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
+    masked = mt.masked_tensor(torch.randn(4, 3, dtype=torch.float64), torch.ones(4, 3, dtype=torch.bool))
+    both = norm(plain).square().sum() + norm(masked.requires_grad_()).square().sum().filled(0)
+    again = torch.nn.BatchNorm1d(3).double()
+    wanted = torch.autograd.grad(again(plain).square().sum(), plain)
+    torch.testing.assert_close(torch.autograd.grad(both, plain), wanted)
+    again(masked.get_data())
+    torch.testing.assert_close([*norm.buffers()], [*again.buffers()])

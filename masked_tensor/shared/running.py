@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import pair
+from ..compat import in_transform
 from ..pair import Pair
 from .standardize import Parameter
 
@@ -39,4 +40,6 @@ def track(
             known, new = groups > 0, by_channel(torch.where(known, new, 0)) / groups.clamp_min(1)
         if type(buffer) is Pair:
             known = known & buffer.mask  # what a buffer does not know stays unknown
-        data.copy_(torch.where(known, torch.lerp(data.to(new.dtype), new, momentum), data))
+        # As torch's kernels do it: past the version, since a kernel that ran before this one keeps the buffer.
+        target = data if in_transform() else data.data
+        target.copy_(torch.where(known, torch.lerp(data.to(new.dtype), new, momentum), data))
