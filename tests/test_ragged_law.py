@@ -216,3 +216,12 @@ def test_what_is_not_called_exists() -> None:
     assert set(ragged_calls.NO_MODULE) < set(ragged_calls.database.MODULES)
     windows = {name for name in dir(mt.rolling(mt.masked_tensor([1.0]), 1)) if not name.startswith("_")}
     assert windows == {*ragged_calls.WINDOWS, *ragged_calls.NO_WINDOW}
+
+
+@pytest.mark.parametrize("fill", [mt.ffill, mt.bfill, mt.interpolate])
+def test_a_compiled_fill_of_a_packed_batch_knows_its_lengths(fill: Callable[..., Any]) -> None:
+    x = mt.from_sequences([mt.masked_tensor([[1.0], [None], [3.0]]), mt.masked_tensor([[None], [5.0]])], packed=True)
+    torch._dynamo.reset()
+    found = torch.compile(lambda x: fill(x, 1), backend="aot_eager")(x)
+    assert found.is_packed
+    assert found.tolist() == fill(x, 1).tolist()

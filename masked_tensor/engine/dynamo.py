@@ -14,6 +14,7 @@ from ..patches.places import DYNAMO, READ_ATTRIBUTE, wrap_when_imported
 from ..settings import outside
 
 COMPILED = "functional", "engine.contexts.decorators", "api.libraries"  #: what Dynamo may compile
+READING = ("functional.series_input",)  #: but these, which ask what a tensor stores
 
 
 def mark_opaque(*functions: Callable[..., Any]) -> None:
@@ -55,7 +56,7 @@ def told_settings() -> None:
 
 
 def run_eagerly(package: str) -> None:
-    """Marks what is defined in the package's loaded modules, save what may be compiled (``COMPILED``).
+    """Marks what is defined in the package's loaded modules, save what may be compiled (``COMPILED``, ``READING``).
 
     Dynamo may inline the package's functions into a graph.  After a graph break it would otherwise compile their frames
     by themselves, and meet the engine at work, on tensors that are half made.  Until somebody imports it nobody asks.
@@ -63,7 +64,7 @@ def run_eagerly(package: str) -> None:
     loaded = dict[str, Any]()
     for name, module in list(sys.modules.items()):
         here, _, inside = name.partition(".")
-        if here == package and not inside.startswith(COMPILED):
+        if here == package and (inside in READING or not inside.startswith(COMPILED)):
             loaded[name] = module
 
     def mark(_: Any) -> None:

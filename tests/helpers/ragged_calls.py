@@ -156,7 +156,7 @@ WINDOWS = {name: {} for name in ("count", "max", "mean", "median", "min", "std",
 WINDOWS["quantile"] = {"q": 0.3}
 NO_WINDOW = {"fill_value": "a constant", "min_periods": "a constant", "windows": "the windows, each as it is"}
 FORMS: dict[str, list[Call]] = {
-    **{name: losses(name, lambda r, loss=getattr(mt, name): partial(loss, reduction=r)) for name in LOSSES},
+    **{name: losses(name, lambda r, name=name: partial(getattr(mt, name), reduction=r)) for name in LOSSES},
     "average": [Call(mt.average, joined=True), Call(lambda x: mt.average(x, 1, weights=x.abs()))],
     "batch_norm": [
         Call(lambda x: mt.batch_norm(x.transpose(1, 2), None, None, training=True).transpose(1, 2), joined=True)
@@ -242,7 +242,7 @@ OPS: dict[str, list[Call]] = {
     "torch.ops.aten._safe_softmax.default": [Call(lambda x: torch.ops.aten._safe_softmax(x, 1))],
     "trapezoid": [Call(lambda x: torch.trapezoid(x, dim=1), least=2)],
     "trapz": [Call(lambda x: torch.trapz(x, dim=1), least=2)],
-    **{f"{name}.unbiased": [Call(lambda x, f=getattr(torch, name): f(x, 1, False))]
+    **{f"{name}.unbiased": [Call(lambda x, name=name: getattr(torch, name)(x, 1, False))]
        for name in ("var", "std", "var_mean", "std_mean")},
 }  # fmt: skip
 NO_OP = {"sum_to_size": "a size", "trace": "of a matrix", "nanmean": "the functional form"}
@@ -377,7 +377,7 @@ def _modules() -> dict[str, list[Call]]:
     linear = made(nn.LinearCrossEntropyLoss, 3, 3)
     return {
         **{
-            f"nn.{name}": losses(form, lambda r, kind=getattr(nn, name): kind(reduction=r))
+            f"nn.{name}": losses(form, lambda r, name=name: getattr(nn, name)(reduction=r))
             for name, form in MODULE_LOSSES.items()
         },
         **{f"nn.{kind.__name__}": list(_recurrent(kind)) for kind in (nn.RNN, nn.LSTM, nn.GRU)},
