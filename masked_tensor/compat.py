@@ -90,6 +90,11 @@ if not (2, 11) <= tuple(int(part) for part in torch.__version__.split(".")[:2]) 
         stacklevel=2,
     )
 
+#: Whether torch is older than 2.12, which lacks some kernels.
+IS_OLD = torch.__version__ < "2.12"
+#: What ``torch.where`` has no kernel for.
+WITHOUT_WHERE = (torch.uint16, torch.uint32, torch.uint64) if IS_OLD else ()
+
 #: What ``torch.set_default_tensor_type`` set: a device that a printed tensor need not name.
 default_device: Callable[[], str] = getattr(torch._C, "_get_default_device", lambda: "cpu")
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from . import masks, settings, shapes
-from .compat import is_readable_memory, mode_is_active
+from .compat import WITHOUT_WHERE, is_readable_memory, mode_is_active
 from .masks.strides import lay_out_as
 
 BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -24,6 +24,9 @@ def where(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
         if data.dtype.itemsize == 1 and data.dtype.is_floating_point:  # float8: where() has no kernel
             bits = 0 if fill == 0 else fill_bits(fill, data.dtype)
             return where(data.view(torch.uint8), mask, bits).view(data.dtype)
+        if data.dtype in WITHOUT_WHERE:
+            signed = BITS[data.dtype.itemsize]
+            return where(data.view(signed), mask, fill_bits(fill, data.dtype)).view(data.dtype)
         constant = _constant(fill, data.dtype, data.device)
     return where_like(mask, data, constant)
 

@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor import functional
+from masked_tensor.compat import IS_OLD
 
 from .helpers import database
 
@@ -124,6 +125,8 @@ def test_every_call_of_torchs_is_taken(name: str, record_property: Any) -> None:
     for entry in entries(name):
         for dtype in DTYPES:
             if dtype not in database.ENTRIES[entry].supported_dtypes("cpu"):
+                continue
+            if IS_OLD and name == "nanmean" and dtype.itemsize == 2:  # torch 2.11 rounds the sum before it divides
                 continue
             for sample in database.samples(entry, dtype, MOST):
                 with warnings.catch_warnings():

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
+from masked_tensor.compat import IS_OLD
 from masked_tensor.shared.identity import identity
 
 from .helpers import database, harness
@@ -159,6 +160,10 @@ def _result(function: Any) -> Any:
         return str(error)
 
 
+ENDS = pytest.mark.skipif(IS_OLD, reason="torch 2.11 itself divides by zero heads, and ends the process")
+
+
+@ENDS
 @pytest.mark.parametrize("which", MASKED)
 def test_attention_without_entries_in_any_dimension(which: str) -> None:
     """No sequences, heads, grouped heads, queries, keys, or features of any of them, and each of two of those."""
@@ -186,6 +191,7 @@ def test_attention_without_entries_in_any_dimension(which: str) -> None:
     assert checked > 150
 
 
+@ENDS
 def test_a_masked_query_without_key_heads_is_masked() -> None:
     query = mt.as_masked_tensor(torch.full((1, 4, 2, 8), torch.nan), torch.tensor([[True], [False]]).expand(4, 2, 8))
     out = F.scaled_dot_product_attention(query, *torch.ones(2, 1, 0, 3, 8), enable_gqa=True)

@@ -9,6 +9,7 @@ from torch._dynamo.testing import CompileCounter
 from torch.autograd import gradgradcheck
 
 import masked_tensor as mt
+from masked_tensor.compat import IS_OLD
 
 GENERATOR = torch.Generator().manual_seed(0)
 X = torch.randn(4, 6, generator=GENERATOR, dtype=torch.float64)
@@ -34,7 +35,10 @@ FORMS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("name", FORMS)
+BREAKS = pytest.mark.xfail(IS_OLD, reason="Dynamo of torch 2.11 does not know id() of what a graph makes", strict=True)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=BREAKS) if n == "prod" else n for n in FORMS])
 def test_compiles_into_one_graph(name: str) -> None:
     form = FORMS[name]
     torch._dynamo.reset()

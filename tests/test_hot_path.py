@@ -18,6 +18,7 @@ from torch import nn
 from torch.nn import functional as F
 
 import masked_tensor as mt
+from masked_tensor.compat import IS_OLD
 from masked_tensor.engine.boundary import intermediates
 
 from .test_devices import NoReads, no_sync
@@ -221,5 +222,5 @@ def test_an_op_passes_few_frames(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     finally:
         sys.settrace(before)
     most_frames, most_bytecodes = MOST[name]
-    assert 0 < len(frames) <= most_frames, frames
+    assert 0 < len(frames) <= most_frames * (1.02 if IS_OLD else 1), frames  # torch 2.11 calls a few ops more
     assert sys.version_info[:2] != (3, 11) or 0 < len(bytecodes) <= most_bytecodes, Counter(bytecodes)

@@ -139,6 +139,7 @@ def test_the_flash_kernel_is_chosen_only_where_torch_allows_it(
     capability: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attention_cuda, "_capability", lambda q: capability)
+    monkeypatch.setattr(attention_cuda, "_public_kernel", lambda: True)  # torch 2.11 has none that takes all arguments
     chosen = set()
     for width in range(8, 272, 8):
         q = torch.empty(1, 1, width, dtype=torch.float16, device="meta")
@@ -157,6 +158,7 @@ def test_the_flash_kernel_is_chosen_only_where_torch_allows_it(
 def test_an_activated_kernel_without_dropout_is_given_none(monkeypatch: pytest.MonkeyPatch) -> None:
     q = torch.empty(1, 1, 64, dtype=torch.bfloat16, device="meta")
     monkeypatch.setattr(attention_cuda, "_activated", lambda: "FA4")
+    monkeypatch.setattr(attention_cuda, "_public_kernel", lambda: True)
     assert attention_cuda.choose_kernel(q, 0.1, True) is attention_cuda._efficient
     assert attention_cuda.choose_kernel(q, 0.0, True) is attention_cuda._varlen
 

@@ -14,6 +14,7 @@ from torch.profiler import ProfilerActivity, profile
 
 import masked_tensor as mt
 from masked_tensor import settings
+from masked_tensor.compat import IS_OLD
 
 DIVIDED = 32768
 SHAPE = (4096, 512)
@@ -81,8 +82,8 @@ def test_few_calls_are_divided_among_threads(name: str) -> None:
     if name != "sum":
         leaf = mt.masked_tensor(x, requires_grad=True)
         found = calls(both_ways(op, leaf, op(x).detach()))
-    assert found[0] <= most
-    assert found[1] <= divided
+    assert found[0] <= most + 5 * IS_OLD  # whose ops call more
+    assert found[1] <= divided + IS_OLD
 
 
 def test_steps_are_larger_with_several_threads() -> None:

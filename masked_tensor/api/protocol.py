@@ -301,7 +301,7 @@ add_members(
         "__cuda_array_interface__": property(no_interface),
         "as_subclass": as_subclass,
         "data_ptr": data_ptr,
-        "const_data_ptr": data_ptr,
+        **({"const_data_ptr": data_ptr} if hasattr(Tensor, "const_data_ptr") else {}),
         "storage": _refuse("storage()", "use x.get_data().untyped_storage() for the data alone"),
         "untyped_storage": untyped_storage,
         **{name: _refuse(f"{name}()", _ELEMENTWISE) for name in ("apply_", "map_", "map2_")},

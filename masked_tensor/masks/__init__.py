@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from .. import counting, settings, shapes
-from ..compat import in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
+from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
 from . import bits, known
 from .known import any_along as any_along
 from .known import is_all_valid as is_all_valid
@@ -274,7 +274,9 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         if number is not None:
             return torch.full((), number, dtype=torch.int64)
     if is_small(mask):
-        return torch.count_nonzero(mask) if dim is None and not keepdim else torch.sum(mask, _dims(dim, mask), keepdim)
+        if dim is None and not keepdim and not (IS_OLD and in_transform()):  # whose vmap warns
+            return torch.count_nonzero(mask)
+        return torch.sum(mask, _dims(dim, mask), keepdim)
     dims = shapes.canonical_dims(dim, mask.dim())
     small = compact(mask)
     repeats = 1 if small is mask else prod(mask.shape[d] for d in dims if small.shape[d] != mask.shape[d])
