@@ -222,5 +222,7 @@ def test_an_op_passes_few_frames(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     finally:
         sys.settrace(before)
     most_frames, most_bytecodes = MOST[name]
-    assert 0 < len(frames) <= most_frames * (1.02 if IS_OLD else 1), frames  # torch 2.11 calls a few ops more
+    if IS_OLD:  # torch 2.11 calls a few ops more
+        most_frames, most_bytecodes = int(most_frames * 1.02), int(most_bytecodes * 1.02)
+    assert 0 < len(frames) <= most_frames, frames
     assert sys.version_info[:2] != (3, 11) or 0 < len(bytecodes) <= most_bytecodes, Counter(bytecodes)
