@@ -73,6 +73,17 @@ CALLS: dict[str, tuple[list[Tensor], Callable[..., Any]]] = {
         )
         for name in ("sum", "prod", "mean", "cumsum", "cumprod", "nansum")
     },
+    **{
+        f"{name} of {kind}": ([x.requires_grad_(x.is_floating_point())], getattr(torch, name))
+        for name in ("median", "nanmedian")
+        for kind, x in {
+            "ties": torch.tensor([1.0, 2.0, 2.0, 9.0]),
+            "one value": torch.ones(2, 3, dtype=torch.bfloat16),
+            "infinities": torch.tensor([1.0, torch.inf, torch.inf]),
+            "NaN": torch.tensor([1.0, torch.nan, torch.nan]),
+            "integers": torch.tensor([1, 2, 2, 9]),
+        }.items()
+    },
     "any of nothing": ([torch.ones(2, 0, 4)], lambda x: x.any(1)),
     "all of nothing": ([torch.ones(2, 0, 4)], lambda x: x.all(1)),
     **{
@@ -147,4 +158,4 @@ def test_with_nothing_masked_a_call_gives_torchs_result(name: str) -> None:
             assert isinstance(found, type)
             assert issubclass(found, expected)
         else:
-            torch.testing.assert_close(found, expected)
+            torch.testing.assert_close(found, expected, equal_nan=True)

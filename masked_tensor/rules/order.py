@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings
-from ..compat import is_readable_memory
+from ..compat import in_transform, is_readable_memory, is_tracked
 from ..fill import fill_into
 from ..layouts import meshes
 from ..op import Op
@@ -173,7 +173,8 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
         if data.numel() == 0:
             return Pair(select_median(data, None, False, skip_nan), masks.reduce_validity(x.mask))
         found = _median(flat, 0, False, skip_nan)
-        return found if type(found) is Pair else found[0]
+        one = found if type(found) is Pair else found[0]
+        return Pair(_shared_by_ties(flat, one.data), one.mask) if is_tracked(data) or in_transform() else one
     if is_constant_along(x, dim):
         return _reduce_whole(x, dim, keepdim, *select_median(data, dim, keepdim, skip_nan))
     if has_integers(data.dtype):
@@ -181,6 +182,14 @@ def _median(x: Pair, dim: int | None, keepdim: bool, skip_nan: bool) -> Pair | t
     else:
         indices = order(x, dim).gather(dim, median_rank(masks.count(x.mask, dim, keepdim=True)))
     return take_chosen(x, dim, indices, masks.any(x.mask, dim, True), keepdim)
+
+
+def _shared_by_ties(x: Pair, value: Tensor) -> Tensor:
+    """``value``, whose gradient goes in equal parts to the valid entries that equal it, as that of a whole median."""
+    data, value = x.data, value.detach()
+    ties = masks.logical_and(x.mask, (data == value) | (data.isnan() & value.isnan()))
+    part = (select(data, ties, 0) / ties.sum().clamp_min(1)).sum()
+    return torch.where(value.isfinite(), value + (part - part.detach()), part)
 
 
 def _select_valid(x: Pair, dim: int, skip_nan: bool) -> Tensor:
