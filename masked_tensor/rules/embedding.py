@@ -120,7 +120,10 @@ def embedding_bag(
     if isinstance(offsets, Pair):
         raise errors.unsupported("aten::embedding_bag", ["offsets"])  # a bag without a beginning is no bag
     table, ids, padding = pair.as_pair(weight), pair.as_pair(indices), -1 if padding_idx is None else padding_idx
-    padding += table.data.shape[0] if padding < 0 and padding_idx is not None else 0
+    rows = table.data.shape[0]
+    if rows and padding_idx is not None and not -rows <= padding_idx < rows:
+        raise RuntimeError(f"padding_idx must be from {-rows} to {rows - 1}, got {padding_idx}")
+    padding += rows if padding < 0 and padding_idx is not None else 0
     mask, samples = ids.mask, None
     if per_sample_weights is not None:
         samples = pair.as_pair(per_sample_weights)

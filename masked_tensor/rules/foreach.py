@@ -31,7 +31,8 @@ def own_loop(op: OpOverload) -> Callable[..., Any] | None:
         return [extremum(x, _as_tensor(other, x)) for x, other in zip(tensors, others, strict=True)]
 
     def write(tensors: Sequence[Tensor], others: Any) -> None:
-        for x, result in zip(tensors, loop(tensors, others), strict=True):
+        kept = [x.clone() for x in tensors]  # for the derivative, which asks for the operands
+        for x, result in zip(tensors, loop(kept, others), strict=True):
             if not torch.can_cast(result.dtype, x.dtype):
                 raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {x.dtype}")
             x.copy_(result)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import pair
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select
@@ -35,6 +36,7 @@ def searchsorted(
     if type(sorted_sequence) is not Pair:
         return Pair(torch.searchsorted(sequence.data, data, sorter=order, **options), wanted.mask)
     if order is not None:
+        expect_shape("sorter", order, sequence.data.shape)
         sequence = Pair(sequence.data.gather(-1, order), sequence.mask.gather(-1, order))
     if data.dtype != sequence.data.dtype:
         torch.searchsorted(sequence.data, data, **options)  # raises where torch takes one dtype only

@@ -116,6 +116,8 @@ def histogramdd(
 
 def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: int = 0) -> Pair:
     """``torch.bincount``."""
+    if pair.data_of(x).dim() != 1:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if weights is not None:
         expect_shape("weights", pair.data_of(weights), pair.data_of(x).shape)
     entries, weight = _bin_weights(x, weights)

@@ -41,6 +41,12 @@ def placed(x: Tensor, storage: torch.UntypedStorage) -> Tensor:
     return base._neg_view() if x.is_neg() else base
 
 
+def in_vmap() -> bool:
+    """Whether the vmap that torch had before functorch is at work, by which gradcheck batches gradients."""
+    torch._C._vmapmode_increment_nesting()
+    return bool(torch._C._vmapmode_decrement_nesting() > 0)
+
+
 def fit(x: Tensor) -> bool:
     """Whether ``x`` is a plain strided tensor of this machine that is not too large to repeat."""
     return (
@@ -53,6 +59,20 @@ def fit(x: Tensor) -> bool:
         and not x.is_inference()
         and (x.untyped_storage().nbytes() == 0 or x.untyped_storage().data_ptr() != 0)
     )
+
+
+def is_usable(x: Tensor) -> bool:
+    """Whether the memory of ``x`` was not taken away, and torch lets it be differentiated after writes to its base."""
+    try:
+        return x.requires_grad in (True, False) and last_element(x) * x.dtype.itemsize <= x.untyped_storage().nbytes()
+    except RuntimeError:
+        return False
+
+
+def last_element(x: Tensor) -> int:
+    """Behind which element of its memory ``x`` ends."""
+    steps = sum((n - 1) * step for n, step in zip(x.size(), x.stride(), strict=True))
+    return x.storage_offset() + steps + 1 if x.numel() else 0
 
 
 @dataclass(frozen=True)
@@ -93,7 +113,11 @@ class Arguments:
 
     @classmethod
     def of(cls, args: Any, kwargs: Any) -> "Arguments":
-        """Raises Unfit for calls without a tensor, and for tensors that cannot be copied."""
+        """Raises Unfit for calls without a tensor or inside of a transform, and for tensors that cannot be copied."""
+        if in_vmap() or torch._C._functorch.maybe_current_level() is not None or torch.is_inference_mode_enabled():
+            raise Unfit("inside of a transform or of inference mode")
+        if torch._C._autograd._top_saved_tensors_default_hooks(True) is not None:
+            raise Unfit("where saved tensors are counted, as in a checkpoint")
         leaves, spec = tree_flatten((args, kwargs))
         new = cls(leaves, spec)
         seen: dict[int, int] = {}
@@ -107,6 +131,8 @@ class Arguments:
             if not fit(leaf):
                 raise Unfit("a tensor of another kind")
             storage = leaf.untyped_storage()
+            if not is_usable(leaf):
+                raise Unfit("a view that torch refuses to read")
             if storage.nbytes() > LARGEST or leaf.numel() * leaf.dtype.itemsize > LARGEST:
                 raise Unfit("too large")
             if storage._cdata not in seen:

@@ -138,6 +138,39 @@ def lies_in_two_orders(case: Case) -> bool:
     return result is not None and len(case.arguments.tensors) > 1 and not result.is_contiguous()
 
 
+def second_is_masked(case: Case) -> bool:
+    """Whether the first argument is a number or a plain tensor."""
+    return not isinstance(case.arguments.leaves[0], Tensor) or case.only(1)
+
+
+def has_half(case: Case) -> bool:
+    """Whether a tensor of half precision is among the arguments, others of which may be wider."""
+    return any(x.dtype in (torch.float16, torch.bfloat16) for x in case.arguments.tensors)
+
+
+def is_empty(case: Case) -> bool:
+    """Whether an argument has no entries."""
+    return any(x.numel() == 0 for x in case.arguments.tensors)
+
+
+def is_expanded(case: Case) -> bool:
+    """Whether entries of the first argument, or of its gradient, lie in one place of memory."""
+    return 0 in case.chosen
+
+
+def has_nan(case: Case) -> bool:
+    """Whether a NaN is among the values."""
+    return any(bool(x.isnan().any()) for x in case.arguments.tensors if x.is_floating_point() or x.is_complex())
+
+
+def has_hidden_keys(case: Case) -> bool:
+    """Whether a mask or a bias of attention may hide all keys of a query."""
+    return any(
+        x.dtype is torch.bool or (x.is_floating_point() and bool((x == -torch.inf).any()))
+        for x in case.arguments.tensors
+    )
+
+
 PLAIN = r"result \d+: class: a plain tensor"
 IN_PLACE = r"(?:[a-z]\w*[a-z\d]_|__i[a-z]+__)"
 VIEWS_IN_PLACE = r"(?:as_strided|squeeze|unsqueeze|transpose|t|swapaxes|swapdims)_"
@@ -172,7 +205,7 @@ EXCEPTIONS = [
         PLAIN,
         lambda case: case.only(1),
     ),
-    Meant("whether a plain element is among the valid ones is known", r"isin", PLAIN, lambda case: case.only(1)),
+    Meant("whether a plain element is among the valid ones is known", r"isin", PLAIN, second_is_masked),
     Meant(
         "each result has the mask of its own argument",
         r"broadcast_tensors|meshgrid|atleast_[123]d|_foreach_\w+",
@@ -263,6 +296,164 @@ EXCEPTIONS = [
         r"add|sub|mul|div",
         r"result 0: strides: .*",
         lies_in_two_orders,
+    ),
+    Meant(
+        "sizes, bounds and what is read into a new tensor are numbers",
+        r"randn|rand|randint|empty|zeros|ones|arange|full|tensor|new_tensor|new_zeros|linspace",
+        PLAIN,
+    ),
+    Meant("a dual of a plain primal is plain, and its masked tangents are 0", r"_make_dual", PLAIN),
+    Meant("the sizes of a packed sequence are numbers", r"_pack_padded_sequence", r"result 1: class: a plain tensor"),
+    Meant(
+        "the steps that padding adds are masked, and lengths are numbers",
+        r"_pad_packed_sequence",
+        r"result 0: mask: .*|result 1: class: a plain tensor",
+    ),
+    Meant("an extreme that is NaN has its gradient where the NaN is", r"amin|amax|aminmax", r"gradient 0: .*", has_nan),
+    Meant(
+        "a query that sees no key is masked",
+        r"(scaled_dot_product|_native_multi_head|multi_head)_attention\w*|baddbmm",
+        r"result [01]: mask: .*|gradient \d+: value: .*",
+        has_hidden_keys,
+    ),
+    Meant(
+        "a causal attention may have a mask, as torch's kernels for four dimensions take",
+        r"scaled_dot_product_attention",
+        r"does not raise RuntimeError: _scaled_dot_product_attention: Explicit attn_mask should not be set .*",
+    ),
+    Meant(
+        "keys that are replaced by static ones are not read",
+        r"multi_head_attention_forward",
+        r"result [01]: class: a plain tensor",
+        lambda case: 0 not in case.chosen,
+    ),
+    Meant(
+        "the weights of attention lie in the order in which they were computed",
+        r"multi_head_attention_forward",
+        r"result 1: strides: .*",
+    ),
+    Meant("a conjugate or a negation is computed, and no bit of a view", r"is_neg|is_conj", r"result 0: value: .*"),
+    Meant(
+        "torch chooses its own kernels of plain tensors",
+        r"_nested_tensor_from_mask_left_aligned|_fused_sdp_choice",
+        r"result 0: value: .*",
+    ),
+    Meant("a parameter that is loaded is what was given", r"module_load", PLAIN),
+    Meant(
+        "out= is refused for what requires a gradient, also where torch has no derivative",
+        r"\w+",
+        r"raises RuntimeError: \w+\(\): functions with out=.* don't support automatic differentiation.*",
+    ),
+    Meant("edges that were given are copied", r"histogramdd|histogram", r"identity: .*|result \d+: strides: .*"),
+    Meant(
+        "what is written is computed first, so that operands may overlap",
+        r"\w+",
+        r"does not raise RuntimeError: unsupported operation: .*",
+    ),
+    Meant(
+        "an out= of another dtype is cast to, if values can be",
+        r"\w+",
+        r"does not raise RuntimeError: .*(out|output)\b.*dtype.*",
+    ),
+    Meant("a sample without a step is masked", r"ctc_loss", r"result 0: mask: .*"),
+    Meant(
+        "torch itself refuses this derivative out of place",
+        r"scatter_reduce_?",
+        r"raises RuntimeError: \w+ does not support automatic differentiation for outputs with complex dtype.",
+        of(torch.complex64, torch.complex128),
+    ),
+    Meant(
+        "torch adds up in half precision",
+        r"embedding_bag|index_reduce_?|_foreach_\w+|cdist",
+        r"(gradient|argument|result) \d+: value: .*",
+        half,
+    ),
+    Meant(
+        "powers are differentiated out of place",
+        r"vander",
+        r"result 0: (requires_grad|strides): .*|gradient: one, where .*",
+    ),
+    Meant(
+        "a masked byte of a condition selects what is valid in it",
+        r"index_put_|__setitem__",
+        PLAIN,
+        lambda case: case.only(1) and case.arguments.tensors[1].dtype is torch.uint8,
+    ),
+    Meant(
+        "torch adds up in half precision",
+        r"\w*(layer|batch|group)_norm\w*|embedding_bag",
+        r"(gradient|argument|result) \d+: value: .*",
+        has_half,
+    ),
+    Meant(
+        "the gradient of a bias is a sum that cancels",
+        r"scaled_dot_product_attention",
+        r"gradient 3: value: \[[-\d.]*e-0[4-9].*|gradient 3: value: \[0.0, [-\d.]*e-0[4-9].*",
+    ),
+    Meant("a distance of two roundings", r"cdist|embedding_bag", r"result 0: value: .*|gradient 0: value: .*"),
+    Meant("how much is added is a number", r"add|sub|rsub", PLAIN, lambda case: case.only(1)),
+    Meant("a threshold and its value are numbers", r"threshold_?", PLAIN, lambda case: 0 not in case.chosen),
+    Meant("draws of other memory come in another order", r"normal_", r"(result|argument) 0: value: .*"),
+    Meant(
+        "a result of no entries reads no memory that nobody wrote",
+        r"multi_?(label_)?margin_loss|multilabel_margin_loss|multi_margin_loss|cosine_embedding_loss|batch_norm|embedding|normal",
+        r"result 0: value: \[nan\].*|does not raise .*|raises RuntimeError: .*|gradient: raises RuntimeError: .*",
+        is_empty,
+    ),
+    Meant(
+        "entries that lie in one place of memory are not written one by one",
+        r"fill_|masked_fill_|threshold_?",
+        r"(gradient: )?raises RuntimeError: unsupported operation: more than one element of the written-to tensor .*",
+        is_expanded,
+    ),
+    Meant(
+        "a result lies in memory in the order of its dimensions",
+        r"conv_tbc|interpolate|max_pool3d",
+        r"result \d+: strides: .*",
+    ),
+    Meant("a second derivative has a mask for what depends on a mask", r"_convolution_double_backward", PLAIN),
+    Meant(
+        "integers have no gradient, and what is drawn for them neither",
+        r"bernoulli_?",
+        r"raises RuntimeError: (Autograd not support dtype: \w+|result type torch.float32 can't be cast .*)",
+    ),
+    Meant(
+        "a loop over lists that torch cannot differentiate is differentiated, or says that nothing is recorded",
+        r"_foreach_(addcmul|addcdiv)_?|_foreach_div",
+        r"(result|argument) \d+: requires_grad: False, not True",
+    ),
+    Meant(
+        "a gradient of what is wrapped inside of a Function is masked",
+        r"custom_op_backed_by_autograd_fn",
+        r"gradient 0: a Tensor of a MaskedTensor",
+    ),
+    Meant(
+        "the key is bytes, which torch takes for a mask",
+        r"__setitem__",
+        r"raises RuntimeError: masked_fill_ only .*",
+        of(torch.uint8),
+    ),
+    Meant(
+        "a view of memory that was taken away", r"as_strided", r"raises RuntimeError: setStorage: .*|result 0: mask: .*"
+    ),
+    Meant(
+        "an in-place view of what requires a gradient is refused",
+        r"dropout1d",
+        r"raises RuntimeError: unsqueeze_ on a masked tensor that requires grad: use .*",
+    ),
+    Meant(
+        "torch itself refuses this derivative out of place",
+        r"scatter_",
+        r"raises RuntimeError: \w+ does not support automatic differentiation for outputs with complex dtype.",
+        of(torch.complex64, torch.complex128),
+    ),
+    Meant(
+        "torch's derivative over no named dimension divides by 0", r"var|std", r"gradient 0: value: .*, not \[-?inf.*"
+    ),
+    Meant(
+        "private operators that read memory raise torch's own error",
+        r"_sobol_\w+|_validate_sparse_\w+|fbgemm_\w+",
+        r"raises RuntimeError: The tensor has a non-zero number of elements, but its data is not allocated yet.*",
     ),
 ]
 
