@@ -709,6 +709,25 @@ def test_a_second_derivative_by_an_intermediate() -> None:
     )
 
 
+def test_arguments_that_do_not_fit() -> None:
+    refused(
+        RuntimeError,
+        lambda: torch.bincount(masked(2, 2, dtype=torch.int64)),
+        """bincount only supports 1-d non-negative integral inputs.""",
+    )
+    refused(
+        RuntimeError,
+        lambda: torch.searchsorted(masked(3), ones(1), sorter=torch.arange(2)),
+        """sorter must have shape (3,), got (2,)""",
+    )
+    ids = torch.zeros(1, 2, dtype=torch.int64)
+    refused(
+        RuntimeError,
+        lambda: F.embedding_bag(ids, masked(4, 2), padding_idx=-6),
+        """padding_idx must be from -4 to 3, got -6""",
+    )
+
+
 def test_loops_over_lists() -> None:
     ones_ = [ones(2)]
     refused(
