@@ -43,6 +43,7 @@ from .api.libraries import (  # noqa: F401 (they wrap functions)
     ignite,
     open_clip,
     sentence_transformers,
+    tensordict,
     torch_geometric,
     torchmetrics,
     transformers,

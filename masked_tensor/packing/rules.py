@@ -103,6 +103,18 @@ def _empty_strided(rule: Rule, op: Rule) -> Rule:
     return room
 
 
+def _store_anew(rule: Rule, op: Rule) -> Rule:
+    """The stored values of the second argument, in the dtype of the first: those of ``x.copy_(y)``."""
+
+    def copied(x: Packed, src: Packed, non_blocking: bool = False) -> Packed:
+        if src.shape != x.shape or src.values.device != x.values.device:
+            raise NoRule
+        values = src.values.to(x.values.dtype, copy=True)
+        return Packed(values, src.grid, src.order, src.inner, src.payload)
+
+    return copied
+
+
 def _compare_shapes(rule: Rule, op: Rule) -> Rule:
     def as_shapes(x: Any, other: Any) -> bool:
         first, second = (v.shape if type(v) is not Pair else v.data.shape for v in (x, other))
@@ -118,6 +130,7 @@ keep_by_rule = StorageRule(
     "as it is stored, by its rule", _keep_by_rule
 )  #: as ``kept``, where the plain op will not do
 keep_nonempty = StorageRule("as it is stored, if anything is", _keep_nonempty)  #: as ``kept``, of at least one entry
+store_anew = StorageRule("as the source is stored", _store_anew, Takes(stored=("self", "src")))  #: ``copy_``
 as_new = StorageRule("new", _as_new)  #: a tensor of its own, to which the packed one only gives dtype and device
 empty_strided = StorageRule(
     "plain, or room for itself", _empty_strided

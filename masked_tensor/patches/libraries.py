@@ -106,10 +106,12 @@ SIGLIP = (Place("open_clip.loss", "SigLipLoss", ("_loss",)),)
 #: Sends the batches of the first rank to the others.
 DISPATCH = (Place("accelerate.data_loader", "DataLoaderDispatcher", ("_fetch_batches",)),)
 RECEIVE = (Place("accelerate.data_loader", "DataLoaderDispatcher", ("__iter__",)),)
+#: Store tensors as plain memory.
+PLAIN_STORES = (Place("tensordict.base", "TensorDictBase", ("memmap", "memmap_", "memmap_like", "consolidate")),)
 
 LIBRARIES = (
     *ENTRIES, *ROWS, *CLASSES, *SIGNALS, *IGNITE, *SCATTER, *QUANTILE, *NORMS, *POOLING, *SIGLIP,
-    *DISPATCH, *RECEIVE,
+    *DISPATCH, *RECEIVE, *PLAIN_STORES,
 )  # fmt: skip
 
 #: The modules of transformers' models, and what is changed in each that has it.

@@ -16,7 +16,7 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload, is_tracked
 from ..op import Op, ops
-from ..packing.rules import keep_storage
+from ..packing.rules import keep_storage, store_anew
 from ..pair import Pair, Payload
 from ..select import guard
 from ..sparse.rules import on_values
@@ -202,7 +202,7 @@ def write_strided(
 
 
 OPS = [
-    Op("copy", copy, same=True),
+    Op("copy", copy, packed=store_anew, same=True, replaces=True),
     Op("fill", fill, sparse=on_values, packed=keep_storage, same=True),
     Op("zero", zero, sparse=on_values, packed=keep_storage, same=True),
     *ops("index_put _unsafe_index_put _index_put_impl", index_put, conditions=conditions),

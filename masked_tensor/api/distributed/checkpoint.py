@@ -1,8 +1,9 @@
 """Distributed checkpoints: what ``torch.distributed.checkpoint`` asks of a tensor that is stored in parts.
 
 A part is stored as a masked tensor, data and mask together, and read into one: so a checkpoint may be read on another
-number of ranks, and into other placements.  Each part is marked as masked in the checkpoint's own metadata, from which
-``dcp_to_torch_save`` makes the tensors it reads into.
+number of ranks, and into other placements.  A packed tensor is stored packed, by one rank, and a packed target takes its
+lengths, too.  Each part is marked as masked in the checkpoint's own metadata, from which ``dcp_to_torch_save`` makes the
+tensors it reads into.
 """
 
 import sys
@@ -19,6 +20,7 @@ from ...layouts import meshes
 from ...pair import Pair
 from ...patches.places import READ_EMPTY, STAGE, wrap_when_imported
 from ..copies import pickling
+from ..packing import packed
 from .mesh import align, to_local
 
 _TORCH = "torch.distributed.checkpoint"
@@ -46,7 +48,7 @@ def create_write_items(x: MaskedTensor, fqn: str, value: Any) -> list[Any]:
         return []
     items = [_expect_whole(x, fqn)] if data is None else data.__create_write_items__(fqn, data)
     for item in items:
-        setattr(item.tensor_data.chunk, _MARK, True)
+        setattr(item.tensor_data.chunk, _MARK, "strided" if x._packed is None else "packed")
     return items
 
 
@@ -85,9 +87,11 @@ def _empty_as_stored(set_up: Callable[..., None]) -> Callable[..., None]:
     def set_up_planner(self: Any, state_dict: Any, metadata: Any = None, is_coordinator: bool = False) -> None:
         set_up(self, state_dict, metadata, is_coordinator)
         for name, stored in metadata.state_dict_metadata.items():
-            if name in self.state_dict and any(hasattr(chunk, _MARK) for chunk in getattr(stored, "chunks", ())):
+            marks = [getattr(chunk, _MARK) for chunk in getattr(stored, "chunks", ()) if hasattr(chunk, _MARK)]
+            if name in self.state_dict and marks:
                 x = self.state_dict[name]
                 empty = wrap(Pair(x, masks.full(x.shape, x.device, False)))
+                empty = packed(empty) if marks == ["packed"] and x.dim() > 1 else empty
                 self.state_dict[name] = empty
                 *path, last = (metadata.planner_data or {}).get(name, (name,))
                 reduce(getitem, path, self.original_state_dict)[last] = empty

@@ -35,7 +35,7 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
         return detach(target, packed_views.is_view(target))
     if target._packed is not None or target._view is not None:
         packed_views.check_seen(target)
-        if target._packed is not None and packed_views.is_unshared(target):
+        if target._packed is not None and packed_views.can_replace(target, recording, args):
             try:
                 return _write_packed(entry, args, kwargs, recording)
             except NoRule:
@@ -125,15 +125,20 @@ def _shared(x: Tensor) -> list[int]:
 
 
 def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
-    """An in-place op on a packed tensor that shares with nobody: within its tokens, it takes a new record."""
+    """An in-place op on a packed tensor of which nobody sees a part: within its tokens, it takes a new record."""
     target = args[0]
     new = None if entry.view else packed_boundary.run_packed_rule(entry, args, kwargs, recording, enter)
     if new is target:
         return target
-    if type(new) is not Packed or new.shape != tuple(target.shape) or not same_places(new.grid, target._packed.grid):
+    if type(new) is not Packed or new.shape != tuple(target.shape):
+        raise NoRule
+    if not (entry.op.replaces or same_places(new.grid, target._packed.grid)):
         raise NoRule
     check_writable(target, target.shape, new.values.dtype, None)
-    return packed_boundary.rebind(target, new, enter)
+    before = target._view
+    packed_boundary.rebind(target, new, enter)
+    packed_views.replace_in_aliases(target, before)
+    return target
 
 
 def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:

@@ -18,6 +18,7 @@ from ...pair import Pair
 from .. import graph_inputs, storage_notes
 from ..alias_records import UNALIASED, alias_of, family_of
 from ..aliases import join_family, uncounted
+from ..boundary.packed import set_packed
 from ..packed_parts import PackedFamily, PackedView, ViewStep
 from ..table import Entry
 from ..tensor import MaskedTensor, set_pair, wrap
@@ -61,15 +62,35 @@ def _is_traced(x: MaskedTensor) -> bool:
     return type(x._pair.data if x._packed is None else x._packed.values) is not Tensor
 
 
-def is_unshared(x: MaskedTensor) -> bool:
-    """Whether nobody else would have to see a write into ``x``, and no hard mask forbids it.
+def can_replace(x: MaskedTensor, recording: bool, args: tuple[Any, ...]) -> bool:
+    """Whether a write may give ``x`` another record: nobody sees a part of it, and no hard mask forbids the write.
 
-    While a graph is traced who is still held is not who will be when it runs: then it is told by what was ever a view.
-    A write past autograd is seen by what autograd saved.
+    Detached aliases see the whole, and take the record of a write that autograd does not record.  While a graph is
+    traced who is still held is not who will be when it runs: then it is told by what was ever a view.  A write past
+    autograd is seen by what autograd saved.
     """
     if x._alias.past_autograd or x._alias.family is not None:
         return False
-    return x._view is None or (not _is_traced(x) and all(member is x for member in x._view.family.living()))
+    if x._view is None:
+        return True
+    others = [member for member in x._view.family.living() if member is not x]
+    if _is_traced(x) or any(member._packed is None or member._view.path for member in others):
+        return False
+    tracked = recording and any(isinstance(a, Tensor) and a.requires_grad for a in args)
+    return not others or not (x._view.path or tracked)
+
+
+def replace_in_aliases(x: MaskedTensor, before: PackedView | None) -> None:
+    """After ``x`` took a new record: the members of its family ``before``, which see the same whole, take it, too."""
+    others = [] if before is None else [member for member in before.family.living() if member is not x]
+    if not others:
+        return
+    record: Any = x._packed
+    x._view = PackedView(PackedFamily(x))
+    for member in others:
+        set_packed(member, record)
+        member._view = PackedView(x._view.family)
+        x._view.family.add(member)
 
 
 def is_view(x: MaskedTensor) -> bool:
