@@ -89,7 +89,7 @@ class Op:
     copies: bool = False  #: the result is the argument in other memory: its mask is as hard as the argument's
     arrives: bool = False  #: what it is given first is written when it is waited for, though the schema does not say so
     same: bool = False  #: in place, entries that lie in one place of memory may be written if they become one value
-    replaces: bool = False  #: in place, nothing of what was there is kept: a packed target takes the tokens of the result
+    replaces: bool = False  #: in place, nothing is kept of what was there: a packed target takes the result's tokens
     conditions: Rule | None = None  #: of a write at keys: the keys for a plain target, which holds no mask
     optional: bool = False  #: not every version of torch that is supported has it
     shares: bool = False  #: the result shares memory with the argument though the schema does not say so

@@ -12,6 +12,7 @@ if not distributed.is_available():
     pytest.skip("torch was built without torch.distributed", allow_module_level=True)
 
 from torch.distributed import checkpoint
+from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 
 import masked_tensor as mt
@@ -95,3 +96,55 @@ def test_parts_and_views_share_validity(mesh: Any) -> None:
     tracked = distribute_tensor(given(), mesh, [Replicate()]).requires_grad_() * 1
     with pytest.raises(RuntimeError, match="it lies in parts on a device mesh"):
         tracked.view(15).mul_(2.0)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning:torch.distributed")  # there is one process
+@pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
+def test_packed_tensors_stay_packed(tmp_path: Path) -> None:
+    """With the lengths that were stored, whatever those of the target are; gaps, transposes, and without a target."""
+    torch.manual_seed(0)
+
+    def batch(*lengths: int) -> mt.MaskedTensor:
+        return mt.from_sequences([torch.randn(n, 2) for n in lengths], packed=True)
+
+    gaps = mt.from_sequences([[1.0, None, 2.0], [None], [3.0, None]], packed=True)
+    stored = {
+        "x": batch(3, 5),
+        "leaf": batch(2, 5).requires_grad_(),
+        "gaps": gaps,
+        "turned": batch(4, 1).transpose(0, 1),
+    }
+    checkpoint.save(stored, checkpoint_id=tmp_path, no_dist=True)
+    targets = {"x": batch(5, 1), "leaf": batch(5, 5).requires_grad_(), "turned": stored["turned"].clone()}
+    targets["gaps"] = mt.from_sequences([[1.0] * 3, [2.0], [3.0]], packed=True)
+    back = dict(targets)
+    checkpoint.load(back, checkpoint_id=tmp_path, no_dist=True)
+    for name, x in back.items():
+        assert x is targets[name]
+        assert x.is_packed
+        assert x.requires_grad == (name == "leaf")
+        assert x.tolist() == stored[name].tolist()
+    assert back["gaps"].lengths().tolist() == [3, 1, 2]
+    plain = {"x": batch(5, 5).unpacked()}
+    checkpoint.load(plain, checkpoint_id=tmp_path, no_dist=True)
+    assert plain["x"].tolist() == stored["x"].tolist()
+    dcp_to_torch_save(tmp_path, tmp_path / "one.pt")
+    one = torch.load(tmp_path / "one.pt", weights_only=True)
+    assert all(x.is_packed and x.tolist() == stored[name].tolist() for name, x in one.items())
+
+
+def test_a_packed_copy_is_that_of_the_source() -> None:
+    """``copy_`` into a packed tensor of other lengths: detached aliases see it, and a view of a part unpacks it."""
+
+    def batch(*lengths: int) -> mt.MaskedTensor:
+        return mt.from_sequences([torch.full((n, 1), float(n)) for n in lengths], packed=True)
+
+    x, y = batch(3, 1), batch(1, 3)
+    whole = x.detach()
+    x.copy_(y)
+    assert x.is_packed
+    assert x.tolist() == whole.tolist() == y.tolist()
+    part = x[:1]
+    x.copy_(batch(3, 2))
+    assert part.tolist() == batch(3, 2)[:1].tolist()
+    assert whole.tolist() == x.tolist() == batch(3, 2).tolist()

@@ -25,7 +25,7 @@ import masked_tensor as mt
 from masked_tensor import compat, errors
 from masked_tensor.api import convert
 from masked_tensor.api.flex_attention import refuse
-from masked_tensor.api.libraries import open_clip, torch_geometric, transformers, wrapping
+from masked_tensor.api.libraries import open_clip, tensordict, torch_geometric, transformers, wrapping
 from masked_tensor.api.statistics import options, summary, travel
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
@@ -1609,6 +1609,22 @@ out, the masked tensor carries the mask""",
         """\
 SimpleNamespace reads the last position of each row, which is masked in a row that is padded behind its end; put the \
 padding in front: masked_tensor.to_right(input_ids)""",
+    )
+
+
+def test_libraries_that_store() -> None:
+    class Record(dict):  # type: ignore[type-arg]  # a TensorDict gives its leaves so
+        def items(self, include_nested: bool, leaves_only: bool) -> Any:
+            return super().items()
+
+    def memmap(self: Any, prefix: str) -> None: ...
+
+    stored = tensordict._refuse(memmap)
+    assert stored(Record(a=ones(2)), "folder") is None
+    refused(
+        mt.MaskedWriteError,
+        lambda: stored(Record({("a", "b"): masked(2)}), "folder"),
+        """memmap() keeps tensors as plain memory, which has no place for the mask of 'a.b': store td['a', 'b', 'data'] = x.filled(0) and td['a', 'b', 'mask'] = x.mask in its place, and read masked_tensor.as_masked_tensor(td['a', 'b', 'data'], td['a', 'b', 'mask']); torch.save(td, file) keeps masked tensors""",
     )
 
 

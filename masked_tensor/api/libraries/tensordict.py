@@ -16,8 +16,9 @@ def _refuse(store: Function) -> Function:
                 data, mask = (", ".join(map(repr, (*keys, part))) for part in ("data", "mask"))
                 raise MaskedWriteError(
                     f"{store.__name__}() keeps tensors as plain memory, which has no place for the mask of "
-                    f"{'.'.join(keys)!r}: store td[{data}] = x.filled(0) and td[{mask}] = x.mask in its place, and read "
-                    f"masked_tensor.as_masked_tensor(td[{data}], td[{mask}]); torch.save(td, file) keeps masked tensors"
+                    f"{'.'.join(keys)!r}: store td[{data}] = x.filled(0) and td[{mask}] = x.mask in its place, and "
+                    f"read masked_tensor.as_masked_tensor(td[{data}], td[{mask}]); torch.save(td, file) keeps masked "
+                    "tensors"
                 )
         return store(self, *args, **kwargs)
 
