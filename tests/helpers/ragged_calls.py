@@ -367,6 +367,18 @@ def _cell(kind: type[nn.Module]) -> Call:
 _small = {"dim_feedforward": 8, "dropout": 0.0, "batch_first": True}
 
 
+def _linear_loss() -> dict[str, list[Call]]:
+    """torch 2.11 has none."""
+    if not hasattr(nn, "LinearCrossEntropyLoss"):
+        return {}
+    linear = made(nn.LinearCrossEntropyLoss, 3, 3)
+    return {
+        "nn.LinearCrossEntropyLoss": [
+            _of(linear, lambda x: linear(halves(x)[0].flatten(0, 1), classes(x[..., 3]).flatten()))
+        ]
+    }
+
+
 @cache
 def _modules() -> dict[str, list[Call]]:
     decoder, bilinear = made(nn.TransformerDecoderLayer, FEATURES, 2, **_small), made(nn.Bilinear, 3, 3, 4)
@@ -374,8 +386,7 @@ def _modules() -> dict[str, list[Call]]:
     table, bag = made(nn.Embedding, 3, 4), made(nn.EmbeddingBag, 3, 4, mode="mean")
     layer = made(nn.TransformerEncoderLayer, FEATURES, 2, **_small)
     first = made(nn.TransformerEncoderLayer, FEATURES, 2, norm_first=True, **_small)
-    linear = made(nn.LinearCrossEntropyLoss, 3, 3)
-    return {
+    return _linear_loss() | {
         **{
             f"nn.{name}": losses(form, lambda r, name=name: getattr(nn, name)(reduction=r))
             for name, form in MODULE_LOSSES.items()
@@ -389,9 +400,6 @@ def _modules() -> dict[str, list[Call]]:
         "nn.GroupNorm": [_of(n := made(nn.GroupNorm, 2, FEATURES), lambda x: n(x.transpose(1, 2)).transpose(1, 2))],
         "nn.LayerNorm": [_of(made(nn.LayerNorm, FEATURES))],
         "nn.Linear": [_of(made(nn.Linear, FEATURES, 4)), _of(made(nn.Linear, FEATURES, 4, bias=False))],
-        "nn.LinearCrossEntropyLoss": [
-            _of(linear, lambda x: linear(halves(x)[0].flatten(0, 1), classes(x[..., 3]).flatten()))
-        ],
         "nn.LocalResponseNorm": [Call(lambda x: nn.LocalResponseNorm(2)(x.transpose(1, 2)).transpose(1, 2))],
         "nn.LogSoftmax": [Call(nn.LogSoftmax(d)) for d in (1, -1)],
         "nn.MultiheadAttention": list(_attention()),
