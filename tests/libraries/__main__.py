@@ -6,6 +6,7 @@ processor time.  The exit status is 1 if something is neither as its case says n
 
 import argparse
 import gc
+import random
 import signal
 import sys
 import time
@@ -16,7 +17,7 @@ from importlib.metadata import version
 from typing import Any
 
 from . import _images
-from ._case import Case
+from ._case import Case, drawing
 from ._page import keep, known
 from ._run import cases, files, installed, outcome, verdict
 
@@ -30,6 +31,8 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="files of tests/libraries, or file:case; left out, all")
     parser.add_argument("--images", action="store_true", help="more of what is given images: padded, missing pixels")
     parser.add_argument("--within", help="a context for all cases, such as 'meaning(product=\"all\")': what it changes")
+    parser.add_argument("--draw", type=int, metavar="N", help="so many cases drawn at random, with --seed; no page")
+    parser.add_argument("--seed", type=int, default=0, help="of --draw: of the draw, the weights and the data")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -37,6 +40,8 @@ def main() -> int:
     chosen = [name.partition(":") for name in options.names or files()]
     if options.within:
         return _changed(chosen, options.within)
+    if options.draw:
+        return _drawn(options.draw, options.seed)
     if options.images:
         return _of_images(chosen)
     for name, _, one in [] if options.page else chosen:
@@ -52,6 +57,21 @@ def main() -> int:
     keep({name: of for name, of in (known() | found).items() if name in files()})
     print(*(f"WRONG {name}" for name in wrong), sep="\n")
     return bool(wrong)
+
+
+def _drawn(number: int, seed: int) -> int:
+    """Cases of what is installed, drawn at random, beside what the page says of them."""
+    drawing.seed = seed
+    all_cases = [(name, case) for name in files() if installed(name) for case in cases(name).CASES]
+    disagree, page = 0, known()
+    for name, case in random.Random(seed).sample(all_cases, min(number, len(all_cases))):
+        found = _in_time(case, name)
+        said = page[name]["cases"].get(case.name)
+        if said is None or said[0] != found[0]:
+            disagree += 1
+            print(f"    the page says {said}")
+    print(f"{disagree} of {number} disagree with the page, seed {seed}")
+    return bool(disagree)
 
 
 def _changed(chosen: list[tuple[str, str, str]], context: str) -> int:

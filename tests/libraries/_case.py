@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -14,6 +15,9 @@ from ..models.judge import padded
 
 load = import_module  #: a case names its class by this, so that its file can be read without the package
 LENGTHS = (12, 7, 10)
+
+
+drawing = SimpleNamespace(seed=0)  #: of what weights and data are drawn
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def ragged(*inputs: Any, lengths: tuple[int, ...] = LENGTHS) -> Callable[[], Giv
     """A padded batch of rows of different length; each row alone is what it is compared with."""
 
     def given() -> Given:
-        generator = torch.Generator().manual_seed(0)
+        generator = torch.Generator().manual_seed(drawing.seed)
         columns, batch = [], []
         for one in map(_input, inputs):
             if one.kind == "length":
@@ -94,7 +98,7 @@ def beside(*inputs: Any, rows: int = 4, masked: tuple[int, ...] = (1,)) -> Calla
     """A batch of which some rows are masked altogether; the batch without them is what it is compared with."""
 
     def given() -> Given:
-        generator = torch.Generator().manual_seed(0)
+        generator = torch.Generator().manual_seed(drawing.seed)
         kept = torch.tensor([i for i in range(rows) if i not in masked])
         alone, batch = [], []
         for one in map(_input, inputs):
@@ -122,7 +126,7 @@ class Images:
 
     def drawn(self, rows: int = 3) -> list[Tensor]:
         """Images, and what else the class is given with each of them."""
-        generator = torch.Generator().manual_seed(0)
+        generator = torch.Generator().manual_seed(drawing.seed)
         given = [replace(one, kind=one.kind.removeprefix("plain ")) for one in (self.image, *self.others)]
         return [torch.cat(one.rows((0,) * rows, generator)) for one in given]
 

@@ -15,7 +15,7 @@ import masked_tensor as mt
 
 from ..models.images import _drawn, _without_extension
 from ..models.judge import Verdict, judge, short
-from ._case import Case, first
+from ._case import Case, drawing, first
 
 HERE = Path(__file__).parent
 
@@ -65,7 +65,7 @@ def verdict(case: Case) -> Verdict:
     """What a masked batch gives, in the words of ``tests.models.judge``."""
     with suppress(ImportError):  # torchvision need not be there
         _without_extension()
-    torch.manual_seed(0)
+    torch.manual_seed(drawing.seed)
     try:
         given = case.given()
         model = Scaled(case, len(given.batch))
