@@ -178,6 +178,8 @@ def same(a: Any, b: Any) -> bool:
         return a == b or (a != a and b != b) or abs(a - b) <= 1e-6 * max(abs(a), abs(b))
     if type(a) is not type(b):
         return False
+    if isinstance(a, complex):
+        return same(a.real, b.real) and same(a.imag, b.imag)
     try:
         return bool(a == b) or type(a).__eq__ is object.__eq__
     except Exception:

@@ -169,6 +169,8 @@ class Arguments:
                 poison(self._flat(home, storages[home]), masks[home], masking.garbage)
         built = Built(None, None, [], [], [torch.Generator().set_state(state.clone()) for state in self.generators])
         for i, (x, home) in enumerate(zip(self.tensors, self.homes, strict=True)):
+            if last_element(x) * x.dtype.itemsize > storages[home].nbytes():
+                raise Unfit("an argument that the call itself resized")
             with torch.no_grad():
                 data = leaf = placed(x, storages[home])
             masked, wanted = (

@@ -126,6 +126,8 @@ class Shadow(TorchFunctionMode):
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")
                         self.repeated(name, function, arguments, before)
+                except Unfit as reason:
+                    self.report.counts[str(reason)] += 1
                 except Exception as error:  # a fault of the shadow's, not of the test's
                     where = traceback.extract_tb(error.__traceback__)[-1]
                     self.report.counts[
