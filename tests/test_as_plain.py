@@ -84,6 +84,14 @@ CALLS: dict[str, tuple[list[Tensor], Callable[..., Any]]] = {
             "integers": torch.tensor([1, 2, 2, 9]),
         }.items()
     },
+    **{
+        f"{name} of a strided tensor": ([torch.ones(2, 2)], lambda x, name=name: getattr(x, name)())
+        for name in ("coalesce", "values", "indices", "crow_indices")
+    },
+    "max_unpool3d to a size of two dimensions": (
+        [torch.ones(1, 1, 1, 1, 1), torch.zeros(1, 1, 1, 1, 1, dtype=torch.int64)],
+        lambda x, i: torch._C._nn.max_unpool3d(x, i, (2, 2), 1, 0),
+    ),
     "any of nothing": ([torch.ones(2, 0, 4)], lambda x: x.any(1)),
     "all of nothing": ([torch.ones(2, 0, 4)], lambda x: x.all(1)),
     **{

@@ -44,13 +44,15 @@ def made(op: OpOverload, indices: Pair | Tensor, values: Pair | Tensor, *args: A
     raise errors.masked_parts(op.name(), lost)
 
 
-def coalesce(x: Pair) -> Pair:
-    """A sparse masked tensor is always coalesced."""
-    return x
+def coalesce(op: OpOverload, x: Pair) -> Any:
+    """A sparse masked tensor is always coalesced; of a strided one torch says that it cannot be."""
+    return x if layouts.is_sparse(x.data) else op(x.data)
 
 
-def values(x: Pair) -> Pair:
-    """The stored values with their validity, in the shape the layout keeps them."""
+def values(op: OpOverload, x: Pair) -> Any:
+    """The stored values with their validity, in the shape the layout keeps them; a strided tensor has none."""
+    if not layouts.is_sparse(x.data):
+        return op(x.data)
     verbs = layouts.verbs_of(x.data)
     shape = verbs.stored_values(x.mask).shape
     return Pair(layouts.values(x.data).reshape(shape), layouts.values(x.mask).reshape(shape))
@@ -69,8 +71,8 @@ OPS = [
     *ops("_to_sparse _to_sparse_csr _to_sparse_csc", to_sparse, generic=True, sparse=unchanged),
     *ops("_to_sparse_bsr _to_sparse_bsc", to_sparse, generic=True, sparse=unchanged),
     *ops("sparse_coo_tensor.indices sparse_coo_tensor.indices_size", made, generic=True, sparse=unchanged),
-    *ops("coalesce _coalesce", coalesce, sparse=unchanged),
-    *ops("values _values", values, sparse=unchanged),
+    *ops("coalesce _coalesce", coalesce, generic=True, sparse=unchanged),
+    *ops("values _values", values, generic=True, sparse=unchanged),
     *ops("indices _indices crow_indices col_indices", index, generic=True, sparse=unchanged),
     *ops("ccol_indices row_indices _nnz is_coalesced", index, generic=True, sparse=unchanged),
     *ops("sparse_dim dense_dim _dimI _dimV", index, generic=True, sparse=unchanged),

@@ -109,10 +109,12 @@ def max_pool_backward(op: OpOverload, gradient: Pair | Tensor, x: Pair | Tensor,
     return Pair(select(data, x.mask), x.mask, Payload.ZERO)
 
 
-def max_unpool(x: Pair | Tensor, indices: Pair | Tensor, output_size: list[int], *rest: Any) -> Pair:
+def max_unpool(op: OpOverload, x: Pair | Tensor, indices: Pair | Tensor, output_size: list[int], *rest: Any) -> Pair:
     """max_unpool2d, max_unpool3d (``rest``: its stride and padding, which its kernel does not use)."""
     x, indices = pair.as_pair(x), pair.as_pair(indices)
     dims = len(output_size)
+    if dims != (3 if rest else 2):
+        op(x.data, indices.data, output_size, *rest)  # raises
     valid = masks.logical_and(x.mask, indices.mask)
     total = 1
     for size in output_size:
@@ -147,6 +149,6 @@ OPS = [
     *(Op(f"adaptive_max_pool{dims}d", region_max_pool, {"dims": dims}, generic=True) for dims in (1, 2, 3)),
     *(Op(f"fractional_max_pool{dims}d", fractional_max_pool, {"dims": dims}, generic=True) for dims in (2, 3)),
     Op("max_pool2d_with_indices_backward", max_pool_backward, generic=True),
-    Op("max_unpool2d", max_unpool),
-    Op("max_unpool3d", max_unpool),
+    Op("max_unpool2d", max_unpool, generic=True),
+    Op("max_unpool3d", max_unpool, generic=True),
 ]
