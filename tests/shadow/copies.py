@@ -215,6 +215,10 @@ class Arguments:
             yield torch.rand(self._flat(home, storage).numel(), generator=random) < valid
 
 
+#: What torch has few kernels for, by their bits.
+SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: torch.int64}
+
+
 def poison(flat: Tensor, valid: Tensor, garbage: float) -> None:
     """Puts ``garbage`` where ``valid`` is False, as far as the dtype can hold it; bools are inverted."""
     if flat.dtype is torch.bool:
@@ -222,5 +226,6 @@ def poison(flat: Tensor, valid: Tensor, garbage: float) -> None:
     elif flat.dtype.is_floating_point or flat.dtype.is_complex:
         flat.masked_fill_(~valid, min(garbage, torch.finfo(flat.dtype).max) if garbage == 1e30 else garbage)
     else:
+        flat = flat.view(SIGNED.get(flat.dtype, flat.dtype))
         info = torch.iinfo(flat.dtype)
         flat.masked_fill_(~valid, info.min if garbage == float("inf") else min(10**9, info.max))
