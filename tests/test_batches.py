@@ -275,3 +275,19 @@ def test_filled_from_a_tensor() -> None:
 
 
 NAN = float("nan")
+
+
+class Odd(ValueError):
+    """Made of two things, as UnicodeDecodeError of five."""
+
+    def __init__(self, what: str, where: int) -> None:
+        super().__init__(f"{what} at {where}")
+
+
+def test_an_error_that_is_not_made_of_a_text_names_its_key() -> None:
+    class Sequence(list[int]):
+        def __iter__(self) -> Any:
+            raise Odd("a hole", 3)
+
+    with pytest.raises(ValueError, match="key 'a' of the samples: a hole at 3"):
+        mt.collate([{"a": Sequence([1])}, {"a": Sequence([2])}])

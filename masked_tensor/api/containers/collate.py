@@ -99,7 +99,12 @@ def _collate_key(key: object, samples: Sequence[Any], **options: Any) -> Any:
     try:
         return collate(samples, **options)
     except (TypeError, ValueError, RuntimeError) as reason:
-        raise type(reason)(f"key {key!r} of the samples: {reason}") from reason
+        text = f"key {key!r} of the samples: {reason}"
+        try:
+            named = type(reason)(text)
+        except TypeError:  # a class whose errors are made of something else than a text
+            named = next(kind for kind in (TypeError, ValueError, RuntimeError) if isinstance(reason, kind))(text)
+        raise named from reason
 
 
 def _make_batch(pairs: Sequence[Pair], batch: Sequence[Any], time: int, side: str, packed: bool, length: int) -> Tensor:
