@@ -309,10 +309,9 @@ def count(
         x = as_masked_tensor(x, mask)
     if type(x) is not MaskedTensor:
         raise errors.not_masked("count", x)
-    pair = pair_of(x)
     if strict_counts.KNOWN:
-        strict_counts.refuse("count", pair)
-    valid = pair.mask
+        strict_counts.refuse("count", pair_of(x))
+    valid = mask_of(x)
     if layouts.is_sparse(valid):
         valid = layouts.values(valid) if dim is None and not keepdim else layouts.dense_mask(valid)
     return masks.count(valid, dim, keepdim).contiguous()  # else constant along the dimensions in which the mask is

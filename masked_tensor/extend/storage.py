@@ -13,7 +13,7 @@ from ..layouts.validity import valid_outputs
 from ..op import NoRule, Rule, StorageRule, Takes
 from ..packing import Packed, dim_order, operands
 from ..packing.per_token import over_last_dims
-from ..packing.reduction import reduce_packed, segment_sums
+from ..packing.reduction import Segments, reduce_packed, segment_sums
 from ..pair import Pair
 from ..shared.chunks import rounds_noticeably
 from ..sparse.reduction import reduce
@@ -251,9 +251,8 @@ def packed_reduction(function: SegmentFunction) -> StorageRule:
             x, dim, keepdim, others = _read_arguments(signature, args, kwargs)
             dims = shapes.canonical_dims(dim, len(x.order))
             _expect_one_kind(x, dims if "dim" in names else ())
-            form = reduce_packed(
-                1 + len(before), partial(_reduce_sequences, function, others), keeps="keepdim" in names
-            )
+            segments = Segments(None, partial(_reduce_sequences, function, others))
+            form = reduce_packed(1 + len(before), segments, keeps="keepdim" in names)
             named = {"dim": dim, **({"keepdim": keepdim} if "keepdim" in names else {})}
             named |= {name: value for name, value in others.items() if name not in before}
             return form.make(rule, op)(x, *(others[name] for name in before), **named)
@@ -270,7 +269,9 @@ def _expect_one_kind(x: Packed, dims: Sequence[int]) -> None:
         raise NoRule
 
 
-def _reduce_sequences(function: SegmentFunction, others: dict[str, Any], values: Tensor, x: Packed) -> Tensor:
+def _reduce_sequences(
+    function: SegmentFunction, others: dict[str, Any], values: Tensor, x: Packed, _: Tensor
+) -> Tensor:
     """One segment for each sequence; ``values`` are those of the tokens of ``x``."""
     count = x.grid.lengths.reshape(-1, *(1,) * (values.dim() - 1))
     segments = SegmentsOfStorage(x.grid.shape[0], x.grid.batch, count, partial(segment_sums, x=x))

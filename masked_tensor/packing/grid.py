@@ -116,6 +116,14 @@ class Grid:
         return self.batch * number + self.time.div(settings.CHAIN, rounding_mode="floor"), number
 
     @fact
+    def stretch_offsets(self) -> Tensor:
+        """Where each stretch begins among the tokens."""
+        place, number = self.stretches
+        if number == 1:
+            return self.offsets[:-1]
+        return torch.searchsorted(place, torch.arange(self.shape[0] * number, device=self.device))
+
+    @fact
     def lengths(self) -> Tensor:
         """How many tokens each sequence has: (B,)."""
         if self.full:

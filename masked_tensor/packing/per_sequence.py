@@ -11,7 +11,7 @@ from . import per_token
 from .dim_order import GRID
 from .packed import Packed, pack_values
 from .products import split_blocks
-from .reduction import reduce_time, segment_means
+from .reduction import MEANS, reduce_time
 from .views import feature_dim, features_last
 
 WHOLE, RANKED = Takes(whole=(0,), within=0), Takes(whole=(0,))
@@ -67,7 +67,7 @@ def _average_pool(rule: Rule, op: Rule) -> Rule:
     def on_packed(x: Packed, output_size: Any) -> Pair:
         if len(x.order) != 3 or x.order[2] != (1,) or list(output_size) != [1]:
             raise NoRule
-        return reduce_time(x, [2], True, segment_means, None)
+        return reduce_time(x, [2], True, MEANS, None)
 
     return on_packed
 

@@ -5,21 +5,32 @@ over time each sequence is a segment, and one that stores nothing gives a masked
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from .. import masks, pair, shapes
+from ..compat import is_readable_memory, is_tracked
 from ..op import NoRule, Rule, StorageRule
 from ..pair import Pair
+from ..select import select
+from ..shared.identity import identity
 from . import dim_order as orders
 from .dim_order import GRID
 from .packed import Packed, pack_values, unpack
 from .per_token import run_on_values
 from .views import features_last
 
-Segments = Callable[[Tensor, Packed], Tensor]  # (values (N, ..), x) -> (B, ..)
+
+@dataclass(frozen=True)
+class Segments:
+    """How each sequence is reduced; what is masked in it is replaced by what changes nothing."""
+
+    name: str | None  #: of the reduction whose identity stands for what is masked; None: it knows nothing of gaps
+    #: ``(values (N, ..), x, number (B, ..)) -> (B, ..)``; ``number``: how many entries of each sequence are valid
+    run: Callable[[Tensor, Packed, Tensor], Tensor]
 
 
 def reduce_packed(
@@ -59,7 +70,7 @@ def reduce_packed(
                 over = {"dim": dim if dim is None else 0 if isinstance(dim, int) else [0]} if said else {}
                 result = chosen(pair.as_pair(flat) if counted else flat, *lead, **over, **rest)
                 return _as_scalars(result, (1,) * len(x.order) if keepdim else ())
-            if segments is None or x.inner is not None or rest.get("dtype") is not None:
+            if segments is None or rest.get("dtype") is not None:
                 raise NoRule
             return reduce_time(x, dims, keepdim, segments, kernel)
 
@@ -70,7 +81,7 @@ def reduce_packed(
 
 def count_packed() -> StorageRule:
     """A count of entries, with no ``keepdim``: where none is stored it is 0, and valid, so the result is strided."""
-    counts = reduce_packed(keeps=False)
+    counts = reduce_packed(1, COUNTS, keeps=False)
 
     def make(rule: Rule, op: Rule) -> Rule:
         inside = counts.make(rule, op)
@@ -132,12 +143,22 @@ def reduce_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segment
     grid = [x.order[d] for d in dims if d not in inside]
     if grid != [(1,)] or (0,) not in x.order or x.first != GRID:
         raise NoRule
+    if inside and (segments is COUNTS or (segments is MEANS and x.inner is not None)):
+        raise NoRule  # tokens count for as many entries as are valid in them
     y = _reduce_features(x, inside, True, kernel) if inside else x
-    data = segments(y.values, y)
+    number = _segment_counts(y)
+    values = y.values
+    if y.inner is not None:
+        if segments.name is None:
+            raise NoRule
+        values = select(values, y.inner, identity(segments.name, values.dtype))
+    data = segments.run(values, y, number)
     read = [a for o in y.order for a in o if a != 1]
     shape = tuple(1 if d in dims else n for d, n in enumerate(x.shape))
-    data = data.permute([0 if a == 0 else a - GRID + 1 for a in read]).reshape(shape)
-    some = (x.grid.lengths > 0).reshape([-1 if o == (0,) else 1 for o in x.order]).expand(shape)
+    data, some = (
+        t.permute([0 if a == 0 else a - GRID + 1 for a in read]).reshape(shape)
+        for t in (data, (number > 0).expand(data.shape))
+    )
     if not keepdim:
         gone = list(dims)
         data, some = data.squeeze(gone), some.squeeze(gone)
@@ -150,26 +171,51 @@ def segment_sums(values: Tensor, x: Packed) -> Tensor:
     if wide.dtype in (torch.float16, torch.bfloat16):
         return segment_sums(wide.float(), x).to(wide.dtype)
     place, number = x.grid.stretches
+    if wide.dtype is torch.float32 and wide.numel() and is_readable_memory(wide) and not is_tracked(wide):
+        parts = _sums_from(wide, x.grid.stretch_offsets)
+        return parts if number == 1 else parts.unflatten(0, (-1, number)).sum(1)
     parts = wide.new_zeros((x.grid.shape[0] * number, *wide.shape[1:])).index_add(0, place, wide)
     return parts if number == 1 else parts.unflatten(0, (-1, number)).sum(1)
 
 
-def segment_means(values: Tensor, x: Packed) -> Tensor:
-    """The mean of each sequence; 0 for one that stores nothing."""
+def _segment_counts(x: Packed) -> Tensor:
+    """How many entries of each sequence are valid: (B, ..), of a size 1 where all features have the same."""
+    if x.inner is None:
+        return x.grid.lengths.reshape(-1, *(1,) * (x.values.dim() - 1))
+    small = masks.compact(x.inner).expand(len(x.inner), *(-1,) * (x.inner.dim() - 1))
+    if x.grid.shape[1] >= 2**24 or not is_readable_memory(small) or not small.numel():
+        return segment_sums(small.to(torch.int64), x)
+    return _sums_from(small.float(), x.grid.offsets[:-1])  # exact below 2**24
+
+
+def _sums_from(values: Tensor, begins: Tensor) -> Tensor:
+    """Sums of float32 that lie behind one another, untracked: in a fraction of the time of ``index_add``."""
+    rows = values.reshape(len(values), -1)
+    sums = torch.nn.functional.embedding_bag(torch.arange(len(rows)), rows, begins, mode="sum")
+    return sums.reshape(-1, *values.shape[1:])
+
+
+def _means(values: Tensor, x: Packed, number: Tensor) -> Tensor:
+    """The mean of each sequence; 0 for one of which nothing is valid."""
     if values.dtype in (torch.float16, torch.bfloat16):
-        return segment_means(values.float(), x).to(values.dtype)
+        return _means(values.float(), x, number).to(values.dtype)
     if not (values.is_floating_point() or values.is_complex()):
         raise NoRule
-    count = x.grid.lengths.clamp_min(1)
-    return segment_sums(values, x) / count.reshape(-1, *(1,) * (values.dim() - 1))
+    return segment_sums(values, x) / number.clamp_min(1).to(values.dtype)
 
 
-def segment_extreme(name: str) -> Segments:
+def _extreme(name: str) -> Segments:
     """The greatest or least of each sequence."""
 
-    def kernel(values: Tensor, x: Packed) -> Tensor:
+    def kernel(values: Tensor, x: Packed, _: Tensor) -> Tensor:
         start = values.new_zeros((x.grid.shape[0], *values.shape[1:]))
         at = x.grid.batch.reshape(-1, *(1,) * (values.dim() - 1)).expand(values.shape)
         return start.scatter_reduce(0, at, values, name, include_self=False)
 
-    return kernel
+    return Segments(name, kernel)
+
+
+SUMS = Segments("sum", lambda values, x, _: segment_sums(values, x))
+MEANS = Segments("mean", _means)
+COUNTS = Segments("sum", lambda values, x, number: number.to(torch.int64).expand(x.grid.shape[0], *values.shape[1:]))
+EXTREMES = {name: _extreme(name) for name in ("amax", "amin")}

@@ -137,7 +137,7 @@ OPS = [
             extreme,
             {"which": which},
             sparse=sparse_rule(sparse),
-            packed=packed.reduce_packed(1, packed.segment_extreme(name)),
+            packed=packed.reduce_packed(1, packed.EXTREMES[name]),
         )
         for name, which, sparse in (("amax", "max", operators.amax), ("amin", "min", operators.amin))
     ),

@@ -224,8 +224,8 @@ def trapezoid(y: Pair, *, dx: float = 1, dim: int = -1) -> Pair:
 
 
 OPS = [
-    Op("sum", sum, sparse=sparse_rule(operators.sum), packed=packed.reduce_packed(1, packed.segment_sums)),
-    Op("mean", mean, sparse=sparse_rule(operators.mean), packed=packed.reduce_packed(1, packed.segment_means)),
+    Op("sum", sum, sparse=sparse_rule(operators.sum), packed=packed.reduce_packed(1, packed.SUMS)),
+    Op("mean", mean, sparse=sparse_rule(operators.mean), packed=packed.reduce_packed(1, packed.MEANS)),
     Op("prod", prod, sparse=sparse_rule(operators.prod), packed=packed.reduce_packed()),
     Op("nansum", nansum, sparse=sparse_rule(operators.nansum), packed=packed.reduce_packed()),
     Op("logsumexp", logsumexp, sparse=sparse_rule(operators.logsumexp), packed=packed.reduce_packed()),
