@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair, shapes
+from .. import masks, pair, settings, shapes
 from ..compat import is_readable_memory, is_tracked
 from ..op import NoRule, Rule, StorageRule
 from ..pair import Pair
@@ -183,9 +183,9 @@ def _segment_counts(x: Packed) -> Tensor:
     if x.inner is None:
         return x.grid.lengths.reshape(-1, *(1,) * (x.values.dim() - 1))
     small = masks.compact(x.inner).expand(len(x.inner), *(-1,) * (x.inner.dim() - 1))
-    if x.grid.shape[1] >= 2**24 or not is_readable_memory(small) or not small.numel():
+    if x.grid.shape[1] >= settings.EXACT or not is_readable_memory(small) or not small.numel():
         return segment_sums(small.to(torch.int64), x)
-    return _sums_from(small.float(), x.grid.offsets[:-1])  # exact below 2**24
+    return _sums_from(small.float(), x.grid.offsets[:-1])  # exact for so few
 
 
 def _sums_from(values: Tensor, begins: Tensor) -> Tensor:

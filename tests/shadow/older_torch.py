@@ -31,8 +31,14 @@ def _unchanged(*_: Any, **__: Any) -> Callable[[Any], Any]:
     return lambda function: function
 
 
+def pytest_configure() -> None:
+    for module, names in ((common_nn, _older("common_nn")), *LOST):
+        for name, value in names.items():
+            if not hasattr(module, name):
+                setattr(module, name, value)
+
+
 LOST: tuple[tuple[Any, dict[str, Any]], ...] = (
-    (common_nn, _older("common_nn")),
     (common_cuda, {"tf32_is_not_fp32": lambda: False}),
     (common_mkldnn, {"bf32_on_and_off": _unchanged}),
     (
@@ -43,7 +49,3 @@ LOST: tuple[tuple[Any, dict[str, Any]], ...] = (
         },
     ),
 )
-for _module, _names in LOST:
-    for _name, _value in _names.items():
-        if not hasattr(_module, _name):
-            setattr(_module, _name, _value)
