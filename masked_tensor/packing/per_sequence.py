@@ -5,8 +5,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..compat import in_transform
 from ..op import NoRule, Rule, StorageRule, Takes
-from ..pair import Pair
+from ..pair import Pair, Payload
+from ..select import select
+from ..shared.identity import identity
 from . import per_token
 from .dim_order import GRID
 from .packed import Packed, pack_values
@@ -14,13 +17,14 @@ from .products import split_blocks
 from .reduction import MEANS, reduce_time
 from .views import feature_dim, features_last
 
-WHOLE, RANKED = Takes(whole=(0,), within=0), Takes(whole=(0,))
+WHOLE, RANKED, STORED = Takes(whole=(0,), within=0), Takes(whole=(0,)), Takes(stored=(0,))
 
 
-def along_time(at: int = 1, *, ranked: bool = False) -> StorageRule:
+def along_time(at: int = 1, *, ranked: bool = False, fill: str | None = None) -> StorageRule:
     """An op of one tensor along one dimension, argument ``at``, that keeps the shape: softmax, cumsum, sort.
 
     ``ranked``: it tells places, or moves entries: both are what they are in the grid only if sequences are prefixes.
+    ``fill``: of a scan, the reduction whose identity stands for a masked entry, whose result is masked.
     """
 
     def make(rule: Rule, op: Rule) -> Rule:
@@ -31,19 +35,27 @@ def along_time(at: int = 1, *, ranked: bool = False) -> StorageRule:
                 args = (*args[: at - 1], axis, *args[at:])
             else:
                 kwargs = {**kwargs, "dim": axis}
-            results = [op(p, *args, **kwargs) for p in split_blocks(x)]
-            if isinstance(results[0], Tensor):
-                return pack_values(_join_parts(results, x), x)
-            return tuple(pack_values(_join_parts(parts, x), x) for parts in zip(*results, strict=True))
+            inner, y = x.inner, x
+            if inner is not None:
+                if fill is None or in_transform():
+                    raise NoRule
+                y = Packed(select(x.values, inner, identity(fill, x.values.dtype)), x.grid, x.order)
+
+            def packed(parts: Any) -> Packed:
+                data = _join_parts(parts, x)
+                return pack_values(data if inner is None else Pair(data, inner, Payload.ANY), x)
+
+            results = [op(p, *args, **kwargs) for p in split_blocks(y)]
+            return packed(results) if isinstance(results[0], Tensor) else tuple(map(packed, zip(*results, strict=True)))
 
         return on_packed
 
-    return StorageRule("along time", make, RANKED if ranked else WHOLE)
+    return StorageRule("along time", make, STORED if fill else RANKED if ranked else WHOLE)
 
 
-def along_any(at: int = 1, *, ranked: bool = False) -> tuple[StorageRule, StorageRule]:
+def along_any(at: int = 1, *, ranked: bool = False, fill: str | None = None) -> tuple[StorageRule, StorageRule]:
     """An op of one tensor along one dimension, of features or of time."""
-    return per_token.along_feature(at), along_time(at, ranked=ranked)
+    return per_token.along_feature(at), along_time(at, ranked=ranked, fill=fill)
 
 
 def _per_sequence_norm(rule: Rule, op: Rule) -> Rule:

@@ -51,10 +51,12 @@ def _logcumsumexp_valid_first(x: Pair, dim: int) -> Pair:
 
 
 OPS = [
-    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan, packed=packed.along_any()),
-    Op("cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan, packed=packed.along_any()),
-    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme, packed=packed.along_any(ranked=True)),
-    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme, packed=packed.along_any(ranked=True)),
-    Op("logcumsumexp", logcumsumexp, sparse=scan, packed=packed.along_any()),
+    Op("cumsum", accumulate, {"scan": torch.cumsum, "identity": 0}, sparse=scan, packed=packed.along_any(fill="sum")),
+    Op(
+        "cumprod", accumulate, {"scan": torch.cumprod, "identity": 1}, sparse=scan, packed=packed.along_any(fill="prod")
+    ),
+    Op("cummax", extreme, {"which": "max"}, sparse=scan_extreme, packed=packed.along_any(ranked=True, fill="max")),
+    Op("cummin", extreme, {"which": "min"}, sparse=scan_extreme, packed=packed.along_any(ranked=True, fill="min")),
+    Op("logcumsumexp", logcumsumexp, sparse=scan, packed=packed.along_any(fill="max")),
     Op("_logcumsumexp", logcumsumexp),
 ]
