@@ -80,8 +80,8 @@ def reduce_packed(
 
 
 def count_packed() -> StorageRule:
-    """A count of entries, with no ``keepdim``: where none is stored it is 0, and valid, so the result is strided."""
-    counts = reduce_packed(1, COUNTS, keeps=False)
+    """``count_nonzero``, with no ``keepdim``: where none is stored it is 0, and valid, so the result is strided."""
+    counts = reduce_packed(1, NONZERO, keeps=False)
 
     def make(rule: Rule, op: Rule) -> Rule:
         inside = counts.make(rule, op)
@@ -143,7 +143,7 @@ def reduce_time(x: Packed, dims: Sequence[int], keepdim: bool, segments: Segment
     grid = [x.order[d] for d in dims if d not in inside]
     if grid != [(1,)] or (0,) not in x.order or x.first != GRID:
         raise NoRule
-    if inside and (segments is COUNTS or (segments is MEANS and x.inner is not None)):
+    if inside and (segments is NONZERO or (segments is MEANS and x.inner is not None)):
         raise NoRule  # tokens count for as many entries as are valid in them
     y = _reduce_features(x, inside, True, kernel) if inside else x
     number = _segment_counts(y)
@@ -182,10 +182,14 @@ def _segment_counts(x: Packed) -> Tensor:
     """How many entries of each sequence are valid: (B, ..), of a size 1 where all features have the same."""
     if x.inner is None:
         return x.grid.lengths.reshape(-1, *(1,) * (x.values.dim() - 1))
-    small = masks.compact(x.inner).expand(len(x.inner), *(-1,) * (x.inner.dim() - 1))
-    if x.grid.shape[1] >= settings.EXACT or not is_readable_memory(small) or not small.numel():
-        return segment_sums(small.to(torch.int64), x)
-    return _sums_from(small.float(), x.grid.offsets[:-1])  # exact for so few
+    return _segment_trues(masks.compact(x.inner).expand(len(x.inner), *(-1,) * (x.inner.dim() - 1)), x)
+
+
+def _segment_trues(flags: Tensor, x: Packed) -> Tensor:
+    """How many of the ``flags`` (N, ..) of each sequence are True."""
+    if x.grid.shape[1] >= settings.EXACT or not is_readable_memory(flags) or not flags.numel():
+        return segment_sums(flags.to(torch.int64), x)
+    return _sums_from(flags.float(), x.grid.offsets[:-1])  # exact for so few
 
 
 def _sums_from(values: Tensor, begins: Tensor) -> Tensor:
@@ -217,5 +221,5 @@ def _extreme(name: str) -> Segments:
 
 SUMS = Segments("sum", lambda values, x, _: segment_sums(values, x))
 MEANS = Segments("mean", _means)
-COUNTS = Segments("sum", lambda values, x, number: number.to(torch.int64).expand(x.grid.shape[0], *values.shape[1:]))
+NONZERO = Segments("sum", lambda values, x, _: _segment_trues(values != 0, x).to(torch.int64))
 EXTREMES = {name: _extreme(name) for name in ("amax", "amin")}
