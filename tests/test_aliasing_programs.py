@@ -32,7 +32,9 @@ class Program:
             rng, shape, kind=rng.choice(["prefix", "prefix", "rows", "scattered", "all"]), requires_grad=tracked
         )
         self.leaves = [start] if tracked else []
-        x = start.x.packed() if packed else start.x
+        x = start.x
+        if packed:  # also with every step stored, so that whole steps are missing inside
+            x = x.packed(lengths=[shape[1]] * shape[0]) if rng.random() < 0.3 else x.packed()
         self.pool = [Trio(x * 2, start.data * 2, start.mask.clone())]
         self.tracked = tracked
 

@@ -1,7 +1,7 @@
 """A packed tensor gives what its strided form gives: values, validity, dtype, every gradient, and errors.
 
-Random programs, each on four kinds of mask, with NaN under the mask.  Every step of the table of steps runs, those
-whose ops have a form for packed tensors and those that have none.
+Random programs, each on five kinds of mask, with NaN under it; of the gaps every step is stored that exists.  Every step
+of the table of steps runs, those whose ops have a form for packed tensors and those that have none.
 """
 
 import os
@@ -21,19 +21,30 @@ from .helpers.packed_steps import STEPS, Step, drawn
 
 PROGRAMS = int(os.environ.get("MASKED_TENSOR_PACKED_PROGRAMS", "320"))
 LENGTH = 5
-MASKS = ("prefix", "rows", "scattered", "nothing")
+MASKS = ("prefix", "rows", "scattered", "nothing", "gaps")
 
 
 def mask_of(kind: str, shape: tuple[int, ...], rng: random.Random) -> Tensor:
     batch, time, *features = shape
     generator = torch.Generator().manual_seed(rng.randrange(2**31))
-    if kind == "prefix":
+    if kind in ("prefix", "gaps"):
         lengths = torch.randint(0, time + 1, (batch,), generator=generator)
         grid = torch.arange(time) < lengths[:, None]
+        if kind == "gaps":  # whole steps, too
+            grid = grid & (torch.rand(batch, time, generator=generator) < 0.7)
     else:
         grid = (torch.rand(batch, time, generator=generator) < 0.6) & (kind != "nothing")
     wide = grid.reshape(batch, time, *(1,) * len(features)).expand(shape)
-    return wide & (torch.rand(shape, generator=generator) < 0.7) if kind == "scattered" else wide
+    apart = kind in ("scattered", "gaps")
+    return wide & (torch.rand(shape, generator=generator) < 0.7) if apart else wide
+
+
+def stored(x: MaskedTensor, kind: str) -> MaskedTensor:
+    """Packed; of gaps with all steps up to the last one of each sequence that is valid in part."""
+    if kind != "gaps":
+        return x.packed()
+    mask = x.get_mask().flatten(2).any(-1) if x.dim() > 2 else x.get_mask()
+    return x.packed(lengths=(mask * torch.arange(1, mask.shape[1] + 1)).amax(1))
 
 
 def program(rng: random.Random, start: Tensor) -> list[Step]:
@@ -56,11 +67,13 @@ def program(rng: random.Random, start: Tensor) -> list[Step]:
     return steps
 
 
-def outcome(steps: list[Step], data: Tensor, mask: Tensor, packed: bool, leaf: bool) -> tuple[list[Any], list[Any]]:
+def outcome(
+    steps: list[Step], data: Tensor, mask: Tensor, packed: bool, leaf: bool, kind: str = ""
+) -> tuple[list[Any], list[Any]]:
     """Every intermediate result, and the gradients of a weighted sum of the last one."""
     source = data.clone().requires_grad_(not leaf)
     x: Any = mt.as_masked_tensor(source, mask)
-    x = x.packed() if packed else x
+    x = stored(x, kind) if packed else x
     if leaf:
         source = x.requires_grad_()
     assert x.is_packed == packed
@@ -91,12 +104,12 @@ def test_random_programs(part: int) -> None:
             mask = mask_of(kind, shape, rng)
             dirty = torch.where(mask, data, torch.nan)
             leaf = rng.random() < 0.5
-            compare(steps, dirty, mask, leaf, f"program {seed}, {kind}")
+            compare(steps, dirty, mask, leaf, f"program {seed}, {kind}", kind)
 
 
-def compare(steps: list[Step], data: Tensor, mask: Tensor, leaf: bool, what: str) -> None:
+def compare(steps: list[Step], data: Tensor, mask: Tensor, leaf: bool, what: str, kind: str = "") -> None:
     expected, gradients = outcome(steps, data, mask, False, leaf)
-    actual, packed_gradients = outcome(steps, data, mask, True, leaf)
+    actual, packed_gradients = outcome(steps, data, mask, True, leaf, kind)
     if isinstance(expected[-1], type) and not isinstance(actual[-1], type):
         assert "view" in what or issubclass(expected[-1], RuntimeError), what  # a view that strided memory refuses
         expected, actual = expected[:-1], actual[: len(expected) - 1]
