@@ -1,7 +1,7 @@
 """A packed tensor gives what its strided form gives: values, validity, dtype, every gradient, and errors.
 
-Random programs, each on five kinds of mask, with NaN under it; of the gaps every step is stored that exists.  Every step
-of the table of steps runs, those whose ops have a form for packed tensors and those that have none.
+Random programs, each on five kinds of mask, with NaN under it; of the gaps every step is stored that exists.  Every
+step of the table of steps runs, those whose ops have a form for packed tensors and those that have none.
 """
 
 import os
