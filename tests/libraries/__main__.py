@@ -16,7 +16,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from typing import Any
 
-from . import _images
+from . import _images, _sides
 from ._case import Case, drawing
 from ._page import keep, known
 from ._run import cases, files, installed, outcome, verdict
@@ -30,6 +30,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.libraries", description=__doc__)
     parser.add_argument("names", nargs="*", help="files of tests/libraries, or file:case; left out, all")
     parser.add_argument("--images", action="store_true", help="more of what is given images: padded, missing pixels")
+    parser.add_argument("--sides", action="store_true", help="losses of which one side alone is masked")
     parser.add_argument("--within", help="a context for all cases, such as 'meaning(product=\"all\")': what it changes")
     parser.add_argument("--draw", type=int, metavar="N", help="so many cases drawn at random, with --seed; no page")
     parser.add_argument("--seed", type=int, default=0, help="of --draw: of the draw, the weights and the data")
@@ -44,6 +45,8 @@ def main() -> int:
         return _drawn(options.draw, options.seed)
     if options.images:
         return _of_images(chosen)
+    if options.sides:
+        return _of_sides(chosen)
     for name, _, one in [] if options.page else chosen:
         if not installed(name):
             print(f"{name:24} not installed")
@@ -52,7 +55,7 @@ def main() -> int:
         wrong += [f"{name}:{case}" for case, (result, _) in said.items() if result == "WRONG"]
         earlier = found.get(name, before.get(name, {"cases": {}}))["cases"] | said
         found[name] = {"version": installed(name), "torch": version("torch").partition("+")[0]}
-        found[name] |= {k: of for k, of in before.get(name, {}).items() if k == "images"}
+        found[name] |= {k: of for k, of in before.get(name, {}).items() if k in ("images", "sides")}
         found[name]["cases"] = {case.name: earlier[case.name] for case in cases(name).CASES if case.name in earlier}
     keep({name: of for name, of in (known() | found).items() if name in files()})
     print(*(f"WRONG {name}" for name in wrong), sep="\n")
@@ -97,6 +100,20 @@ def _of_images(chosen: list[tuple[str, str, str]]) -> int:
                 said = _images.verdicts(case)
                 found[name].setdefault("images", {})[case.name] = said
                 wrong += [f"{name}:{case.name} {off}" for off in [_images.wrong(name, case.name, said)] if off]
+                print(f"{name:24} {case.name:32} {'; '.join(' '.join(v) for v in said.values())}", flush=True)
+        keep(found)
+    print(*(f"WRONG {off}" for off in wrong), sep="\n")
+    return bool(wrong)
+
+
+def _of_sides(chosen: list[tuple[str, str, str]]) -> int:
+    found, wrong = known(), []
+    for name, _, one in chosen:
+        for case in _sides.of_losses(name) if installed(name) and name in found else []:
+            if one in ("", case.name):
+                said = _sides.verdicts(case)
+                found[name].setdefault("sides", {})[case.name] = said
+                wrong += _sides.wrong(name, case.name, said)
                 print(f"{name:24} {case.name:32} {'; '.join(' '.join(v) for v in said.values())}", flush=True)
         keep(found)
     print(*(f"WRONG {off}" for off in wrong), sep="\n")

@@ -94,23 +94,42 @@ def ragged(*inputs: Any, lengths: tuple[int, ...] = LENGTHS) -> Callable[[], Giv
     return given
 
 
-def beside(*inputs: Any, rows: int = 4, masked: tuple[int, ...] = (1,)) -> Callable[[], Given]:
+@dataclass(frozen=True)
+class Beside:
     """A batch of which some rows are masked altogether; the batch without them is what it is compared with."""
 
-    def given() -> Given:
+    inputs: tuple[Input, ...]
+    number: int
+    masked: tuple[int, ...]
+
+    def __call__(self) -> Given:
+        """The rows that are kept, and the batch."""
         generator = torch.Generator().manual_seed(drawing.seed)
-        kept = torch.tensor([i for i in range(rows) if i not in masked])
+        kept = torch.tensor([i for i in range(self.number) if i not in self.masked])
         alone, batch = [], []
-        for one in map(_input, inputs):
+        for one in self.inputs:
             is_plain, one = one.kind.startswith("plain "), replace(one, kind=one.kind.removeprefix("plain "))
-            x = torch.cat(one.rows((0,) * rows, generator))
+            x = torch.cat(one.rows((0,) * self.number, generator))
             alone.append(x[kept])
-            mask = torch.zeros(rows, dtype=torch.bool).index_fill(0, kept, True)
+            mask = torch.zeros(self.number, dtype=torch.bool).index_fill(0, kept, True)
             mask = mask.view(-1, *[1] * (x.dim() - 1)).expand(x.shape)
             batch.append(x if is_plain else mt.as_masked_tensor(x.masked_fill(~mask, one.garbage), mask))
         return Given([tuple(alone)], tuple(batch), kept)
 
-    return given
+    def side(self, masked: int) -> "Beside":
+        """The same with one input masked alone."""
+        inputs = (one if i == masked or "plain" in one.kind else plain(one) for i, one in enumerate(self.inputs))
+        return replace(self, inputs=tuple(inputs))
+
+    @property
+    def sides(self) -> list[int]:
+        """The inputs that are masked."""
+        return [i for i, one in enumerate(self.inputs) if "plain" not in one.kind]
+
+
+def beside(*inputs: Any, rows: int = 4, masked: tuple[int, ...] = (1,)) -> Beside:
+    """A batch of ``rows`` of which some are masked altogether."""
+    return Beside(tuple(map(_input, inputs)), rows, masked)
 
 
 @dataclass(frozen=True)
@@ -151,6 +170,13 @@ def _padded(rows: list[Tensor], garbage: float, dim: int, is_plain: bool) -> Ten
 def call(model: Any, *given: Any) -> Any:
     """The usual call."""
     return model(*given)
+
+
+def kept(model: Any, *given: Any) -> Any:
+    """A call with the rows that are valid in all that is given."""
+    masks = [x.get_mask().flatten(1).all(1) if x.dim() > 1 else x.get_mask() for x in given if mt.is_masked_tensor(x)]
+    rows = torch.stack(masks).all(0) if masks else slice(None)
+    return model(*(mt.filled(x, 0)[rows] for x in given))
 
 
 @dataclass(frozen=True)

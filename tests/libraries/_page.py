@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from . import _images
+from . import _images, _sides
 from ._run import cases, files
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
@@ -55,6 +55,8 @@ def page(found: Found) -> str:
         HEAD.format(cases=sum(known.values()), classes=len(classes), libraries=len(found), **known)
         + "\n".join(lines)
         + "\n\n"
+        + _sides.section(found)
+        + "\n"
         + _images.section(found)
     )
 

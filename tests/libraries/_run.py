@@ -43,6 +43,8 @@ class Scaled(nn.Module):
 
     def __init__(self, case: Case, inputs: int) -> None:
         super().__init__()
+        with suppress(ImportError):  # torchvision need not be there
+            _without_extension()
         made = case.make()
         self.inner = _drawn(made.double()).train(case.train) if isinstance(made, nn.Module) else None
         self.made, self.case = [made], case
@@ -63,8 +65,6 @@ def _times(x: Any, scale: Tensor) -> Any:
 
 def verdict(case: Case) -> Verdict:
     """What a masked batch gives, in the words of ``tests.models.judge``."""
-    with suppress(ImportError):  # torchvision need not be there
-        _without_extension()
     torch.manual_seed(drawing.seed)
     try:
         given = case.given()

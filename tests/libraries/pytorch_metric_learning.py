@@ -1,10 +1,6 @@
 """pytorch-metric-learning: losses of embeddings, beside rows that are masked."""
 
-import torch
-
-import masked_tensor as mt
-
-from ._case import Case, beside, integers, load
+from ._case import Case, beside, integers, kept, load
 
 ROWS = beside((4,), integers(2), rows=8, masked=(1, 5))
 LIBRARY = "pytorch-metric-learning"
@@ -16,14 +12,6 @@ def loss(name, **options):
 
 def as_it_is(name, **options):
     return Case(name, loss(name, **options), ROWS)
-
-
-def kept(model, x, labels):
-    if mt.is_masked_tensor(x):
-        valid = x.get_mask().all(1)
-        x, labels = x[valid].filled(0), labels[valid].filled(0)
-    found = model(x, labels)
-    return mt.as_masked_tensor(found, torch.tensor(True))
 
 
 NAMES = """ContrastiveLoss TripletMarginLoss NTXentLoss SupConLoss CircleLoss MultiSimilarityLoss LiftedStructureLoss

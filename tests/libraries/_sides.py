@@ -1,0 +1,106 @@
+"""``python -m tests.libraries --sides [names]``: losses of which one side alone is masked.
+
+The rows that are masked on one side are left out of the number, as where both sides are masked.  What is not so is
+named in ``DECLARED``.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+from ..models.judge import short
+from ._case import Beside, Case
+from ._run import Scaled, cases, files, verdict
+
+_COUNTS = "it counts the rows of the side that is plain"
+_SUMS = "it divides by a sum over the side that is plain"
+_OTHERS = "the plain rows of the other side stay among those it is compared with"
+_INF = "the pair of a plain row is masked, which makes its loss infinite"
+
+
+def _of(file: str, reason: str, side: str, *names: str) -> dict[str, str]:
+    return {f"{file}:{name}:{one}": reason for name in names for one in side.split()}
+
+
+#: Why a loss is not that of the valid rows where one side alone is masked, by file, case and side.
+DECLARED = {
+    **_of("auraloss", _SUMS, "first", "STFTLoss", "MultiResolutionSTFTLoss"),
+    **_of("lightly", _INF, "first second", "NTXentLoss (both sides masked)", "DirectCLRLoss"),
+    **_of("lightly", _OTHERS, "first second", "DCLLoss (both sides masked)", "MACLLoss (both sides masked)"),
+    **_of("litgpt", _COUNTS, "first", "chunked_cross_entropy (chunks)"),
+    **_of("neuralforecast", _COUNTS, "second", "MAE", "MSE", "RMSE", "MAPE", "SMAPE", "HuberLoss", "QuantileLoss"),
+    **_of("open_clip", _INF, "first second", "ClipLoss (both sides masked)"),
+    **_of("pypots", _SUMS, "first", "MRE"),
+    **_of("pytorch_metric_learning", _OTHERS, "first", "SupConLoss", "MultiSimilarityLoss", "AngularLoss",
+          "TupletMarginLoss", "FastAPLoss"),
+    **_of("pytorch_metric_learning", _COUNTS, "first second", "NCALoss"),
+    **_of("pytorch_toolbelt", _COUNTS, "first", "BalancedBCEWithLogitsLoss"),
+    **_of("segmentation_models_pytorch", _SUMS, "first second", "DiceLoss", "JaccardLoss", "TverskyLoss"),
+    **_of("torchtune", _COUNTS, "first second", "ForwardKLLoss", "ReverseKLLoss", "SymmetricKLLoss"),
+    **_of("torchtune", _COUNTS, "first", "CEWithChunkedOutputLoss"),
+}  # fmt: skip
+HEAD = """## Losses with one side masked
+
+{cases} losses and metrics above are given rows that are masked in all of their inputs, prediction and target alike.
+Each is run as well with one input masked alone (`python -m tests.libraries --sides [NAME]`). A row that is masked on
+one side is left out: {exact} of {sides} sides are exact, {refused} refuse, and {declared} give another number, since
+the library counts, sums or compares the rows of the plain side. Mask both sides alike,
+`target = mt.as_masked_tensor(target, prediction.get_mask())`, or take `mt.select_valid(prediction, target)`.
+
+| library | loss and the side that is masked | result | why |
+|---|---|---|---|
+"""
+SIDES = ("first", "second", "third", "fourth")
+
+
+def of_losses(name: str) -> list[Case]:
+    """The cases of a file that have two masked sides or more, and give one number."""
+    several = [case for case in cases(name).CASES if isinstance(case.given, Beside) and len(case.given.sides) > 1]
+    return [case for case in several if case.outcome == "exact" and _is_number(case)]
+
+
+def _is_number(case: Case) -> bool:
+    given = case.given()
+    try:
+        return Scaled(case, len(given.batch))(*given.rows[0]).dim() == 0
+    except Exception as error:
+        print(f"{case.name} not built {short(error)}")
+        return False
+
+
+def verdicts(case: Case) -> dict[str, list[str]]:
+    """What is found for each side."""
+    assert isinstance(case.given, Beside)
+    found = {}
+    for side in case.given.sides:
+        said = verdict(replace(case, given=case.given.side(side)))
+        found[SIDES[side]] = [said.outcome, said.detail]
+    return found
+
+
+def wrong(file: str, case: str, found: dict[str, list[str]]) -> list[str]:
+    """The sides that are neither exact nor refused nor declared."""
+    names = {side: f"{file}:{case}:{side}" for side in found}
+    return [name for side, name in names.items() if (found[side][0] == "differs") != (name in DECLARED)]
+
+
+def section(found: dict[str, dict[str, Any]]) -> str:
+    """The part of the page on sides."""
+    rows = {
+        (name, case, side): said
+        for name, of in found.items()
+        for case, sides in of.get("sides", {}).items()
+        for side, said in sides.items()
+    }
+    counts = Counter(outcome for outcome, _ in rows.values())
+    groups: dict[tuple[str, str], list[str]] = {}
+    for (name, case, side), said in rows.items():
+        if said[0] != "exact":
+            groups.setdefault((name, _said(f"{name}:{case}:{side}", said)), []).append(f"`{case}` ({side})")
+    lines = [f"| {cases(name).LIBRARY} | {', '.join(names)} | {said} |" for (name, said), names in groups.items()]
+    numbers = {"cases": len({key[:2] for key in rows}), "sides": len(rows), "declared": counts["differs"]}
+    return HEAD.format(exact=counts["exact"], refused=counts["refused"], **numbers) + "\n".join(lines) + "\n"
+
+
+def _said(key: str, said: list[str]) -> str:
+    return f"declared | {DECLARED[key]}" if key in DECLARED else f"{said[0]} | {said[1].partition(': ')[0]}"
