@@ -9,7 +9,7 @@ from torch import nn
 
 import masked_tensor as mt
 
-from .libraries import _images, _page
+from .libraries import _images, _page, _sides
 from .libraries._case import Case, Given, beside, ragged
 from .libraries._run import cases, files, installed, outcome
 from .models import image_checks, image_page, left_page, other_page
@@ -40,6 +40,33 @@ def test_a_padded_image_is_what_it_is_alone_or_the_page_says_why(name: str) -> N
     found = _page.known()[name]["images"]
     assert list(found) == [case.name for case in _images.of_images(name)]
     assert not [off for case, said in found.items() if (off := _images.wrong(name, case, said))]
+
+
+@pytest.mark.parametrize("name", [name for name, of in _page.known().items() if "sides" in of])
+def test_a_loss_with_one_side_masked_is_that_of_the_valid_rows_or_the_page_says_why(name: str) -> None:
+    found = _page.known()[name]["sides"]
+    assert found.keys() <= {case.name for case in cases(name).CASES}
+    assert not [off for case, said in found.items() for off in _sides.wrong(name, case, said)]
+
+
+class _OfSizes(nn.Module):
+    """The squares of a difference, divided by the rows of one side."""
+
+    def __init__(self, side: int) -> None:
+        super().__init__()
+        self.side, self.scale = side, nn.Parameter(torch.ones(()))
+
+    def forward(self, *given: torch.Tensor) -> torch.Tensor:
+        x, y = given
+        return (self.scale * x - y).square().sum() / torch.isfinite(given[self.side]).sum()
+
+
+def test_a_loss_that_counts_the_plain_side_is_found() -> None:
+    found = [_sides.verdicts(Case("counts", lambda i=i: _OfSizes(i), beside((4,), (4,)))) for i in (0, 1)]
+    assert [{side: said[0] for side, said in of.items()} for of in found] == [
+        {"first": "exact", "second": "differs", "padded": "exact"},
+        {"first": "differs", "second": "exact", "padded": "exact"},
+    ]
 
 
 def test_the_page_is_made_of_what_was_found() -> None:

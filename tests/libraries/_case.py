@@ -121,6 +121,22 @@ class Beside:
         inputs = (one if i == masked or "plain" in one.kind else plain(one) for i, one in enumerate(self.inputs))
         return replace(self, inputs=tuple(inputs))
 
+    def padded(self) -> Callable[[], Given] | None:
+        """All rows cut to one length, with padding behind it, along a dimension that all inputs share; or None."""
+        shapes = [one.shape for one in self.inputs]
+        dim = next((d for d in (-1, 0) if all(shapes) and len({s[d] for s in shapes}) == 1 and shapes[0][d] > 2), None)
+        return None if dim is None else lambda: self._cropped(dim)
+
+    def _cropped(self, dim: int) -> Given:
+        whole, last = replace(self, masked=())().rows[0], dim if dim < 0 else dim + 1
+        size = whole[0].shape[last]
+        length, batch = (2 * size + 2) // 3, []
+        for x, one in zip(whole, self.inputs, strict=True):
+            mask = (torch.arange(size) < length).view(-1, *[1] * (x.dim() - 1)).transpose(0, last).expand(x.shape)
+            batch.append(mt.as_masked_tensor(x.masked_fill(~mask, one.garbage), mask))
+        rows = tuple(x.narrow(last, 0, length) for x in whole)
+        return Given([rows], tuple(batch), torch.arange(self.number))
+
     @property
     def sides(self) -> list[int]:
         """The inputs that are masked."""

@@ -10,8 +10,10 @@ from typing import Any
 
 from ..models.judge import short
 from ._case import Beside, Case
-from ._run import Scaled, cases, files, verdict
+from ._run import Scaled, cases, verdict
 
+_OUTCOMES = ("exact", "refused")
+SIDES, PADDED = ("first", "second", "third", "fourth"), "padded"
 _COUNTS = "it counts the rows of the side that is plain"
 _SUMS = "it divides by a sum over the side that is plain"
 _OTHERS = "the plain rows of the other side stay among those it is compared with"
@@ -38,25 +40,32 @@ DECLARED = {
     **_of("segmentation_models_pytorch", _SUMS, "first second", "DiceLoss", "JaccardLoss", "TverskyLoss"),
     **_of("torchtune", _COUNTS, "first second", "ForwardKLLoss", "ReverseKLLoss", "SymmetricKLLoss"),
     **_of("torchtune", _COUNTS, "first", "CEWithChunkedOutputLoss"),
+    **_of("torchtune", "a chunk without a label masks the sum of the chunks: one chunk", PADDED,
+          "CEWithChunkedOutputLoss"),
 }  # fmt: skip
 HEAD = """## Losses with one side masked
 
 {cases} losses and metrics above are given rows that are masked in all of their inputs, prediction and target alike.
-Each is run as well with one input masked alone (`python -m tests.libraries --sides [NAME]`). A row that is masked on
-one side is left out: {exact} of {sides} sides are exact, {refused} refuse, and {declared} give another number, since
-the library counts, sums or compares the rows of the plain side. Mask both sides alike,
-`target = mt.as_masked_tensor(target, prediction.get_mask())`, or take `mt.select_valid(prediction, target)`.
+Each is run in two more ways (`python -m tests.libraries --sides [NAME]`).
 
-| library | loss and the side that is masked | result | why |
+*One side*: one input is masked alone. A row that is masked on one side is left out: {exact} of {sides} sides are exact,
+{refused} refuse, and {declared} give another number, since the library counts, sums or compares the rows of the plain
+side. Mask both sides alike, `target = mt.as_masked_tensor(target, prediction.get_mask())`, or take
+`mt.select_valid(prediction, target)`.
+
+*Padded*: all inputs are padded within their rows, along the dimension that they share, and compared with the inputs
+without the padding: {padded_exact} of {padded} are exact, {padded_refused} refuse.
+
+| library | loss, and the side that is masked, or padded | result | why |
 |---|---|---|---|
 """
-SIDES = ("first", "second", "third", "fourth")
 
 
 def of_losses(name: str) -> list[Case]:
     """The cases of a file that have two masked sides or more, and give one number."""
     several = [case for case in cases(name).CASES if isinstance(case.given, Beside) and len(case.given.sides) > 1]
-    return [case for case in several if case.outcome == "exact" and _is_number(case)]
+    as_they_are = [case for case in several if case.outcome == "exact" and not case.name.endswith("(valid rows)")]
+    return [case for case in as_they_are if _is_number(case)]
 
 
 def _is_number(case: Case) -> bool:
@@ -69,12 +78,15 @@ def _is_number(case: Case) -> bool:
 
 
 def verdicts(case: Case) -> dict[str, list[str]]:
-    """What is found for each side."""
+    """What is found for each side, and for padding within all rows."""
     assert isinstance(case.given, Beside)
     found = {}
     for side in case.given.sides:
         said = verdict(replace(case, given=case.given.side(side)))
         found[SIDES[side]] = [said.outcome, said.detail]
+    if padded := case.given.padded():
+        said = verdict(replace(case, given=padded))
+        found[PADDED] = [said.outcome, said.detail]
     return found
 
 
@@ -92,14 +104,20 @@ def section(found: dict[str, dict[str, Any]]) -> str:
         for case, sides in of.get("sides", {}).items()
         for side, said in sides.items()
     }
-    counts = Counter(outcome for outcome, _ in rows.values())
+    counts = Counter((key[2] == PADDED, outcome) for key, (outcome, _) in rows.items())
     groups: dict[tuple[str, str], list[str]] = {}
     for (name, case, side), said in rows.items():
         if said[0] != "exact":
             groups.setdefault((name, _said(f"{name}:{case}:{side}", said)), []).append(f"`{case}` ({side})")
     lines = [f"| {cases(name).LIBRARY} | {', '.join(names)} | {said} |" for (name, said), names in groups.items()]
-    numbers = {"cases": len({key[:2] for key in rows}), "sides": len(rows), "declared": counts["differs"]}
-    return HEAD.format(exact=counts["exact"], refused=counts["refused"], **numbers) + "\n".join(lines) + "\n"
+    numbers = {
+        "cases": len({key[:2] for key in rows}),
+        **{"padded_" * padded + outcome: counts[bool(padded), outcome] for padded in (0, 1) for outcome in _OUTCOMES},
+        "sides": sum(key[2] != PADDED for key in rows),
+        "padded": sum(key[2] == PADDED for key in rows),
+        "declared": counts[False, "differs"],
+    }
+    return HEAD.format(**numbers) + "\n".join(lines) + "\n"
 
 
 def _said(key: str, said: list[str]) -> str:

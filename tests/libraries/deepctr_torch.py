@@ -1,8 +1,8 @@
 """deepctr-torch: layers of recommenders, beside rows that are masked."""
 
-from ._case import Case, beside, load
+from ._case import Case, beside, load, ragged
 
-FIELDS = beside((3, 8))
+FIELDS, PADDED = beside((3, 8)), ragged((None, 8))
 LIBRARY = "deepctr-torch"
 
 
@@ -13,6 +13,9 @@ def layer(name, *args, **options):
 CASES = [
     Case("FM", layer("FM"), FIELDS),
     Case("BiInteractionPooling", layer("BiInteractionPooling"), FIELDS),
+    Case("FM (padded)", layer("FM"), PADDED),
+    Case("BiInteractionPooling (padded)", layer("BiInteractionPooling"), PADDED),
+    Case("InteractingLayer (padded)", layer("InteractingLayer", 8, 2), PADDED),
     Case("SENETLayer", layer("SENETLayer", 3), FIELDS),
     Case("InteractingLayer", layer("InteractingLayer", 8, 2), FIELDS),
     Case("CrossNet", layer("CrossNet", 8), beside((8,))),

@@ -19,8 +19,11 @@ CASES = [
     Case("BLSTM", layer("demucs", "BLSTM", 8, layers=1), CHANNELS),
     Case("LocalState", layer("demucs", "LocalState", 8, heads=2), CHANNELS),
     Case("DConv", layer("demucs", "DConv", 8, compress=2, depth=2, init=0.1), CHANNELS),
-    Case("DConv (attention, LSTM)", layer("demucs", "DConv", 8, compress=1, depth=1, attn=True, lstm=True, heads=2),
-         CHANNELS),
+    Case(
+        "DConv (attention, LSTM)",
+        layer("demucs", "DConv", 8, compress=1, depth=1, attn=True, lstm=True, heads=2),
+        CHANNELS,
+    ),
     Case("MyTransformerEncoderLayer", blocks("MyTransformerEncoderLayer"), STEPS),
     Case("MyTransformerEncoderLayer (layer_scale)", blocks("MyTransformerEncoderLayer", layer_scale=True), STEPS),
     Case("CrossTransformerEncoderLayer", blocks("CrossTransformerEncoderLayer"), ragged((None, 8), (None, 8))),

@@ -31,8 +31,11 @@ def soft(x):
 CASES = [
     Case("spherical_harmonics", lambda: harmonics, POINTS),
     Case("Linear", o3("Linear", IRREPS, IRREPS), FEATURES),
-    Case("FullyConnectedTensorProduct", o3("FullyConnectedTensorProduct", IRREPS, IRREPS, IRREPS),
-         ragged((None, 10), (None, 10))),
+    Case(
+        "FullyConnectedTensorProduct",
+        o3("FullyConnectedTensorProduct", IRREPS, IRREPS, IRREPS),
+        ragged((None, 10), (None, 10)),
+    ),
     Case("FullTensorProduct", o3("FullTensorProduct", "2x0e + 1x1o", "2x0e + 1x1o"), ragged((None, 5), (None, 5))),
     Case("TensorSquare", o3("TensorSquare", IRREPS), FEATURES),
     Case("Norm", o3("Norm", IRREPS), FEATURES),

@@ -15,6 +15,11 @@ CASES = [
     Case("SConv1d", module("SConv1d", 8, 4, 3, pad_mode="constant"), CHANNELS),
     Case("SConv1d (reflect)", module("SConv1d", 8, 4, 3), CHANNELS),
     Case("SLSTM", module("SLSTM", 8, 1), CHANNELS),
-    Case("SConvTranspose1d (causal)", module("SConvTranspose1d", 8, 4, 4, 2, causal=True), CHANNELS, "declared",
-         "it cuts off what is added at the end of the batch: mask behind the lengths times the stride"),
+    Case(
+        "SConvTranspose1d (causal)",
+        module("SConvTranspose1d", 8, 4, 4, 2, causal=True),
+        CHANNELS,
+        "declared",
+        "it cuts off what is added at the end of the batch: mask behind the lengths times the stride",
+    ),
 ]

@@ -44,6 +44,9 @@ CASES = [
     Case("ManifoldConstrainedHyperConnections", streams("mc_"), STEPS, call=through),
     Case("GRUGatedResidual", pair("GRUGatedResidual"), ragged((None, 8), (None, 8))),
     Case("GatedResidual", pair("GatedResidual"), ragged((None, 8), (None, 8))),
-    Case("OrthogonalResidualUpdate", lambda: load("hyper_connections.residuals").OrthogonalResidualUpdate(),
-         ragged((None, 8), (None, 8))),
+    Case(
+        "OrthogonalResidualUpdate",
+        lambda: load("hyper_connections.residuals").OrthogonalResidualUpdate(),
+        ragged((None, 8), (None, 8)),
+    ),
 ]

@@ -29,8 +29,11 @@ def adapted(name, first=None, **options):
 CASES = [
     Case("LoraConfig", adapted("LoraConfig", r=2, init_lora_weights=False), STEPS),
     Case("LoraConfig (use_dora)", adapted("LoraConfig", r=2, use_dora=True, init_lora_weights=False), STEPS),
-    Case("LoraConfig (Embedding)", adapted("LoraConfig", lambda: nn.Embedding(16, 8), r=2, init_lora_weights=False),
-         TOKENS),
+    Case(
+        "LoraConfig (Embedding)",
+        adapted("LoraConfig", lambda: nn.Embedding(16, 8), r=2, init_lora_weights=False),
+        TOKENS,
+    ),
     Case("LoHaConfig", adapted("LoHaConfig", r=2, init_weights=False), STEPS),
     Case("LoKrConfig", adapted("LoKrConfig", r=2, init_weights=False), STEPS),
     Case("IA3Config", adapted("IA3Config", feedforward_modules=["second"]), STEPS),

@@ -1,8 +1,8 @@
 """pytorch-tabnet: TabNet, beside rows that are masked."""
 
-from ._case import Case, beside, load
+from ._case import Case, beside, load, ragged
 
-ROWS = beside((5,), rows=6)
+ROWS, ALONG = beside((5,), rows=6), ragged((None,), lengths=(5, 2, 4))
 LIBRARY = "pytorch-tabnet"
 
 
@@ -30,6 +30,6 @@ CASES = [
         train=True,
     ),
     Case("GLU_Layer", made("GLU_Layer", 5, 4), ROWS),
-    Case("sparsemax", lambda: load("pytorch_tabnet.sparsemax").Sparsemax(dim=-1), ROWS),
-    Case("entmax15", lambda: load("pytorch_tabnet.sparsemax").Entmax15(dim=-1), ROWS),
+    Case("sparsemax", lambda: load("pytorch_tabnet.sparsemax").Sparsemax(dim=-1), ALONG),
+    Case("entmax15", lambda: load("pytorch_tabnet.sparsemax").Entmax15(dim=-1), ALONG),
 ]

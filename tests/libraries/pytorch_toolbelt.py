@@ -1,6 +1,6 @@
 """pytorch-toolbelt: losses of segmentation and classification; a row is masked in prediction and target, or in one."""
 
-from ._case import Case, Input, beside, integers, load, plain, unit
+from ._case import Case, beside, integers, load, plain, unit
 
 PIXELS = beside((1, 6, 6), integers(2, 1, 6, 6))
 PREDICTED = beside((1, 6, 6), plain(integers(2, 1, 6, 6)))

@@ -4,7 +4,7 @@ import torch
 
 import masked_tensor as mt
 
-from ._case import Case, Input, beside, load, ragged, unit
+from ._case import Case, beside, load, ragged, unit
 
 STEPS = (None, 1)
 EPISODES = ragged(STEPS, STEPS, STEPS)
@@ -47,13 +47,20 @@ def distance(kind):
     return lambda: lambda x, y: load("torchrl.objectives.utils").distance_loss(x, y, kind).mean()
 
 
-BACK = ("fill values and rewards with 0, put the mask back, `as_masked_tensor(advantage, reward.get_mask())`, or take "
-        "the function with `vec_` in its name")
+BACK = (
+    "fill values and rewards with 0, put the mask back, `as_masked_tensor(advantage, reward.get_mask())`, or take "
+    "the function with `vec_` in its name"
+)
 LOOP = f"a recurrence from the end, which is masked in short episodes: {BACK}"
 WRITES = f"it writes into a plain tensor: {BACK}"
 LOOPS = [("td1_return_estimate", ()), ("td_lambda_return_estimate", (0.8,)), ("td_lambda_advantage_estimate", (0.8,))]
-WHOLE = [("td0_return_estimate", ()), ("vec_generalized_advantage_estimate", (0.8,)), ("vec_td1_return_estimate", ()),
-         ("vec_td_lambda_return_estimate", (0.8,)), ("vec_td_lambda_advantage_estimate", (0.8,))]
+WHOLE = [
+    ("td0_return_estimate", ()),
+    ("vec_generalized_advantage_estimate", (0.8,)),
+    ("vec_td1_return_estimate", ()),
+    ("vec_td_lambda_return_estimate", (0.8,)),
+    ("vec_td_lambda_advantage_estimate", (0.8,)),
+]
 GAE = ("generalized_advantage_estimate", (0.8,))
 CASES = [
     *[Case(name, estimate(name, *args), EPISODES) for name, args in WHOLE],

@@ -24,7 +24,8 @@ def attention():
 def mlp():
     nn = load("torch.nn")
     return load("torchtune.modules").FeedForward(
-        gate_proj=nn.Linear(16, 24), down_proj=nn.Linear(24, 16), up_proj=nn.Linear(16, 24))
+        gate_proj=nn.Linear(16, 24), down_proj=nn.Linear(24, 16), up_proj=nn.Linear(16, 24)
+    )
 
 
 def layer():
@@ -57,8 +58,12 @@ CASES = [
     Case("TanhGate", module("TanhGate"), STEPS),
     Case("RotaryPositionalEmbeddings", module("RotaryPositionalEmbeddings", 8, 32), ragged((None, 2, 8))),
     *[Case(name, loss("modules.loss", name), LOGITS) for name in ("ForwardKLLoss", "ReverseKLLoss", "SymmetricKLLoss")],
-    Case("CEWithChunkedOutputLoss", loss("modules.loss", "CEWithChunkedOutputLoss", num_output_chunks=3),
-         beside((6, 9), integers(9, 6)), call=chunks),
+    Case(
+        "CEWithChunkedOutputLoss",
+        loss("modules.loss", "CEWithChunkedOutputLoss", num_output_chunks=3),
+        beside((6, 9), integers(9, 6)),
+        call=chunks,
+    ),
     Case("DPOLoss", loss("rlhf.loss", "DPOLoss"), CHOICES, call=mean),
     Case("RSOLoss", loss("rlhf.loss", "RSOLoss"), CHOICES, call=mean),
 ]

@@ -21,6 +21,12 @@ CASES = [
     Case("entropy_from_logits", function("entropy_from_logits"), ragged((None, 9))),
     Case("entropy_from_logits (chunks)", function("entropy_from_logits", chunk_size=5), ragged((None, 9))),
     Case("nanstd", function("nanstd", dim=1), ragged((None, 3))),
-    Case("pad", function("pad"), ragged((None, 3)), "refused",
-         "it writes into a plain tensor: `mt.from_sequences(rows)`", call=together),
+    Case(
+        "pad",
+        function("pad"),
+        ragged((None, 3)),
+        "refused",
+        "it writes into a plain tensor: `mt.from_sequences(rows)`",
+        call=together,
+    ),
 ]
