@@ -53,6 +53,7 @@ from .api.losses.total import total
 from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
+from .api.statistics.last_valid import LastValid
 from .api.statistics.running import RunningStatistics
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine.boundary import (
@@ -79,6 +80,7 @@ from .functional import torch_masked as _torch_masked  # noqa: F401 (the same)
 __version__ = "0.1.0"  #: the one place where it stands
 
 __all__ = [
+    "LastValid",
     "MaskMismatchError",
     "MaskedLossWarning",
     "MaskedSizeError",

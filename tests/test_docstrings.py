@@ -287,6 +287,7 @@ UNREACHED: dict[str, tuple[type[BaseException], ...]] = {  # the code has such a
     "RunningStatistics.all_reduce": (RuntimeError,),  # of states that come from outside
     "RunningStatistics.summary": (TypeError,),  # of what is no tensor
     "RunningStatistics.to_arrow": (TypeError,),  # the same
+    "LastValid.to_arrow": (TypeError,),  # the same
 }
 
 
@@ -422,7 +423,8 @@ ANYTHING = {
         as_masked_tensor.mask from_lengths.lengths from_lengths.padded from_sequences.sequences lengths_to_mask.lengths
         masked_equal.data masked_invalid.data masked_tensor.data masked_tensor.mask masked_where.condition
         masked_where.data pad_sequence.sequences MaskedTensor.new_tensor.data MaskedTensor.new_tensor.kwargs
-        RunningStatistics.update.x RunningStatistics.update.group RunningStatistics.map_batches.batches
+        LastValid.update.x LastValid.update.group RunningStatistics.update.x RunningStatistics.update.group
+        RunningStatistics.map_batches.batches
         RunningStatistics.map_batches.return RunningStatistics.to_pandas.return cat.tensors document_mask.position_ids
         document_mask.segment_ids from_documents.position_ids from_documents.rows from_documents.segment_ids
         """,

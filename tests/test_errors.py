@@ -26,7 +26,7 @@ from masked_tensor import compat, errors
 from masked_tensor.api import convert
 from masked_tensor.api.flex_attention import refuse
 from masked_tensor.api.libraries import open_clip, tensordict, torch_geometric, transformers, wrapping
-from masked_tensor.api.statistics import options, summary, travel
+from masked_tensor.api.statistics import last_valid, options, summary, travel
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
 
@@ -1728,6 +1728,63 @@ def test_tables_and_states_of_statistics() -> None:
         ValueError,
         lambda: travel.from_row({**travel.to_row(mt.RunningStatistics(1)), "missed": ones(2)}, mt.RunningStatistics),
         """the row is not whole, or was changed: shape '[1]' is invalid for input of size 2""",
+    )
+
+
+def test_last_valid_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    last = mt.LastValid(["a", "b"])
+    row = {"names": ["a"], "features": 1, "limit": 0, "keys": ones(1), "rows": ones(1), "values": ones(1)}
+    refused(
+        ValueError, lambda: mt.LastValid("ab"), """columns takes a list of different names, or their number, got 'ab'"""
+    )
+    refused(ValueError, lambda: mt.LastValid(1, limit=0), """limit must be a positive number of rows, got 0""")
+    refused(ValueError, lambda: last.update(ones(2)), """update() takes rows of 2 columns, got (2,)""")
+    refused(
+        TypeError,
+        lambda: last.update(ones(1, 2, dtype=torch.complex64)),
+        """update() takes strided real numbers, got torch.strided torch.complex64; take x.to_dense(), torch.view_as_real(x)""",
+    )
+    refused(
+        ValueError,
+        lambda: last.update(ones(2, 2), group=[1.0]),
+        """update() takes one integer for each row as its group, (2,), got torch.float32 (1,)""",
+    )
+    refused(
+        ValueError,
+        lambda: last.update(ones(2, 2), group=[1, -1]),
+        """update() takes keys that are valid and not negative; leave out the rows of others""",
+    )
+    refused(
+        ValueError,
+        lambda: last.merge(mt.LastValid(["b", "a"], limit=3)),
+        """merge() takes the same columns and limit, got ('b', 'a'), limit=3 beside ('a', 'b'), limit=None""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.LastValid.before(mt.to_arrow(ones(1))),
+        """LastValid reads what its to_arrow() of this version gave (version 1), got a table without features, keys, limit, names, part, rows, since, values, version""",
+    )
+    refused(
+        ValueError,
+        lambda: last_valid._from_row({**row, "since": ones(2)}),
+        """the row is not whole, or was changed: shape '[1, 1]' is invalid for input of size 2""",
+    )
+    refused(
+        ValueError,
+        lambda: last_valid._from_row({**row, "since": -5 * ones(1)}),
+        """the row is not whole, or was changed: its keys do not rise""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.LastValid.from_arrow(mt.to_arrow(ones(0))),
+        """from_arrow() takes one row at least, got none""",
+    )
+    (known,) = travel.rows_of(last.to_arrow())
+    monkeypatch.setattr(travel, "rows_of", lambda rows: [known, known])
+    refused(
+        ValueError,
+        lambda: mt.LastValid.before(()),
+        """two parts have the number 0.0: to_arrow(part=index), rising in their order""",
     )
 
 

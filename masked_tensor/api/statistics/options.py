@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ... import compat
 from ...shared.group_mean import Group, group_size
+from ..containers import accepted_inputs
 
 _OPTIONS = ("features", "cov", "correction", "edges", "sketch")
 
@@ -130,3 +131,16 @@ def places_of(mine: Tensor, given: Tensor, taker: str, names: Sequence[str] = ()
         found = f"got {other}, too" if other else "got others"
         raise ValueError(f"{taker} takes columns of the same names as before, in any order, and {found}")
     return same.to(torch.uint8).argmax(1)
+
+
+def keys_of(group: Any, shape: torch.Size, taker: str) -> Tensor:
+    """The key of each row, int64 of this shape."""
+    pair = accepted_inputs.pair_of_input(group, name="group")
+    keys = pair.data
+    if keys.dtype is torch.bool or keys.is_floating_point() or keys.is_complex() or keys.shape != shape:
+        raise ValueError(
+            f"{taker} takes one integer for each row as its group, {tuple(shape)}, got {keys.dtype} {tuple(keys.shape)}"
+        )
+    if not bool((pair.mask & (keys >= 0)).all()):
+        raise ValueError(f"{taker} takes keys that are valid and not negative; leave out the rows of others")
+    return keys.to(torch.int64)

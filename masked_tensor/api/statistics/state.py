@@ -121,17 +121,7 @@ class StatisticsState(nn.Module):
     def _keys_of(self, group: Any, x: Tensor, taker: str) -> Tensor:
         """The key of each row of ``x``, int64 ``(N,)``."""
         shape = x.movedim(self.dim, -1).shape[:-1]
-        pair = accepted_inputs.pair_of_input(group, name="group")
-        keys = pair.data
-        if keys.dtype is torch.bool or keys.is_floating_point() or keys.is_complex() or keys.shape != shape:
-            raise ValueError(
-                f"{taker} takes one integer for each row as its group, {tuple(shape)}, got {keys.dtype} "
-                f"{tuple(keys.shape)}"
-            )
-        keys = keys.to(self.moments.device, torch.int64)
-        if not bool((pair.mask.to(keys.device) & (keys >= 0)).all()):
-            raise ValueError(f"{taker} takes keys that are valid and not negative; leave out the rows of others")
-        return keys.flatten()
+        return options.keys_of(group, shape, taker).to(self.moments.device).flatten()
 
     def _add(self, part: Part) -> None:
         """The one place where data change the state: all of it or, after an exception, nothing."""

@@ -113,9 +113,9 @@ def _sketch_of(state: Mapping[str, Tensor], features: int, size: int) -> Sketch:
 # -------------------------------------------------------------------------------------------------------------- Arrow
 
 
-def to_arrow(row: Mapping[str, Any]) -> ArrowTable:
-    """A table of this one row."""
-    return ArrowTable([(name, _column(kind, row[name])) for name, kind in _TYPES.items()])
+def to_arrow(row: Mapping[str, Any], types: Mapping[str, str] = _TYPES) -> ArrowTable:
+    """A table of this one row, whose columns have these types."""
+    return ArrowTable([(name, _column(kind, row[name])) for name, kind in types.items()])
 
 
 def _column(kind: str, value: Any) -> Column:

@@ -1,0 +1,358 @@
+"""What a forward fill carries over the end of a batch: the last valid value of each column, for each key."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...engine.boundary.enter_leave import enter, leave
+from ...layouts.elements import is_sparse
+from ...pair import Pair, Payload, as_pair
+from ...select import select
+from ...shared import gaps, group_moments
+from ..containers import accepted_inputs, kinds
+from ..containers.arrow.table import ArrowTable
+from . import options, travel
+
+_TYPES = {
+    "version": "bigint",
+    "part": "double",
+    "features": "bigint",
+    "names": "array<string>",
+    "limit": "bigint",
+    "keys": "array<bigint>",
+    "rows": "array<bigint>",
+    "values": "array<double>",
+    "since": "array<bigint>",
+}
+
+
+class LastValid:
+    """The last valid value of each column of data that come in parts: what a forward fill carries into the next part.
+
+    ``update`` adds a batch, whose rows come after all that were seen. Called with a batch, it gives the batch filled:
+    each masked entry has the last valid value before it in the batch, or else the one that was carried, and stays
+    masked where there is none. That is ``pandas.DataFrame.groupby(key).ffill()`` of all rows at once, for any split.
+    Calling changes nothing, and :meth:`update` takes the batch as it was, not filled.
+
+    Parts that different workers hold are filled in two passes: each worker sends :meth:`to_arrow` of its part, one row,
+    and :meth:`before` gives for each part what comes before it.
+
+    Args:
+        columns (list of str or int): The names of the columns, which a table has among others, or the number of columns
+            of tensors ``(N, F)``.
+        limit (int, optional): The largest number of rows of one key that a value is carried.
+
+    Raises:
+        ValueError: A name stands twice, there is no column, or ``limit`` is below 1.
+
+    Example:
+        >>> last = mt.LastValid(1)
+        >>> for batch in ([[1.0], [None]], [[None], [4.0]]):
+        ...     x = mt.masked_tensor(batch)
+        ...     print(last(x).tolist())
+        ...     _ = last.update(x)
+        [[1.0], [1.0]]
+        [[1.0], [4.0]]
+
+    References:
+        ``pandas.core.groupby.DataFrameGroupBy.ffill``.
+    """
+
+    #: The columns of what :meth:`to_arrow` gives, as Spark writes a schema.
+    SCHEMA = ", ".join(f"{name} {kind}" for name, kind in _TYPES.items())
+
+    def __init__(self, columns: Sequence[str] | int, *, limit: int | None = None) -> None:
+        self._names = None if isinstance(columns, int) else tuple(columns)
+        self.features = columns if isinstance(columns, int) else len(columns)
+        if isinstance(columns, str) or self.features < 1 or len(set(self._names or ())) < len(self._names or ()):
+            raise ValueError(f"columns takes a list of different names, or their number, got {columns!r}")
+        if limit is not None and limit < 1:
+            raise ValueError(f"limit must be a positive number of rows, got {limit}")
+        self.limit = limit
+        none = torch.zeros(0, self.features, dtype=torch.int64)
+        self._keys, self._rows, self._last, self._since = none[:, 0], none[:, 0], none.double(), none
+
+    def update(self, x: Any, *, group: Any = None) -> "LastValid":
+        """Adds a batch, whose rows come after all that were seen, and returns itself.
+
+        Args:
+            x (Tensor or table): ``(N, F)``, masked or plain, any real dtype; or anything that :func:`masked_tensor`
+                takes. Values are kept in float64. The columns of a table go by name.
+            group (Tensor or str, optional): The key of each row, ``(N,)`` integers, not negative; or the name of a
+                table's column that holds them. Nothing is carried from one key to another.
+
+        Returns:
+            LastValid: Itself.
+
+        Raises:
+            ValueError: ``x`` has other columns, or a key is masked or negative, or there is not one for each row.
+            TypeError: ``x`` is complex or sparse.
+
+        Example:
+            >>> last = mt.LastValid(["pulse"])
+            >>> x = torch.tensor([[60.0], [80.0]])
+            >>> last.update(x, group=[7, 3])(mt.masked_tensor([[None], [None]]), group=[3, 7]).tolist()
+            [[80.0], [60.0]]
+        """
+        pair, keys = self._read(x, group, "update()")
+        self._take(self._of(pair, keys))
+        return self
+
+    def __call__(self, x: Any, *, group: Any = None) -> Tensor:
+        """The batch filled with what comes before; nothing is added.
+
+        Args:
+            x (Tensor or table): As :meth:`update` takes it.
+            group (Tensor or str, optional): As in :meth:`update`.
+
+        Returns:
+            MaskedTensor: ``(N, F)``, the columns in the order of ``columns``, in the dtype of a tensor, and float64 of
+            a table. It has no gradient.
+
+        Raises:
+            ValueError, TypeError: As :meth:`update` does.
+
+        Example:
+            >>> mt.LastValid(1)(mt.masked_tensor([[None], [2.0], [None]])).tolist()
+            [[None], [2.0], [2.0]]
+        """
+        pair, keys = self._read(x, group, "last(x)")
+        order, begin = _sorted(keys)
+        data, mask = pair.data[order], pair.mask[order]
+        found, place = gaps.carry_valid(mask, 0, True)
+        inside, step = found & (place >= begin.unsqueeze(1)), torch.arange(len(data)).unsqueeze(1)
+        at, there = group_moments.rows_of_groups(self._keys, keys[order])
+        carried, since = self._at(at, there)
+        away = torch.where(inside, step - place, step - begin.unsqueeze(1) + 1 + since)
+        known = inside | (since >= 0)
+        known = known if self.limit is None else known & (away <= self.limit)
+        values = torch.where(inside, data.gather(0, place), carried.to(data.dtype))
+        values, known = (torch.empty_like(part).index_copy_(0, order, part) for part in (values, known))
+        filled: Tensor = leave(Pair(select(values, known, 0), known, Payload.ZERO))
+        return filled.to(x.device) if isinstance(x, Tensor) else filled
+
+    def merge(self, later: "LastValid") -> "LastValid":
+        """Adds what ``later`` has seen, after all that this one has, and returns itself.
+
+        Args:
+            later (LastValid): With the same columns and limit.
+
+        Returns:
+            LastValid: Itself.
+
+        Raises:
+            ValueError: ``later`` has other columns, or another limit.
+
+        Example:
+            >>> rows = mt.masked_tensor([[1, 2]]), mt.masked_tensor([[3, None]])
+            >>> first, second = (mt.LastValid(2).update(row) for row in rows)
+            >>> first.merge(second)(mt.masked_tensor([[None, None]])).tolist()
+            [[3.0, 2.0]]
+        """
+        if (self._names, self.features, self.limit) != (later._names, later.features, later.limit):
+            raise ValueError(
+                f"merge() takes the same columns and limit, got {later._names or later.features}, limit={later.limit} "
+                f"beside {self._names or self.features}, limit={self.limit}"
+            )
+        self._take((later._keys, later._rows, later._last, later._since))
+        return self
+
+    def to_arrow(self, part: float = 0) -> ArrowTable:
+        """The state as one row of a table, which any engine carries; :meth:`before` and :meth:`from_arrow` read it.
+
+        Args:
+            part (float, optional): A number that rises in the order of the parts: an index, or the time of its first
+                row.
+
+        Returns:
+            ArrowTable: For ``pyarrow.table``, ``polars.DataFrame`` and the like.
+
+        Example:
+            >>> len(mt.LastValid(["pulse"]).to_arrow(part=3))
+            1
+        """
+        buffers = {"keys": self._keys, "rows": self._rows, "values": self._last, "since": self._since}
+        return travel.to_arrow(
+            {
+                "version": travel.VERSION,
+                "part": float(part),
+                "features": self.features,
+                "names": self._names,
+                "limit": 0 if self.limit is None else self.limit,
+                **{name: buffer.flatten() for name, buffer in buffers.items()},
+            },
+            _TYPES,
+        )
+
+    @staticmethod
+    def from_arrow(rows: Any) -> "LastValid":
+        """What all parts together have seen, in the order of their numbers.
+
+        Args:
+            rows (table): What :meth:`to_arrow` gave, of one part or many; of pyarrow, polars, pandas, or anything else
+                that speaks Arrow.
+
+        Returns:
+            LastValid: As they were made.
+
+        Raises:
+            ValueError: There is no row, two have one number, or one is not whole, or was made in another way.
+            TypeError: It is no such table.
+
+        Example:
+            >>> last = mt.LastValid(1).update(torch.tensor([[5.0]]))
+            >>> mt.LastValid.from_arrow(last.to_arrow())(mt.masked_tensor([[None]])).tolist()
+            [[5.0]]
+        """
+        parts = _parts(rows)
+        whole = parts[min(parts)]
+        for number in sorted(parts)[1:]:
+            whole.merge(parts[number])
+        return whole
+
+    @staticmethod
+    def before(rows: Any) -> "dict[float, LastValid]":
+        """For each part, by its number, what comes before it.
+
+        Args:
+            rows (table): What :meth:`to_arrow` gave of all parts.
+
+        Returns:
+            dict: From the number of each part to a LastValid that fills it.
+
+        Raises:
+            ValueError, TypeError: As :meth:`from_arrow` does.
+
+        Example:
+            >>> last = mt.LastValid(1).update(torch.tensor([[5.0]]))
+            >>> before = mt.LastValid.before(last.to_arrow(part=0))
+            >>> before[0](mt.masked_tensor([[None]])).tolist()  # nothing comes before the first
+            [[None]]
+        """
+        parts = _parts(rows)
+        numbers = sorted(parts)
+        total, found = parts[numbers[0]]._empty(), {}
+        for number in numbers:
+            found[number] = total._empty().merge(total)
+            total.merge(parts[number])
+        return found
+
+    # ----------------------------------------------------------------------------------------------------------- within
+
+    def _empty(self) -> "LastValid":
+        return LastValid(self.features if self._names is None else self._names, limit=self.limit)
+
+    def _read(self, x: Any, group: Any, taker: str) -> tuple[Pair, Tensor]:
+        """The columns as a pair on the CPU, and the key of each row."""
+        group = x[group] if isinstance(group, str) else group
+
+        def choose(names: Sequence[str]) -> list[int] | None:
+            return None if self._names is None else options.choose(self._names, names, taker)
+
+        if isinstance(x, Tensor):
+            pair: Pair = as_pair(enter(x.detach(), False))
+        else:
+            pair, _ = kinds.table(x, accepted_inputs.pair_of_input, torch.float64, choose)
+        if pair.data.dim() != 2 or pair.data.shape[1] != self.features:
+            raise ValueError(f"{taker} takes rows of {self.features} columns, got {tuple(pair.data.shape)}")
+        if pair.data.is_complex() or is_sparse(pair.data):
+            raise TypeError(
+                f"{taker} takes strided real numbers, got {pair.data.layout} {pair.data.dtype}; take x.to_dense(), "
+                "torch.view_as_real(x)"
+            )
+        pair = Pair(pair.data.cpu(), pair.mask.cpu())
+        if group is None:
+            return pair, torch.zeros(len(pair.data), dtype=torch.int64)
+        return pair, options.keys_of(group, pair.data.shape[:1], taker).cpu()
+
+    def _of(self, pair: Pair, keys: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The state of one batch."""
+        groups, at = keys.unique(return_inverse=True)
+        order, begin = _sorted(keys)
+        place = torch.empty_like(order).index_copy_(0, order, torch.arange(len(order)) - begin)  # among its key's rows
+        rows = torch.bincount(at, minlength=len(groups))
+        step = torch.where(pair.mask, torch.arange(len(order)).unsqueeze(1), -1)
+        last = torch.full((len(groups), self.features), -1).scatter_reduce(
+            0, at.unsqueeze(1).expand(step.shape), step, "amax"
+        )
+        since = torch.where(last >= 0, rows.unsqueeze(1) - 1 - _take_rows(place.unsqueeze(1), last), -1)
+        values = _take_rows(pair.data.double(), last)
+        return groups, rows, torch.where(last >= 0, values, 0), since
+
+    def _take(self, later: tuple[Tensor, Tensor, Tensor, Tensor]) -> None:
+        """Adds a state that comes after this one: all of it or, after an exception, nothing."""
+        keys, rows, values, since = later
+        groups = torch.cat([self._keys, keys]).unique()
+        mine, given = (group_moments.rows_of_groups(own, groups) for own in (self._keys, keys))
+        old, age = self._at(*mine)
+        new, young = _spread(values, since, *given)
+        added = _take_rows(rows.unsqueeze(1), given[0].unsqueeze(1)) * given[1].unsqueeze(1)
+        before = _take_rows(self._rows.unsqueeze(1), mine[0].unsqueeze(1)) * mine[1].unsqueeze(1)
+        known = young >= 0
+        age = torch.where(age >= 0, age + added, -1)
+        self._keys, self._rows = groups, (before + added).squeeze(1)
+        self._last, self._since = torch.where(known, new, old), torch.where(known, young, age)
+
+    def _at(self, at: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+        return _spread(self._last, self._since, at, there)
+
+    def __repr__(self) -> str:
+        names = self.features if self._names is None else list(self._names)
+        limit = "" if self.limit is None else f", limit={self.limit}"
+        return f"LastValid({names}{limit}): {len(self._keys)} keys, {int(self._rows.sum())} rows"
+
+
+def _sorted(keys: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows by key, each key's in their order; and where the rows of the same key begin."""
+    sorted_keys, order = keys.sort(stable=True)
+    return order, torch.searchsorted(sorted_keys, sorted_keys)
+
+
+def _take_rows(x: Tensor, place: Tensor) -> Tensor:
+    """``x[place[i, j], j]``, anything where the place is none."""
+    if not len(x):
+        return x.new_zeros(place.shape)
+    return x.expand(-1, place.shape[1]).gather(0, place.clamp_min(0))
+
+
+def _spread(values: Tensor, since: Tensor, at: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+    """A state's values, and how long ago they were, for other keys; -1 where nothing was seen."""
+    if not len(values):
+        shape = (len(at), values.shape[1])
+        return values.new_zeros(shape), since.new_full(shape, -1)
+    return values[at], torch.where(there.unsqueeze(1), since[at], -1)
+
+
+def _parts(rows: Any) -> dict[float, LastValid]:
+    """The state of each part by its number."""
+    found: dict[float, LastValid] = {}
+    for row in travel.rows_of(rows):
+        lacking = sorted(_TYPES.keys() - row.keys())
+        if lacking or row["version"] != travel.VERSION:
+            raise ValueError(
+                f"LastValid reads what its to_arrow() of this version gave (version {travel.VERSION}), got "
+                + (f"a table without {', '.join(lacking)}" if lacking else f"version {row['version']}")
+            )
+        if row["part"] in found:
+            raise ValueError(f"two parts have the number {row['part']}: to_arrow(part=index), rising in their order")
+        found[row["part"]] = _from_row(row)
+    if not found:
+        raise ValueError("from_arrow() takes one row at least, got none")
+    return found
+
+
+def _from_row(row: Mapping[str, Any]) -> LastValid:
+    state = LastValid(row["names"] or int(row["features"]), limit=int(row["limit"]) or None)
+    keys, rows, values, since = (row[name] for name in ("keys", "rows", "values", "since"))
+    try:
+        shape = (len(keys), state.features)
+        state._keys, state._rows = keys.to(torch.int64, copy=True), rows.to(torch.int64, copy=True)
+        state._last = values.to(torch.float64, copy=True).view(shape)
+        state._since = since.to(torch.int64, copy=True).view(shape)
+    except (RuntimeError, TypeError, AttributeError) as reason:
+        raise ValueError(f"the row is not whole, or was changed: {reason}") from reason
+    if len(rows) != len(keys) or bool((keys.diff() <= 0).any()) or bool((state._since < -1).any()):
+        raise ValueError("the row is not whole, or was changed: its keys do not rise")
+    return state
