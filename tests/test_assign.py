@@ -112,6 +112,16 @@ def test_out() -> None:
         torch.add(example(), 1, out=out[0])
 
 
+@pytest.mark.parametrize("args", [(torch.zeros(3), 2.0), (2.0, torch.ones(3)), (torch.zeros(3), torch.ones(3))])
+def test_out_of_normal(args: tuple[Any, Any]) -> None:
+    """Of one tensor and a number, torch itself does not resize ``out=``."""
+    out = mt.masked_tensor([1.0, None, 3.0])
+    torch.manual_seed(0)
+    assert torch.normal(*args, out=out) is out
+    torch.manual_seed(0)
+    assert out.tolist() == torch.normal(*args).tolist()
+
+
 def results(sample: database.Sample, **kwargs: Any) -> tuple[torch.Tensor, ...]:
     torch.manual_seed(0)
     found = sample.op(*sample.args, **sample.kwargs, **kwargs)

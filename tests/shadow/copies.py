@@ -64,7 +64,9 @@ def fit(x: Tensor) -> bool:
 def is_usable(x: Tensor) -> bool:
     """Whether the memory of ``x`` was not taken away, and torch lets it be differentiated after writes to its base."""
     try:
-        return x.requires_grad in (True, False) and last_element(x) * x.dtype.itemsize <= x.untyped_storage().nbytes()
+        with torch.enable_grad():
+            asked = (x.requires_grad, x.is_leaf)  # torch refuses to say it
+        return None not in asked and last_element(x) * x.dtype.itemsize <= x.untyped_storage().nbytes()
     except RuntimeError:
         return False
 
@@ -171,6 +173,8 @@ class Arguments:
         for i, (x, home) in enumerate(zip(self.tensors, self.homes, strict=True)):
             if last_element(x) * x.dtype.itemsize > storages[home].nbytes():
                 raise Unfit("an argument that the call itself resized")
+            if not is_usable(x):
+                raise Unfit("a view whose base the call itself wrote")
             with torch.no_grad():
                 data = leaf = placed(x, storages[home])
             masked, wanted = (

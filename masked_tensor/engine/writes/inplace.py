@@ -216,7 +216,8 @@ def run_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordi
 
 def _of_plain(entry: Entry, named: dict[str, Any], targets: list[MaskedTensor]) -> list[Pair]:
     """The results of plain arguments, for which a rule is not made: torch's own, valid everywhere."""
-    fresh = [torch.empty(0, dtype=target.dtype, device=target.device) for target in targets]
+    # of the target's shape: torch.normal(mean, 1.0, out=) does not resize an empty one
+    fresh = [torch.empty(target.shape, dtype=target.dtype, device=target.device) for target in targets]
     entry.overload(**named, **dict(zip(entry.outs, fresh, strict=True)))
     return [plain_pair(data) for data in fresh]
 
