@@ -15,7 +15,7 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
     "Leaving": ["convert", "select_valid", "table", "unbatch"],
     "Packed batches": ["packing", "batching"],
     "Batches joined, and documents": ["joins", "documents"],
-    "Means and statistics that add up": ["mean_over", "running", "total"],
+    "Means and statistics that add up": ["mean_over", "running", "total", "last_valid"],
     "Functional forms": [],
     "Choosing a meaning": ["modes", "factories"],
     "Asking": ["explain"],

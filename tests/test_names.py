@@ -1,6 +1,7 @@
 """The public names: a list that shows every change."""
 
 import re
+import runpy
 import warnings
 from pathlib import Path
 
@@ -22,6 +23,11 @@ def test_the_page_names_what_is_public() -> None:
     assert set(listed) == {home.partition(".")[0] for home in names.SUBMODULES}
     assert "python -m tests.names" not in page
     assert f"`tests/{names.FILE.name}`" in page
+
+
+def test_the_reference_has_a_place_for_each_public_name() -> None:
+    sections = runpy.run_path(str(ROOT / "docs/reference.py"))["_sections"]()
+    assert set(mt.__all__) <= {name for section in sections for name in section.names}
 
 
 def test_no_other_name_is_found() -> None:
