@@ -230,5 +230,7 @@ STEPS_FUSED = 48
 #: ``balanced_batches`` deals so many samples at once.  On 5 million, for 8 ranks: a quarter of it costs 1.3 times as
 #: much, 8 times as many cost 1.1 times as much and 1.2 times the memory.
 PLANNED = 1 << 17
+#: ``balanced_batches`` sorts so many lengths at once, and places more piece by piece.
+SORTED_AT_ONCE = 1 << 20
 #: Not measured: float32 holds no greater ranks exactly, and ``torch.quantile`` takes no longer slices.
 EXACT = 1 << 24

@@ -58,7 +58,7 @@ OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py
 OF_THREADS = {"SHARED"}  # tests run with one, see tests/test_threads.py
 OF_KNOWN = {"NOTED", "SHAPES", "KEPT"}  # what they decide is compared in tests/test_known_masks.py
 OF_SKETCHES = {"SORTED"}  # patched down in tests/test_statistics_tables.py
-OF_SAMPLERS = {"PLANNED"}  # how many samples are planned at a time
+OF_SAMPLERS = {"PLANNED", "SORTED_AT_ONCE"}  # patched down in tests/test_batching.py
 
 
 def test_every_tuning_number_is_known() -> None:

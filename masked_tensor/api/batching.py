@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.data import Sampler
 
@@ -69,7 +70,7 @@ class balanced_batches(Sampler[list[int]]):
         drop_last: bool = False,
         window: int = 16,
     ) -> None:
-        given = torch.as_tensor(lengths, dtype=torch.int64).flatten()
+        given = lengths.flatten() if isinstance(lengths, Tensor) else torch.tensor(lengths, dtype=torch.int64)
         self.tokens, self.ranks, self.rank, self.seed, self.epoch = tokens, ranks, rank, seed, epoch
         self.drop_last, self.window = drop_last, window
         n = given.numel()
@@ -82,7 +83,8 @@ class balanced_batches(Sampler[list[int]]):
         small = tokens <= torch.iinfo(torch.int32).max
         self.lengths = given.to("cpu", torch.int32 if small else torch.int64, copy=True)
         kept = n // ranks * ranks if drop_last else n
-        self._windows, self._steps = divide(int(given.sum()), kept, tokens, ranks, window)
+        total = sum(int(piece.sum()) for piece in given.split(settings.SORTED_AT_ONCE))  # a sum copies into int64
+        self._windows, self._steps = divide(total, kept, tokens, ranks, window)
         self._plans: dict[tuple[int, int], Plan] = {}  # of one epoch
         self._rewind()
 
@@ -274,13 +276,39 @@ def plan_batches(
     order = torch.randperm(len(lengths), generator=generator, dtype=small)
     if drop_last:
         order = order[: len(order) // ranks * ranks]
-    order = order[lengths[order].argsort(descending=True, stable=True)]
-    dealt = deal_windows(order, windows, ranks, generator)
+    order = longest_first(order, lengths)  # each step frees the memory of the one before it
+    order = deal_windows(order, windows, ranks, generator)
     chances = torch.rand(windows, steps, generator=generator)
-    some = max(1, settings.PLANNED // dealt.shape[1])
-    parts = [deal_batches(*part, lengths, ranks) for part in zip(dealt.split(some), chances.split(some), strict=True)]
-    samples, counts = (torch.cat(part) for part in zip(*parts, strict=True))
-    return samples, torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    some = max(1, settings.PLANNED // order.shape[1])
+    samples, counts, end = order.new_empty(order.numel()), [torch.zeros(1, dtype=torch.int64)], 0
+    for part in zip(order.split(some), chances.split(some), strict=True):
+        dealt, count = deal_batches(*part, lengths, ranks)
+        samples[end : end + len(dealt)] = dealt
+        counts.append(count)
+        end += len(dealt)
+    return samples[:end], torch.cat(counts).cumsum_(0)
+
+
+def longest_first(order: Tensor, lengths: Tensor) -> Tensor:
+    """``order`` by the lengths of its samples, longest first; equal ones stay in order.
+
+    Many are counted and placed piece by piece, since a sort of all takes 24 bytes a sample.
+    """
+    if len(order) <= settings.SORTED_AT_ONCE:
+        return order[lengths[order].argsort(descending=True, stable=True)]
+    pieces, bins = order.split(settings.SORTED_AT_ONCE), int(lengths.max()) + 1
+    counts = torch.zeros(bins, dtype=torch.int64)
+    for piece in pieces:
+        counts += torch.bincount(lengths[piece], minlength=bins)
+    free = len(order) - counts.cumsum(0)  # where the next sample of each length comes
+    result = torch.empty_like(order)
+    for piece in pieces:
+        its, by = lengths[piece].sort(descending=True, stable=True)
+        counts = torch.bincount(its, minlength=bins)
+        first = len(piece) - counts.cumsum(0)
+        result[(free - first)[its] + torch.arange(len(piece))] = piece[by]
+        free += counts
+    return result
 
 
 def deal_batches(sample: Tensor, chances: Tensor, lengths: Tensor, ranks: int) -> tuple[Tensor, Tensor]:
@@ -313,7 +341,10 @@ def deal_windows(order: Tensor, windows: int, ranks: int, generator: torch.Gener
     ``ranks`` neighbours, by chance.  So all windows have about the same lengths, and each rank can have one of a kind.
     """
     turns = -(-len(order) // (windows * ranks))
-    padded = order.new_full((turns, windows, ranks), -1)
-    padded.view(-1)[: len(order)] = order
-    by = torch.rand(turns, windows, generator=generator).argsort(dim=1)
-    return padded.gather(1, by.unsqueeze(2).expand_as(padded)).transpose(0, 1).flatten(1)
+    dealt, some = order.new_full((windows, turns, ranks), -1), max(1, settings.PLANNED // (windows * ranks))
+    for turn in range(0, turns, some):
+        part = order[turn * windows * ranks : (turn + some) * windows * ranks]
+        part = F.pad(part, (0, -len(part) % (windows * ranks)), value=-1).view(-1, windows, ranks)
+        by = torch.rand(part.shape[:2], generator=generator).argsort(dim=1)
+        dealt[:, turn : turn + some] = part.gather(1, by.unsqueeze(2).expand_as(part)).transpose(0, 1)
+    return dealt.flatten(1)
