@@ -289,6 +289,23 @@ def test_long_batches_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert same(alike, stats)
 
 
+@pytest.mark.parametrize("options", [{"sketch": 16}, {"edges": torch.linspace(-3, 3, 40)}], ids=["sketch", "edges"])
+def test_several_quantiles_are_those_of_each_alone(options: dict[str, Any]) -> None:
+    x, valid = columns(5, 300)
+    stats = mt.RunningStatistics(3, **options).update(mt.as_masked_tensor(x, valid))
+    wanted = [0.25, 0.0, 1.0, 0.25]
+    for several in (wanted, tuple(wanted), torch.tensor(wanted), np.array(wanted)):
+        for ask in (stats.quantile, stats.quantile_error):
+            found = ask(several)
+            assert found.shape == (4, 3)
+            assert found.tolist() == [ask(q).tolist() for q in wanted]
+    assert stats.quantile([]).shape == (0, 3)
+    for q in (np.float32(0.25), torch.tensor(0.25)):
+        assert stats.quantile(q).tolist() == stats.quantile(0.25).tolist()
+    with pytest.raises(ValueError, match="q must be from 0 to 1, got 2"):
+        stats.quantile([0.5, 2.0])
+
+
 def test_what_is_no_number_has_no_quantile() -> None:
     x = torch.tensor([[1.0, 1.0, torch.inf], [torch.nan, 2.0, 3.0], [3.0, -torch.inf, torch.inf]])
     stats = mt.RunningStatistics(3, sketch=True).update(x)

@@ -1,6 +1,6 @@
 """What is read of running statistics, masked where nothing is known."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -12,12 +12,14 @@ from ...shared import group_moments, histogram, sketch
 from ...shared.pair_moments import PairMoments
 from .adding import StatisticsAdding
 
+Ranked = tuple[tuple[Tensor, Tensor], Tensor]  # the entries of a sketch with their weights, and how far they are off
+
 
 class StatisticsReading(StatisticsAdding):
     """Numbers of the state, and what they are off by."""
 
     def _known(self, value: Tensor) -> Tensor:
-        return masked(value, self._moments.number > 0)
+        return masked(value, (self._moments.number > 0).expand_as(value))
 
     def _over_count(self, squares: Tensor, count: Tensor) -> Tensor:
         some = (count > 0) & (count > self.correction)
@@ -36,12 +38,25 @@ class StatisticsReading(StatisticsAdding):
             )
         return self.edges, self.bins
 
-    def _quantile(self, q: float) -> tuple[Tensor, Tensor]:
-        """The quantile, and by how much it may be off."""
+    def _quantiles(self, q: float | Sequence[float] | Tensor) -> tuple[Tensor, Tensor]:
+        """The quantiles, and by how much they may be off."""
+        ranked = self._ranked()
+        levels = q.tolist() if isinstance(q, Tensor) else q
+        if not isinstance(levels, Iterable):
+            return self._quantile(levels, ranked)
+        found = [self._quantile(level, ranked) for level in levels]
+        none = self._moments.low.new_empty(0, len(self._moments.low))
+        value, error = (torch.stack(part) for part in zip(*found, strict=True)) if found else (none, none)
+        return value, error
+
+    def _ranked(self) -> Ranked | None:
+        """What is sorted once for all quantiles; None without a sketch."""
         kept = self._sketch()
-        if kept is not None:
-            ends = self._moments.low, self._moments.high
-            value, low, high = sketch.quantile(sketch.ranked(kept), sketch.rank_errors(kept), *ends, q)
+        return None if kept is None else (sketch.ranked(kept), sketch.rank_errors(kept))
+
+    def _quantile(self, q: float, ranked: Ranked | None) -> tuple[Tensor, Tensor]:
+        if ranked is not None:
+            value, low, high = sketch.quantile(*ranked, self._moments.low, self._moments.high, q)
             return value, torch.maximum(high - value, value - low).nan_to_num(torch.inf)
         low, high, inside = self._bracket(q)
         between = low * (1 - inside) + high * inside

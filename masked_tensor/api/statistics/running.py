@@ -487,7 +487,7 @@ class RunningStatistics(StatisticsReading):
         value = torch.where(ordinary, pairs.mixed / both.sqrt(), pairs.mixed / root / root.mT)
         return masked(value.clamp(-1, 1), pairs.number > 1)
 
-    def quantile(self, q: float) -> Tensor:
+    def quantile(self, q: float | Sequence[float] | Tensor) -> Tensor:
         """The quantile of each column, read from its sketch or histogram: off by at most :meth:`quantile_error`.
 
         It is that of :func:`torch.quantile`, with weights that are whole numbers as if entries were repeated. With
@@ -495,10 +495,10 @@ class RunningStatistics(StatisticsReading):
         ``numpy.quantile(method="inverted_cdf")`` has it. Where there are a sketch and edges, it is the sketch's.
 
         Args:
-            q (float): From 0 to 1.
+            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, are read in one pass.
 
         Returns:
-            MaskedTensor: ``(features,)`` in float64; masked where nothing was valid.
+            MaskedTensor: ``(features,)`` in float64, or ``(n, features)``; masked where nothing was valid.
 
         Raises:
             RuntimeError: The object was made without ``sketch`` and ``edges``.
@@ -509,19 +509,21 @@ class RunningStatistics(StatisticsReading):
             >>> stats = stats.update(torch.linspace(0, 1, 1001)[:, None])
             >>> stats.quantile(0.25).round(decimals=2).tolist()
             [0.25]
+            >>> stats.quantile([0.25, 0.75]).round(decimals=2).tolist()
+            [[0.25], [0.75]]
         """
-        return self._known(self._quantile(q)[0])
+        return self._known(self._quantiles(q)[0])
 
-    def quantile_error(self, q: float) -> Tensor:
+    def quantile_error(self, q: float | Sequence[float] | Tensor) -> Tensor:
         """By how much :meth:`quantile` may be off at most: the width of the bins in which the quantile lies.
 
         Of a sketch: the distance to the entries that are :meth:`rank_error` away.
 
         Args:
-            q (float): From 0 to 1.
+            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, are read in one pass.
 
         Returns:
-            MaskedTensor: ``(features,)`` in float64; masked where nothing was valid.
+            MaskedTensor: ``(features,)`` in float64, or ``(n, features)``; masked where nothing was valid.
 
         Raises:
             RuntimeError: The object was made without ``sketch`` and ``edges``.
@@ -532,7 +534,7 @@ class RunningStatistics(StatisticsReading):
             >>> stats.update(torch.linspace(0, 1, 100)[:, None]).quantile_error(0.3).tolist()
             [0.25]
         """
-        return self._known(self._quantile(q)[1])
+        return self._known(self._quantiles(q)[1])
 
     def rank_error(self) -> Tensor:
         """By how much the rank of :meth:`quantile` may be off at most, as a part of all entries; proven for any data.
