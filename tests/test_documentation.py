@@ -33,12 +33,13 @@ PRINTED = re.compile(r"^print\(.*\)  # (.*)$", re.MULTILINE)
 
 @pytest.mark.parametrize("page", RUN)
 def test_code_on_a_page_runs(page: Path) -> None:
-    """Each block in a namespace of its own, after the first block of the page and the first of its section alone.
+    """Each block in a namespace of its own, after the first blocks of the page, of its section and of its part alone.
 
-    A section whose packages are missing is left out, and named.
+    A part whose packages are missing is left out, and named.
     """
-    text, missing = page.read_text(), set[str]()
-    for section in re.split(r"^#{1,3} ", text, flags=re.MULTILINE):
+    text, missing, outer = page.read_text(), set[str](), list[str]()
+    for section in re.split(r"^(?=#{1,3} )", text, flags=re.MULTILINE):
+        outer = outer if section.startswith("###") else BLOCK.findall(section)[:1]
         if absent := {library for library in LIBRARY.findall(section) if find_spec(library) is None}:
             missing |= absent
             continue
@@ -46,8 +47,8 @@ def test_code_on_a_page_runs(page: Path) -> None:
         for code in blocks:
             torch.manual_seed(0)
             namespace = dict[str, Any]()
-            for part in dict.fromkeys((BLOCK.findall(text)[0], blocks[0], code)):
-                namespace = _run(part, namespace, f"{page.name}: {section.splitlines()[0]}")
+            for part in dict.fromkeys((BLOCK.findall(text)[0], *outer, blocks[0], code)):
+                namespace = _run(part, namespace, f"{page.name}: {section.splitlines()[0].lstrip('# ')}")
     if missing:
         pytest.skip(f"ran, but for the sections that need {', '.join(sorted(missing))}")
 
