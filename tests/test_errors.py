@@ -1880,7 +1880,7 @@ def test_sums_of_losses() -> None:
         TypeError,
         lambda: mt.total({"a": ones(())}),
         """total takes 0-d tensors, got dict; of a dict write total(*losses.values())""",
-    )  # type: ignore[arg-type]
+    )
     refused(
         ValueError,
         lambda: mt.total(ones(()), ones(2)),
@@ -1931,7 +1931,7 @@ def test_means_over_parts() -> None:
         TypeError,
         lambda: mt.mean_over(count={"a": 1}),
         """mean_over(count=...) takes a list, in the order of the losses, got a dict""",
-    )  # type: ignore[arg-type]
+    )
 
     def within(mean: mt.mean_over, *losses: Callable[..., Any], times: int = 1) -> Callable[[], None]:
         def run() -> None:
