@@ -151,6 +151,11 @@ def test_containers() -> None:
     make = mt.masked_tensor
     refused(
         TypeError,
+        lambda: make(pa.table({"a": [1], "b": ["x"]})),
+        """column 'b' of the table: an arrow column of text, bytes or times (format 'u') fits no tensor; cast it to numbers first""",
+    )
+    refused(
+        TypeError,
         lambda: make(pa.array(["a"])),
         """an arrow column of text, bytes or times (format 'u') fits no tensor; cast it to numbers first""",
     )
@@ -171,8 +176,13 @@ def test_containers() -> None:
     )
     refused(
         TypeError,
+        lambda: make(pd.DataFrame({"a": [1], "b": pd.to_datetime(["2026-01-01"])})),
+        """column 'b' of the table: data must be a tensor, number, list, array or table of numbers, got ndarray: datetime64[us] holds times; give numbers: of pandas (times - times.min()).dt.total_seconds()""",
+    )
+    refused(
+        TypeError,
         lambda: make(pd.DataFrame({"a": [1], "b": [0.5]})),
-        """a table becomes a tensor if its columns are of one kind, got int64 (a), float64 (b); say dtype=torch.float64, or take the columns of each kind""",
+        """a table becomes a tensor if its columns are of one kind, got int64 (a), float64 (b); write masked_tensor(table, dtype=torch.float64), which masked_invalid takes as well, or take the columns of each kind""",
     )
     refused(ValueError, lambda: make(pd.DataFrame({})), """a table without columns holds no numbers""")
     refused(
@@ -297,7 +307,7 @@ def test_batches() -> None:
     refused(
         ValueError,
         x.unpad,
-        """unpad() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]""",
+        """unpad() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]; if steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True)""",
     )
     refused(
         ValueError,
@@ -408,6 +418,11 @@ def test_series() -> None:
         TypeError,
         lambda: mt.rolling(x, 2, index=[0, 1]),
         """rolling: index must be a plain tensor of real numbers, got list""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.rolling(x, 2, index=mt.masked_tensor([0, 1])),
+        """rolling: index must be a plain tensor of real numbers, got MaskedTensor; write index.filled(0): times of padding are not read""",
     )
     refused(
         ValueError,
@@ -540,7 +555,7 @@ def test_joins_and_documents() -> None:
     refused(
         ValueError,
         lambda: mt.join(x),
-        """join() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]; if steps are missing, say how long sequences are: x.packed(lengths=[...])""",
+        """join() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]; if steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True)""",
     )
     refused(
         ValueError,
@@ -1862,6 +1877,11 @@ def test_sums_of_losses() -> None:
         TypeError, lambda: mt.total([ones(())]), """total takes 0-d tensors, got list; of a list write total(*losses)"""
     )  # type: ignore[arg-type]  # a list
     refused(
+        TypeError,
+        lambda: mt.total({"a": ones(())}),
+        """total takes 0-d tensors, got dict; of a dict write total(*losses.values())""",
+    )
+    refused(
         ValueError,
         lambda: mt.total(ones(()), ones(2)),
         """total takes 0-d tensors, got one of shape (2,); reduce it first""",
@@ -1907,6 +1927,12 @@ def test_means_over_parts() -> None:
         """mean_over: finish() has nothing to finish; take a mean inside `with mean:` first""",
     )
 
+    refused(
+        TypeError,
+        lambda: mt.mean_over(count={"a": 1}),
+        """mean_over(count=...) takes a list, in the order of the losses, got a dict""",
+    )
+
     def within(mean: mt.mean_over, *losses: Callable[..., Any], times: int = 1) -> Callable[[], None]:
         def run() -> None:
             for _ in range(times):
@@ -1931,6 +1957,14 @@ def test_means_over_parts() -> None:
         within(mt.mean_over(parameters=[]), F.mse_loss, F.l1_loss),
         """mean_over(parameters=...) saw a second mean in one part: each has a count of its own, and one factor cannot serve both; give the counts: mean_over(count=[n_first, n_second])""",
     )
+    first = mt.mean_over(parameters=[y])
+    within(first, F.mse_loss)()
+    refused(
+        RuntimeError,
+        within(mt.mean_over(parameters=[y]), F.mse_loss),
+        """another mean_over(parameters=...) of the same parameters is not finished, and each finish() would scale the gradients of both; finish() or reset() it first, or give the counts of all losses to one: mean_over(count=[n_first, n_second])""",
+    )
+    first.reset()
     refused(
         RuntimeError,
         within(mt.mean_over(count=[1, 2]), F.mse_loss),

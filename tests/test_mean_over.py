@@ -192,6 +192,32 @@ def test_a_forgotten_finish_is_noticed_at_the_optimizers_step() -> None:
     assert weight.tolist() == [2, 1]
 
 
+def test_a_second_mean_of_the_same_parameters_waits_until_the_first_is_finished() -> None:
+    """Each ``finish`` scales all gradients, so that two that are open at once would both be wrong."""
+    weight, other = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    first, second = mt.mean_over(parameters=[weight]), mt.mean_over(parameters=[other, weight])
+
+    def part(mean: mt.mean_over, values: list[float | None]) -> None:
+        with mean:
+            loss = mean.mean(weight * mt.masked_tensor(values))
+        loss.backward()
+
+    part(first, [1.0, None])
+    with pytest.raises(RuntimeError, match="of the same parameters is not finished"):
+        part(second, [1.0, 2.0])
+    apart = mt.mean_over(parameters=[other])
+    with apart:
+        apart.mean(other * mt.masked_tensor([1.0, None])).backward()
+    apart.finish()
+    part(first, [2.0, 3.0])
+    first.finish()
+    torch.testing.assert_close(weight.grad, torch.tensor([1.0, 1.0]))
+    part(second, [1.0, None])
+    part(second, [2.0, 3.0])
+    second.finish()
+    torch.testing.assert_close(weight.grad, torch.tensor([2.0, 2.0]))
+
+
 def test_a_checkpoint_that_does_not_reenter() -> None:
     weight = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="inside a checkpoint"), mt.mean_over():

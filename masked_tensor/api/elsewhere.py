@@ -19,12 +19,17 @@ LINES: dict[str, str] = {
     "coalesce": "torch.where(x.mask, x, y)",
     "group_by": "x.new_zeros(2, x.shape[1]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'sum')",
     "groupby": "x.new_zeros(2, x.shape[1]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'sum')",
+    "resample": "masked_tensor.masked_where(True, x[:2]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'mean', "
+    "include_self=False)",
+    "expanding": "masked_tensor.rolling(x, len(x), 0, min_periods=1).mean()",
+    "pct_change": "x / masked_tensor.shift(x, 1, 0) - 1",
     "ffill": "masked_tensor.ffill(x, 0)",
     "bfill": "masked_tensor.bfill(x, 0)",
     "interpolate": "masked_tensor.interpolate(x, 0)",
     "rolling": "masked_tensor.rolling(x, 2, 0).mean()",
     "shift": "masked_tensor.shift(x, 1, 0)",
     "rank": "masked_tensor.rankdata(x, dim=0)",
+    "standardize": "(x - x.mean(0)) / x.std(0)",
     "corr": "x.T.corrcoef()",
     # numpy.ma
     "masked_less": "masked_tensor.masked_where(x < 0, x)",
@@ -39,6 +44,8 @@ LINES: dict[str, str] = {
     "fill_value": "x.filled(0)",
     "anom": "x - x.mean(0)",
     # makers
+    "from_dataframe": "masked_tensor.masked_tensor(frame)",
+    "from_mask": "masked_tensor.masked_tensor(data, mask)",
     "from_pandas": "masked_tensor.masked_tensor(frame)",
     "from_numpy": "masked_tensor.masked_tensor(array)",
     "from_list": "masked_tensor.masked_tensor([1.0, None])",

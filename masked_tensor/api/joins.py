@@ -167,12 +167,7 @@ def _steps(x: MaskedTensor, dim: int) -> Tensor:
     """Which steps ``(B, T)`` of a batch exist."""
     if x.dim() > 1 and x._packed is not None and knows_lengths(x, [0, dim % x.dim()]):
         return x._packed.grid.mask
-    try:
-        return steps_of_runs(x, dim, "join")
-    except ValueError as error:
-        raise ValueError(
-            f"{error}; if steps are missing, say how long sequences are: x.packed(lengths=[...])"
-        ) from None
+    return steps_of_runs(x, dim, "join")
 
 
 def _stored(x: MaskedTensor, exists: Tensor, time: int) -> packing.Packed:

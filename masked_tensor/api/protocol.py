@@ -257,7 +257,9 @@ def untyped_storage(x: MaskedTensor) -> torch.UntypedStorage:
 def data_ptr(x: MaskedTensor) -> int:
     """Not available: it ignores the mask, so it raises UnsupportedOpError.  torch's own calls get 0."""
     if called_from_outside():
-        raise errors.past_the_mask("data_ptr()", "use x.get_data().data_ptr() for the data alone")
+        raise errors.past_the_mask(
+            "data_ptr()", "use masked_tensor.save_file to save it, x.get_data().data_ptr() for the data alone"
+        )
     return 0
 
 

@@ -286,6 +286,7 @@ def steps_of_runs(x: MaskedTensor, dim: int, action: str) -> Tensor:
         raise ValueError(
             f"{action}() takes sequences whose masked steps are at an end, and steps that are valid as a whole; fill x "
             "first (x.filled(value) and from_lengths, or ffill), or take what is valid: [row.compressed() for row in x]"
+            "; if steps are missing, say how long sequences are: x.packed(lengths=[...]), from_sequences(packed=True)"
         )
     return steps
 

@@ -184,7 +184,8 @@ def _fill(result: Pair, value: Number) -> Pair:
 def _as_times(name: str, index: Any, size: int, both: tuple[int, ...] | None) -> Tensor:
     """``index=`` of the shape ``(size,)``, or ``both``, in a dtype in which times are subtracted."""
     if not isinstance(index, Tensor) or type(index) is MaskedTensor or index.is_complex():
-        raise TypeError(f"{name}: index must be a plain tensor of real numbers, got {type(index).__name__}")
+        also = "; write index.filled(0): times of padding are not read" if type(index) is MaskedTensor else ""
+        raise TypeError(f"{name}: index must be a plain tensor of real numbers, got {type(index).__name__}{also}")
     allowed = [(size,)] if both is None else [(size,), both]
     if tuple(index.shape) not in allowed:
         raise ValueError(

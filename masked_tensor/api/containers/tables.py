@@ -1,6 +1,7 @@
 """Columns with names become one tensor ``(rows, columns)``, if they hold numbers of one kind."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -25,11 +26,18 @@ def read_columns(table: Columns, take: Callable[[Any], Pair]) -> Pair:
     """``take`` reads a column; an error says which."""
     pairs = []
     for name, column in zip(*table, strict=True):
-        try:
+        with of_column(name):
             pairs.append(take(column))
-        except TypeError as reason:
-            raise TypeError(f"column {name!r} of the table: {reason}") from reason
     return stack_columns(table.names, pairs)
+
+
+@contextmanager
+def of_column(name: object) -> Iterator[None]:
+    """A TypeError inside says which column it is about."""
+    try:
+        yield
+    except TypeError as reason:
+        raise TypeError(f"column {name!r} of the table: {reason}") from reason
 
 
 def stack_columns(names: Sequence[object], columns: Sequence[Pair]) -> Pair:
@@ -53,8 +61,9 @@ def common_dtype(names: Sequence[object], dtypes: Sequence[torch.dtype]) -> torc
             first.setdefault(dtype, name)
         found = ", ".join(f"{errors.dtype_name(dtype)} ({name})" for dtype, name in first.items())
         raise TypeError(
-            f"a table becomes a tensor if its columns are of one kind, got {found}; say dtype=torch.float64, "
-            "or take the columns of each kind"
+            f"a table becomes a tensor if its columns are of one kind, got {found}; write "
+            "masked_tensor(table, dtype=torch.float64), which masked_invalid takes as well, or take the columns of "
+            "each kind"
         ) from reason
 
 

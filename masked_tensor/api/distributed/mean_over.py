@@ -28,10 +28,12 @@ from .guards import check_data_ranks, gradient_divisors, sharded
 from .mean_parts import (
     KeptGradients,
     Part,
+    check_alone,
     check_eager,
     note_backward,
     positive_counts,
     scale_gradients,
+    unwatch,
     watch_steps,
 )
 
@@ -70,14 +72,15 @@ class mean_over(Setting):
             error where an FSDP2 module of this process divides by something else than the number of ranks.
 
     Raises:
+        TypeError: ``count`` is a dict.
         ValueError: Both ``parameters`` and ``count`` are given, a count is not positive, or ``gradients`` is another
             word.
         RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
             or torch divides it in Python, as ``gaussian_nll_loss``; use :meth:`mean`), a loss is in compiled code, in a
             checkpoint or under ``vmap``, FSDP2 averages over more ranks than those of ``group``, it is used again
-            without ``parameters`` or ``count``, a part has several losses and no ``count``, an optimizer steps before
-            :meth:`finish`, the ranks take different losses, or an exception or :meth:`skip` comes after ``backward``
-            began.
+            without ``parameters`` or ``count``, a part has several losses and no ``count``, another mean of the same
+            parameters is not finished, an optimizer steps before :meth:`finish`, the ranks take different losses, or
+            an exception or :meth:`skip` comes after ``backward`` began.
 
     Example:
         >>> weight = torch.tensor(1.0, requires_grad=True)
@@ -139,7 +142,7 @@ class mean_over(Setting):
         if self._parameters is not None:
             self._parts = 0
         if self._watch is not None:
-            self._watch.remove()
+            unwatch(self._watch)
             self._watch = None
 
     def change(self, before: Settings) -> Settings:
@@ -156,6 +159,8 @@ class mean_over(Setting):
                 "mean_over() is used a second time: each use would be a mean of its own; for one mean over several "
                 "micro-batches give it parameters=model.parameters() and call finish(), or count="
             )
+        if self._parameters and self._watch is None:
+            check_alone(self._parameters)
         self._part = Part(self._sums, self._unit)
         self._open = True
         return self

@@ -1,6 +1,6 @@
 """The parts of a ``mean_over``: what one is, and what is asked of its losses, its gradients and the optimizer."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,28 @@ def scale_gradients(parameters: Iterable[Tensor], factor: Tensor) -> None:
         torch._foreach_mul_(grads, factor)
 
 
+#: Of each unfinished mean_over that scales gradients: which parameters, and whether it is finished after all.
+_WATCHED: dict[int, tuple[set[int], Callable[[], bool]]] = {}
+
+
+def check_alone(parameters: Sequence[Tensor]) -> None:
+    """Raises if another unfinished mean_over scales a gradient of ``parameters``: two factors would be multiplied."""
+    if _WATCHED and any(
+        not finished() and any(id(p) in watched for p in parameters) for watched, finished in list(_WATCHED.values())
+    ):
+        raise RuntimeError(
+            "another mean_over(parameters=...) of the same parameters is not finished, and each finish() would scale "
+            "the gradients of both; finish() or reset() it first, or give the counts of all losses to one: "
+            "mean_over(count=[n_first, n_second])"
+        )
+
+
+def unwatch(watch: Any) -> None:
+    """Ends what :func:`watch_steps` began."""
+    watch.remove()
+    _WATCHED.pop(watch.id, None)
+
+
 def watch_steps(parameters: Sequence[Tensor], finished: Callable[[], bool]) -> Any:
     """From now on an optimizer that steps on ``parameters`` needs ``finished()``, at the latest after its closure."""
     watched = {id(p) for p in parameters}
@@ -109,11 +131,15 @@ def watch_steps(parameters: Sequence[Tensor], finished: Callable[[], bool]) -> A
 
         return ((args[0], checked, *args[2:]), kwargs) if len(args) > 1 else (args, kwargs | {"closure": checked})
 
-    return register_optimizer_step_pre_hook(before_step)
+    watch = register_optimizer_step_pre_hook(before_step)
+    _WATCHED[watch.id] = watched, finished
+    return watch
 
 
 def positive_counts(count: float | Sequence[float]) -> list[float]:
     """What each loss is divided by; 0 would be a division by nothing."""
+    if isinstance(count, Mapping):
+        raise TypeError("mean_over(count=...) takes a list, in the order of the losses, got a dict")
     counts: list[float] = torch.as_tensor(count, dtype=torch.float64).flatten().tolist()
     if not counts or not all(n is not None and 0 < n < float("inf") for n in counts):  # None: masked
         raise ValueError(

@@ -39,7 +39,8 @@ def total(*losses: Tensor, weights: Sequence[float | Tensor] | None = None) -> T
         raise ValueError("total needs a loss")
     for loss in losses:
         if not isinstance(loss, Tensor):
-            raise TypeError(f"total takes 0-d tensors, got {type(loss).__name__}; of a list write total(*losses)")
+            call = "dict write total(*losses.values())" if isinstance(loss, dict) else "list write total(*losses)"
+            raise TypeError(f"total takes 0-d tensors, got {type(loss).__name__}; of a {call}")
         if loss.dim():
             raise ValueError(f"total takes 0-d tensors, got one of shape {tuple(loss.shape)}; reduce it first")
     if weights is None:

@@ -139,8 +139,11 @@ def read_numbers(name: str, array: Any, start: int, length: int) -> Pair:
 
 
 def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, start: int, length: int) -> Pair:
-    columns = [_child(schema, array, i, dtype, array.offset + start, length) for i in range(schema.n_children)]
-    return _mask_children(mask, tables.stack_columns(_names(schema), columns))
+    names, columns = _names(schema), []
+    for i, name in enumerate(names):
+        with tables.of_column(name):
+            columns.append(_child(schema, array, i, dtype, array.offset + start, length))
+    return _mask_children(mask, tables.stack_columns(names, columns))
 
 
 def _names(schema: Any) -> list[str]:
