@@ -99,7 +99,11 @@ def test_addmm_activation(use_gelu):
     sample = Sample(torch._addmm_activation, (torch.randn(5), torch.randn(3, 4), torch.randn(4, 5)))
     case = masked_case(sample, "random")
     total = add(case.args[0], contract("nk,km->nm", *case.args[1:]))
-    data = F.gelu(total.data, approximate="tanh") if use_gelu else total.data.relu()
+    data = F.gelu(total.data) if use_gelu else total.data.relu()  # as torch does on the CPU
+    whole = torch._addmm_activation(*sample.args, use_gelu=use_gelu)
+    everything = mt.as_masked_tensor(sample.args[0], torch.tensor(True))
+    found = torch._addmm_activation(everything, *sample.args[1:], use_gelu=use_gelu)
+    torch.testing.assert_close(found.filled(), whole)
     for payload in (None, *PAYLOADS):
         out = torch._addmm_activation(*run_args(case, payload), use_gelu=use_gelu)
         assert_same(out, Masked(data, total.mask), "activation")

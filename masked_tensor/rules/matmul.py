@@ -122,10 +122,11 @@ def affine(
 def addmm_activation(
     summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
 ) -> Pair:
-    """``gelu`` or ``relu`` of ``addmm``."""
+    """``gelu`` or ``relu`` of ``addmm``; torch's kernels for CUDA take gelu by tanh."""
     out = affine(torch.ops.aten.addmm.default, summand, a, b, beta=beta, alpha=alpha)
     data = guard(out.data, out.mask)
-    return Pair(torch.nn.functional.gelu(data, approximate="tanh") if use_gelu else torch.relu(data), out.mask)
+    approximate = "tanh" if data.is_cuda else "none"
+    return Pair(torch.nn.functional.gelu(data, approximate=approximate) if use_gelu else torch.relu(data), out.mask)
 
 
 def addr(summand: Operand, a: Operand, b: Operand, *, beta: float = 1, alpha: float = 1) -> Pair:
