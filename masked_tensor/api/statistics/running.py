@@ -495,7 +495,7 @@ class RunningStatistics(StatisticsReading):
         ``numpy.quantile(method="inverted_cdf")`` has it. Where there are a sketch and edges, it is the sketch's.
 
         Args:
-            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, are read in one pass.
+            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, float dtype, are read in one pass.
 
         Returns:
             MaskedTensor: ``(features,)`` in float64, or ``(n, features)``; masked where nothing was valid.
@@ -520,7 +520,7 @@ class RunningStatistics(StatisticsReading):
         Of a sketch: the distance to the entries that are :meth:`rank_error` away.
 
         Args:
-            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, are read in one pass.
+            q (float, or list or Tensor of float): From 0 to 1. Several, ``(n,)``, float dtype, are read in one pass.
 
         Returns:
             MaskedTensor: ``(features,)`` in float64, or ``(n, features)``; masked where nothing was valid.
