@@ -84,6 +84,7 @@ def samples(name: str) -> list[Sample]:
         return [Sample(op, (random(*shape), *weights), {}) for shape in ((2, 4), (2, 3, 4), (2, 3, 2, 4))]
     calls: list[tuple[tuple[int, ...], int, dict[str, bool]]]
     calls = [((3,), 0, {}), ((3, 4), 1, {}), ((3, 4), 0, {"keepdim": True}), ((2, 3, 4), 1, {}), ((2, 3, 4), -1, {})]
+    calls += [((2, 3, 4), 1, {"keepdim": True})]
     return [Sample(op, (random(*shape), dim), named) for shape, dim, named in calls]
 
 

@@ -137,6 +137,25 @@ def test_sparse_matrices() -> None:
         torch.testing.assert_close(found.var, want.var)
 
 
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr], ids=str)
+@pytest.mark.parametrize("far", [1.0, -3e7, 1e12])
+def test_sparse_columns_that_are_far_from_zero(layout: torch.layout, far: float) -> None:
+    """One is stored as a whole, in one a single entry: no zero counts in the first, and no digit is lost."""
+    x = far + torch.randn(40, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    stored = torch.rand(40, 3, generator=torch.Generator().manual_seed(1)) < 0.5
+    stored[:, 0], stored[:, 2] = True, torch.arange(40) == 7
+    pattern = torch.where(stored, x, 0).to_sparse(layout=layout)
+    plain = mt.RunningStatistics(3).update(pattern)
+    want = mt.RunningStatistics(3).update(torch.where(stored, x, 0))
+    of_stored = mt.RunningStatistics(3).update(mt.as_masked_tensor(pattern, _same_pattern(pattern, stored)))
+    alone = mt.RunningStatistics(3).update(mt.as_masked_tensor(x, stored))
+    for found, wanted in ((plain, want), (of_stored, alone)):
+        for name in ("count", "mean", "amin", "amax", "var"):
+            torch.testing.assert_close(getattr(found, name), getattr(wanted, name), rtol=1e-11, atol=0, msg=name)
+    exact = x[:, 0].sub(far).var().item()
+    assert abs(of_stored.var[0].item() - exact) <= 1e-3 * exact
+
+
 def _same_pattern(x: Tensor, mask: Tensor) -> Tensor:
     if x.layout is torch.sparse_csr:
         rows = torch.arange(x.shape[0]).repeat_interleave(x.crow_indices().diff())

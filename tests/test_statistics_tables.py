@@ -222,6 +222,17 @@ def test_batches_of_a_worker_become_one_row() -> None:
     assert stats.count.tolist() == [0.0, 0.0]
 
 
+class Frame:
+    """A container of another library that has columns, whose reader gives numbers without names."""
+
+    columns = "a", "b"
+
+
+def test_a_container_that_is_read_whole_goes_by_position() -> None:
+    mt.extend.register_container(Frame)(lambda frame: ([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]))
+    assert mt.RunningStatistics(2).update(Frame()).count.tolist() == [2, 1]
+
+
 # ----------------------------------------------------------------------------------------------------------- sketches
 
 

@@ -128,3 +128,9 @@ def test_padding_invariance_of_a_model_with_a_parameter_that_is_not_used():
             return self.layer(x)
 
     check_padding_invariance(Spare(), torch.randn(3, 5, 4), [5, 2, 3], dim=1)
+
+
+def test_a_parameter_that_takes_no_part_may_be_there() -> None:
+    module = nn.Sequential(nn.Linear(3, 2))
+    module.register_parameter("spare", nn.Parameter(torch.ones(2)))
+    check_invisible_data(module, mt.masked_tensor([[1.0, None, 2.0]]))

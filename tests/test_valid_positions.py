@@ -4,6 +4,7 @@ from itertools import product
 
 import torch
 
+from masked_tensor.layouts import compressed
 from masked_tensor.sparse.valid_positions import ValidPositions
 
 
@@ -41,3 +42,21 @@ def test_a_mask_with_fewer_dimensions_is_aligned_at_the_last() -> None:
 def test_where_nothing_is_valid_there_is_no_place() -> None:
     places = ValidPositions(torch.zeros(2, 3).bool(), (2, 3), [1], torch.device("cpu"))
     assert places.nth(lambda d: torch.zeros(2, dtype=torch.int64), torch.zeros(2, dtype=torch.int64)).tolist() == [0, 0]
+
+
+def test_coordinates_of_what_compressed_layouts_store() -> None:
+    """In blocks, of batches, with dense dimensions: the values put where they say make the dense tensor."""
+    generator = torch.Generator().manual_seed(1)
+    for layout, blocks, batch, dense in product(
+        (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc),
+        ((1, 2), (2, 2)),
+        ((), (3,)),
+        ((), (5,)),
+    ):
+        full = torch.rand(*batch, 4, 6, *dense, generator=generator) + 1
+        full.narrow(len(batch), 0, 2).narrow(len(batch) + 1, 2, 2).zero_()
+        block = {} if layout in (torch.sparse_csr, torch.sparse_csc) else {"blocksize": blocks}
+        x = full.to_sparse(layout=layout, dense_dim=len(dense), **block)
+        values = x.values().reshape(-1)
+        at = tuple(compressed.coordinate(x, dim) for dim in range(x.dim()))
+        assert torch.equal(torch.zeros(full.shape).index_put(at, values), full), (layout, blocks, batch, dense)
