@@ -162,8 +162,8 @@ SMALL_OTHER = 1 << 13
 #: crosses at 16 thousand.
 SMALL_ROWS = 1 << 14
 #: From here on a tracked fill is an ``autograd.Function`` of its own, whose backward works on bits; below it is torch's
-#: ``where``.  On ``(x * y).sum()`` and its backward: a fifth cheaper at 16 to 4096, even at 32 thousand.
-RECORDED = 1 << 12
+#: ``where``.  On ``select`` and its backward: a third cheaper at 4096, even at 8 thousand, of other dtypes later.
+RECORDED = 1 << 13
 #: Per step of a fill, a sort or a reduction: what a step uses stays in cache.  On ``sum``, ``amax`` and ``prod`` of 16
 #: million: half of it costs 1.2 to 1.4 times as much, twice of it between 0.9 and 1.35.
 CHUNK = 1 << 18

@@ -30,35 +30,37 @@ from .tensor import MaskedTensor, pair_of, set_pair
 from .torch_keys import AUTOGRAD, BACKEND
 
 
-def join_family(view: MaskedTensor, base: MaskedTensor, detached: bool = False) -> None:
-    """Makes ``view`` a member of the alias family of ``base`` (and of its history, unless detached)."""
-    family, of = family_of(base), base._alias
-    if view._alias is UNALIASED:
-        view._alias = Alias()
-    alias = view._alias
-    alias.family = family
-    if base._exposed:
-        view._exposed = True
-    if of.past_autograd:
-        alias.past_autograd = True
-    # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's own record.
-    alias.version_seen = family.version if view.dtype == base.dtype else -1
-    if type(view._pair.data) is not Tensor:
-        attend(view)
-        pair_of(view)  # read now: a tracer may ask for it outside its modes
-    if not detached:
-        history = history_of(base)
-        if history is None:
-            history = History(base)
-            of.views, of.writes_seen = weakref.ref(history), 0
-        alias.history = history
-        alias.writes_seen = of.writes_seen
+def join_family(base: MaskedTensor, *views: MaskedTensor, detached: bool = False) -> None:
+    """Makes ``views`` members of the alias family of ``base`` (and of its history, unless detached)."""
+    family, of, dtype, exposed = family_of(base), base._alias, base._pair.data.dtype, base._exposed
+    history = None if detached else history_of(base)
+    if history is None and not detached:
+        history = History(base)
+        of.views, of.writes_seen = weakref.ref(history), 0
+    for view in views:
+        alias = view._alias
+        if alias is UNALIASED:
+            alias = view._alias = Alias()
+        alias.family = family
+        if exposed:
+            view._exposed = True
+        if of.past_autograd:
+            alias.past_autograd = True
+        data = view._pair.data
+        # The parts of a wider element (a complex number) may differ in validity: such a view reads the family's record.
+        alias.version_seen = family.version if data.dtype is dtype else -1
+        if type(data) is not Tensor:
+            attend(view)
+            pair_of(view)  # read now: a tracer may ask for it outside its modes
+        if not detached:
+            alias.history = history
+            alias.writes_seen = of.writes_seen
 
 
 def share_family(made: MaskedTensor, base: MaskedTensor) -> MaskedTensor:
     """``made`` of ``base``, in one family with it if they share memory, as a detached alias does; else as hard."""
     if base._packed is None and meshes.shares_local_memory(made._pair.data, base._pair.data):
-        join_family(made, base, detached=True)
+        join_family(base, made, detached=True)
     else:
         copy_hardness(base, made)
     return made

@@ -122,6 +122,7 @@ def _make_view_kernel(entry: Entry) -> Callable[..., Any]:
 def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
     """The kernel of most ops: as in ``run_op``, without its calls."""
     rule = entry.rule
+    named_tensors = any("Tensor" in str(a.type) for a in schema(entry.overload).arguments if a.kwarg_only)
 
     def functional(*args: Any, **kwargs: Any) -> Any:
         recording = is_grad_enabled()
@@ -144,7 +145,7 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
                 a = enter(a, recording)
                 sparse = sparse or layouts.any_sparse(a)
             pairs.append(a)
-        if kwargs:
+        if kwargs and named_tensors:
             kwargs = {k: enter(v, recording) for k, v in kwargs.items()}
         result = run_sparse_rule(entry, pairs, kwargs) if sparse else rule(*pairs, **kwargs) if kwargs else rule(*pairs)
         if result is pairs[0]:  # a rule's way to say: the tensor itself

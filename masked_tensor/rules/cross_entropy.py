@@ -96,8 +96,8 @@ def _known_targets(x: Tensor, target: Pair, ignore_index: int, dim: int) -> Pair
     expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
     data, mask = target.data.reshape(shape), target.mask.reshape(shape)
     data = data.long() if data.dtype is torch.uint8 else data
-    mask = mask & (data != ignore_index)
-    return Pair(torch.where(mask, data, ignore_index), mask)
+    data = torch.where(mask, data, ignore_index)
+    return Pair(data, data != ignore_index)
 
 
 def nll_loss(

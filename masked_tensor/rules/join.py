@@ -18,7 +18,7 @@ from ..pair import Pair, Payload
 
 def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
     """``torch.cat``."""
-    parts = [pair.as_pair(t) for t in tensors]
+    parts = [t if type(t) is Pair else pair.plain_pair(t) for t in tensors]
     try:
         data = torch.cat([p.data for p in parts], dim)
     except RuntimeError as error:
@@ -31,7 +31,7 @@ def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
 
 def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
     """``torch.stack``."""
-    parts = [pair.as_pair(t) for t in tensors]
+    parts = [t if type(t) is Pair else pair.plain_pair(t) for t in tensors]
     try:
         data = torch.stack([p.data for p in parts], dim)
     except RuntimeError as error:
@@ -93,7 +93,7 @@ def _with_way_out(error: RuntimeError, about: str, line: str) -> RuntimeError:
 
 
 def _payload(parts: Sequence[Pair]) -> Payload:
-    return Payload.ZERO if all(p.payload is Payload.ZERO for p in parts) else Payload.ANY
+    return Payload.ANY if Payload.ANY in [p.payload for p in parts] else Payload.ZERO
 
 
 OPS = [

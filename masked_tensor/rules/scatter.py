@@ -142,12 +142,12 @@ def _reduce_into(x: Pair, dim: int, index: Pair | Tensor, src: Any, reduce: str,
     if not isinstance(src, Pair):
         src = pair.plain_pair(torch.full_like(at, src, dtype=x.data.dtype))
     valid = masks.logical_and(src.mask, index.mask) if type(index) is Pair else src.mask
+    values = zero_masked(src) if valid is src.mask else select(src.data, valid, 0)
     size = x.data.shape[dim]
     groups = _groups(at, x.data, dim) if reduce == "mean" and type(index) is not Pair else None
     if groups is not None:
-        return _group_means(x, dim, groups, select(src.data, valid, 0), valid, include_self)
+        return _group_means(x, dim, groups, values, valid, include_self)
     hit = torch.scatter_reduce(_bytes(x.mask), dim, at, _bytes(valid), "amax").view(torch.bool)
-    values = select(src.data, valid, 0)
     if reduce == "sum" and include_self:
         return Pair(torch.scatter_add(zero_masked(x), dim, at, values), hit, Payload.ZERO)
     at = redirect_masked(at, valid, size, wrap=False)
@@ -174,15 +174,11 @@ def _groups(at: Tensor, x: Tensor, dim: int) -> Tensor | None:
 def _group_means(x: Pair, dim: int, groups: Tensor, values: Tensor, valid: Tensor, include_self: bool) -> Pair:
     """Means by a 1-D index: what does not count adds a 0 to the sum, and to the number, which is exact."""
     exact = torch.float32 if valid.shape[dim] < 2**24 else torch.int64
-    number = torch.index_add(
-        x.mask.to(exact) if include_self else torch.zeros_like(x.mask, dtype=exact), dim, groups, valid.to(exact)
-    )
-    start = select(x.data, x.mask, 0)
-    if include_self:
-        hit, kept = number != 0, start
-    else:
-        alone = number == 0
-        hit, kept, number = ~alone | x.mask, select(start, alone, 0), number + alone
+    start = x.mask.to(exact) if include_self else torch.zeros(x.mask.shape, dtype=exact, device=x.mask.device)
+    number = torch.index_add(start, dim, groups, valid.to(exact))
+    hit = number != 0
+    kept = zero_masked(x) if include_self else select(x.data, masks.logical_and(x.mask, ~hit), 0)
+    hit = hit if include_self else hit | x.mask
     if rounds_noticeably(x.data.dtype):
         kept, values = kept.float(), values.float()
     total = torch.index_add(kept, dim, groups, values)

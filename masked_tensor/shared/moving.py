@@ -225,21 +225,21 @@ def by_pieces(
     dim, shape = windows.dim, given[0].shape
     size, fit = shape[dim], max(1, settings.WINDOWS // max(copies, 1))
     start, end = max(windows.start, -size), min(windows.end, size)  # nothing is valid beyond either end
-    flat = (prod(shape[:dim]), size, prod(shape[dim + 1 :]))
     if end <= start:
-        result = torch.zeros(flat, dtype=dtype)
+        result = torch.zeros(shape, dtype=dtype)
+    elif given[0].numel() <= fit:
+        given = _with_edges(tuple([t.movedim(dim, -1) for t in given]), start, size - 1 + end)
+        result = statistic(*given, end - start).movedim(-1, dim)
     else:
+        flat = (prod(shape[:dim]), size, prod(shape[dim + 1 :]))
         given = tuple([masks.reshape(t, flat).transpose(1, 2) for t in given])
-        if given[0].numel() <= fit:
-            result = statistic(*_with_edges(given, start, size - 1 + end), end - start).transpose(1, 2)
-        else:
-            result = torch.empty(flat, dtype=dtype)
-            for outer, along, inner in _cuts(flat, end - start, fit):
-                parts = tuple([t[outer, inner] for t in given])
-                parts = _with_edges(parts, along.start + start, along.stop - 1 + end)
-                result[outer, along, inner] = statistic(*parts, end - start).transpose(1, 2)
-    result = result if windows.step == 1 else result[:, :: windows.step]
-    return result.reshape(*shape[:dim], result.shape[1], *shape[dim + 1 :])
+        found = torch.empty(flat, dtype=dtype)
+        for outer, along, inner in _cuts(flat, end - start, fit):
+            parts = tuple([t[outer, inner] for t in given])
+            parts = _with_edges(parts, along.start + start, along.stop - 1 + end)
+            found[outer, along, inner] = statistic(*parts, end - start).transpose(1, 2)
+        result = found.view(shape)
+    return result if windows.step == 1 else result[(slice(None),) * dim + (slice(None, None, windows.step),)]
 
 
 def _with_edges(given: State, first: int, last: int) -> State:

@@ -45,7 +45,8 @@ def enter_masked(value: MaskedTensor, recording: bool) -> Pair:
     """As ``enter``, for a masked tensor that is not packed: this is on every op's way."""
     alias, pair = value._alias, value._pair
     if alias is not UNALIASED:
-        if alias.family is not None:
+        family = alias.family
+        if family is not None and alias.version_seen != family.version:
             pair = pair_of(value)
         if alias.history is not None and alias.writes_seen != alias.history.writes:
             renew_history(value, recording)

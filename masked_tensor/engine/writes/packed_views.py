@@ -164,7 +164,7 @@ def _become(x: MaskedTensor, pair: Pair, base: MaskedTensor | None = None, detac
     set_pair(x, pair)
     _SET_GEOMETRY(x, wrap(pair))  # torch reads of the strides whether ``contiguous`` and ``reshape`` have to copy
     if base is not None:
-        join_family(x, base, detached)
+        join_family(base, x, detached=detached)
     if alias.family is not None and alias.family.hard:
         family_of(x).hard = True
     if alias.past_autograd:

@@ -30,18 +30,15 @@ def run_view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     if base._packed is not None or base._view is not None:
         packed_views.add_view(result, base, entry, args[1:], kwargs)
         return result
-    for x in result if isinstance(result, (list, tuple)) else (result,):
-        if type(x) is MaskedTensor and x is not base:
-            _join_results(x, base, entry.op.detaches, live)
-    return result
-
-
-def _join_results(x: MaskedTensor, base: MaskedTensor, detached: bool, live: bool) -> None:
-    if meshes.shares_local_memory(x._pair.data, base._pair.data):
-        join_family(x, base, detached)
+    views = (result,) if type(result) is MaskedTensor else [x for x in result if type(x) is MaskedTensor]
+    if views and meshes.shares_local_memory(views[0]._pair.data, base._pair.data):  # then all do
+        join_family(base, *views, detached=entry.op.detaches)
         if live:
-            x._alias.version_seen = -1
-        return
-    if live:
-        set_pair(x, Pair(x._pair.data, x._pair.mask.clone(), x._pair.payload))
-    copy_hardness(base, x)
+            for x in views:
+                x._alias.version_seen = -1
+        return result
+    for x in views:
+        if live:
+            set_pair(x, Pair(x._pair.data, x._pair.mask.clone(), x._pair.payload))
+        copy_hardness(base, x)
+    return result
