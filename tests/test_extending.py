@@ -158,6 +158,15 @@ MISTAKES: dict[str, tuple[Any, dict[str, Any], str]] = {
     "no guard": (lambda x: extend.Pair(x.data.square(), x.mask), {}, "gradient"),
     "other values": (wrong, {}, "where all is valid: the outputs differ"),
     "no gradient": (lambda x: extend.Pair(x.data.detach().square(), x.mask), {}, "where all is valid: the gradients"),
+    "where nothing is valid": (
+        lambda x: (
+            extend.Pair(extend.guard(x.data, x.mask).square() + 0 / (x.mask.any() | x.mask.all()).float(), x.mask)
+            if x.mask.any()
+            else extend.Pair(x.data.square(), x.mask)
+        ),
+        {},
+        "gradient",
+    ),
     "packed": (right, {"packed": extend.packed_rule(lambda x: extend.pack_like(x.values, x))}, "packed: the outputs"),
     "sparse": (right, {"sparse": extend.sparse_rule(lambda x: x)}, "sparse_coo: the outputs differ"),
 }

@@ -153,6 +153,15 @@ def test_nothing_valid(name):
     assert (x.grad == 0).all()
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_one_of_several_roots_is_enough(first: bool) -> None:
+    """Whichever of them is valid: a warning would be an error here."""
+    x = torch.ones(2, requires_grad=True)
+    roots = [(x * mt.as_masked_tensor(torch.ones(2), torch.full((2,), valid))).sum() for valid in (first, not first)]
+    torch.autograd.backward(roots)
+    assert x.grad.tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("reduction", ["mean", "sum"])
 def test_nothing_valid_in_cross_entropy(reduction):
     model = nn.Linear(3, 4)

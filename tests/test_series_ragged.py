@@ -201,7 +201,10 @@ def test_what_makes_entries_valid_asks_how_long_sequences_are(name: str) -> None
         call(x.get_data(), 1, mask=x.get_mask())
     for t, dim in ((x, 0), (x[0], 0), (x.get_data(), 1), (wide.get_data(), 1)):
         assert call(t, dim).shape == t.shape  # a table, one series, and data of which nothing is masked
-    assert call(x, 1, lengths="full").shape == x.shape
+    whole = call(x, 1, lengths="full")
+    assert whole.shape == x.shape
+    stored = call(x.packed(), 1, lengths="full")
+    assert torch.equal(mt.filled(stored, -1), mt.filled(whole, -1))
 
 
 def test_the_mean_of_a_filled_batch() -> None:

@@ -41,6 +41,18 @@ def test_statistics_are_those_of_numpy_over_what_is_there() -> None:
     np.testing.assert_allclose(back, MISSING)
 
 
+@pytest.mark.parametrize("kind", ["array", "tensor", "masked"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_what_was_scaled_comes_back_as_what_it_is(kind: str, dtype: str) -> None:
+    scaler = MaskedStandardScaler(fill=0.0 if kind == "array" else None, dtype=getattr(torch, dtype)).fit(WHOLE)
+    z = scaler.transform(WHOLE)
+    z = z.filled() if kind == "tensor" else z
+    back = scaler.inverse_transform(z)
+    assert type(back) is type(z)
+    assert str(back.dtype).endswith(dtype)
+    np.testing.assert_allclose(back if kind == "array" else mt.filled(back, 0).numpy(), WHOLE, rtol=1e-5)
+
+
 def test_batches_give_what_all_rows_give() -> None:
     parts = MaskedStandardScaler()
     for rows in np.array_split(MISSING, 7):

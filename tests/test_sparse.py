@@ -366,6 +366,13 @@ def test_offsets_that_fall_in_the_middle_are_refused() -> None:
     bad = torch.sparse_csr_tensor(offsets, columns, torch.ones(3), (3, 3), check_invariants=False)
     with pytest.raises(ValueError, match="must rise from 0 to the 3 stored values"):
         mt.functional.sum(bad, 1)
+    for offsets in ([[0, 1, 2], [0, 1, 1]], [[0, 1, 2], [1, 1, 2]]):  # of one matrix of a batch
+        columns = torch.tensor([[0, 1], [0, 1]])
+        bad = torch.sparse_csr_tensor(
+            torch.tensor(offsets), columns, torch.ones(2, 2), (2, 2, 2), check_invariants=False
+        )
+        with pytest.raises(ValueError, match="must rise from 0 to the 2 stored values"):
+            mt.functional.sum(bad, 2)
 
 
 def test_logsumexp_of_complex_numbers() -> None:

@@ -141,7 +141,8 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         z = X[:, : self.n_features_in_]
         if isinstance(z, Tensor):
             return z * torch.as_tensor(self.scale_, dtype=z.dtype) + torch.as_tensor(self.mean_, dtype=z.dtype)
-        return z * self.scale_ + self.mean_
+        back = z * self.scale_ + self.mean_
+        return back.astype(z.dtype) if getattr(z.dtype, "kind", "") == "f" else back  # as scikit-learn's scalers do
 
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """The names of the columns of the result.
