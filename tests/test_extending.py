@@ -138,6 +138,33 @@ def test_packed_rules_of_the_page_are_taken() -> None:
     assert not report
 
 
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize("dim", [1, 2, -1, 0])
+def test_a_reduction_has_arguments_before_and_after_its_dim(dim: int, keepdim: bool) -> None:
+    def sums(x: torch.Tensor, power: float, dim: int, keepdim: bool, scale: float = 1.0) -> torch.Tensor:
+        return scale * x.abs().pow(power).sum(dim, keepdim)
+
+    def of_segments(values: torch.Tensor, segments: extend.Segments, power: float, scale: float) -> torch.Tensor:
+        return scale * segments.sum(values.abs().pow(power))
+
+    def masked(x: extend.Pair, power: float, dim: int, keepdim: bool, scale: float = 1.0) -> extend.Pair:
+        data = sums(extend.zero_masked(x), power, dim, keepdim, scale)
+        return extend.Pair(data, extend.masks.reduce_validity(x.mask, dim, keepdim))
+
+    schema = "(Tensor x, float power, int dim, bool keepdim, *, float scale=1.0) -> Tensor"
+    name = f"test_extending::sums_{dim % 3}_{dim < 0}_{keepdim}"
+    op = torch.library.custom_op(name, sums, mutates_args=(), schema=schema)
+    calls = []
+    packed = extend.packed_reduction(lambda *args, **named: calls.append(1) or of_segments(*args, **named))
+    extend.register_rule(name, packed=packed)(masked)
+    x = mt.from_lengths(torch.randn(3, 4, 2), [4, 0, 2])
+    wanted, found = (op(form, 3.0, dim, keepdim, scale=0.5) for form in (x, x.packed()))
+    harness.assert_same(found, wanted, "packed")
+    torch.testing.assert_close(wanted.filled(0), sums(x.filled(0), 3.0, dim, keepdim, 0.5))
+    assert bool(calls) == (dim == 1)  # over time each sequence is a segment
+    assert found.is_packed == (dim % 3 == 2)
+
+
 # ------------------------------------------------------------------------------------------- check_rule finds mistakes
 
 
