@@ -38,6 +38,10 @@ CALLS: dict[str, tuple[list[Tensor], Callable[..., Any]]] = {
         [numbers(3, 3, dtype=torch.complex64)],
         lambda x: torch.linalg.vector_norm(x, torch.inf, dtype=torch.complex128),
     ),
+    "a norm of bools in double": (
+        [numbers(3, 3) > 0],
+        lambda x: torch.linalg.vector_norm(x, 0, dtype=torch.float64),
+    ),
     "the least in double, by rows": (
         [numbers(3, 3)],
         lambda x: torch.linalg.vector_norm(x, -torch.inf, 1, dtype=torch.float64),

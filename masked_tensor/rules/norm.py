@@ -26,7 +26,8 @@ def norm(op: OpOverload, x: Pair, p: float | None = 2, dim: Dim = None, *rest: A
     place = [dims] if TAKES_DIM[op] else []
     filled, dtype = _fill_for_norm(x, p), keywords.get("dtype")
     # torch's derivative along a dimension compares the result with entries that have the dtype of the input.
-    data = op(filled if dtype is None else filled.to(dtype), p, *place, *rest, **keywords)
+    cast = dtype is not None and (filled.is_floating_point() or filled.is_complex())  # others raise in torch's words
+    data = op(filled.to(dtype) if cast else filled, p, *place, *rest, **keywords)
     return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
 
 
