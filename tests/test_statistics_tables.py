@@ -228,9 +228,10 @@ class Frame:
     columns = "a", "b"
 
 
-def test_a_container_that_is_read_whole_goes_by_position() -> None:
+def test_a_container_that_is_read_whole_has_its_columns() -> None:
     mt.extend.register_container(Frame)(lambda frame: ([[1.0, 2.0], [3.0, 4.0]], [[True, False], [True, True]]))
     assert mt.RunningStatistics(2).update(Frame()).count.tolist() == [2, 1]
+    assert mt.RunningStatistics(columns=["b", "a"]).update(Frame()).count.tolist() == [1, 2]
 
 
 # ----------------------------------------------------------------------------------------------------------- sketches
