@@ -218,6 +218,20 @@ def test_a_second_mean_of_the_same_parameters_waits_until_the_first_is_finished(
     torch.testing.assert_close(weight.grad, torch.tensor([2.0, 2.0]))
 
 
+def test_a_mean_that_was_given_up_is_in_nobodys_way_but_the_optimizers() -> None:
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.5)
+    with mt.mean_over(parameters=[weight]):
+        F.mse_loss(weight, mt.masked_tensor([2.0, None]))
+    gc.collect()
+    mean = mt.mean_over(parameters=[weight])
+    with mean:
+        F.mse_loss(weight, mt.masked_tensor([2.0, None])).backward()
+    mean.finish()
+    with pytest.raises(RuntimeError, match="gradients of an unfinished mean_over"):
+        optimizer.step()  # nobody knows whether there was a backward pass
+
+
 def test_a_checkpoint_that_does_not_reenter() -> None:
     weight = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="inside a checkpoint"), mt.mean_over():

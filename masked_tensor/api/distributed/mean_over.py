@@ -183,7 +183,10 @@ class mean_over(Setting):
         self._parts += 1
         part.counted = True
         if self._parameters and self._watch is None:
-            self._watch = watch_steps(self._parameters, lambda: self._sums is None)
+            self._watch = watch_steps(self._parameters, self._is_finished)
+
+    def _is_finished(self) -> bool:
+        return self._sums is None
 
     def skip(self) -> None:
         """Takes the last part back, as if it had not been.

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakMethod
 
 import torch
 from torch import Tensor
@@ -86,20 +87,20 @@ def scale_gradients(parameters: Iterable[Tensor], factor: Tensor) -> None:
         torch._foreach_mul_(grads, factor)
 
 
-#: Of each unfinished mean_over that scales gradients: which parameters, and whether it is finished after all.
-_WATCHED: dict[int, tuple[set[int], Callable[[], bool]]] = {}
+#: Of each mean_over that scales gradients: which parameters, and its method that says whether it is finished.
+_WATCHED: dict[int, tuple[dict[int, Tensor], WeakMethod[Callable[[], bool]]]] = {}
 
 
 def check_alone(parameters: Sequence[Tensor]) -> None:
     """Raises if another unfinished mean_over scales a gradient of ``parameters``: two factors would be multiplied."""
-    if _WATCHED and any(
-        not finished() and any(id(p) in watched for p in parameters) for watched, finished in list(_WATCHED.values())
-    ):
-        raise RuntimeError(
-            "another mean_over(parameters=...) of the same parameters is not finished, and each finish() would scale "
-            "the gradients of both; finish() or reset() it first, or give the counts of all losses to one: "
-            "mean_over(count=[n_first, n_second])"
-        )
+    for watched, asked in list(_WATCHED.values()):
+        finished = asked()  # None: nobody holds it any more, so that nobody finishes it
+        if finished is not None and not finished() and any(id(p) in watched for p in parameters):
+            raise RuntimeError(
+                "another mean_over(parameters=...) of the same parameters is not finished, and each finish() would "
+                "scale the gradients of both; finish() or reset() it first, or give the counts of all losses to one: "
+                "mean_over(count=[n_first, n_second])"
+            )
 
 
 def unwatch(watch: Any) -> None:
@@ -109,11 +110,16 @@ def unwatch(watch: Any) -> None:
 
 
 def watch_steps(parameters: Sequence[Tensor], finished: Callable[[], bool]) -> Any:
-    """From now on an optimizer that steps on ``parameters`` needs ``finished()``, at the latest after its closure."""
-    watched = {id(p) for p in parameters}
+    """From now on an optimizer that steps on ``parameters`` needs ``finished()``, at the latest after its closure.
+
+    The method is held weakly. Where its object is gone, the gradients stay those of an unfinished mean.
+    """
+    watched = {id(p): p for p in parameters}  # held: no other tensor gets their ids
+    asked = WeakMethod(finished)
 
     def check() -> None:
-        if not finished():
+        found = asked()
+        if found is None or not found():
             raise RuntimeError("an optimizer steps on gradients of an unfinished mean_over: call finish() first")
 
     def before_step(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -132,7 +138,7 @@ def watch_steps(parameters: Sequence[Tensor], finished: Callable[[], bool]) -> A
         return ((args[0], checked, *args[2:]), kwargs) if len(args) > 1 else (args, kwargs | {"closure": checked})
 
     watch = register_optimizer_step_pre_hook(before_step)
-    _WATCHED[watch.id] = watched, finished
+    _WATCHED[watch.id] = watched, asked
     return watch
 
 
