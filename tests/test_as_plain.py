@@ -38,6 +38,11 @@ CALLS: dict[str, tuple[list[Tensor], Callable[..., Any]]] = {
         [numbers(3, 3, dtype=torch.complex64)],
         lambda x: torch.linalg.vector_norm(x, torch.inf, dtype=torch.complex128),
     ),
+    "lstsq of batches of two sizes": (
+        [numbers(1, 4, 4), numbers(3, 4, 2)],
+        lambda x, y: tuple(torch.linalg.lstsq(x, y, driver="gelsd")),
+    ),
+    "einsum of one operand": ([numbers(2, 3)], lambda x: torch.einsum("ab->ba", x)),
     "a norm of bools in double": (
         [numbers(3, 3) > 0],
         lambda x: torch.linalg.vector_norm(x, 0, dtype=torch.float64),

@@ -102,11 +102,17 @@ def _above_eigenvalues(x: Pair, members: Tensor, UPLO: str) -> Tensor:
 
 
 def lstsq(a: Operand, b: Operand, rcond: float | None = None, *, driver: str | None = None) -> Any:
-    """Least squares, where both sides are whole."""
+    """Least squares, where both sides are whole; rank and singular values are those of the matrix alone."""
     left, right = pair.as_pair(a), pair.as_pair(b)
     vector = right.data.dim() == 1 or right.data.shape == left.data.shape[:-1]
-    op = torch.ops.aten.linalg_lstsq.default
-    return on_whole(op, left, right, rcond, cores=(2, 1 if vector else 2), driver=driver)
+    matrix, whole = matrices.whole_slices(left, 2)
+    side, sides = matrices.whole_slices(right, 1 if vector else 2)
+    results = torch.ops.aten.linalg_lstsq.default(matrix, side, rcond, driver=driver)
+    both = masks.logical_and(whole, sides)  # batches may broadcast
+    return tuple(
+        Pair(r, matrices.expand_per_entry(valid, r.shape))
+        for r, valid in zip(results, (both, both, whole, whole), strict=True)
+    )
 
 
 def lu_unpack(lu: Operand, pivots: Operand, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:

@@ -197,6 +197,8 @@ def einsum(op: OpOverload, equation: str, operands: Sequence[Operand], *, path: 
     meaning, letters = settings.current(), equation.partition("->")[0].replace(" ", "").split(",")
     if meaning.product == "all" or meaning.strict or any(len(set(part)) < len(part) for part in letters):
         raise NoRule
+    if len(operands) == 1:
+        raise NoRule  # a view, perhaps of a sum
     pairs = [pair.as_pair(x) for x in operands]
     if any(x.data.numel() == 0 or x.data.layout is not torch.strided for x in pairs):
         raise NoRule

@@ -189,6 +189,12 @@ EXCEPTIONS = [
         undefined,
     ),
     Meant("a valid 0-d masked tensor is a number in a plain one", IN_PLACE, PLAIN, without_self),
+    Meant(
+        "a valid 0-d masked tensor is a number in a plain out=, and of no entries a result is made without the input",
+        r"cond|inner",
+        PLAIN,
+        lambda case: (r := case.result()) is not None and (r.dim() == 0 or not r.numel()),
+    ),
     Meant("a key of no dimensions is a number", r"__getitem__", PLAIN, integer_key),
     Meant(
         "integers of empty_like are masked until they are written",
@@ -420,7 +426,7 @@ EXCEPTIONS = [
     ),
     Meant(
         "a result lies in memory in the order of its dimensions",
-        r"conv_tbc|interpolate|max_pool3d\w*",
+        r"conv_tbc|interpolate|max_pool3d\w*|einsum",
         r"result \d+: strides: .*",
     ),
     Meant("a second derivative has a mask for what depends on a mask", r"_convolution_double_backward", PLAIN),
