@@ -193,7 +193,10 @@ EXCEPTIONS = [
         "a valid 0-d masked tensor is a number in a plain out=, and of no entries a result is made without the input",
         r"cond|inner",
         PLAIN,
-        lambda case: (r := case.result()) is not None and (r.dim() == 0 or not r.numel()),
+        lambda case: (
+            (r := case.result()) is not None
+            and (r.dim() == 0 or not r.numel() or not case.arguments.tensors[0].numel())
+        ),
     ),
     Meant("a key of no dimensions is a number", r"__getitem__", PLAIN, integer_key),
     Meant(
