@@ -74,17 +74,17 @@ def leak() -> str:
     """A window over zeros changes the last steps of a short sequence; a masked one does not."""
     step = CELL + GAP
     return svg(
-        560,
+        580,
         190,
         "Padding leaks into the last steps, masked padding does not",
         text("alone", 20, 42),
-        row("vvv", 150, 20),
+        row("vvv", 170, 20),
         text("padded with zeros", 20, 42 + step),
-        row("vvx--", 150, 20 + step),
-        text("the last step sees zeros", 350, 42 + step),
+        row("vvx--", 170, 20 + step),
+        text("the last step sees zeros", 370, 42 + step),
         text("masked", 20, 42 + 2 * step),
-        row("vvv--", 150, 20 + 2 * step),
-        text("every step as alone", 350, 42 + 2 * step),
+        row("vvv--", 170, 20 + 2 * step),
+        text("every step as alone", 370, 42 + 2 * step),
         legend({"v": "result as alone", "x": "another result", "-": "padding"}, 20, 150),
     )
 
@@ -94,7 +94,7 @@ def packed() -> str:
     step = CELL + GAP
     return svg(
         560,
-        220,
+        236,
         "Packed storage keeps the valid steps, one sequence after the other",
         text("padded: 15 steps computed", 20, 34),
         row("vvvvv", 20, 44),

@@ -64,17 +64,15 @@ def draw(found: dict[str, list[float]]) -> None:
     import matplotlib.pyplot as plt
 
     mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "flagship", "font.size": 11, "font.family": "sans-serif"}
-    figure, axes = plt.subplots(figsize=(7.6, 3.4), constrained_layout=True)
+    figure, axes = plt.subplots(figsize=(6.2, 3.6), constrained_layout=True)
     for i, (way, color) in enumerate(WAYS.items()):
         places = [row + 0.27 * (i - 1) for row in range(4)]
         bars = axes.barh(places, found[way], 0.25, color=color, label=way)
-        axes.bar_label(bars, [label(d) for d in found[way]], padding=4, fontsize=9)
-    axes.set_yticks(range(4), [f"{n / 16000:g} s, {1 - n / 16000:.0%} padding" for n in LENGTHS])
+        axes.bar_label(bars, [label(d) for d in found[way]], padding=4, fontsize=10)
+    axes.set_yticks(range(4), [f"{n / 16000:g} s\n{1 - n / 16000:.0%} padding" for n in LENGTHS])
     axes.invert_yaxis()
     axes.set(xlim=(0, 1.25 * max(map(max, found.values()))), xticks=[])
-    axes.set_title(
-        "Wav2Vec2: how far is a recording in a batch from the same recording alone?", fontsize=11, loc="right"
-    )
+    axes.set_title("Wav2Vec2: how far is a recording in a batch from itself alone?", fontsize=11, loc="right")
     axes.spines[["top", "right", "bottom"]].set_visible(False)
     axes.legend(frameon=False, loc="upper right")
     figure.savefig(PICTURE, facecolor="white", metadata={"Date": None})

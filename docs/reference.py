@@ -63,7 +63,7 @@ def _sections() -> list[Section]:
     kit = [name for name in extend.__all__ if name != "masks"] + [f"masks.{name}" for name in extend.masks.__all__]
     return [
         *sections,
-        Section("## Pictures", "Needs matplotlib.", ["plot.missing"]),
+        Section("## Pictures", "Needs matplotlib.", ["plot.missing", "plot.distributions"]),
         Section(
             "## Testing", f"{(inspect.getdoc(testing) or '').splitlines()[0]} From `masked_tensor.testing`.", tools
         ),
@@ -100,7 +100,7 @@ def _page(name: str) -> str:
 
 
 def _described(name: str) -> list[str]:
-    if name == "plot.missing" or not inspect.isclass(attrgetter(name)(masked_tensor)):
+    if not inspect.isclass(attrgetter(name)(masked_tensor)):
         return [f".. autofunction:: masked_tensor.{name}"]
     members = " pair" if name == "extend.Packed" else ""  # what rules outside of the package read
     return [f".. autoclass:: masked_tensor.{name}", f"   :members:{members}", f"   :exclude-members: {ENGINE}"]

@@ -463,12 +463,37 @@ def test_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: mt.plot.missing(x, sort="up"),
         """sort must be 'ascending', 'descending' or None, got 'up'""",
     )
+    refused(
+        ValueError,
+        lambda: mt.plot.distributions(x[0]),
+        """distributions() draws columns, got a tensor of shape (1,); use x[:, None]""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.plot.distributions(x, ["age", "weight"]),
+        """distributions() takes one of names for each column: 1, got 2""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.plot.distributions(x.to(torch.complex64)),
+        """distributions() draws real numbers, got complex ones; use x.real or x.abs()""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.plot.distributions(x.filled(0)),
+        """distributions() takes a masked tensor, got Tensor""",
+    )
     refused(AttributeError, lambda: mt.plots, """module 'masked_tensor' has no attribute 'plots'""")
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     refused(
         ImportError,
         lambda: mt.plot.missing(x),
         """plot.missing() needs matplotlib: pip install matplotlib""",
+    )
+    refused(
+        ImportError,
+        lambda: mt.plot.distributions(x),
+        """plot.distributions() needs matplotlib: pip install matplotlib""",
     )
 
 

@@ -165,3 +165,22 @@ def test_pictures_of_what_is_missing() -> None:
     assert drawn.get_images()[0].get_array().tolist() == [[0.0] * 3, [0.0, 1.0, 1.0]]
     plt.close("all")
     assert not hasattr(mt, "plots")
+
+
+def test_pictures_of_distributions() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    plt = pytest.importorskip("matplotlib.pyplot")
+    x = mt.masked_tensor([[1.0, None, None], [1.0, NAN, None], [None, 4.0, None], [3.0, None, None]])
+    axes = mt.plot.distributions(x, ["age", "weight", "dose"], bins=2)
+    assert [a.get_title() for a in axes] == ["age", "weight", "dose"]
+    assert [a.get_xlabel() for a in axes] == ["25 % masked", "50 % masked, 1 not finite", "100 % masked"]
+    assert [[bar.get_height() for bar in a.patches] for a in axes] == [[2, 1], [0, 1], []]
+    batch = mt.from_sequences([torch.randn(3, 5), torch.randn(1, 5)], packed=True)
+    assert [a.get_xlabel() for a in mt.plot.distributions(batch)] == ["33 % masked"] * 5
+    given = plt.subplots(1, 3)[1]
+    for y in (x.to_sparse(), x.filled(0) * x, x.T.bool().int().T, x.bfloat16().requires_grad_()):
+        assert mt.plot.distributions(y, axes=given) == list(given)
+    assert [a.get_title() for a in mt.plot.distributions(batch, dim=0)] == ["0", "1"]
+    assert len(mt.plot.distributions(mt.masked_tensor(torch.ones(0, 2)))) == 2
+    plt.close("all")

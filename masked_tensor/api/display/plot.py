@@ -1,4 +1,4 @@
-"""Pictures of what is missing; drawing needs matplotlib."""
+"""Pictures of what is missing, and of what is there; drawing needs matplotlib."""
 
 from collections.abc import Sequence
 from importlib import import_module
@@ -13,7 +13,7 @@ from ...engine.tensor import MaskedTensor, pair_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["missing"]
+__all__ = ["distributions", "missing"]
 
 
 def missing(
@@ -63,7 +63,7 @@ def missing(
     there = _shares(x, dim)
     if sort is not None:
         there = there[there.mean(1).argsort(stable=True, descending=sort == "descending")]
-    ax = _pyplot().gca() if ax is None else ax
+    ax = _pyplot("missing").gca() if ax is None else ax
     ax.imshow(1 - there.numpy(), cmap="gray", vmin=-0.25, vmax=1, aspect="auto", interpolation="nearest")
     valid = int(there.sum()) if x.dim() == 2 else int(x.count())
     ax.set_xlabel(f"valid: {valid} of {x.shape.numel()}")
@@ -75,11 +75,84 @@ def missing(
     return ax
 
 
-def _pyplot() -> Any:
+def distributions(
+    x: MaskedTensor,
+    names: Sequence[str] | None = None,
+    *,
+    dim: int = -1,
+    bins: int | Sequence[float] | str = 30,
+    axes: "Sequence[Axes] | None" = None,
+) -> "list[Axes]":
+    """A histogram of the valid entries of each column, with the share that is masked below it.
+
+    Masked entries, and valid ones that are NaN or infinite, are not drawn; the label says how many of the latter there
+    are.
+
+    Args:
+        x (MaskedTensor): A table ``(rows, columns)`` or a batch ``(B, T, ..., columns)``, bool, integer or float.
+        names (list of str, optional): Titles, one for each column.
+        dim (int, optional): The dimension of the columns; the entries of a column are those of all other dimensions.
+        bins (int, list of float or str, optional): As in ``matplotlib.pyplot.hist``.
+        axes (list of matplotlib Axes, optional): Where to draw, one for each column; by default a new figure.
+
+    Returns:
+        list of matplotlib Axes: One for each column.
+
+    Raises:
+        ImportError: matplotlib is not installed, and there are no ``axes``.
+        TypeError: ``x`` is no MaskedTensor, or complex.
+        ValueError: ``x`` has fewer than two dimensions, or ``names`` or ``axes`` are not one for each column.
+
+    Example:
+        >>> table = mt.masked_tensor([[31.0, None], [45.0, 4.0]])
+        >>> [axes.get_xlabel() for axes in mt.plot.distributions(table, ["age", "weight"])]
+        ['0 % masked', '50 % masked']
+
+    References:
+        ``pandas.DataFrame.hist``.
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("distributions", x)
+    if x.dim() < 2:
+        raise ValueError(f"distributions() draws columns, got a tensor of shape {tuple(x.shape)}; use x[:, None]")
+    if x.is_complex():
+        raise TypeError("distributions() draws real numbers, got complex ones; use x.real or x.abs()")
+    pair = layouts.to_dense(pair_of(x)) if layouts.is_sparse(x) else pair_of(x)
+    columns = list(zip(pair.data.detach().movedim(dim, 0), pair.mask.movedim(dim, 0), strict=True))
+    for what, given in (("names", names), ("axes", axes)):
+        if given is not None and len(given) != len(columns):
+            raise ValueError(f"distributions() takes one of {what} for each column: {len(columns)}, got {len(given)}")
+    axes = _grid(len(columns)) if axes is None else axes
+    for i, (ax, (data, mask)) in enumerate(zip(axes, columns, strict=True)):
+        valid = data[mask].cpu().double()
+        finite = valid[valid.isfinite()]
+        if len(finite):
+            ax.hist(finite.numpy(), bins=bins)
+        else:
+            ax.set(xticks=[], yticks=[])
+        share = (mask.numel() - len(valid)) / max(mask.numel(), 1)
+        odd = f", {len(valid) - len(finite)} not finite" if len(finite) < len(valid) else ""
+        ax.set_xlabel(f"{100 * share:.0f} % masked{odd}")
+        ax.set_title(str(i) if names is None else names[i])
+    return list(axes)
+
+
+def _grid(count: int) -> "list[Axes]":
+    """Axes in rows of at most four, in a new figure."""
+    across = min(count, 4) or 1
+    down = -(-count // across) or 1
+    size = (3 * across, 2.4 * down)
+    figure, axes = _pyplot("distributions").subplots(down, across, figsize=size, squeeze=False, layout="constrained")
+    for unused in axes.flat[count:]:
+        figure.delaxes(unused)
+    return list(axes.flat[:count])
+
+
+def _pyplot(name: str) -> Any:
     try:
         return import_module("matplotlib.pyplot")
     except ImportError as reason:
-        raise ImportError("plot.missing() needs matplotlib: pip install matplotlib") from reason
+        raise ImportError(f"plot.{name}() needs matplotlib: pip install matplotlib") from reason
 
 
 def _shares(x: MaskedTensor, dim: int) -> Tensor:
