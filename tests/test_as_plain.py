@@ -38,6 +38,10 @@ CALLS: dict[str, tuple[list[Tensor], Callable[..., Any]]] = {
         [numbers(3, 3, dtype=torch.complex64)],
         lambda x: torch.linalg.vector_norm(x, torch.inf, dtype=torch.complex128),
     ),
+    "pinv with a tolerance of fewer dimensions": (
+        [torch.full((2,), 0.1), numbers(3, 2, 4, 4)],
+        lambda tolerance, x: torch.linalg.pinv(x, tolerance),
+    ),
     "lstsq of batches of two sizes": (
         [numbers(1, 4, 4), numbers(3, 4, 2)],
         lambda x, y: tuple(torch.linalg.lstsq(x, y, driver="gelsd")),

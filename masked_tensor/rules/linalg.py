@@ -36,6 +36,8 @@ def on_whole(op: OpOverload, *operands: Any, cores: tuple[int, ...] = (2,), **kw
 
     def use(value: Any, core: int) -> Any:
         if type(value) is not Pair:
+            if core and isinstance(value, Tensor):  # a tolerance broadcasts to its batch
+                judged.append(masks.full(value.shape[:-core], value.device))
             return value
         data, usable = matrices.whole_slices(value, core)
         judged.append(usable)
@@ -55,6 +57,8 @@ def power(op: OpOverload, x: Pair, n: int) -> Pair:
     """``n`` products of the matrix, or of its inverse; the identity is valid everywhere."""
     if n == 0 or x.data.dim() < 2 or x.data.shape[-1] != x.data.shape[-2]:  # or torch's own error
         return pair.plain_pair(op(torch.where(x.mask, x.data, 0), n))
+    if n == 1:
+        return Pair(x.data.clone(), x.mask, x.payload)
     if n < 0:
         x, n = on_square(torch.ops.aten.linalg_inv.default, x), -n
     result, square = None, x
