@@ -30,7 +30,7 @@ def write(folder: Path) -> None:
     figures.write(folder)
 
 
-TUTORIALS = ["01", "02", "08", "12", "07", "03", "05", "04", "10"]  # those that are not named follow, by name
+TUTORIALS = ["16", "01", "02", "08", "12", "07", "03", "05", "04", "10"]  # those that are not named follow, by name
 
 
 class AsNeeded:
