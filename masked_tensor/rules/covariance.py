@@ -117,13 +117,20 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
         weight, total = counts()
         own, known = masks.divisors(mask, (1,), True, real)[0], select(data.detach(), mask, 0)
     # Of the magnitude, not the greatest: of a table's columns that takes four times as long.
-    unit = _power_of_two((known.abs() / data.shape[1]).sum(1, True, dtype=real))
-    mean = (known.sum(1, keepdim=True, dtype=wide_dtype(known)) / own).to(dtype) / unit
+    wide = wide_dtype(known)
+    if wide is known.dtype:  # their sum may be beyond the largest number
+        magnitude = (known.abs() / data.shape[1]).sum(1, True, dtype=real)
+    else:
+        magnitude = (known.abs().sum(1, True, dtype=wide.to_real()) / data.shape[1]).to(real)
+    unit = _power_of_two(magnitude)
+    mean = (known.sum(1, keepdim=True, dtype=wide) / own).to(dtype) / unit
 
     def add_up(start: int, length: int) -> Iterator[Tensor]:
         seen = mask.narrow(1, start, length)
-        centred = select(data.narrow(1, start, length).to(dtype) * (1 / unit) - mean, seen, 0)
         valid = seen.view(torch.uint8).to(dtype)
+        centred = data.narrow(1, start, length).to(dtype) * (1 / unit) - mean
+        # Without a gradient a product clears as well: what it makes NaN is of a variable whose mean is.
+        centred = select(centred, seen, 0) if tracked else centred.mul_(valid)
         weighted = centred if w is None else centred * w.narrow(-1, start, length)
         yield weighted @ valid.mT
         yield weighted @ centred.mH
@@ -131,8 +138,8 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
             yield (weighted * centred.conj()).real @ valid.real.mT
 
     size = data.shape[1]
-    whole = is_tracked(data) or not is_readable_memory(data)
-    length = size if whole else max(1, settings.PIECE // max(1, data.shape[0]))
+    tracked = is_tracked(data) or not is_readable_memory(data)  # or a transform looks at it
+    length = size if tracked else max(1, settings.PIECE // max(1, data.shape[0]))
     with masks.no_autocast(data.device):
         parts = [tuple(add_up(start, min(length, size - start))) for start in range(0, size, length)]
     sums, products, *squares = (

@@ -167,7 +167,8 @@ def differing(a: Any, b: Any, masked: bool, values: bool, written: bool = False)
 
 def dense(x: Tensor) -> Tensor:
     """A sparse tensor as a strided one, with 0 where nothing is stored or valid."""
-    return (x.filled(0) if mt.is_masked_tensor(x) else x).detach().to_dense()
+    x = (x.filled(0) if mt.is_masked_tensor(x) else x).detach()
+    return (x.to(torch.complex64) if x.dtype is torch.complex32 else x).to_dense()  # torch adds no complex32
 
 
 def head(x: Tensor) -> list[Any]:

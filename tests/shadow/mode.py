@@ -130,9 +130,10 @@ class Shadow(TorchFunctionMode):
                     self.report.counts[str(reason)] += 1
                 except Exception as error:  # a fault of the shadow's, not of the test's
                     where = traceback.extract_tb(error.__traceback__)[-1]
-                    self.report.counts[
-                        f"{FAILED} {type(error).__name__} {str(error)[:99]} {where.filename}:{where.lineno}"
-                    ] += 1
+                    told = f"{FAILED} {type(error).__name__} {str(error)[:99]} {where.filename}:{where.lineno}"
+                    self.report.counts[told] += 1
+                    if self.log:
+                        print(f"{name}: {told} {self.test}", file=self.log, flush=True)
                 finally:
                     torch.set_rng_state(after)
 
