@@ -204,6 +204,10 @@ def only(place: int) -> Callable[[Any], Any]:
     return change
 
 
+#: What torch itself ends the process with, of tensors of size 0.
+ENDS = {"torch.ops.aten._scaled_dot_product_flash_attention_for_cpu"} if torch.__version__ >= "2.14" else set()
+
+
 @pytest.mark.parametrize("part", range(PARTS // 2))
 def test_nothing_is_done_with_nothing(part: int, record_property: Callable[[str, object], None]) -> None:
     """Of tensors of size 0, each argument masked alone and all together, the shape and the dtype are torch's."""
@@ -211,7 +215,7 @@ def test_nothing_is_done_with_nothing(part: int, record_property: Callable[[str,
     wrong = []
     for name in NAMES[part :: PARTS // 2]:
         dtype = database.dtypes(name)
-        for sample in first_samples(name, dtype[0], 1 + SAMPLES) if dtype else ():
+        for sample in first_samples(name, dtype[0], 1 + SAMPLES) if dtype and name not in ENDS else ():
             tensors = [x for x in tree_leaves((sample.args, sample.kwargs)) if isinstance(x, Tensor)]
             for size in sorted({n for x in tensors for n in x.shape}):
                 case = emptied(sample, size)

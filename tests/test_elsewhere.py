@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy import sparse as scipy_sparse
 
 import masked_tensor
 import masked_tensor as mt
@@ -35,6 +36,7 @@ def test_the_line_of_a_name_runs(name: str, tmp_path: Path) -> None:
         "lengths": [3, 1],
         "frame": pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
         "array": np.ones(3),
+        "matrix": scipy_sparse.eye_array(3),
         "filename": filename,
     }
     eval(elsewhere.LINES[name], room)

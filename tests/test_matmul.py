@@ -274,3 +274,18 @@ def test_einsum_at_once_is_einsum_of_its_parts(
     monkeypatch.setattr(dispatch, "_is_usual", lambda x: False)
     for a, b in zip(at_once, found(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(8, 3), (3,), (2, 4, 3), (0, 3)])
+@pytest.mark.parametrize("which", ["input", "weight", "both"])
+def test_linear_with_a_vector_as_weight(shape: tuple[int, ...], which: str) -> None:
+    generator = torch.Generator().manual_seed(0)
+    x, weight = torch.randn(shape, generator=generator, dtype=torch.float64), torch.tensor([1.0, -2.0, 3.0]).double()
+    seen, kept = torch.rand(shape, generator=generator) < 0.6, torch.tensor([True, False, True])
+    seen, kept = (seen if which != "weight" else seen | True), (kept if which != "input" else kept | True)
+    a = mt.as_masked_tensor(x.masked_fill(~seen, torch.nan), seen) if which != "weight" else x
+    b = mt.as_masked_tensor(weight.masked_fill(~kept, torch.inf), kept) if which != "input" else weight
+    result = torch.nn.functional.linear(a, b)
+    expected = torch.nn.functional.linear(x * seen, weight * kept)
+    assert torch.equal(result.mask, (seen & kept).any(-1))
+    torch.testing.assert_close(result.filled(0), expected * (seen & kept).any(-1))

@@ -160,13 +160,32 @@ def test_what_would_be_wrong_in_silence_raises() -> None:
         F.mse_loss(x, y) + F.l1_loss(x, y)
     with pytest.raises(ValueError, match="not both"):
         mt.mean_over(parameters=(), count=1)
-    for count in (0, [2, 0], [], -1.0, float("nan"), torch.zeros(2), LABELS[:1].count() * LABELS[0]):
-        with pytest.raises(ValueError, match="needs a positive count for each loss"):
+    for count in ([], -1.0, [2, -1], float("nan"), float("inf"), LABELS[:1].count() * LABELS[0]):
+        with pytest.raises(ValueError, match="needs a count for each loss, 0 or more"):
             mt.mean_over(count=count)
     with pytest.raises(RuntimeError, match="nothing to finish"):
         mt.mean_over(parameters=[y]).finish()
     with once_more() as over, pytest.raises(RuntimeError, match="in use already"), over:
         pass
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_a_loss_of_count_0_is_masked_and_left_out(dtype: torch.dtype) -> None:
+    weight = torch.ones(2, dtype=dtype, requires_grad=True)
+    none = mt.masked_tensor(torch.full((2,), torch.nan, dtype=dtype), torch.zeros(2, dtype=torch.bool))
+    some = mt.masked_tensor(torch.tensor([3.0, 5.0], dtype=dtype), torch.tensor([True, False]))
+    for _ in range(2):
+        with mt.mean_over(count=[2, 0]):
+            first, second = F.mse_loss(weight * 1, some), F.mse_loss(weight * 1, none)
+        assert first.dtype == second.dtype == dtype
+        assert mt.is_masked_tensor(second)
+        assert not second.mask
+        mt.total(first, second).backward()
+    assert weight.grad is not None
+    assert weight.grad.tolist() == [2 * (1 - 3) / 2 * 2, 0]
+    with mt.mean_over(count=0):
+        denied = F.mse_loss(weight * 1, some)
+    assert denied.isnan().item()  # the count says that there is no target, and there is one
 
 
 def once_more() -> mt.mean_over:

@@ -380,3 +380,13 @@ def test_logsumexp_of_complex_numbers() -> None:
     for layout in (torch.sparse_coo, torch.sparse_csr):
         got = mt.functional.logsumexp(x.to_sparse(layout=layout), 1).to_dense()
         torch.testing.assert_close(got, mt.functional.logsumexp(x, 1))
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr])
+def test_zeros_of_a_sparse_layout_store_nothing(layout: torch.layout) -> None:
+    x = mt.masked_tensor([[1.0, None], [3.0, 4.0]])
+    for made in (torch.zeros_like(x, layout=layout), x.new_zeros(2, 2, layout=layout)):
+        assert made.layout is layout
+        assert made.count().item() == 0
+        assert made.to_dense().tolist() == [[None, None], [None, None]]
+        assert torch.equal(made.filled(0).to_dense(), torch.zeros(2, 2))

@@ -58,11 +58,55 @@ def test_columns_are_picked_by_name_from_any_table() -> None:
     for frame in (table.select(["a", "s"]), table.select(["a", "s"]).to_pandas()):
         with pytest.raises(ValueError, match=r"takes a table with columns \['b'\], too; this one has \['a', 's'\]"):
             stats.update(frame)
-    assert stats.update(torch.ones(1, 2)).count.tolist() == [3.0, 3.0]  # a tensor goes by position
+    with pytest.warns(UserWarning, match=r"taken as \['a', 'b'\] by their position") as said:
+        assert stats.update(torch.ones(1, 2)).count.tolist() == [3.0, 3.0]
+    assert [warning.filename for warning in said] == [__file__]
     assert stats.reset().names == ["a", "b"]
     twice = table.select(["a", "b"]).append_column("a", table["a"])
     with pytest.raises(ValueError, match="more than once"):
         stats.update(twice)
+
+
+def test_columns_are_picked_from_a_pandas_table_of_one_dtype() -> None:
+    pd = pytest.importorskip("pandas")
+    plain = pd.DataFrame({"a": [1.0, 2.0], "b": [10.0, 20.0], "c": [0.0, 0.0]})
+    for frame in (plain, plain.astype("Float32"), plain.astype("int64")):
+        stats = mt.RunningStatistics(columns=["b", "a"]).update(frame)
+        assert stats.mean.tolist() == [15.0, 1.5]
+        assert stats(frame).tolist() == [[-1.0, -1.0], [1.0, 1.0]]
+    gap = plain.astype("Float32")
+    gap.loc[0, "b"] = None
+    assert mt.RunningStatistics(columns=["b"]).update(gap).count.tolist() == [1.0]
+
+
+def test_the_nan_of_a_pandas_table_is_said_by_statistics_too() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": [1.0, torch.nan, 3.0], "b": [torch.nan, 5.0, 6.0]})
+    stats = mt.RunningStatistics(2)
+    with pytest.warns(UserWarning, match=r"valid value; frame.convert_dtypes\(\) masks it") as said:
+        stats.update(frame)
+    assert [warning.filename for warning in said] == [__file__]
+    assert "nan" in str(stats)
+    stats = mt.RunningStatistics(2).update(frame.convert_dtypes())
+    assert (stats.count.tolist(), stats.mean.tolist()) == ([2.0, 2.0], [2.0, 5.5])
+    with pytest.warns(UserWarning, match="valid value"):
+        assert stats(frame).mask.all()
+    for made in (lambda: mt.masked_equal(frame, 6), lambda: mt.masked_where([[True], [False], [False]], frame)):
+        with pytest.warns(UserWarning, match="masked_invalid") as said:
+            assert made().isnan().any()
+        assert [warning.filename for warning in said] == [__file__]
+
+
+def test_a_valid_nan_is_printed_and_no_null() -> None:
+    pa = pytest.importorskip("pyarrow")
+    stats = mt.RunningStatistics(columns=["none", "nan", "inf"])
+    stats.update(mt.to_arrow(mt.masked_tensor([[None, torch.nan, 1e5], [None, 1.0, torch.inf]]), stats.names))
+    assert [line.split()[3:] for line in str(stats).splitlines()[2:]] == [
+        ["--", "--", "--", "--"],
+        ["nan", "nan", "nan", "nan"],
+        ["inf", "nan", "100000", "inf"],
+    ]
+    assert pa.table(stats.summary())["mean"].null_count == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"features": 2, "columns": ["a"]}, {"columns": "ab"}, {"columns": ["a", "a"]}])
@@ -74,7 +118,7 @@ def test_what_columns_there_are_must_be_said(options: Any) -> None:
 def test_results_have_names() -> None:
     stats = mt.RunningStatistics(columns=["a", "b"], sketch=True)
     assert repr(stats) == "RunningStatistics(2, sketch=True)"
-    stats.update(mt.masked_tensor([[1.0, None], [3.0, None]]))
+    stats.update(mt.to_arrow(mt.masked_tensor([[1.0, None], [3.0, None]]), ["a", "b"]))
     assert repr(stats).splitlines()[1:] == [
         "   count  missing  mean    std  min  max  25%  50%  75%",
         "a      2        0     2  1.414    1    3  1.5    2  2.5",
@@ -144,7 +188,7 @@ def every_kind(seed: int = 0, rows: int = 60) -> dict[str, mt.RunningStatistics]
     batch = mt.as_masked_tensor(x, valid)
     return {
         "plain": mt.RunningStatistics(3, dim=1, correction=0).update(batch),
-        "named": mt.RunningStatistics(columns=["a", "é", "'"]).update(batch),
+        "named": mt.RunningStatistics(columns=["a", "é", "'"]).update(mt.to_arrow(batch, ["a", "é", "'"])),
         "pairs": mt.RunningStatistics(3, cov=True, edges=torch.linspace(-1, 1, 5)).update(batch),
         "sketch": mt.RunningStatistics(3, sketch=4).update(batch),
         "groups": mt.RunningStatistics(3).update(batch, group=torch.arange(rows) % 7),
@@ -377,7 +421,7 @@ def test_groups_of_tables_and_what_is_no_key() -> None:
     assert (stats.groups.tolist(), stats.mean.tolist()) == ([1, 3], [[2.5, None], [1.5, 2.0]])
     assert stats(table, group="k").tolist() == [[0.0, -1.0], [0.0, None], [None, 1.0]]
     assert stats.to_pandas().loc[(3, "b"), "mean"] == 2.0
-    x, kept = torch.ones(2, 2), travel.to_row(stats)
+    x, kept = mt.to_arrow(torch.ones(2, 2), ["a", "b"]), travel.to_row(stats)
     for group in ([1, -1], mt.masked_tensor([1, None]), [1], [1.0, 2.0], torch.ones(2, 1).long()):
         with pytest.raises(ValueError, match=r"keys|one integer"):
             stats.update(x, group=group)

@@ -43,7 +43,7 @@ def masked_tensor(
 
     Args:
         data (Any): A tensor (plain, masked, nested or sparse), a number, a nested list, or a container of numpy,
-            numpy.ma, pandas, polars, pyarrow, xarray or astropy, or a ``PackedSequence``.
+            numpy.ma, scipy.sparse, pandas, polars, pyarrow, xarray or astropy, or a ``PackedSequence``.
         mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; lists and arrays
             are taken, too. It is combined with what ``data`` calls missing. By default everything else is valid.
         requires_grad (bool, optional): Have autograd record ops on the result.
@@ -70,7 +70,7 @@ def masked_tensor(
         ``torch.tensor``, ``torch.masked.masked_tensor``.
     """
     pair = accepted_inputs.pair_of_input(data, dtype, device)
-    if mask is None and kinds.writes_nan_for_missing(data):
+    if mask is None:
         _warn_of_nan(data, pair)
     if mask is not None and layouts.is_sparse(pair.data):
         pair = layouts.pair_on_pattern(pair.data.detach(), accepted_inputs.mask_of_input(mask, pair.data))
@@ -84,14 +84,6 @@ def masked_tensor(
     if requires_grad:
         copy.requires_grad_()
     return copy
-
-
-def _warn_of_nan(data: Any, pair: Pair) -> None:
-    """A pandas column of floats writes NaN for what is missing, and NaN is a value here."""
-    if pair.data.is_floating_point() and bool((pair.data.isnan() & pair.mask).any()):
-        warnings.warn(
-            f"NaN in a {type(data).__name__} of floats is a valid value; masked_invalid(frame) masks it", stacklevel=3
-        )
 
 
 def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
@@ -229,7 +221,10 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     pair = accepted_inputs.pair_of_input(data)
     given = accepted_inputs.pair_of_input(condition)
     fits = accepted_inputs.mask_of_input(given.data, pair.data, "condition")
-    return mask_more(pair, masks.logical_and(~fits, masks.expand_to(given.mask, fits.shape)))
+    made = mask_more(pair, masks.logical_and(~fits, masks.expand_to(given.mask, fits.shape)))
+    if not isinstance(data, Tensor):
+        _warn_of_nan(data, Pair(pair.data, made.mask))
+    return made
 
 
 def as_result(pair: Pair) -> MaskedTensor:
@@ -276,7 +271,19 @@ def _keep_where(data: Any, valid: Callable[[Tensor], Tensor]) -> MaskedTensor:
     if layouts.is_sparse(pair.data):
         within = layouts.values(pair.mask) & valid(layouts.values(pair.data.detach()))
         return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, within))))
-    return mask_more(pair, valid(pair.data.detach()))
+    kept = valid(pair.data.detach())
+    if not isinstance(data, Tensor):
+        _warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, kept)), stacklevel=4)
+    return mask_more(pair, kept)
+
+
+def _warn_of_nan(data: Any, pair: Pair, stacklevel: int = 3) -> None:
+    """A pandas column of floats writes NaN for what is missing, and NaN is a value here."""
+    if kinds.has_nan_for_missing(data, pair):
+        warnings.warn(
+            f"NaN in a {type(data).__name__} of floats is a valid value; masked_invalid(frame) masks it",
+            stacklevel=stacklevel,
+        )
 
 
 def mask_more(pair: Pair, mask: Tensor) -> MaskedTensor:

@@ -38,11 +38,11 @@ def read_by_call(owner: type, name: str, method: str) -> None:
     What a property gives it takes for an attribute: one tensor, however often it is read, and whoever writes into it.
     """
 
-    def wrap(var_getattr: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(read_attribute: Callable[..., Any]) -> Callable[..., Any]:
         def read(variable: Any, tx: Any, attribute: str) -> Any:
             if attribute == name and variable.python_type() is owner:
                 return variable.call_method(tx, method, [], {})
-            return var_getattr(variable, tx, attribute)
+            return read_attribute(variable, tx, attribute)
 
         return read
 

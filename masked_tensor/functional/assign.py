@@ -87,6 +87,8 @@ def masked_fill_(input: Tensor, mask: Tensor, value: float | bool | complex | Te
         ``torch.Tensor.masked_fill_``; the design of ``paddle.masked_fill_``.
     """
     mask = _check_mask("masked_fill_", input, mask)
+    if type(mask) is MaskedTensor and type(input) is not MaskedTensor:
+        raise errors.plain_target("masked_fill_")
     _check_value(value)
     return input.masked_fill_(mask, value)
 

@@ -95,8 +95,19 @@ def make_first_gradients(kind: type, make: Callable[[Any, Any], Any]) -> None:
 def before_functions(connect: Callable[[Any], None]) -> None:
     """From now on ``connect`` is given the arguments of an ``autograd.Function`` before autograd takes their histories.
 
-    Its ``apply`` may have been stored by its users: what it calls is replaced.
+    Its ``apply`` may have been stored by its users: what it calls is replaced.  From torch 2.14 on it calls nothing in
+    Python, and is replaced itself.
     """
+    apply = torch.autograd.Function.__dict__["apply"]
+    if not isinstance(apply, classmethod):
+
+        @wraps(apply)
+        def connected(function: Any, *args: Any, **kwargs: Any) -> Any:
+            connect(args)
+            return apply.__get__(None, function)(*args, **kwargs)
+
+        torch.autograd.Function.apply = classmethod(connected)  # type: ignore[method-assign, assignment]  # no hook
+        return
     unwrap = functorch_utils.unwrap_dead_wrappers
 
     @wraps(unwrap)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple
 
+import torch
+
 from .imports import when_imported
 
 DYNAMO = "torch._dynamo"  #: is told what not to trace
@@ -84,7 +86,8 @@ END_LEVEL = (
     Place(_VMAP, "", ("_vmap_decrement_nesting",)),
 )
 #: Reads an attribute of a tensor in a function that is compiled.
-READ_ATTRIBUTE = (Place("torch._dynamo.variables.tensor", "TensorVariable", ("var_getattr",)),)
+_READ = "var_getattr" if torch.__version__ < "2.14" else "tp_getattro_impl"
+READ_ATTRIBUTE = (Place("torch._dynamo.variables.tensor", "TensorVariable", (_READ,)),)
 #: Runs an ``autograd.Function`` in a level of torch.func.
 CALL_FUNCTION = (Place("torch._functorch.autograd_function", "CustomFunctionHigherOrderOperator", ("__call__",)),)
 #: Call a function of TorchScript, and a method of one of its modules.

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair, settings
+from ..compat import ASSIGNS_BY_FILL
 from ..op import Op, ops
 from ..packing import rules as packed
 from ..pair import Pair, Payload
@@ -89,7 +90,14 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
     return abs(value) <= torch.finfo(dtype).max or value in (math.inf, -math.inf) or value != value
 
 
+def condition(mask: Pair | Tensor) -> Tensor:
+    """That of a plain target, which holds no mask: a masked entry selects nothing, as in ``x[condition] = number``."""
+    return select(mask.data, mask.mask, 0) if type(mask) is Pair else mask
+
+
+_CONDITIONS = condition if ASSIGNS_BY_FILL else None
+
 OPS = [
     *ops("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=choose, packed=packed.choose),
-    Op("masked_fill", masked_fill, sparse=on_values, packed=packed.elementwise),
+    Op("masked_fill", masked_fill, sparse=on_values, packed=packed.elementwise, conditions=_CONDITIONS),
 ]

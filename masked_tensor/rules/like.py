@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .. import masks, pair
+from .. import layouts, masks, pair
 from ..compat import OpOverload
 from ..op import Op, ops
 from ..packing import views
@@ -45,14 +45,17 @@ def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
 
 
 def zeros_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
-    """Zeros, under the mask too."""
+    """Zeros, under the mask too; a sparse tensor of zeros stores nothing, and so has nothing valid."""
     data = op(x.data, **kwargs)
+    if data.layout is not x.data.layout:
+        return layouts.pair_on_pattern(data, None)
     return Pair(data, masks.to_device(x.mask, data.device), Payload.ZERO)
 
 
 def new(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
     """``new_*``: a tensor of the given size, valid everywhere, with dtype and device of ``x``."""
-    return pair.plain_pair(op(x.data, *args, **kwargs))
+    data = op(x.data, *args, **kwargs)
+    return pair.plain_pair(data) if data.layout is x.data.layout else layouts.pair_on_pattern(data, None)
 
 
 def new_counts(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:

@@ -76,7 +76,7 @@ def linear(x: Operand, weight: Operand, bias: Operand | None = None) -> Pair:
         data = torch.nn.functional.linear(factor(x, weight, -1), weight, bias)
         if data.shape == x.mask.shape and masks.is_constant(x.mask, -1):
             return zeroed_result(data, x.mask)
-        return zeroed_result(data, product_validity.is_present(x.mask, -1, keepdim=True))
+        return zeroed_result(data, product_validity.is_present(x.mask, -1, keepdim=weight.dim() > 1))
     data = torch.nn.functional.linear(
         factor(x, weight, -1), factor(weight, x, -1), None if bias is None else data_of(bias)
     )

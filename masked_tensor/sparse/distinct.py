@@ -58,6 +58,8 @@ def mode(
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """The most frequent value, the least one of several, and the last position that has it."""
     t = take_valid(x, mask)
+    if x.is_complex():
+        raise RuntimeError(f"complex numbers have no order, got {x.dtype}")
     o = outputs(t, dims, True, few.is_shown)  # the last position of a slice of zeros is not 0
     s, v, ids = o.slices, t.values, o.slices.ids
     weight, position = torch.ones_like(ids), t.position(dims)

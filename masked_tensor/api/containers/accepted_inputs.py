@@ -84,12 +84,17 @@ def _tensor(data: Any, dtype: torch.dtype | None = None, device: Any = None, nam
         return torch.tensor(data, dtype=dtype, device=device)
     except (TypeError, ValueError, RuntimeError) as reason:
         text = lists.first_text(data)
-        found = reason if text is None else f"{text!r} is a text; give numbers, and None for what is missing"
+        found = reason if text is None else f"{text!r} is a text; {_NO_TEXT}"
         if getattr(getattr(data, "dtype", None), "kind", "") in ("m", "M"):
             found = f"{data.dtype} holds times; give numbers: of pandas (times - times.min()).dt.total_seconds()"
         raise TypeError(
             f"{name} must be a tensor, number, list, array or table of numbers, got {type(data).__name__}: {found}"
         ) from reason
+
+
+_NO_TEXT = (
+    "give numbers, None for what is missing, and codes for categories (pandas: column.astype('category').cat.codes)"
+)
 
 
 def mask_of_input(mask: Any, data: Tensor, name: str = "mask") -> Tensor:

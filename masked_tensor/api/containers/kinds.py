@@ -83,12 +83,21 @@ def table(data: Any, take: Callable[..., Pair], dtype: torch.dtype, choose: read
         return reading.read_named(data, dtype, choose)
     names = [str(name) for name in getattr(data, "columns", ())]
     at = choose(names) if names else None
-    found = (None, None) if reader is None or at is None else reader(data)
-    if at is None or not isinstance(found[0], tables.Columns):
+    if at is None:
         return take(data, dtype=dtype), names
     names = [names[i] for i in at]
+    found = (None, None) if reader is None else reader(data)
+    if not isinstance(found[0], tables.Columns):
+        pair = take(data, dtype=dtype)
+        kept = torch.tensor(at, device=pair.data.device)
+        return Pair(pair.data.index_select(-1, kept), pair.mask.index_select(-1, kept)), names
     columns = tables.Columns([*names], [found[0].columns[i] for i in at])
     return tables.read_columns(columns, partial(take, dtype=dtype)), names
+
+
+def sparse_tensor(data: Any) -> Any:
+    """A sparse matrix of scipy as the plain tensor that it is, whose other entries are 0; all else as it is."""
+    return _scipy_sparse(data)[0] if reader_of(data) is _scipy_sparse else data
 
 
 def read_nested(data: Tensor) -> Pair:
@@ -129,6 +138,25 @@ def _quantity(data: Any) -> tuple[Any, Any]:
     )
 
 
+_FORMATS = ("coo", "csr", "csc", "bsr")  # those of scipy's that torch has
+
+
+@register_container(
+    *(f"scipy.{form}_{kind}" for form in (*_FORMATS, "lil", "dok", "dia") for kind in ("array", "matrix"))
+)
+def _scipy_sparse(data: Any) -> tuple[Tensor, None]:
+    """A sparse tensor of its layout, or CSR; what is stored twice is added up, as scipy does."""
+    data = data.copy() if data.format in _FORMATS else data.tocsr()
+    data.sum_duplicates()
+    values = torch.from_numpy(data.data)
+    if data.format == "coo":
+        at = torch.stack([torch.from_numpy(i).long() for i in data.coords])
+        return torch.sparse_coo_tensor(at, values, data.shape, is_coalesced=True), None
+    plain, compressed = (torch.from_numpy(i) for i in (data.indices, data.indptr))
+    make = getattr(torch, f"sparse_{data.format}_tensor")
+    return make(compressed, plain, values, data.shape), None
+
+
 @register_container("xarray.DataArray", "xarray.Variable")
 def _xarray(data: Any) -> tuple[Any, Any]:
     return data.values if reader_of(data.data) is None else data.data, None
@@ -158,6 +186,8 @@ def _pandas_column(column: Any) -> tuple[Any, Any]:
     return column.to_numpy(), None
 
 
-def writes_nan_for_missing(data: object) -> bool:
-    """Whether a container has no other word for what is missing, where its columns are floats of numpy."""
-    return reader_of(data) in (_pandas_frame, _pandas_column)
+def has_nan_for_missing(data: object, pair: Pair) -> bool:
+    """Whether a container has no word but NaN for what is missing, as pandas' columns of numpy's floats, and has one."""
+    if reader_of(data) not in (_pandas_frame, _pandas_column) or not pair.data.is_floating_point():
+        return False
+    return bool((pair.data.isnan() & pair.mask).any())

@@ -30,8 +30,8 @@ from .mean_parts import (
     Part,
     check_alone,
     check_eager,
+    checked_counts,
     note_backward,
-    positive_counts,
     scale_gradients,
     unwatch,
     watch_steps,
@@ -64,7 +64,8 @@ class mean_over(Setting):
         count (float or list of float, optional): The number of valid targets (or the sum of weights) of each loss over
             all ranks and micro-batches, in the order of the losses; for several losses in one part, or ranks that take
             turns (pipelines). No rank waits for another, and the loss is this rank's share: summed over micro-batches
-            and averaged over ranks it is the mean.
+            and averaged over ranks it is the mean. A loss of count 0 is masked, and :func:`total` leaves it out; it is
+            NaN if it has a valid target after all.
         group (ProcessGroup, optional): The ranks, or a DeviceMesh of one dimension or of all ranks; by default the
             default group. Without torch.distributed there is one rank.
         gradients (str, optional): What the wrapper makes of the gradients of the ranks, their ``"mean"`` or their
@@ -73,7 +74,7 @@ class mean_over(Setting):
 
     Raises:
         TypeError: ``count`` is a dict.
-        ValueError: Both ``parameters`` and ``count`` are given, a count is not positive, or ``gradients`` is another
+        ValueError: Both ``parameters`` and ``count`` are given, a count is negative or infinite, or ``gradients`` is another
             word.
         RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
             or torch divides it in Python, as ``gaussian_nll_loss``; use :meth:`mean`), a loss is in compiled code, in a
@@ -109,7 +110,7 @@ class mean_over(Setting):
         if gradients not in (None, "mean", "sum"):
             raise ValueError(f'mean_over takes gradients="mean" or "sum", got {gradients!r}')
         self._parameters = None if parameters is None else sharded(parameters)
-        self._counts = None if count is None else positive_counts(count)
+        self._counts = None if count is None else checked_counts(count)
         self._group = group
         self._gradients = gradients
         self._open = False
@@ -412,8 +413,12 @@ class mean_over(Setting):
         if self._counts is not None:  # asks nobody, so that ranks may take part in turns
             if part.means == len(self._counts):
                 raise RuntimeError(f"mean_over(count=...) was given {len(self._counts)} counts, and sees another mean")
-            mean = total * (self._ranks(resolve_group(self._group)) / self._counts[part.means])
+            count = self._counts[part.means]
             part.means += 1
+            if count == 0:  # masked; a valid target that the count denies gives NaN
+                denied = torch.where(valid, torch.nan, 0.0).to(total.dtype)
+                return note_backward(total * denied, part, self._follow), valid
+            mean = total * (self._ranks(resolve_group(self._group)) / count)
             return note_backward(mean, part, self._follow), torch.ones_like(valid)
         group = own_group(self._group)
         if self._parameters is not None and part.means:

@@ -25,8 +25,9 @@ class RunningStatistics(StatisticsReading):
 
     Tables that have names (pandas, polars, Arrow) may be given as they are. Their columns then go by name. With
     ``columns`` those are picked, whatever else a table has; without, the first table says which there are, a later one
-    may have them in another order, and one with other names is refused. A tensor goes by position. Printed, statistics
-    are a table, as in notebooks.
+    may have them in another order, and one with other names is refused. A tensor has no names and goes by position,
+    with a UserWarning where columns have names; :func:`to_arrow` gives it names. NaN in a float column of pandas is a
+    value, with a UserWarning; ``frame.convert_dtypes()`` masks it. Printed, statistics are a table, as in notebooks.
 
     The state is buffers, float64 but for counts: ``state_dict``, ``torch.save``, distributed checkpoints and
     ``.to(device)`` work. It stays float64 through ``.half()``, and DistributedDataParallel does not send it. On a
@@ -49,6 +50,7 @@ class RunningStatistics(StatisticsReading):
     Raises:
         ValueError: ``edges`` do not rise, or have another shape, or ``correction`` is negative, or neither ``features``
             nor ``columns`` is given, or they differ, or two columns have one name, or ``sketch`` is 1 or negative.
+        TypeError: ``features`` is no integer.
 
     Example:
         >>> stats = mt.RunningStatistics(2)
@@ -80,6 +82,8 @@ class RunningStatistics(StatisticsReading):
         chosen = None if columns is None else tuple(columns)
         if features is None and chosen is None:
             raise ValueError("RunningStatistics takes the number of columns, or columns= with their names")
+        if features is not None and not isinstance(features, int):
+            raise TypeError(f"RunningStatistics takes the number of columns, got {features!r}; names are columns=")
         number = len(chosen or ()) if features is None else features
         if chosen is not None and (len(chosen) != number or isinstance(columns, str)):
             raise ValueError(f"columns takes a list of {number} names, got {columns!r}")
@@ -109,8 +113,8 @@ class RunningStatistics(StatisticsReading):
 
         Args:
             x (Tensor): Masked or plain, any real dtype; strided of any shape, or packed, or a sparse
-                matrix. What a plain sparse tensor does not store is 0. Or anything else that :func:`masked_tensor`
-                takes, read in float64; the columns of a table go by name.
+                matrix. What a plain sparse tensor or a sparse matrix of scipy does not store is 0. Or anything else
+                that :func:`masked_tensor` takes, read in float64; the columns of a table go by name.
             weight (Tensor, optional): How often each entry counts, not negative, any real dtype; its shape broadcasts
                 to that of ``x``. An entry of weight 0, or whose weight is masked, takes no part. Covariances need one
                 weight for each row.

@@ -1,5 +1,6 @@
 """The state of running statistics: buffers that are replaced all at once, or not at all."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -93,13 +94,25 @@ class StatisticsState(nn.Module):
 
     def _by_name(self, x: Any, taker: str) -> tuple[Tensor, Tensor, tuple[str, ...] | None]:
         """``x`` as a tensor, a table's columns in the order of the first one; and the names of the columns."""
+        x = kinds.sparse_tensor(x)
         if isinstance(x, Tensor):
+            if self._names is not None and self.features > 1 and taker == "update()":
+                warnings.warn(
+                    f"{taker} got a tensor, which has no names: its columns are taken as {list(self._names)} by their "
+                    "position; give the table itself (frame.convert_dtypes() masks NaN), or to_arrow(x, names)",
+                    stacklevel=5,
+                )
             return x, self.columns, self._names
 
         def choose(names: Sequence[str]) -> list[int] | None:
             return None if self._chosen is None else options.choose(self._chosen, names, taker)
 
         pair, names = kinds.table(x, accepted_inputs.pair_of_input, torch.float64, choose)
+        if kinds.has_nan_for_missing(x, pair):
+            warnings.warn(
+                f"NaN in a {type(x).__name__} of floats is a valid value; frame.convert_dtypes() masks it, and keeps names",
+                stacklevel=5,
+            )
         table: Tensor = leave(pair)
         if not names:
             return table, self.columns, self._names

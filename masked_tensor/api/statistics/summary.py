@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 
 from ... import masks
+from ...engine.boundary.enter_leave import enter
+from ...pair import Pair, as_pair
+from ...select import select
 from ..containers.arrow.exported import Column, numbers, texts
 from ..containers.arrow.table import ArrowTable
 from ..display.html import CELL, EDGE, MOST, TABLE
@@ -23,14 +26,14 @@ def library(name: str) -> Any:
         raise ImportError(f"this table is made by {name}: pip install {name}") from reason
 
 
-def _fields(stats: Any) -> dict[str, Tensor]:
-    """Of each column, or of each group and column, ``(n,)``; NaN where it is not known."""
+def _fields(stats: Any) -> dict[str, Pair]:
+    """Of each column, or of each group and column, ``(n,)``; masked where it is not known, and NaN there."""
     found = {"count": stats.count, "missing": stats.missing}
     found |= {"mean": stats.mean, "std": stats.std, "min": stats.amin, "max": stats.amax}
     if stats.waiting is not None or stats.edges is not None:
         found |= {f"{q:.0%}": stats.quantile(q) for q in _QUARTILES}
-    plain = {name: x if type(x) is Tensor else x.filled(torch.nan) for name, x in found.items()}
-    return {name: x.flatten().cpu() for name, x in plain.items()}
+    pairs = {name: as_pair(enter(x.flatten().cpu(), False)) for name, x in found.items()}
+    return {name: Pair(select(pair.data, pair.mask, torch.nan), pair.mask) for name, pair in pairs.items()}
 
 
 def _names(stats: Any) -> list[str]:
@@ -53,12 +56,7 @@ def table_of(stats: Any) -> ArrowTable:
     if stats.keys is not None:
         first.insert(0, ("group", _numbers(torch.tensor(groups, dtype=torch.int64))))
     fields = _fields(stats)
-    return ArrowTable([*first, *((name, _known(name, x)) for name, x in fields.items())])
-
-
-def _known(name: str, x: Tensor) -> Column:
-    """What is not known is null; a NaN that is known is not told from it."""
-    return numbers(x, ~x.isnan())
+    return ArrowTable([*first, *((name, numbers(x.data, x.mask)) for name, x in fields.items())])
 
 
 def _numbers(x: Tensor) -> Column:
@@ -72,7 +70,7 @@ def frame_of(stats: Any) -> Any:
     index = pandas.Index(names)
     if stats.keys is not None:
         index = pandas.MultiIndex.from_arrays([groups, names], names=["group", None])
-    return pandas.DataFrame({name: x.tolist() for name, x in _fields(stats).items()}, index=index)
+    return pandas.DataFrame({name: x.data.tolist() for name, x in _fields(stats).items()}, index=index)
 
 
 def _lines(stats: Any) -> list[list[str]]:
@@ -85,12 +83,15 @@ def _lines(stats: Any) -> list[list[str]]:
         if i is None:
             lines.append(["..."] * len(lines[0]))
         else:
-            lines.append([*map(str, groups[i : i + 1]), names[i], *(_cell(x[i]) for x in fields.values())])
+            lines.append([*map(str, groups[i : i + 1]), names[i], *(_cell(x, i) for x in fields.values())])
     return lines
 
 
-def _cell(x: Tensor) -> str:
-    return "--" if x.isnan() else f"{x.item():.4g}" if abs(x) < 1e4 or x != x.round() else f"{x.item():.0f}"
+def _cell(field: Pair, i: int) -> str:
+    x = field.data[i].item()
+    if not field.mask[i]:
+        return "--"
+    return f"{x:.0f}" if 1e4 <= abs(x) < torch.inf and x == round(x) else f"{x:.4g}"
 
 
 def text_of(stats: Any) -> str:

@@ -78,6 +78,18 @@ def disconnected_error(function: str, what: str) -> RuntimeError:
     )
 
 
+def check_returned(x: MaskedTensor) -> None:
+    """Raises for a view whose base was written since, which a user's Function returns as it was given.
+
+    torch makes a view of it then.  Where ``apply`` was stored before it was replaced (``before_functions``), torch has
+    taken the old history.
+    """
+    history = history_of(x)
+    base = None if history is None else history.base()
+    if base is None or base.requires_grad:
+        raise disconnected_error("what runs", "returns a view whose base was written since it was taken")
+
+
 class GradientHooks:
     """The hooks of foreign nodes, made of the two Functions (``masked``: our nodes whose tensors are masked)."""
 

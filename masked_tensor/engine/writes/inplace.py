@@ -145,7 +145,9 @@ def _write_plain(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], re
     """A plain target takes a 0-d operand as the number it holds (``t[i] = loss``); a mask it cannot hold."""
 
     if entry.op.conditions is not None and not current().strict:
-        keys = entry.op.conditions([enter(k, False) for k in args[1]])
+        given = args[1]
+        entered = enter(given, False) if isinstance(given, Tensor) else [enter(k, False) for k in given]
+        keys = entry.op.conditions(entered)
         args = args if keys is None else (args[0], keys, *args[2:])
 
     def number(value: Any) -> Any:

@@ -4,10 +4,12 @@ from typing import Any
 
 from ... import layouts
 from ...layouts import meshes
+from ...compat import has_forward_mode
 from ...pair import Pair
 from ..aliases import copy_hardness, join_family
 from ..boundary.enter_leave import enter, enter_to_view, leave
 from ..boundary.sparse import run_sparse_rule
+from ..boundary.user_functions import check_returned
 from ..table import Entry
 from ..tensor import STRIDED, MaskedTensor, set_pair
 from ..torch_keys import asked_for_leaf_gradient
@@ -17,6 +19,8 @@ from . import packed_views
 def run_view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
     """``op(base, ...)`` for an op whose results share memory with ``base``."""
     base = args[0]
+    if base._alias.is_behind and not (recording or has_forward_mode()) and args[1:] == ([*base.shape],):
+        check_returned(base)
     if entry.op.detaches and asked_for_leaf_gradient(base):
         return base
     pair, live = enter_to_view(base, recording)
