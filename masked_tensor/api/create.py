@@ -271,10 +271,10 @@ def _keep_where(data: Any, valid: Callable[[Tensor], Tensor]) -> MaskedTensor:
     if layouts.is_sparse(pair.data):
         within = layouts.values(pair.mask) & valid(layouts.values(pair.data.detach()))
         return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, within))))
-    kept = valid(pair.data.detach())
+    keep = valid(pair.data.detach())
     if not isinstance(data, Tensor):
-        _warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, kept)), stacklevel=4)
-    return mask_more(pair, kept)
+        _warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, keep)), stacklevel=4)
+    return mask_more(pair, keep)
 
 
 def _warn_of_nan(data: Any, pair: Pair, stacklevel: int = 3) -> None:

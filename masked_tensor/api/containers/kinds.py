@@ -187,7 +187,7 @@ def _pandas_column(column: Any) -> tuple[Any, Any]:
 
 
 def has_nan_for_missing(data: object, pair: Pair) -> bool:
-    """Whether a container has no word but NaN for what is missing, as pandas' columns of numpy's floats, and has one."""
+    """Whether a container whose only word for missing is NaN, as pandas' columns of numpy's floats, holds one."""
     if reader_of(data) not in (_pandas_frame, _pandas_column) or not pair.data.is_floating_point():
         return False
     return bool((pair.data.isnan() & pair.mask).any())

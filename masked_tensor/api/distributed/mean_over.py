@@ -74,8 +74,8 @@ class mean_over(Setting):
 
     Raises:
         TypeError: ``count`` is a dict.
-        ValueError: Both ``parameters`` and ``count`` are given, a count is negative or infinite, or ``gradients`` is another
-            word.
+        ValueError: Both ``parameters`` and ``count`` are given, a count is negative or infinite, or ``gradients`` is
+            another word.
         RuntimeError: The mean would be wrong: no mean of a masked loss was taken inside (the loss is of plain tensors,
             or torch divides it in Python, as ``gaussian_nll_loss``; use :meth:`mean`), a loss is in compiled code, in a
             checkpoint or under ``vmap``, FSDP2 averages over more ranks than those of ``group``, it is used again

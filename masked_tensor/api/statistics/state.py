@@ -110,7 +110,7 @@ class StatisticsState(nn.Module):
         pair, names = kinds.table(x, accepted_inputs.pair_of_input, torch.float64, choose)
         if kinds.has_nan_for_missing(x, pair):
             warnings.warn(
-                f"NaN in a {type(x).__name__} of floats is a valid value; frame.convert_dtypes() masks it, and keeps names",
+                f"NaN in a {type(x).__name__} of floats is a valid value; frame.convert_dtypes() masks it",
                 stacklevel=5,
             )
         table: Tensor = leave(pair)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from ... import layouts
-from ...layouts import meshes
 from ...compat import has_forward_mode
+from ...layouts import meshes
 from ...pair import Pair
 from ..aliases import copy_hardness, join_family
 from ..boundary.enter_leave import enter, enter_to_view, leave
