@@ -95,9 +95,6 @@ IS_OLD = torch.__version__ < "2.12"
 #: What ``torch.where`` has no kernel for.
 WITHOUT_WHERE = (torch.uint16, torch.uint32, torch.uint64) if IS_OLD else ()
 
-#: Whether torch makes ``x[condition] = number`` a ``masked_fill_``, not an ``index_put_``.
-ASSIGNS_BY_FILL = torch.__version__ >= "2.14"
-
 #: What ``torch.set_default_tensor_type`` set: a device that a printed tensor need not name.
 default_device: Callable[[], str] = getattr(torch._C, "_get_default_device", lambda: "cpu")
 

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair, settings
-from ..compat import ASSIGNS_BY_FILL
 from ..op import Op, ops
 from ..packing import rules as packed
 from ..pair import Pair, Payload
@@ -95,7 +94,8 @@ def condition(mask: Pair | Tensor) -> Tensor:
     return select(mask.data, mask.mask, 0) if type(mask) is Pair else mask
 
 
-_CONDITIONS = condition if ASSIGNS_BY_FILL else None
+#: From torch 2.14 on ``x[condition] = number`` is a ``masked_fill_``, and no ``index_put_``.
+_CONDITIONS = condition if torch.__version__ >= "2.14" else None
 
 OPS = [
     *ops("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=choose, packed=packed.choose),

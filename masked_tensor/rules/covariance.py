@@ -117,13 +117,8 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
         weight, total = counts()
         own, known = masks.divisors(mask, (1,), True, real)[0], select(data.detach(), mask, 0)
     # Of the magnitude, not the greatest: of a table's columns that takes four times as long.
-    wide = wide_dtype(known)
-    if wide is known.dtype:  # their sum may be beyond the largest number
-        magnitude = (known.abs() / data.shape[1]).sum(1, True, dtype=real)
-    else:
-        magnitude = (known.abs().sum(1, True, dtype=wide.to_real()) / data.shape[1]).to(real)
-    unit = _power_of_two(magnitude)
-    mean = (known.sum(1, keepdim=True, dtype=wide) / own).to(dtype) / unit
+    unit = _power_of_two(_magnitude(known).to(real))
+    mean = (known.sum(1, keepdim=True, dtype=wide_dtype(known)) / own).to(dtype) / unit
 
     def add_up(start: int, length: int) -> Iterator[Tensor]:
         seen = mask.narrow(1, start, length)
@@ -148,6 +143,14 @@ def _moments(data: Tensor, mask: Tensor, w: Tensor | None, squared: bool = False
     products = products - sums * sums.mH / total
     around = [zero_rounding(s - (sums * sums.conj()).real / total, s, total) for s in squares]
     return Moments(weight, products, around[0] if squared else None, unit)
+
+
+def _magnitude(rows: Tensor) -> Tensor:
+    """The mean magnitude of each row, ``(V, 1)``."""
+    number, wide = rows.shape[1], wide_dtype(rows)
+    if wide is rows.dtype:  # the sum may be beyond the largest number
+        return (rows.abs() / number).sum(1, True)
+    return rows.abs().sum(1, True, dtype=wide.to_real()) / number
 
 
 def _power_of_two(x: Tensor) -> Tensor:

@@ -151,10 +151,10 @@ def _scipy_sparse(data: Any) -> tuple[Tensor, None]:
     values = torch.from_numpy(data.data)
     if data.format == "coo":
         at = torch.stack([torch.from_numpy(i).long() for i in data.coords])
-        return torch.sparse_coo_tensor(at, values, data.shape, is_coalesced=True), None
+        return torch.sparse_coo_tensor(at, values, data.shape, is_coalesced=True, check_invariants=True), None
     plain, compressed = (torch.from_numpy(i) for i in (data.indices, data.indptr))
     make = getattr(torch, f"sparse_{data.format}_tensor")
-    return make(compressed, plain, values, data.shape), None
+    return make(compressed, plain, values, data.shape, check_invariants=True), None
 
 
 @register_container("xarray.DataArray", "xarray.Variable")
