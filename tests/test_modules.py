@@ -26,8 +26,9 @@ BY_NATURE = "its regions depend on the size of the input"
 XFAIL = {
     **{(f"nn.Adaptive{kind}Pool{d}d", "padding"): BY_NATURE for kind in ("Avg", "Max") for d in (1, 2, 3)},
     **{(f"nn.FractionalMaxPool{d}d", "padding"): BY_NATURE for d in (2, 3)},
-    ("nn.LinearCrossEntropyLoss", "identity"): "an ignored target gives a masked loss, where torch gives 0",
 }
+if not torch.__version__.startswith("2.14"):  # whose samples have none
+    XFAIL["nn.LinearCrossEntropyLoss", "identity"] = "an ignored target gives a masked loss, where torch gives 0"
 
 
 def parameters():

@@ -198,7 +198,7 @@ def _stop(x: Any) -> Any:
     raise ValueError("stop")
 
 
-OTHER_ERROR = pytest.mark.xfail(torch.__version__ >= "2.15", reason="refused, but by an error of torch", strict=True)
+OTHER_ERROR = pytest.mark.xfail(torch.__version__ >= "2.14", reason="refused, but by an error of torch", strict=True)
 
 
 @pytest.mark.parametrize(

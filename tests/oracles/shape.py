@@ -88,5 +88,5 @@ ORACLES = {
 
 XFAIL = {
     (name, "compiled"): "masked entries are counted, split or cut by values: a shape that depends on data has no guard"
-    for name in ("narrow", "tensor_split", *(("combinations",) if torch.__version__ < "2.15" else ()))
+    for name in ("narrow", "tensor_split", *(("combinations",) if torch.__version__ < "2.14" else ()))
 }
