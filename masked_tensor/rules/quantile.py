@@ -1,9 +1,12 @@
 """Quantiles and modes of the valid entries of each slice, by one sort; masked where nothing is valid."""
 
+import math
+
 import torch
 from torch import Tensor
 
 from .. import masks, pair, shapes
+from ..compat import is_readable_memory, is_tracked
 from ..layouts import meshes
 from ..op import Op
 from ..pair import Pair, Payload
@@ -89,11 +92,18 @@ def _result_shape(shape: tuple[int, ...], dim: int | None, keepdim: bool) -> tup
     return shapes.reduced_shape(shape, shapes.canonical_dims(dim, len(shape)), keepdim)
 
 
+def _sorted(x: Pair) -> Tensor:
+    """The entries along the last dim: the valid numbers in order, then NaN and what is masked, of whatever value."""
+    if is_tracked(x.data) or not is_readable_memory(x.data) or x.data.dtype not in _DTYPES:
+        return x.data.gather(-1, order(x, -1))
+    return select(x.data, x.mask, math.nan).sort(-1).values  # equal entries need no order where no gradient is taken
+
+
 def _interpolate(
     x: Pair, share: Tensor, mask: Tensor, interpolation: str, skip_nan: bool, ends: tuple[float, float]
 ) -> Tensor:
     """The quantiles along the last dim, one per entry of ``share``; 0 outside ``mask``."""
-    sorted = x.data.gather(-1, order(x, -1))
+    sorted = _sorted(x)
     nan = x.data.isnan() & x.mask
     nans = masks.count(nan, -1, keepdim=True)  # they are sorted behind the numbers
     rank = quantile_rank(share, masks.count(x.mask, -1, keepdim=True) - nans, None if skip_nan else nans, *ends)
