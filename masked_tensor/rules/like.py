@@ -14,6 +14,7 @@ from ..op import Op, ops
 from ..packing import views
 from ..packing.rules import as_new, compare_shapes, empty_strided, keep_storage, packed_rule
 from ..pair import Pair, Payload
+from ..select import select
 from ..settings import DEFAULT, current
 from ..shared import strict_counts
 from ..shared.memory_format import copied
@@ -26,10 +27,15 @@ def copy(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:
     return Pair(data, x.mask, x.payload) if data.stride() == x.data.stride() else copied(x, data)
 
 
-def like(op: OpOverload, x: Pair, *args: Any, **kwargs: Any) -> Pair:
-    """``*_like``: new data under the same mask."""
-    data = op(x.data, *(a.data if type(a) is Pair else a for a in args), **kwargs)
-    return Pair(data, masks.to_device(x.mask, data.device))
+def like(op: OpOverload, x: Pair | torch.Tensor, *args: Any, **kwargs: Any) -> Pair:
+    """``*_like``: new data under the same mask; below a bound that is masked there is none."""
+    x = pair.as_pair(x)
+    data = op(x.data, *(select(a.data, a.mask, 1) if type(a) is Pair else a for a in args), **kwargs)
+    mask = masks.to_device(x.mask, data.device)
+    for bound in args:
+        if type(bound) is Pair:
+            mask = masks.logical_and(mask, masks.expand_to(masks.to_device(bound.mask, data.device), mask.shape))
+    return Pair(data, mask)
 
 
 def empty_like(op: OpOverload, x: Pair, **kwargs: Any) -> Pair:

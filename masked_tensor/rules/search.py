@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import pair
+from .. import masks, pair
 from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
@@ -26,18 +26,20 @@ def searchsorted(
     side: str | None = None,
     sorter: Pair | Tensor | None = None,
 ) -> Pair:
-    """``torch.searchsorted``."""
+    """``torch.searchsorted``; where ``sorter`` is masked, nobody knows which entry stands there: it is masked, too."""
     sequence = pair.as_pair(sorted_sequence)
     number = not isinstance(values, Pair | Tensor)
     wanted = pair.plain_pair(sequence.data.new_full((), values)) if number else pair.as_pair(values)
-    order: Any = sorter.data if type(sorter) is Pair else sorter
+    order: Any = select(sorter.data, sorter.mask, 0) if type(sorter) is Pair else sorter
     options: dict[str, Any] = {"out_int32": out_int32, "right": right, "side": side}
     data = select(wanted.data.detach(), wanted.mask, 0)
-    if type(sorted_sequence) is not Pair:
+    if type(sorted_sequence) is not Pair and type(sorter) is not Pair:
         return Pair(torch.searchsorted(sequence.data, data, sorter=order, **options), wanted.mask)
     if order is not None:
         expect_shape("sorter", order, sequence.data.shape)
-        sequence = Pair(sequence.data.gather(-1, order), sequence.mask.gather(-1, order))
+        present = sequence.mask.gather(-1, order)
+        present = masks.logical_and(present, sorter.mask) if type(sorter) is Pair else present
+        sequence = Pair(sequence.data.gather(-1, order), present)
     if data.dtype != sequence.data.dtype:
         torch.searchsorted(sequence.data, data, **options)  # raises where torch takes one dtype only
         common = torch.result_type(sequence.data, data)

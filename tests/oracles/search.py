@@ -16,8 +16,9 @@ def searchsorted(op: Any, sequence: Any, values: Any, **kwargs: Any) -> Masked:
         values = torch.tensor(values, dtype=masked(sequence).data.dtype)
     sequence, values = masked(sequence), masked(values)
     if sorter is not None:
-        sorter = masked(sorter).data
-        sequence = Masked(sequence.data.gather(-1, sorter), sequence.mask.gather(-1, sorter))
+        sorter = masked(sorter)
+        at = sorter.data.where(sorter.mask, 0)
+        sequence = Masked(sequence.data.gather(-1, at), sequence.mask.gather(-1, at) & sorter.mask)
     dtype = torch.int32 if kwargs.get("out_int32") else torch.int64
     result = torch.zeros(values.data.shape, dtype=dtype)
     for place in every(values.data.shape):
