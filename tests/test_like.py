@@ -1,5 +1,10 @@
 """The family like under the laws."""
 
+import pytest
+import torch
+
+import masked_tensor as mt
+
 from .laws import laws
 
 test_law = laws("like")
