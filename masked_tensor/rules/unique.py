@@ -15,9 +15,8 @@ from ..compat import OpOverload
 from ..errors import expect_shape
 from ..op import Op, ops
 from ..pair import Pair
-from ..select import zero_masked
+from ..select import select, zero_masked
 from ..sparse.rules import in_row_order, runs
-from .index import without_masked
 
 
 def valid_entries(x: Pair | Tensor) -> Tensor:
@@ -79,11 +78,28 @@ def histc(x: Pair, bins: int = 100, min: float = 0, max: float = 0) -> Pair:
 def histogram(
     op: OpOverload, x: Pair | Tensor, bins: Any = 100, *, weight: Any = None, **kwargs: Any
 ) -> tuple[Pair, Pair]:
-    """``torch.histogram``: an entry counts if it and its weight are valid."""
+    """``torch.histogram``: an entry counts if it and its weight are valid; a bin is valid if both its edges are."""
     entries, weights = _bin_weights(x, weight)
-    edges = without_masked(bins) if isinstance(bins, Pair | Tensor) else bins
+    edges, known = _rising_edges(bins) if type(bins) is Pair else (bins, None)
     hist, found = op(entries, edges, weight=weights, **kwargs)
-    return pair.plain_pair(hist), pair.plain_pair(found)
+    if known is None:
+        return pair.plain_pair(hist), pair.plain_pair(found)
+    return Pair(hist, _known_bins(known, kwargs.get("density", False))), Pair(found, known)
+
+
+def _rising_edges(edges: Pair) -> tuple[Tensor, Tensor]:
+    """Edges with the nearest valid ones in place of those that are masked; and which are valid."""
+    below = select(edges.data, edges.mask, -math.inf).cummax(0).values
+    above = select(edges.data, edges.mask, math.inf).flip(0).cummin(0).values.flip(0)
+    near = torch.where(below == -math.inf, above, below)
+    near = torch.where(near == math.inf, 0, near)  # of which none is valid
+    return torch.where(edges.mask, edges.data, near), edges.mask
+
+
+def _known_bins(edges: Tensor, density: bool) -> Tensor:
+    """Which bins are known between edges of which these are valid; a density is of all between the outermost."""
+    inner = masks.logical_and(edges[1:], edges[:-1])
+    return masks.logical_and(inner, (edges[0] & edges[-1]).expand(inner.shape)) if density else inner
 
 
 def _bin_weights(x: Pair | Tensor, weight: Pair | Tensor | None) -> tuple[Tensor, Tensor | None]:
@@ -102,16 +118,24 @@ def histogramdd(
     weight: Pair | Tensor | None = None,
     density: bool = False,
 ) -> tuple[Pair, list[Pair]]:
-    """``torch.histogramdd``: a point counts if all its coordinates and its weight are valid."""
+    """``torch.histogramdd``: a point counts if all its coordinates and its weight are valid; bins as in histogram."""
     points, values = pair.as_pair(x), None
     mask = masks.all(points.mask, -1)
     if weight is not None:
         heavy = pair.as_pair(weight)
         mask = masks.logical_and(mask, heavy.mask)
         values = heavy.data[mask]
-    edges = bins if isinstance(bins, int) else [without_masked(b) if type(b) is Pair else b for b in bins]
+    if isinstance(bins, int) or not any(type(b) is Pair for b in bins):
+        hist, found = op(points.data[mask], bins, range, values, density)
+        return pair.plain_pair(hist), [pair.plain_pair(e) for e in found]
+    edges, known = zip(*(_rising_edges(pair.as_pair(b)) for b in bins), strict=True)
     hist, found = op(points.data[mask], edges, range, values, density)
-    return pair.plain_pair(hist), [pair.plain_pair(e) for e in found]
+    valid = masks.full(hist.shape, hist.device)
+    for d, mine in enumerate(known):
+        shape = [1] * len(known)
+        shape[d] = -1
+        valid = masks.logical_and(valid, masks.expand_to(_known_bins(mine, density).reshape(shape), hist.shape))
+    return Pair(hist, valid), [Pair(e, mine) for e, mine in zip(found, known, strict=True)]
 
 
 def bincount(x: Pair | Tensor, weights: Pair | Tensor | None = None, minlength: int = 0) -> Pair:

@@ -1,5 +1,7 @@
 """Torch's own databases of operators and modules: the only file of the suite that touches its ``_internal``."""
 
+import itertools
+import random
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +22,7 @@ with warnings.catch_warnings():
 # this suite.  There is none: that is what it finds, and what it is told here.
 common_utils.extract_test_fn = core.extract_test_fn = lambda: None
 
-MAX_SAMPLES = 12  # per entry: the database orders simple samples first, and repeats shapes
+MAX_SAMPLES = 12  # per entry
 
 
 @dataclass(frozen=True)
@@ -51,16 +53,28 @@ def dtypes(name: str) -> list[torch.dtype]:
 
 
 def samples(name: str, dtype: torch.dtype | None = None, limit: int = MAX_SAMPLES) -> Iterator[Sample]:
-    """Plain samples of an entry, evenly spread over what the database offers, seeded by the database itself."""
+    """Plain samples of an entry, of each form of call that the database offers, seeded by the database itself."""
     info = ENTRIES[name]
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         usable = [dtype] if dtype else dtypes(name)
         found = list(info.sample_inputs("cpu", usable[0], requires_grad=False)) if usable else []
-    step = max(1, len(found) // limit)
-    for sample in found[::step][:limit]:
+    for sample in itertools.islice(_of_each_form(found), limit):
         yield Sample(info.op, (sample.input, *sample.args), dict(sample.kwargs))
+
+
+def _of_each_form(found: list[Any]) -> Iterator[Any]:
+    """All of ``found``, in turn one of each form of call; those of a form in an order that has no period.
+
+    The database offers products of options: every fourth, say, would always have the same ones.
+    """
+    forms: dict[Any, list[Any]] = {}
+    for sample in random.Random(0).sample(found, len(found)):
+        types = tuple(type(value) for value in (sample.input, *sample.args))
+        forms.setdefault((types, tuple(sorted(sample.kwargs))), []).append(sample)
+    for several in itertools.zip_longest(*forms.values()):
+        yield from (sample for sample in several if sample is not None)
 
 
 MODULES: dict[str, ModuleInfo] = {info.name: info for info in module_db}

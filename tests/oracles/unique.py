@@ -51,13 +51,27 @@ def distinct_slices(
 def histogram(op: Any, x: Any, bins: Any, *, weight: Any = None, **kwargs: Any) -> Any:
     x, edges = masked(x), bins.data if isinstance(bins, Masked) else bins
     keep = x.mask if weight is None else x.mask & masked(weight).mask
-    return op(x.data[keep], edges, weight=None if weight is None else masked(weight).data[keep], **kwargs)
+    hist, found = op(x.data[keep], edges, weight=None if weight is None else masked(weight).data[keep], **kwargs)
+    if not isinstance(bins, Masked):
+        return hist, found
+    return Masked(hist, known_bins(bins, kwargs)), Masked(found, bins.mask)
+
+
+def known_bins(edges: Any, kwargs: Any) -> Any:
+    """Between two valid edges; for a density the outermost must be, too."""
+    known = edges.mask[1:] & edges.mask[:-1]
+    return known & edges.mask[0] & edges.mask[-1] if kwargs.get("density") else known
 
 
 def histogramdd(op: Any, x: Any, bins: Any, *, weight: Any = None, **kwargs: Any) -> Any:
     x, edges = masked(x), [b.data if isinstance(b, Masked) else b for b in bins]
     keep = x.mask.all(-1) if weight is None else x.mask.all(-1) & masked(weight).mask
-    return op(x.data[keep], edges, weight=None if weight is None else masked(weight).data[keep], **kwargs)
+    hist, found = op(x.data[keep], edges, weight=None if weight is None else masked(weight).data[keep], **kwargs)
+    if not any(isinstance(b, Masked) for b in bins):
+        return hist, found
+    known = [known_bins(masked(b), kwargs) for b in bins]
+    valid = torch.stack(torch.meshgrid(*known, indexing="ij")).all(0)
+    return Masked(hist, valid), [Masked(e, masked(b).mask) for e, b in zip(found, bins, strict=True)]
 
 
 def histc(op: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
