@@ -52,23 +52,27 @@ def dtypes(name: str) -> list[torch.dtype]:
     return list(supported)[:1]
 
 
-def samples(name: str, dtype: torch.dtype | None = None, limit: int = MAX_SAMPLES) -> Iterator[Sample]:
-    """Plain samples of an entry, of each form of call that the database offers, seeded by the database itself."""
+def samples(
+    name: str, dtype: torch.dtype | None = None, limit: int = MAX_SAMPLES, *, forms: bool = False
+) -> Iterator[Sample]:
+    """Plain samples of an entry, seeded by the database itself, evenly spread over what it offers.
+
+    With ``forms``, in turn one of each form of call: what is evenly spread over products of options may always have the
+    same ones.
+    """
     info = ENTRIES[name]
     torch.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         usable = [dtype] if dtype else dtypes(name)
         found = list(info.sample_inputs("cpu", usable[0], requires_grad=False)) if usable else []
-    for sample in itertools.islice(_of_each_form(found), limit):
+    step = max(1, len(found) // limit)
+    for sample in itertools.islice(_of_each_form(found) if forms else found[::step], limit):
         yield Sample(info.op, (sample.input, *sample.args), dict(sample.kwargs))
 
 
 def _of_each_form(found: list[Any]) -> Iterator[Any]:
-    """All of ``found``, in turn one of each form of call; those of a form in an order that has no period.
-
-    The database offers products of options: every fourth, say, would always have the same ones.
-    """
+    """All of ``found``, in turn one of each form of call; those of a form in an order that has no period."""
     forms: dict[Any, list[Any]] = {}
     for sample in random.Random(0).sample(found, len(found)):
         types = tuple(type(value) for value in (sample.input, *sample.args))

@@ -79,6 +79,7 @@ def masked_select(op: Any, x: Any, where: Any) -> Masked:
 
 def nonzero(op: Any, x: Any, as_tuple: bool = False) -> Any:
     x = masked(x)
+    x = Masked(x.data.reshape(1), x.mask.reshape(1)) if as_tuple and x.data.dim() == 0 else x
     found = [place for place in every(x.data.shape) if x.mask[place] and x.data[place] != 0]
     result = torch.tensor(found, dtype=torch.int64).reshape(len(found), x.data.dim())
     return result.unbind(1) if as_tuple else result
