@@ -20,8 +20,8 @@ from ..packing.rules import keep_storage, store_anew
 from ..pair import Pair, Payload
 from ..select import guard
 from ..sparse.rules import on_values
-from .choose import masked_fill, number_of
-from .index import CONDITIONS, Index, clamp_indices, key, logical_not, narrow_mask, plain_indices, without_masked
+from .choose import masked_fill, number_of, without_masked
+from .index import CONDITIONS, Index, clamp_indices, key, logical_not, narrow_mask, plain_indices
 from .scatter import accumulate_at, append_slot, drop_extra_slot, redirect_masked
 
 

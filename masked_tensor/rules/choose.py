@@ -89,13 +89,13 @@ def _fits(value: Any, dtype: torch.dtype) -> bool:
     return abs(value) <= torch.finfo(dtype).max or value in (math.inf, -math.inf) or value != value
 
 
-def condition(mask: Pair | Tensor) -> Tensor:
-    """That of a plain target, which holds no mask: a masked entry selects nothing, as in ``x[condition] = number``."""
-    return select(mask.data, mask.mask, 0) if type(mask) is Pair else mask
+def without_masked(index: Pair | Tensor) -> Tensor:
+    """An integer or boolean index without masked-out data: 0 or False where it is masked out."""
+    return select(index.data, index.mask, 0) if type(index) is Pair else index
 
 
-#: From torch 2.14 on ``x[condition] = number`` is a ``masked_fill_``, and no ``index_put_``.
-_CONDITIONS = condition if torch.__version__ >= "2.14" else None
+#: Of a plain target, which holds no mask.  From torch 2.14 on ``x[condition] = number`` is a ``masked_fill_``.
+_CONDITIONS = without_masked if torch.__version__ >= "2.14" else None
 
 OPS = [
     *ops("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=choose, packed=packed.choose),

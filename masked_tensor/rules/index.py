@@ -16,16 +16,10 @@ from ..packing import per_token as packed
 from ..packing import time_index as packed_places
 from ..packing.rules import packed_rule
 from ..pair import Pair, Payload
-from ..select import select
-from .choose import masked_fill
+from .choose import masked_fill, without_masked
 
 Index = Pair | Tensor | None
 CONDITIONS = torch.bool, torch.uint8  #: dtypes of keys that say for each entry whether it is taken
-
-
-def without_masked(index: Pair | Tensor) -> Tensor:
-    """An integer or boolean index without masked-out data: 0 or False where it is masked out."""
-    return select(index.data, index.mask, 0) if type(index) is Pair else index
 
 
 def key(index: Pair | Tensor) -> Tensor:

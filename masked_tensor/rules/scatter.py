@@ -18,7 +18,8 @@ from ..select import guard, select, zero_masked
 from ..shared import strict_counts
 from ..shared.chunks import rounds_noticeably
 from ..shared.identity import identity
-from .index import align_validity, without_masked
+from .choose import without_masked
+from .index import align_validity
 
 
 def append_slot(data: Tensor, dim: int) -> Tensor:

@@ -14,6 +14,7 @@ from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select
+from .choose import without_masked
 from .order import has_integers, integers
 
 
@@ -30,7 +31,7 @@ def searchsorted(
     sequence = pair.as_pair(sorted_sequence)
     number = not isinstance(values, Pair | Tensor)
     wanted = pair.plain_pair(sequence.data.new_full((), values)) if number else pair.as_pair(values)
-    order: Any = select(sorter.data, sorter.mask, 0) if type(sorter) is Pair else sorter
+    order: Any = None if sorter is None else without_masked(sorter)
     options: dict[str, Any] = {"out_int32": out_int32, "right": right, "side": side}
     data = select(wanted.data.detach(), wanted.mask, 0)
     if type(sorted_sequence) is not Pair and type(sorter) is not Pair:

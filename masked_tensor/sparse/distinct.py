@@ -8,7 +8,7 @@ from torch import Tensor
 from ..layouts import validity
 from ..shared.too_few import MASKED, TooFew
 from .reduction import assemble_result, outputs, take_valid
-from .slices import sort_into_slices
+from .slices import check_ordered, sort_into_slices
 from .valid_positions import ValidPositions, first_unstored
 
 
@@ -58,8 +58,7 @@ def mode(
 ) -> tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None]]:
     """The most frequent value, the least one of several, and the last position that has it."""
     t = take_valid(x, mask)
-    if x.is_complex():
-        raise RuntimeError(f"complex numbers have no order, got {x.dtype}")
+    check_ordered(t.values)
     o = outputs(t, dims, True, few.is_shown)  # the last position of a slice of zeros is not 0
     s, v, ids = o.slices, t.values, o.slices.ids
     weight, position = torch.ones_like(ids), t.position(dims)

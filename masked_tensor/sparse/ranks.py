@@ -14,7 +14,7 @@ from .. import settings
 from ..shared.order_statistics import interpolate_rank, median_rank, quantile_rank
 from ..shared.too_few import MASKED, TooFew
 from .reduction import Outputs, StoredValid, assemble_result, outputs, take_valid
-from .slices import sort_into_slices, sum_slices
+from .slices import check_ordered, sort_into_slices, sum_slices
 from .valid_positions import first_unstored
 
 
@@ -25,8 +25,7 @@ class OrderedElements:
     """
 
     def __init__(self, t: StoredValid, o: Outputs, descending: bool = False) -> None:
-        if t.values.is_complex():
-            raise RuntimeError(f"complex numbers have no order, got {t.values.dtype}")
+        check_ordered(t.values)
         self.slices = s = o.slices
         self.order = sort_into_slices(s.ids, t.values.detach(), descending=descending)
         self.values = t.values[self.order]  #: the stored ones, slice by slice

@@ -125,12 +125,17 @@ def prod_slices(v: Tensor, s: Slices) -> Tensor:
     return result if s.zeros is None else torch.where(s.zeros > 0, 0, result)
 
 
+def check_ordered(v: Tensor) -> None:
+    """Raises for complex numbers."""
+    if v.is_complex():
+        raise RuntimeError(f"complex numbers have no order, got {v.dtype}")
+
+
 def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
     """The greatest stored value of each slice (NaN is the greatest), and at least ``least`` (the dtype's least)."""
     if v.dtype is torch.bool:
         return stored_maximum(v.view(torch.uint8), s).view(torch.bool)
-    if v.is_complex():
-        raise RuntimeError(f"complex numbers have no order, got {v.dtype}")
+    check_ordered(v)
     if least is None:
         least = identity("max", v.dtype)
     if s.numbers is None and v.is_floating_point() and not v.requires_grad:
