@@ -41,20 +41,53 @@ def has_validity(data: Tensor) -> bool:
     return type(data) is MaskedTensor or isinstance(data, TorchMasked) or data.is_nested or layouts.is_sparse(data)
 
 
+def table(data: Any, dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, list[str]]:
+    """The pair of anything that is no tensor, and the names of its columns, if it is a table of which they have any.
+
+    ``choose`` is asked which columns of these names are read.
+    """
+    reader = kinds.reader_of(data)
+    if reader is None and reading.speaks_arrow(data):
+        sources.refuse_source(data)
+        return reading.read_named(data, dtype, choose)
+    take = partial(pair_of_input, dtype=dtype)
+    names = [str(name) for name in getattr(data, "columns", ())]
+    at = choose(names) if names else None
+    if at is None:
+        return take(data), names
+    names = [names[i] for i in at]
+    values, valid = (data, None) if reader is None else _read(reader, data)
+    if isinstance(values, tables.Columns):
+        return tables.read_columns(tables.Columns([*names], [values.columns[i] for i in at]), take), names
+    pair = _of_read(data, values, valid, take)
+    kept = torch.tensor(at, device=pair.data.device)
+    return Pair(pair.data.index_select(-1, kept), pair.mask.index_select(-1, kept)), names
+
+
 def _of_container(data: Any, take: Callable[[Any], Pair], dtype: torch.dtype | None) -> Pair | None:
     """The pair of a container, or None if ``data`` is none; ``take`` makes a pair of what a reader returns."""
     reader = kinds.reader_of(data)
     if reader is None:
         sources.refuse_source(data)
         return reading.read(data, dtype) if reading.speaks_arrow(data) else None
+    return _of_read(data, *_read(reader, data), take)
+
+
+def _read(reader: kinds.Reader, data: Any) -> tuple[Any, Any]:
+    """What the reader of a container returns, checked."""
     found = reader(data)
     if not (isinstance(found, tuple) and len(found) == 2):
         raise TypeError(f"the reader of {type(data).__name__} must return (values, valid), got {found!r}")
-    values = tables.read_columns(found[0], take) if isinstance(found[0], tables.Columns) else take(found[0])
-    if found[1] is None:  # a tensor is the reader's own: no copy of it was made
-        return Pair(values.data, values.mask) if isinstance(found[0], Tensor) else values
-    valid = mask_of_input(found[1], values.data, f"the mask of {type(data).__name__}")
-    return Pair(values.data, masks.logical_and(valid, values.mask))
+    return found
+
+
+def _of_read(data: Any, values: Any, valid: Any, take: Callable[[Any], Pair]) -> Pair:
+    """The pair of what the reader of ``data`` returned."""
+    pair = tables.read_columns(values, take) if isinstance(values, tables.Columns) else take(values)
+    if valid is None:  # a tensor is the reader's own: no copy of it was made
+        return Pair(pair.data, pair.mask) if isinstance(values, Tensor) else pair
+    valid = mask_of_input(valid, pair.data, f"the mask of {type(data).__name__}")
+    return Pair(pair.data, masks.logical_and(valid, pair.mask))
 
 
 def _of_tensor(data: Tensor) -> Pair:

@@ -5,7 +5,6 @@ interface.
 """
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import torch
@@ -16,7 +15,6 @@ from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 from ... import layouts, masks
 from ...pair import Pair, plain_pair
 from . import ragged, sources, tables
-from .arrow import reading
 
 Reader = Callable[[Any], tuple[Any, Any]]
 
@@ -70,29 +68,6 @@ def register_container(*kinds: type | str) -> Callable[[Reader], Reader]:
 def reader_of(data: object) -> Reader | None:
     """The reader of a container: that of its class, or of the nearest class that it is derived from."""
     return sources.of_class(type(data), _READERS)
-
-
-def table(data: Any, take: Callable[..., Pair], dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, list[str]]:
-    """The pair of anything that is no tensor, and the names of its columns, if it is a table of which they have any.
-
-    ``choose`` is asked which columns of these names are read.
-    """
-    reader = reader_of(data)
-    if reader is None and reading.speaks_arrow(data):
-        sources.refuse_source(data)
-        return reading.read_named(data, dtype, choose)
-    names = [str(name) for name in getattr(data, "columns", ())]
-    at = choose(names) if names else None
-    if at is None:
-        return take(data, dtype=dtype), names
-    names = [names[i] for i in at]
-    found = (None, None) if reader is None else reader(data)
-    if not isinstance(found[0], tables.Columns):
-        pair = take(data, dtype=dtype)
-        kept = torch.tensor(at, device=pair.data.device)
-        return Pair(pair.data.index_select(-1, kept), pair.mask.index_select(-1, kept)), names
-    columns = tables.Columns([*names], [found[0].columns[i] for i in at])
-    return tables.read_columns(columns, partial(take, dtype=dtype)), names
 
 
 def sparse_tensor(data: Any) -> Any:

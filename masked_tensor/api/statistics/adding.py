@@ -1,5 +1,6 @@
 """What a batch, or another state, adds to running statistics."""
 
+import warnings
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from ...shared import group_moments, histogram, sketch
 from ...shared.moments import Moments, merge_moments, moments_of, moments_of_entries, zeros_of
 from ...shared.pair_moments import PairMoments, pair_moments_of
 from ...sparse.reduction import take_valid
+from ..containers import kinds
 from . import options
 from .state import Part, StatisticsState
 
@@ -23,6 +25,13 @@ class StatisticsAdding(StatisticsState):
 
     def _part_of(self, x: Any, weight: Tensor | None, group: Any) -> Part:
         """What a batch adds."""
+        x = kinds.sparse_tensor(x)
+        if isinstance(x, Tensor) and self._names is not None and self.features > 1:
+            warnings.warn(
+                f"update() got a tensor, which has no names: its columns are taken as {list(self._names)} by their "
+                "position; give the table itself (frame.convert_dtypes() masks NaN), or to_arrow(x, names)",
+                stacklevel=4,
+            )
         x, columns, names = self._by_name(x, "update()")
         self._check(x, "update()")
         keys = None if group is None else self._keys_of(group, x, "update()")

@@ -11,7 +11,7 @@ from ...layouts.elements import is_sparse
 from ...pair import Pair, Payload, as_pair
 from ...select import select
 from ...shared import gaps, group_moments
-from ..containers import accepted_inputs, kinds
+from ..containers import accepted_inputs
 from ..containers.arrow.table import ArrowTable
 from . import options, travel
 
@@ -254,7 +254,7 @@ class LastValid:
         if isinstance(x, Tensor):
             pair: Pair = as_pair(enter(x.detach(), False))
         else:
-            pair, _ = kinds.table(x, accepted_inputs.pair_of_input, torch.float64, choose)
+            pair, _ = accepted_inputs.table(x, torch.float64, choose)
         if pair.data.dim() != 2 or pair.data.shape[1] != self.features:
             raise ValueError(f"{taker} takes rows of {self.features} columns, got {tuple(pair.data.shape)}")
         if pair.data.is_complex() or is_sparse(pair.data):

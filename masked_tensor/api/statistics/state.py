@@ -96,18 +96,12 @@ class StatisticsState(nn.Module):
         """``x`` as a tensor, a table's columns in the order of the first one; and the names of the columns."""
         x = kinds.sparse_tensor(x)
         if isinstance(x, Tensor):
-            if self._names is not None and self.features > 1 and taker == "update()":
-                warnings.warn(
-                    f"{taker} got a tensor, which has no names: its columns are taken as {list(self._names)} by their "
-                    "position; give the table itself (frame.convert_dtypes() masks NaN), or to_arrow(x, names)",
-                    stacklevel=5,
-                )
             return x, self.columns, self._names
 
         def choose(names: Sequence[str]) -> list[int] | None:
             return None if self._chosen is None else options.choose(self._chosen, names, taker)
 
-        pair, names = kinds.table(x, accepted_inputs.pair_of_input, torch.float64, choose)
+        pair, names = accepted_inputs.table(x, torch.float64, choose)
         if kinds.has_nan_for_missing(x, pair):
             warnings.warn(
                 f"NaN in a {type(x).__name__} of floats is a valid value; frame.convert_dtypes() masks it",
