@@ -99,11 +99,14 @@ class Report:
 class Shadow(TorchFunctionMode):
     """Repeats calls; ``garbage`` masks entries at random and compares what lies under the mask."""
 
-    def __init__(self, garbage: bool = False, log: TextIO | None = None, times: int = TIMES) -> None:
+    def __init__(
+        self, garbage: bool = False, log: TextIO | None = None, times: int = TIMES, most: int | None = None
+    ) -> None:
         super().__init__()
         self.garbage = garbage
         self.log = log
         self.limit = times
+        self.most = most
         self.test = ""
         self.report = Report()
         self.times: Counter[Any] = Counter()
@@ -150,6 +153,10 @@ class Shadow(TorchFunctionMode):
         self.times[key] += 1
         if self.times[key] > self.limit:
             self.report.counts["the same call again"] += 1
+            return None
+        self.times[self.test, name] += 1
+        if self.most is not None and self.times[self.test, name] > self.most:
+            self.report.counts["more calls of one function in a test"] += 1
             return None
         return arguments
 
