@@ -64,12 +64,13 @@ def test_a_masked_class_is_a_logit_of_minus_infinity(seed: int, reduction: str) 
     expected = F.cross_entropy(plain[some], target[some], **options)
     expected.sum().backward()
     gradient = plain.grad.where(valid, 0)
-    given = [mt.as_masked_tensor(x.masked_fill(~valid, float("nan")), valid) for _ in range(3)]
+    given = [mt.as_masked_tensor(x.masked_fill(~valid, float("nan")), valid) for _ in range(4)]
     hidden = mt.as_masked_tensor(target.where(known, -(10**9)), known)
     forms = [
         lambda g: F.cross_entropy(g, hidden, **options),
         lambda g: F.nll_loss(g.log_softmax(1), hidden, **options),
         lambda g: F.cross_entropy(g[None].packed().mT, hidden[None], **options)[0 if reduction == "none" else ...],
+        lambda g: F.cross_entropy(g.to_sparse(), hidden, **options),
     ]
     for number, (form, leaf) in enumerate(zip(forms, given, strict=True)):
         loss = form(leaf.requires_grad_())

@@ -268,6 +268,23 @@ def test_a_write_through_a_view_that_was_unpacked_reaches_a_full_grid() -> None:
         assert_same(p, y, "the base")
 
 
+@pytest.mark.parametrize("dims", [(0, 1), (0, 2), (1, 2)])
+def test_memory_is_read_as_the_strides_say(dims: tuple[int, int]) -> None:
+    data = torch.arange(24.0).view(2, 3, 4)
+    mask = torch.ones(2, 3, 4, dtype=torch.bool)
+    mask.movedim(dims, (0, 1))[0, 2:] = False  # padding of the first row
+    mask[1, 1, 1] = False
+    x = mt.as_masked_tensor(data, mask)
+    p = x.packed(dims, lengths=[2, *[mask.shape[dims[1]]] * (mask.shape[dims[0]] - 1)])
+    for read in (
+        lambda x: x.as_strided((2, 2, 2), (1, 1, 1), 3),
+        lambda x: x.as_strided((3, 4), (4, 1), 12),
+        lambda x: torch.as_strided_copy(x, (5, 3), (2, 7)),
+        lambda x: torch.as_strided_scatter(x, torch.zeros(2, 2), (2, 2), (4, 1), 3),
+    ):
+        assert_same(read(p), read(x), f"packed over {dims}")
+
+
 def test_a_batch_without_padding_is_copied_too() -> None:
     x = mt.masked_tensor(torch.zeros(2, 3, 1), torch.ones(2, 3, 1, dtype=torch.bool))
     packed = x.packed()

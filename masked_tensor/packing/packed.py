@@ -195,11 +195,12 @@ def logical_mask(x: Packed) -> Tensor:
 
 
 def unpack(x: Packed) -> Pair:
-    """The strided pair: one differentiable scatter, 0 wherever nothing is stored."""
+    """The strided pair: one differentiable scatter, 0 wherever nothing is stored.
+
+    It is contiguous, as the strides of every packed tensor say: ``as_strided`` reads memory, and so does a graph.
+    """
     wide = scatter_tokens(x.values, x.grid).view(x.sizes)
-    data = wide.permute(orders.read_order(x.order)).reshape(x.shape)
-    if not x.grid.host:  # a graph lays out memory as torch says that its kernels do: it is right of contiguous memory
-        data = data.contiguous()
+    data = wide.permute(orders.read_order(x.order)).reshape(x.shape).contiguous()
     return Pair(data, logical_mask(x), x.payload)
 
 

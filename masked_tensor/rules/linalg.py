@@ -157,7 +157,7 @@ OPS = [
     Op("_linalg_eigh", eigh, generic=True),
     *ops("_linalg_svd linalg_qr geqrf linalg_eig _linalg_eigvals linalg_ldl_factor_ex", on_whole, generic=True),
     Op("linalg_polar", on_whole, generic=True, optional=True),  # from torch 2.15 on
-    Op("linalg_pinv.atol_rtol_tensor", on_whole, generic=True),
+    *ops("linalg_pinv.atol_rtol_tensor linalg_pinv.atol_rtol_float", on_whole, generic=True),
     # Of these torch would make others itself, with numbers and identities of the layout of x.
     Op("linalg_matrix_rank", rank, generic=True),
     Op("pinverse", on_whole, generic=True),

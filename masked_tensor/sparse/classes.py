@@ -62,14 +62,14 @@ def named_scores(
     assert key is not None
     stored, order = t.position(range(x.dim())).sort()
     score = _read(t.values[order], stored, key)
+    if mask is not None:  # before the logsumexp is taken off, which sends the other classes a gradient, too
+        valid = validity.look_up(mask, x.shape, lambda d: place[d], index.shape[0])
+        score = torch.where(valid, score, -torch.inf)
     if logits:
         o = outputs(t, (dim,), True, False)
         wide = t.values.float() if rounds_noticeably(t.values.dtype) else t.values
         total = _read(slice_reductions.logsumexp(wide, o.slices), o.keys, number)
         score = (score - total).to(t.values.dtype)
-    if mask is not None:
-        valid = validity.look_up(mask, x.shape, lambda d: place[d], index.shape[0])
-        score = torch.where(valid, score, -torch.inf)
     return torch.where(counts, score.view(target.shape), 0), counts
 
 

@@ -228,7 +228,12 @@ def poison(flat: Tensor, valid: Tensor, garbage: float) -> None:
     if flat.dtype is torch.bool:
         flat.logical_xor_(~valid)
     elif flat.dtype.is_floating_point or flat.dtype.is_complex:
-        flat.masked_fill_(~valid, min(garbage, torch.finfo(flat.dtype).max) if garbage == 1e30 else garbage)
+        number = min(garbage, torch.finfo(flat.dtype).max) if garbage == 1e30 else garbage
+        if flat.dtype.itemsize == 1:  # float8
+            bits = torch.tensor(number).to(flat.dtype).view(torch.uint8)
+            flat.view(torch.uint8).masked_fill_(~valid, int(bits))
+        else:
+            flat.masked_fill_(~valid, number)
     else:
         flat = flat.view(SIGNED.get(flat.dtype, flat.dtype))
         info = torch.iinfo(flat.dtype)

@@ -239,7 +239,7 @@ class Shadow(TorchFunctionMode):
             else:
                 details += differing_gradients(ours, theirs, self.garbage)
         left = []
-        entries = [None if self.garbage else declared(name, detail, arguments, chosen, theirs) for detail in details]
+        entries = [declared(name, detail, arguments, chosen, theirs, self.garbage) for detail in details]
         for detail, entry in zip(details, entries, strict=True):
             if entry:
                 report.reasons[f"{entry.reason}: {name}"] += 1

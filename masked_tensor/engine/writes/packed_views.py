@@ -152,10 +152,9 @@ def _places(memory: Pair, members: list[Any]) -> list[tuple[Any, Pair, MaskedTen
 
 
 def _own_memory(p: Packed) -> Pair:
-    """Memory of its own, contiguous as the strides of every packed tensor say."""
+    """Memory of its own; of a full grid ``unpack`` may give the stored values themselves."""
     pair = unpack(p)
-    data = pair.data.clone(memory_format=torch.contiguous_format) if p.grid.full else pair.data.contiguous()
-    return Pair(data, pair.mask, pair.payload)
+    return Pair(pair.data.clone(), pair.mask, pair.payload) if p.grid.full else pair
 
 
 def _become(x: MaskedTensor, pair: Pair, base: MaskedTensor | None = None, detached: bool = False) -> None:
