@@ -49,7 +49,7 @@ def cases(samples: list[database.Sample], turn: int | None = None) -> Iterator[t
 
 
 def of_entry(name: str, samples: int = SAMPLES) -> list[database.Sample]:
-    return chosen(list(database.samples(name, limit=max(12, samples))), samples)
+    return chosen(list(database.samples(name, limit=max(12, samples), forms=SAMPLES > 1)), samples)
 
 
 def check_all(

@@ -313,6 +313,40 @@ def test_in_place_within_the_pattern() -> None:
         x.requires_grad_().mul_(2)
 
 
+NUMBERS = {
+    "valid": mt.masked_tensor(torch.tensor(2.0, dtype=torch.float64)),
+    "masked": mt.masked_tensor(torch.tensor(torch.nan, dtype=torch.float64), False),
+    "integer": mt.masked_tensor(torch.tensor(2)),
+    "plain": torch.tensor(2.0, dtype=torch.float64),
+}
+WITH_A_NUMBER: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "mul": torch.mul,
+    "rsub": lambda x, n: n - x,
+    "div": torch.div,
+    "pow": torch.pow,
+    "maximum": torch.maximum,
+    "clamp": lambda x, n: torch.clamp(x, n, n),
+    "where": lambda x, n: torch.where(x > 1, x, n),
+    "masked_fill": lambda x, n: x.masked_fill(x > 1, n),
+    "lerp": lambda x, n: torch.lerp(x, x * 2, n),
+    "gt": torch.gt,
+}
+
+
+@pytest.mark.parametrize("name", WITH_A_NUMBER)
+def test_a_number_without_dimensions_is_one_to_sparse_data(name: str) -> None:
+    """Masked or not, sparse or not: the dtype of the result is that of the data, as of strided tensors."""
+    for number in NUMBERS.values():
+        for dtype in (torch.float32, torch.float64):
+            x = dense().to(dtype)
+            expected = WITH_A_NUMBER[name](x, number)
+            for convert in CONVERT.values():
+                for given in (number, number.to_sparse_coo()):
+                    found = WITH_A_NUMBER[name](convert(x), given)
+                    assert found.dtype is expected.dtype
+                    same(found, expected)
+
+
 def test_no_silent_densification() -> None:
     x = dense().to_sparse()
     for call in (

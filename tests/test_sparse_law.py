@@ -84,6 +84,6 @@ def test_sparse_results_equal_strided_ones(name: str, record_property: Callable[
 
 def _samples(name: str) -> list[database.Sample]:
     """Of the first usable ones those whose tensors fit into the most layouts; twice as many of what is served."""
-    found = list(database.samples(name, limit=max(4, SAMPLES)))
+    found = list(database.samples(name, limit=max(4, SAMPLES), forms=True))
     found.sort(key=lambda s: -sum(fits(x.shape, layout) for x in s.args if isinstance(x, Tensor) for layout in LAYOUTS))
     return list(islice(filter(plain_runs, found), SAMPLES * (1 + (name in SERVED))))

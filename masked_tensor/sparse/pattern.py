@@ -60,16 +60,24 @@ def union_pattern(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _read_at(arg: Any, pattern: Tensor) -> Any:
-    if type(arg) is Pair:
-        if not is_sparse(arg.data):
-            return Pair(_gather_strided(arg.data, pattern), _gather_strided(arg.mask, pattern))
-        if same_pattern(arg.mask, pattern):
-            return Pair(values(arg.data), values(arg.mask))
-        key = _places(arg.mask, pattern)
-        return Pair(values_at(arg.data, key), values_at(arg.mask, key))
-    if isinstance(arg, Tensor) and arg.dim() > 0:
+    if not isinstance(arg, Pair | Tensor):
+        return arg
+    data = arg.data if isinstance(arg, Pair) else arg
+    if data.dim() == 0 and pattern.dim() > 0:  # stays a number: the result has the dtype of what has dimensions
+        return Pair(_number(data), _number(arg.mask)) if isinstance(arg, Pair) else _number(data)
+    if not isinstance(arg, Pair):
         return values_at(arg, _places(arg, pattern)) if is_sparse(arg) else _gather_strided(arg, pattern)
-    return arg
+    if not is_sparse(data):
+        return Pair(_gather_strided(data, pattern), _gather_strided(arg.mask, pattern))
+    if same_pattern(arg.mask, pattern):
+        return Pair(values(data), values(arg.mask))
+    key = _places(arg.mask, pattern)
+    return Pair(values_at(data, key), values_at(arg.mask, key))
+
+
+def _number(x: Tensor) -> Tensor:
+    """A tensor without dimensions, strided."""
+    return values_at(x, torch.zeros(1, dtype=torch.int64, device=x.device)).reshape(()) if is_sparse(x) else x
 
 
 def _places(x: Tensor, pattern: Tensor) -> Tensor:
