@@ -12,6 +12,7 @@ from ..shared.averaging import reduce_loss
 from ..shared.chunks import rounds_noticeably
 from . import slice_reductions
 from .reduction import outputs, take_valid
+from .slices import zeros_read
 
 
 def cross_entropy(
@@ -76,7 +77,7 @@ def named_scores(
 def _read(v: Tensor, table: Tensor, key: Tensor) -> Tensor:
     """The values at ``key``, of those at the sorted positions ``table``; 0 where there are none."""
     place, found = find(key, table)
-    return torch.where(found, v[place], 0) if table.numel() else v.new_zeros(key.shape)
+    return torch.where(found, v[place], 0) if table.numel() else zeros_read(v, key.shape)
 
 
 def _check_shape(target: Tensor, shape: torch.Size, dim: int) -> None:

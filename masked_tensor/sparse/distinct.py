@@ -8,7 +8,7 @@ from torch import Tensor
 from ..layouts import validity
 from ..shared.too_few import MASKED, TooFew
 from .reduction import assemble_result, outputs, take_valid
-from .slices import check_ordered, sort_into_slices
+from .slices import check_ordered, sort_into_slices, zeros_read
 from .valid_positions import ValidPositions, first_unstored
 
 
@@ -72,7 +72,7 @@ def mode(
         position = torch.cat((position, first_unstored(t, o, dims, last=True)[some]))
     order = sort_into_slices(ids, v.detach(), position)
     if order.numel() == 0:
-        value, where = v.new_zeros(s.number), position.new_zeros(s.number)
+        value, where = zeros_read(v, s.number), position.new_zeros(s.number)
     else:
         place = order[_last_of_longest(v.detach()[order], ids[order], weight[order], s.number)]
         value, where = v[place], position[place]

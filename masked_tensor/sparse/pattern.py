@@ -98,6 +98,9 @@ def _gather_strided(x: Tensor, pattern: Tensor) -> Tensor:
 
 
 def _scatter_back(result: Any, pattern: Tensor) -> Any:
-    if type(result) is not Pair or result.data.dim() == 0:  # the sum or mean of a loss
+    if type(result) is not Pair:
         return result
+    if result.data.dim() == 0:  # the sum or mean of a loss
+        nothing = pattern.shape.numel() > 0 and values(pattern).numel() == 0  # no entry is valid; there are some
+        return Pair(result.data, torch.zeros_like(result.mask)) if nothing else result
     return Pair(with_values(pattern, result.data), with_values(pattern, result.mask))

@@ -14,7 +14,7 @@ from .. import settings
 from ..shared.order_statistics import interpolate_rank, median_rank, quantile_rank
 from ..shared.too_few import MASKED, TooFew
 from .reduction import Outputs, StoredValid, assemble_result, outputs, take_valid
-from .slices import check_ordered, sort_into_slices, sum_slices
+from .slices import check_ordered, sort_into_slices, sum_slices, zeros_read
 from .valid_positions import first_unstored
 
 
@@ -36,7 +36,7 @@ class OrderedElements:
     def at(self, rank: Tensor) -> Tensor:
         """The element of every slice at ``rank`` (one or more per slice)."""
         if self.values.shape[0] == 0:
-            return self.values.new_zeros(rank.shape)
+            return zeros_read(self.values, rank.shape)
         picked, zero = self.values[self.place(rank)], self.is_unstored(rank)
         return picked if zero is None else torch.where(zero, 0, picked)
 

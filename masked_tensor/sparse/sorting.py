@@ -12,6 +12,7 @@ from ..pair import Pair
 from ..shared.too_few import TooFew
 from .ranks import OrderedElements
 from .reduction import assemble_result, check_nonempty, outputs, take_valid
+from .slices import zeros_read
 
 
 class SortedEntries:
@@ -47,7 +48,7 @@ class SortedEntries:
         place, few = self.sorted.place(rank), TooFew(0, None, least)
         parts = []
         for column in (self.sorted.values, self.positions):
-            new = column[place] if column.numel() else column.new_zeros(place.shape)
+            new = column[place] if column.numel() else zeros_read(column, place.shape)
             parts.append(valid_outputs(*assemble_result(new, self.outputs, self.x.data, self.dims, keepdim, few)))
         return parts[0], parts[1]
 
