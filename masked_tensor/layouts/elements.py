@@ -115,9 +115,14 @@ def values_at(x: Tensor, key: Tensor) -> Tensor:
     x = canonical(x)
     table, order = keys(x).sort()
     if table.numel() == 0:
-        return torch.zeros(key.shape, dtype=x.dtype, device=x.device)
+        return zeros_read(values(x), key.shape)
     place, found = find(key, table)
     return torch.where(found, values(x)[order[place]], torch.zeros((), dtype=x.dtype, device=x.device))
+
+
+def zeros_read(v: Tensor, shape: Any) -> Tensor:
+    """What is read of ``v``, which holds nothing: zeros that autograd connects with it."""
+    return v.new_zeros(shape) + v.sum(dtype=v.dtype)
 
 
 def _assemble(x: Tensor, new: Tensor) -> Tensor:

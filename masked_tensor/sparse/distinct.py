@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from ..layouts import validity
+from ..layouts.elements import zeros_read
 from ..shared.too_few import MASKED, TooFew
 from .reduction import assemble_result, outputs, take_valid
-from .slices import check_ordered, sort_into_slices, zeros_read
+from .slices import check_ordered, sort_into_slices
 from .valid_positions import ValidPositions, first_unstored
 
 

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from .. import settings
+from ..layouts.elements import zeros_read
 from ..shared.order_statistics import interpolate_rank, median_rank, quantile_rank
 from ..shared.too_few import MASKED, TooFew
 from .reduction import Outputs, StoredValid, assemble_result, outputs, take_valid
-from .slices import check_ordered, sort_into_slices, sum_slices, zeros_read
+from .slices import check_ordered, sort_into_slices, sum_slices
 from .valid_positions import first_unstored
 
 

@@ -98,7 +98,7 @@ def norm(v: Tensor, s: Slices, ord: float = 2.0) -> Tensor:
 def nansum(v: Tensor, s: Slices, dtype: torch.dtype | None = None) -> Tensor:
     if v.is_complex():
         raise RuntimeError(f"nansum(): complex input is not supported, got {v.dtype}")
-    return sum(v.nan_to_num(nan=0.0, posinf=torch.inf, neginf=-torch.inf) if v.is_floating_point() else v, s, dtype)
+    return sum(torch.where(v.isnan(), 0, v) if v.is_floating_point() else v, s, dtype)
 
 
 def nanmean(v: Tensor, s: Slices) -> Tensor:

@@ -6,7 +6,6 @@ that the mask shows and the input does not store.  Nothing here knows a layout, 
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -124,11 +123,6 @@ def prod_slices(v: Tensor, s: Slices) -> Tensor:
         wide = WIDER.get(v.dtype, v.dtype) if v.is_cpu else v.dtype
         result = v.new_ones(s.number, dtype=wide).scatter_reduce(0, s.ids, v.to(wide), "prod").to(v.dtype)
     return result if s.zeros is None else torch.where(s.zeros > 0, 0, result)
-
-
-def zeros_read(v: Tensor, shape: Any) -> Tensor:
-    """What is read of ``v``, which holds nothing: zeros that autograd connects with it."""
-    return v.new_zeros(shape) + v.sum(dtype=v.dtype)
 
 
 def check_ordered(v: Tensor) -> None:

@@ -6,13 +6,12 @@ import torch
 from torch import Tensor
 
 from .. import shapes
-from ..layouts.elements import build_like
+from ..layouts.elements import build_like, zeros_read
 from ..layouts.validity import valid_outputs
 from ..pair import Pair
 from ..shared.too_few import TooFew
 from .ranks import OrderedElements
 from .reduction import assemble_result, check_nonempty, outputs, take_valid
-from .slices import zeros_read
 
 
 class SortedEntries:
