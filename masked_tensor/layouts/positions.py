@@ -48,5 +48,5 @@ def find(keys: Tensor, table: Tensor) -> tuple[Tensor, Tensor]:
     """Where ``keys`` lie in the sorted ``table``, and whether they do."""
     if table.numel() == 0:
         return torch.zeros_like(keys), torch.zeros_like(keys, dtype=torch.bool)
-    place = torch.searchsorted(table, keys).clamp_(max=table.numel() - 1)
+    place = torch.searchsorted(table, keys.contiguous()).clamp_(max=table.numel() - 1)  # torch warns of others
     return place, table[place] == keys

@@ -69,6 +69,7 @@ def named_scores(
         o = outputs(t, (dim,), True, False)
         wide = t.values.float() if rounds_noticeably(t.values.dtype) else t.values
         total = _read(slice_reductions.logsumexp(wide, o.slices), o.keys, number)
+        total = total * torch.where(total == torch.inf, torch.nan, 1)  # as softmax has it, of a class of score inf
         score = (score - total).to(t.values.dtype)
     return torch.where(counts, score.view(target.shape), 0), counts
 

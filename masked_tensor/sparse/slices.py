@@ -138,9 +138,24 @@ def stored_maximum(v: Tensor, s: Slices, least: float | None = None) -> Tensor:
     check_ordered(v)
     if least is None:
         least = identity("max", v.dtype)
-    if s.numbers is None and v.is_floating_point() and not v.requires_grad:
+    if v.requires_grad:
+        return _share_among_greatest(v, stored_maximum(v.detach(), s, least), s)
+    if s.numbers is None and v.is_floating_point():
         return torch.segment_reduce(v, "max", offsets=s.offsets, unsafe=True, initial=least)
     return v.new_full((s.number,), least).scatter_reduce(0, s.ids, v, "amax")
+
+
+def _share_among_greatest(v: Tensor, best: Tensor, s: Slices) -> Tensor:
+    """``best``, of each slice of ``v``; the entries that are as great, NaN among them, share its gradient equally.
+
+    That of ``scatter_reduce`` gives a share to a start that is as great, and is NaN for all of a slice that holds one.
+    """
+    wanted = best[s.ids]
+    greatest = (v.detach() == wanted) | (v.detach().isnan() & wanted.isnan())
+    share = sum_slices(greatest, s).clamp_min(1)[s.ids].to(v.dtype).reciprocal()
+    total = sum_slices(torch.where(greatest, v, 0) * share, s)  # best, but for rounding
+    exact = torch.where(best.isfinite(), best + (total - total.detach()), total)
+    return torch.where(s.stored > 0, exact, best)
 
 
 def max_slices(v: Tensor, s: Slices, zero: int = 0) -> Tensor:
