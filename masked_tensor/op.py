@@ -102,8 +102,8 @@ class Op:
     @property
     def summary(self) -> str:
         """The sentence that states what the op's family means: the first paragraph of the rule's module."""
-        module = sys.modules[self.rule.__module__]
-        return " ".join((module.__doc__ or "").strip().split("\n\n")[0].split())
+        module = sys.modules.get(self.rule.__module__)  # one that was run and not imported is none
+        return " ".join(((module and module.__doc__) or "").strip().split("\n\n")[0].split())
 
 
 def ops(names: str, rule: Rule, **said: Any) -> list[Op]:

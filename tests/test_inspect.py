@@ -58,7 +58,8 @@ def test_explain_of_an_unknown_op() -> None:
 
 
 def test_ops_of_every_family_can_be_explained() -> None:
-    for overload in list(table.ENTRIES)[::20]:
+    own = [o for o, entry in table.ENTRIES.items() if entry.op.rule.__module__.startswith("masked_tensor.")]
+    for overload in own[::20]:  # other tests register ops of theirs
         text = explain(overload.name())
         assert "means   " in text
         assert " at 0x" not in text, "a function is shown by its name"
