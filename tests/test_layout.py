@@ -6,7 +6,8 @@ import torch
 from masked_tensor import MaskedTensor
 from masked_tensor.engine.tensor import pair_of
 
-from .test_sparse import CONVERT, dense, same
+from .helpers.sparse_cases import CONVERT
+from .test_sparse import dense, same
 
 
 @pytest.mark.parametrize("layout", CONVERT)

@@ -12,19 +12,13 @@ from masked_tensor import MaskedTensor, layouts
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.errors import UnsupportedOpError
 
+from .helpers.sparse_cases import CONVERT
+
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Sparse invariant checks are implicitly disabled"),
 ]
 DATA = torch.tensor([[0.0, 0.5, 3.0, 0.0], [4.0, 0.0, 5.0, -1.0]])
 MASK = torch.tensor([[False, True, True, True], [False, False, True, True]])  # a valid zero at (0, 3)
-
-CONVERT: dict[str, Callable[[Tensor], Tensor]] = {
-    "coo": lambda x: x.to_sparse(),
-    "csr": lambda x: x.to_sparse_csr(),
-    "csc": lambda x: x.to_sparse_csc(),
-    "bsr": lambda x: x.to_sparse_bsr((1, 2)),
-    "bsc": lambda x: x.to_sparse_bsc((1, 2)),
-}
 
 
 def dense() -> MaskedTensor:

@@ -14,7 +14,7 @@ from .laws import plain_runs
 from .oracles import FAMILY
 from .sweep import SKIPPED
 
-PATTERNS = ("random", "none")  # and of the first sample alone nothing valid
+PATTERNS = ("random", "none")  # the second of the first sample alone, if few are asked for
 SAMPLES = int(os.environ.get("MASKED_TENSOR_SPARSE_SAMPLES", "1"))  # per entry
 NAMES = sorted(name for name in database.ENTRIES if name not in SKIPPED)
 SERVED = [  # what has a functional form for sparse tensors has one for the class

@@ -19,6 +19,9 @@ import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.errors import UnsupportedOpError
 
+from .helpers.harness import Masked
+from .helpers.sparse_cases import CONVERT, stored
+
 PROGRAMS = int(os.environ.get("MASKED_TENSOR_SPARSE", "240"))
 PARTS = 4
 INF = float("inf")
@@ -28,22 +31,10 @@ NO_NUMBER = mt.as_masked_tensor(torch.tensor(float("nan")), torch.tensor(False))
 
 def explicit(x: MaskedTensor) -> MaskedTensor:
     """COO that stores masked entries, too, with NaN under the mask."""
-    mask = x.get_mask()
-    stored = mask | (torch.rand(x.shape, generator=torch.Generator().manual_seed(1)) < 0.7)
-    data = x.get_data().masked_fill(~mask, float("nan"))
-    at = stored.nonzero().t()
-    parts = (torch.sparse_coo_tensor(at, part[stored], x.shape, is_coalesced=True) for part in (data, mask))
-    return mt.as_masked_tensor(*parts)
+    return stored(Masked(x.get_data(), x.get_mask()), "coo", torch.Generator().manual_seed(1))
 
 
-LAYOUTS: dict[str, Callable[[MaskedTensor], Tensor]] = {
-    "coo": lambda x: x.to_sparse(),
-    "csr": lambda x: x.to_sparse_csr(),
-    "csc": lambda x: x.to_sparse_csc(),
-    "bsr": lambda x: x.to_sparse_bsr((1, 2)),
-    "bsc": lambda x: x.to_sparse_bsc((1, 2)),
-    "explicit": explicit,
-}
+LAYOUTS: dict[str, Callable[[MaskedTensor], Tensor]] = {**CONVERT, "explicit": explicit}
 # Each takes two tensors of one shape and a dimension, and keeps the shape.
 STEPS: dict[str, Callable[[Tensor, Tensor, int], Tensor]] = {
     "number": lambda x, y, d: x * NUMBER,

@@ -157,10 +157,10 @@ OPS = [
     Op("_linalg_eigh", eigh, generic=True),
     *ops("_linalg_svd linalg_qr geqrf linalg_eig _linalg_eigvals linalg_ldl_factor_ex", on_whole, generic=True),
     Op("linalg_polar", on_whole, generic=True, optional=True),  # from torch 2.15 on
-    *ops("linalg_pinv.atol_rtol_tensor linalg_pinv.atol_rtol_float", on_whole, generic=True),
+    Op("linalg_pinv.atol_rtol_tensor", on_whole, generic=True),
     # Of these torch would make others itself, with numbers and identities of the layout of x.
     Op("linalg_matrix_rank", rank, generic=True),
-    Op("pinverse", on_whole, generic=True),
+    *ops("pinverse linalg_pinv.atol_rtol_float", on_whole, generic=True),
     *ops("matrix_power linalg_matrix_power", power, generic=True),
     Op("linalg_householder_product", on_whole, {"cores": (2, 1)}, generic=True),
     Op("ormqr", on_whole, {"cores": (2, 1, 2)}, generic=True),

@@ -5,7 +5,7 @@ raises UnsupportedOpError, which names ``to_dense()``.  Where the strided call r
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -23,6 +23,14 @@ from .database import Sample
 from .harness import Masked, differentiable, is_record, poisoned
 
 LAYOUTS = ("coo", "hybrid coo", "csr", "csc", "bsr", "bsc", "batched csr")
+#: A masked tensor in each layout, without its masked entries.
+CONVERT: dict[str, Callable[[Tensor], Tensor]] = {
+    "coo": lambda x: x.to_sparse(),
+    "csr": lambda x: x.to_sparse_csr(),
+    "csc": lambda x: x.to_sparse_csc(),
+    "bsr": lambda x: x.to_sparse_bsr((1, 2)),
+    "bsc": lambda x: x.to_sparse_bsc((1, 2)),
+}
 _ERRORS = (RuntimeError, ValueError, IndexError, TypeError)
 
 
