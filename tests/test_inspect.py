@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import masked_tensor as mt
-from masked_tensor import explain
+from masked_tensor import explain, extend
 from masked_tensor.api.display.explain import families
 from masked_tensor.api.display.op_lookup import operators_of
 from masked_tensor.engine import table
@@ -58,11 +59,21 @@ def test_explain_of_an_unknown_op() -> None:
 
 
 def test_ops_of_every_family_can_be_explained() -> None:
-    own = [o for o, entry in table.ENTRIES.items() if entry.op.rule.__module__.startswith("masked_tensor.")]
-    for overload in own[::20]:  # other tests register ops of theirs
+    own = [o for o, entry in table.ENTRIES.items() if str(entry.op.rule.__module__).startswith("masked_tensor.")]
+    for overload in own[::20]:  # other tests register ops of theirs, also with rules that have no module
         text = explain(overload.name())
         assert "means   " in text
         assert " at 0x" not in text, "a function is shown by its name"
+
+
+def test_a_rule_whose_code_has_no_module_is_explained() -> None:
+    """As one that is written in a block of a page, or sent to ``exec``."""
+    twice = torch.library.custom_op("inspected::twice", lambda x: 2 * x, mutates_args=(), schema="(Tensor x) -> Tensor")
+    names = dict[str, Any]()
+    exec("def rule(x):\n    return x", names)
+    extend.register_rule(twice._qualname)(names["rule"])
+    assert "rule    rule\n" in explain("inspected::twice")
+    assert "twice" in families()["inspected"] or "inspected::twice" in families()["inspected"]
 
 
 def test_families_hold_every_functional_op_once() -> None:

@@ -73,7 +73,7 @@ def _describe(name: str) -> str:
         lines += [
             "",
             *([f"means   {op.summary}"] if op.summary else []),
-            f"rule    {rule.__module__}.{rule.__qualname__}",
+            "rule    " + ".".join(filter(None, (rule.__module__, rule.__qualname__))),  # code that is run has no module
         ]
         lines += [f"        {line}".rstrip() for line in (inspect.getdoc(rule) or "").splitlines()]
         if op.params:
