@@ -423,3 +423,12 @@ def test_zeros_of_a_sparse_layout_store_nothing(layout: torch.layout) -> None:
         assert made.count().item() == 0
         assert made.to_dense().tolist() == [[None, None], [None, None]]
         assert torch.equal(made.filled(0).to_dense(), torch.zeros(2, 2))
+
+
+@pytest.mark.parametrize("like", [torch.zeros_like, torch.ones_like, torch.empty_like, torch.rand_like])
+def test_a_like_of_sparse_data_in_another_layout_is_refused(like: Callable[..., Any]) -> None:
+    x = dense().to_sparse_csr()
+    assert like(x, layout=torch.sparse_csr).layout is torch.sparse_csr
+    for layout in (torch.strided, torch.sparse_coo):
+        with pytest.raises(UnsupportedOpError, match=f"layout={layout} of a tensor whose layout is torch.sparse_csr"):
+            like(x, layout=layout)

@@ -34,6 +34,9 @@ def _scan_extreme(rule: Rule) -> Rule:
 def _on_values(rule: Rule) -> Rule:
     def on_values(*args: Any, **kwargs: Any) -> Any:
         kwargs.pop("memory_format", None)  # of stored values there is one
+        layout = kwargs.pop("layout", None)  # of a copy and a ``*_like``, whose first argument is the tensor
+        if layout is not None and layout is not args[0].data.layout:
+            raise NoRule(f"layout={layout} of a tensor whose layout is {args[0].data.layout}")
         return elementwise(rule, args, kwargs)
 
     return on_values
