@@ -365,7 +365,7 @@ def test_a_view_outlives_the_name_of_its_base() -> None:
         lambda p, m: p.index_add_(0, torch.tensor([0]), m[:1]),
         lambda p, m: p.scatter_(0, torch.zeros(3, 4, dtype=torch.int64), m),
         lambda p, m: p.masked_scatter_(p > 0, m),
-        lambda p, m: p.masked_fill_(m > 0, 1.0),
+        lambda p, m: mt.masked_fill_(p, m > 0, 1.0),
         lambda p, m: p.index_copy_(0, torch.tensor([0]), m[:1]),
         lambda p, m: torch.mul(m, 2, out=p),
         lambda p, m: torch.cat([m], out=p),
@@ -377,6 +377,18 @@ def test_a_plain_tensor_never_receives_a_masked_one(write) -> None:
     with pytest.raises(MaskedWriteError, match="filled"):
         write(plain, example())
     assert torch.equal(plain, VALUES)
+
+
+def test_a_masked_condition_of_a_plain_target() -> None:
+    """An assignment writes where it is valid and True; torch 2.14 and later make ``masked_fill_`` of it."""
+    x, plain, assigned = example(), VALUES.clone(), VALUES.clone()
+    assigned[x > 3] = 0.0
+    assert torch.equal(assigned, torch.where((x > 3).filled(False), 0.0, VALUES))
+    if torch.__version__ >= "2.14":
+        assert torch.equal(plain.masked_fill_(x > 3, 0.0), assigned)
+        return
+    with pytest.raises(MaskedWriteError, match="filled"):
+        plain.masked_fill_(x > 3, 0.0)
 
 
 # --------------------------------------------------------------------------------------------------- hard masks

@@ -307,11 +307,12 @@ def test_an_apply_that_was_stored_is_right_or_says_so() -> None:
         x = mt.as_masked_tensor(torch.zeros(2, 2, dtype=torch.float64), torch.tensor([[True, False], [True, True]]))
         x[1][...] = row
         row.grad = None
-        if stored and torch.__version__ >= "2.14":
-            with pytest.raises(RuntimeError, match="returns a view whose base was written since"):
-                STORED(x)
-        else:
+        try:
             (STORED if stored else Same.apply)(x).sum().backward()
+        except RuntimeError as error:  # unless the module of another test has made a view before
+            if not stored or torch.__version__ < "2.14" or "view whose base was written since" not in str(error):
+                raise
+        else:
             assert row.grad is not None
             assert row.grad.tolist() == [2.0, 2.0]
 

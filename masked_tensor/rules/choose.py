@@ -10,7 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair, settings
+from .. import layouts, masks, pair, settings
+from ..layouts.elements import is_sparse
 from ..op import Op, ops
 from ..packing import rules as packed
 from ..pair import Pair, Payload
@@ -94,8 +95,15 @@ def without_masked(index: Pair | Tensor) -> Tensor:
     return select(index.data, index.mask, 0) if type(index) is Pair else index
 
 
-#: Of a plain target, which holds no mask.  From torch 2.14 on ``x[condition] = number`` is a ``masked_fill_``.
-_CONDITIONS = without_masked if torch.__version__ >= "2.14" else None
+def known_true(condition: Pair | Tensor) -> Tensor:
+    """Where a condition is valid and True, for a plain target, which holds no mask."""
+    if type(condition) is Pair and is_sparse(condition.data):
+        return layouts.to_dense(condition).data
+    return without_masked(condition)
+
+
+#: From torch 2.14 on ``x[condition] = number`` is a ``masked_fill_``, and nothing tells the two apart.
+_CONDITIONS = known_true if torch.__version__ >= "2.14" else None
 
 OPS = [
     *ops("where.self where.ScalarSelf where.ScalarOther where.Scalar", where, sparse=choose, packed=packed.choose),

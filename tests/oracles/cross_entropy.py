@@ -56,6 +56,3 @@ def nll_loss(
 
 
 ORACLES = {"nn.functional.cross_entropy": cross_entropy, "nn.functional.nll_loss": nll_loss}
-XFAIL = {
-    ("nn.functional.nll_loss", "identity"): "an ignored target is a masked one, so its entry is masked, not 0",
-}

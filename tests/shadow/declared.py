@@ -94,9 +94,19 @@ def of(*dtypes: torch.dtype) -> Callable[[Case], bool]:
 
 
 def of_values(case: Case) -> bool:
-    """Whether ``x.new`` is given values in a list, and not sizes."""
+    """Whether ``x.new`` is given values, such as a list or a storage, and not sizes."""
     args, _ = tree_unflatten(case.arguments.leaves, case.arguments.spec)
-    return len(args) == 2 and type(args[1]) in (list, tuple)
+    return len(args) == 2 and not isinstance(args[1], int | torch.Size)
+
+
+def after(count: int) -> Callable[[Case], bool]:
+    """Whether each masked tensor is a number, and none is among the first ``count`` arguments."""
+
+    def is_after(case: Case) -> bool:
+        chosen = [case.arguments.tensors[i] for i in case.chosen]
+        return all(x.dim() == 0 and not any(x is leaf for leaf in case.arguments.leaves[:count]) for x in chosen)
+
+    return is_after
 
 
 def two_observations(case: Case) -> bool:
@@ -379,6 +389,11 @@ EXCEPTIONS = [
         r"\w+",
         r"raises RuntimeError: \w+\(\): functions with out=.* don't support automatic differentiation.*",
     ),
+    Meant(
+        "what torch has one kernel for is made of ops that have deterministic ones",
+        r"max_unpool[123]d|put_?",
+        r"does not raise RuntimeError: \w+ does not have a deterministic implementation.*",
+    ),
     Meant("edges that were given are copied", r"histogramdd|histogram", r"identity: .*|result \d+: strides: .*"),
     Meant(
         "what is written is computed first, so that operands may overlap",
@@ -439,7 +454,10 @@ EXCEPTIONS = [
     Meant("a distance of two roundings", r"cdist|embedding_bag", r"result 0: value: .*|gradient 0: value: .*"),
     Meant("how much is added is a number", r"add|sub|rsub|addcmul|addcdiv", PLAIN, scales),
     Meant(
-        "torch rounds this gradient to half, ours is computed in float32", r"xlogy_", r"gradient 1: value: .*", has_half
+        "torch rounds this gradient to half, ours is computed in float32",
+        r"xlogy_|copy_",
+        r"gradient 1: value: .*",
+        has_half,
     ),
     Meant("a threshold and its value are numbers", r"threshold_?", PLAIN, lambda case: 0 not in case.chosen),
     Meant("draws of other memory come in another order", r"normal_", r"(result|argument) 0: value: .*|random: .*"),
@@ -451,7 +469,7 @@ EXCEPTIONS = [
     ),
     Meant(
         "entries that lie in one place of memory are not written one by one",
-        r"fill_|masked_fill_|threshold_?",
+        r"fill_|masked_fill_|index_put_|threshold_?",
         r"(gradient: )?raises RuntimeError: unsupported operation: more than one element of the written-to tensor .*",
         is_expanded,
     ),
