@@ -256,6 +256,12 @@ def expect_shape(name: str, x: Tensor, *shapes: Sequence[int]) -> None:
         raise RuntimeError(f"{name} must have shape {tuple(shapes[0])}, got {tuple(x.shape)}")
 
 
+def expect_positions(name: str, x: Tensor) -> None:
+    """Raises for a condition in place of positions or classes: it would be read as 0 and 1, or select by itself."""
+    if x.dtype is torch.bool:
+        raise IndexError(f"{name} must be int64, got bool; a condition goes to x[condition] or torch.where")
+
+
 FUNCTIONAL_FORMS = (
     "give the transform plain tensors and use the functional forms, such as masked_tensor.sum(input, mask=mask)"
 )

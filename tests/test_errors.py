@@ -1839,6 +1839,66 @@ def test_last_valid_values(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+def test_shapes_that_a_rule_of_several_ops_would_take() -> None:
+    x, at = masked(2, 3), torch.zeros(2, 3, dtype=torch.int64)
+    refused(
+        RuntimeError,
+        lambda: x.scatter(0, at[0], 1.0),
+        """the index of a scatter must have as many dimensions as the input and the source, got shape (3,), the input (2, 3) and the source (3,)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: x.scatter_add(0, at, ones(2, 2)),
+        """the index of a scatter must be no larger than the source, nor than the input apart from dimension 0, got shape (2, 3), the source (2, 2) and the input (2, 3)""",
+    )
+    refused(
+        IndexError,
+        lambda: x.scatter_add(0, at > 0, ones(2, 3)),
+        """the index of a scatter must be int64, got bool; a condition goes to x[condition] or torch.where""",
+    )
+    refused(
+        IndexError,
+        lambda: x.index_add(0, at, ones(2, 3)),
+        """index_add: the index must have one dimension, got shape (2, 3)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: x.index_reduce(0, at[0, :2], ones(2, 2), "prod"),
+        """index_reduce: the source must have the input's shape apart from dimension 0, got (2, 2) and (2, 3)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: x.index_add(0, at[0], ones(2, 3)),
+        """index_add: the index must name each of the 2 slices of the source, got 3""",
+    )
+    refused(
+        RuntimeError,
+        lambda: torch.native_group_norm(x, None, None, 2, 3, 2, 1, 1e-5),
+        """native_group_norm: the input must have 2 samples of 3 channels of 2 entries, got shape (2, 3)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: F.triplet_margin_loss(x, x, x[0]),
+        """triplet_margin_loss: the operands must have as many dimensions, got shapes [(2, 3), (2, 3), (3,)]""",
+    )
+    refused(
+        RuntimeError,
+        lambda: F.cosine_embedding_loss(x, x[0], ones(2)),
+        """cosine_embedding_loss: x2 must have one dimension more than the target, got shapes (3,) and (2,)""",
+    )
+    refused(RuntimeError, lambda: x.unsqueeze(0).trace(), """trace: the input must be a matrix, got shape (1, 2, 3)""")
+    refused(
+        RuntimeError,
+        lambda: torch.histogramdd(x[0], 2),
+        """histogramdd: the input must have at least two dimensions, got shape (3,)""",
+    )
+    refused(
+        RuntimeError,
+        lambda: F.ctc_loss(masked(4, 2, 3).log_softmax(-1), torch.ones(3).long(), (4, 4), (1, 1)),
+        """target_lengths must be known and add up to the 3 targets""",
+    )
+
+
 def test_every_message_of_the_package_stands_here() -> None:
     examples = [text for text in literals(Path(__file__)) if text not in ELSEWHERE]
     for place, pattern in templates().items():

@@ -1,5 +1,6 @@
 """The family scatter under the laws."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -65,3 +66,36 @@ def test_an_index_out_of_range_raises_as_torch_does(index: list[int]) -> None:
         torch.zeros(3).scatter_reduce(0, torch.tensor(index), x, "mean")
     with pytest.raises(IndexError, match="index out of range"):
         torch.zeros(3).index_reduce(0, torch.tensor(index), x, "mean")
+
+
+SIZES = [(), (1,), (2,), (3,), (0,), (1, 1), (2, 3), (2, 1)]
+CALLS = {
+    "index_add": lambda x, dim, index, source: x.index_add(dim, index, source),
+    "index_copy": lambda x, dim, index, source: x.index_copy(dim, index, source),
+    "index_reduce": lambda x, dim, index, source: x.index_reduce(dim, index, source, "prod"),
+    "put": lambda x, dim, index, source: x.put(index, source),
+    "scatter": lambda x, dim, index, source: x.scatter(dim, index, source),
+    "scatter a number": lambda x, dim, index, source: x.scatter(dim, index, 2.0),
+    "scatter_add": lambda x, dim, index, source: x.scatter_add(dim, index, source),
+    "scatter_reduce": lambda x, dim, index, source: x.scatter_reduce(dim, index, source, "amax"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:index_reduce")
+@pytest.mark.parametrize("name", CALLS)
+def test_shapes_are_those_that_torch_takes(name: str) -> None:
+    """Padding with a slot, expanding and reading a part would take others: the source would be broadcast, or cut."""
+    for size, at, given in itertools.product([(), (3,), (2, 3), (0,)], SIZES, SIZES):
+        x, index, source = torch.full(size, 2.0), torch.zeros(at, dtype=torch.int64), torch.ones(given)
+        whole = [mt.as_masked_tensor(t, torch.ones(t.shape, dtype=torch.bool)) for t in (x, index, source)]
+        for dim in range(max(len(size), 1)):
+            try:
+                expected = CALLS[name](x, dim, index, source)
+            except (RuntimeError, IndexError):
+                expected = None
+            for masked in ([whole[0], index, source], [x, index, whole[2]], whole):
+                if expected is None:
+                    with pytest.raises((RuntimeError, IndexError)):
+                        CALLS[name](masked[0], dim, *masked[1:])
+                else:
+                    assert torch.equal(mt.filled(CALLS[name](masked[0], dim, *masked[1:]), torch.nan), expected)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload, is_tracked
+from ..errors import expect_positions
 from ..op import Op, ops
 from ..packing.rules import keep_storage, store_anew
 from ..pair import Pair, Payload
@@ -111,6 +112,7 @@ def keeps_zero(x: Pair, source: Pair) -> Payload:
 def put(x: Pair | Tensor, index: Pair | Tensor, source: Pair | Tensor, accumulate: bool = False) -> Pair:
     """``torch.put``: into the flattened tensor."""
     x, at, source = pair.as_pair(x), pair.as_pair(index), pair.as_pair(source)
+    expect_positions("the index of put", at.data)
     flat = Pair(x.data.reshape(-1), masks.reshape(x.mask, (x.mask.numel(),)), x.payload)
     shape = at.data.shape
     values = Pair(source.data.reshape(shape), masks.reshape(source.mask, shape), source.payload)
@@ -138,9 +140,10 @@ def index_fill(x: Pair | Tensor, dim: int, index: Pair | Tensor, value: Any) -> 
 def _write_along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, valid: Any, payload: Payload) -> Pair:
     if type(index) is not Pair:
         return Pair(op(x.data, dim, index, value), op(x.mask, dim, index, valid), payload)
+    expect_positions(f"the index of {op.__name__}", index.data)
     if x.data.dim() == 0:
         x = Pair(x.data.reshape(1), x.mask.reshape(1), x.payload)
-        if op is torch.index_copy:
+        if op is torch.index_copy and value.dim() == 0:
             value, valid = value.reshape(1), valid.reshape(1)
         one = _write_along(op, x, 0, index, value, valid, payload)
         return Pair(one.data.reshape(()), one.mask.reshape(()), payload)

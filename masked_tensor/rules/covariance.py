@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .. import masks, pair, settings
 from ..compat import is_readable_memory, is_tracked
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
@@ -46,6 +47,7 @@ def cov(x: Operand, *, correction: int = 1, fweights: Operand | None = None, awe
     data = data.to(torch.promote_types(data.dtype, dtype))
     weights = [pair.as_pair(w) for w in (fweights, aweights) if w is not None]
     for weight in weights:
+        expect_shape("a weight of cov", weight.data, data.shape[1:], () if data.shape[1] == 1 else data.shape[1:])
         mask = masks.logical_and(mask, weight.mask)
     factors = [select(weight.data, weight.mask, 0).to(_precision(data).to_real()) for weight in weights]
     w = factors[0] * factors[-1] if len(factors) == 2 else factors[0] if factors else None

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..errors import expect_shape
+from ..errors import expect_positions, expect_shape
 from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair, Payload
@@ -93,6 +93,7 @@ def _plain_scores_loss(
 def _known_targets(x: Tensor, target: Pair, ignore_index: int, dim: int) -> Pair:
     """The targets that count, in the shape of the samples; ``ignore_index`` where they do not."""
     shape = x.shape[:dim] + x.shape[dim + 1 :]
+    expect_positions("target", target.data)
     expect_shape("target", target.data, shape, *(() if shape else ((1,),)))
     data, mask = target.data.reshape(shape), target.mask.reshape(shape)
     data = data.long() if data.dtype is torch.uint8 else data

@@ -64,8 +64,11 @@ def _check(steps: Tensor, labels: Tensor, data: Tensor, targets: Tensor) -> None
     expect_shape("input_lengths", steps, batch)
     expect_shape("target_lengths", labels, batch)
     longest = targets.shape[-1] if targets.dim() else 0
-    if targets.dim() == 2:
+    if targets.dim() > 1:
         expect_shape("targets", targets, (*batch, longest))
+    elif labels.numel() != 1:  # one after the other
+        told = f"target_lengths must be known and add up to the {longest} targets"
+        torch._assert_async(labels.sum() == longest, told)
     for name, lengths, most in (("input_lengths", steps, data.shape[0]), ("target_lengths", labels, longest)):
         torch._assert_async(((lengths >= 0) & (lengths <= most)).all(), f"{name} must be from 0 to {most}")
 

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload, schema
+from ..errors import expect_shape
 from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair, data_of
@@ -31,6 +32,8 @@ def elementwise(op: OpOverload, *arguments: Any, ranged: bool = False, **keyword
     reduction = named.pop("reduction", MEAN)
     operands = {name: pair.as_pair(value) for name, value in named.items() if isinstance(value, Pair | Tensor)}
     mask = common_mask([x.mask for x in operands.values()])
+    if ranged:
+        expect_shape("the input of binary_cross_entropy", next(iter(operands.values())).data, mask.shape)
     if _runs_as_plain(mask):
         return pair.plain_pair(op(**named | {name: x.data for name, x in operands.items()}, reduction=reduction))
     data = {name: zero_outside(x, mask) if ranged else guard(x.data, mask, inside=True) for name, x in operands.items()}

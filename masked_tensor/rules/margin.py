@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..errors import expect_shape
+from ..errors import expect_positions, expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
@@ -31,6 +31,7 @@ def multi_margin_loss(
         raise RuntimeError("only p == 1 and p == 2 supported")
     shape, size = t.data.shape, x.data.shape[-1] if x.data.dim() else 1
     batch = tuple(x.data.shape[:-1])
+    expect_positions("target", t.data)
     expect_shape("target", t.data, batch, *((), (1,)) * (batch in ((), (1,))))
     data, valid = zero_masked(x).reshape(-1, size), x.mask.reshape(-1, size)
     index = torch.where(t.mask, t.data, 0).reshape(-1, 1)
@@ -54,6 +55,7 @@ def multilabel_margin_loss(x: Operand, target: Operand, reduction: int = MEAN) -
 def multilabel_margin_loss_forward(x: Operand, target: Operand, reduction: int) -> tuple[Pair, Pair]:
     """The form with the indicator of the labels.  The first valid -1 ends a list of labels."""
     x, t = pair.as_pair(x), pair.as_pair(target)
+    expect_positions("target", t.data)
     expect_shape("target", t.data, x.data.shape, *((), (1,)) * (x.data.numel() == 1 and x.data.dim() < 2))
     ended = (t.mask & (t.data < 0)).cumsum(-1) > 0 if t.data.dim() else t.mask & (t.data < 0)
     named = t.mask & ~ended
@@ -81,6 +83,9 @@ def triplet_margin_loss(
     reduction: int = MEAN,
 ) -> Pair:
     """``max(0, margin + d(anchor, positive) - d(anchor, negative))``, each distance over its pairs of valid entries."""
+    sizes = [tuple(pair.data_of(x).shape) for x in (anchor, positive, negative)]
+    if len({len(size) for size in sizes}) > 1:
+        raise RuntimeError(f"triplet_margin_loss: the operands must have as many dimensions, got shapes {sizes}")
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     mask = masks.logical_and(near.mask, far.mask)

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import in_dual_level, in_transform, is_tracked
+from ..errors import expect_shape
 from ..op import Op
 from ..packing import per_token as packed
 from ..packing.per_sequence import per_sequence_norm
@@ -66,12 +67,12 @@ def fused_rms_norm(
     """The form with the reciprocal root mean square of every group."""
     x = pair.as_pair(x)
     dims = _last(x, normalized_shape)
+    (wide,) = _align_parameters(x, normalized_shape, weight)  # torch's kernel would broadcast other shapes
     found = _run_torch(torch.ops.aten._fused_rms_norm.default, x, dims, normalized_shape, weight, eps)
     if found is not None:
         data, rstd = found
         return zeroed_result(data, x.mask), _statistic(rstd, masks.any(x.mask, dims, True))
     eps = smallest_eps(x.data.dtype) if eps is None else eps
-    (wide,) = _align_parameters(x, normalized_shape, weight)
     result, s = standardize(make_dense(x, channels_last=True), dims, eps, wide, centred=False)
     return result, Pair(s.rstd, s.number != 0)
 
@@ -99,10 +100,19 @@ def native_group_norm(
     x: Operand, weight: Parameter, bias: Parameter, n: int, channels: int, size: int, groups: int, eps: float
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the mean and the reciprocal standard deviation of every group, ``(n, groups)``."""
-    return _normalize_groups(pair.as_pair(x), groups, weight, bias, eps)
+    x = pair.as_pair(x)
+    if tuple(x.data.shape[:2]) != (n, channels) or x.data.numel() != n * channels * size:
+        raise RuntimeError(
+            f"native_group_norm: the input must have {n} samples of {channels} channels of {size} entries, got shape "
+            f"{tuple(x.data.shape)}"
+        )
+    return _normalize_groups(x, groups, weight, bias, eps)
 
 
 def _normalize_groups(x: Pair, groups: int, weight: Parameter, bias: Parameter, eps: float) -> tuple[Pair, Pair, Pair]:
+    for name, parameter in (("weight", weight), ("bias", bias)):
+        if parameter is not None:
+            expect_shape(name, pair.data_of(parameter), (x.data.shape[1],))
     x, shape = make_dense(x, channels_last=True), x.data.shape
     split = (shape[0], groups, shape[1] // groups, *shape[2:])
     parts = Pair(x.data.reshape(split), masks.reshape(x.mask, split), x.payload)

@@ -210,6 +210,8 @@ def count_nonzero(x: Pair, dim: Dim = None) -> Pair:
 
 def trace(x: Pair) -> Pair:
     """The sum of the valid entries on the diagonal."""
+    if x.data.dim() != 2:
+        raise RuntimeError(f"trace: the input must be a matrix, got shape {tuple(x.data.shape)}")
     return sum(Pair(x.data.diagonal(), x.mask.diagonal(), x.payload))
 
 

@@ -48,6 +48,7 @@ def redirect_masked(index: Tensor, valid: Tensor, size: int, wrap: bool = True) 
 def scatter(x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Any, *, reduce: str | None = None) -> Pair:
     """``x.scatter(dim, index, src)``; ``src`` may be a number."""
     x = pair.as_pair(x)
+    _check_scattered(x.data, dim, pair.data_of(index), pair.data_of(src))
     if x.data.dim() == 0:
         return _on_flat(scatter, x, dim, index, src, reduce=reduce)
     if pair.data_of(index).numel() == 0:
@@ -77,6 +78,7 @@ def scatter_reduce(
     x: Pair | Tensor, dim: int, index: Pair | Tensor, src: Pair | Tensor, reduce: str, *, include_self: bool = True
 ) -> Pair:
     """``x.scatter_reduce(dim, index, src, reduce)``: sum, prod, mean, amax, amin over destination and contributions."""
+    _check_scattered(pair.data_of(x), dim, pair.data_of(index), pair.data_of(src))
     if pair.data_of(x).dim() == 0:
         return _on_flat(scatter_reduce, pair.as_pair(x), dim, index, src, reduce, include_self=include_self)
     if pair.data_of(index).numel() == 0:
@@ -91,6 +93,7 @@ def scatter_reduce(
 def index_add(x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor, *, alpha: float = 1) -> Pair:
     """``x.index_add(dim, index, source)``: no expanded index is made."""
     old, new = pair.as_pair(x), pair.as_pair(source)
+    _check_slices("index_add", old.data, dim, pair.data_of(index), new.data)
     if old.data.dim() == 0:
         return _on_flat(index_add, old, dim, index, source, alpha=alpha)
     if strict_counts.KNOWN and type(index) is not Pair:
@@ -113,6 +116,7 @@ def index_reduce(
     x: Pair | Tensor, dim: int, index: Pair | Tensor, source: Pair | Tensor, reduce: str, *, include_self: bool = True
 ) -> Pair:
     """``x.index_reduce(dim, index, source, reduce)``: prod, mean, amax, amin."""
+    _check_slices("index_reduce", pair.data_of(x), dim, pair.data_of(index), pair.data_of(source))
     if pair.data_of(x).dim() == 0:
         return _on_flat(index_reduce, pair.as_pair(x), dim, index, source, reduce, include_self=include_self)
     added = pair.data_of(source)
@@ -201,6 +205,47 @@ def _mean(x: Pair, dim: int, at: Tensor, values: Tensor, include_self: bool) -> 
     return torch.div(total, n.clamp(min=1), rounding_mode="floor").to(x.data.dtype)
 
 
+# torch's own conditions on shapes: what is read of a part, expanded or reshaped here would meet other shapes.
+
+
+def _check_scattered(x: Tensor, dim: int, index: Tensor, src: Any) -> None:
+    """An index has as many dimensions as ``x`` and ``src``, and is nowhere longer, but along ``dim`` than ``x``."""
+    if index.numel() == 0:  # nothing is written
+        return
+    errors.expect_positions("the index of a scatter", index)
+    shape, at = tuple(x.shape) or (1,), tuple(index.shape) or (1,)
+    source = (tuple(src.shape) or (1,)) if isinstance(src, Tensor) else at
+    if not len(shape) == len(at) == len(source):
+        raise RuntimeError(
+            f"the index of a scatter must have as many dimensions as the input and the source, got shape {at}, the "
+            f"input {shape} and the source {source}"
+        )
+    along = dim % len(shape)
+    if any(n > source[d] or (d != along and n > shape[d]) for d, n in enumerate(at)):
+        raise RuntimeError(
+            f"the index of a scatter must be no larger than the source, nor than the input apart from dimension {dim}, "
+            f"got shape {at}, the source {source} and the input {shape}"
+        )
+
+
+def _check_slices(op: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> None:
+    """One slice of ``source`` for each index, of the shape of those of ``x``."""
+    errors.expect_positions(f"the index of {op}", index)
+    if index.dim() > 1:
+        raise IndexError(f"{op}: the index must have one dimension, got shape {tuple(index.shape)}")
+    shape, given = list(x.shape), list(source.shape)
+    if shape and given and len(shape) == len(given):
+        shape[dim] = given[dim] = 1
+    if shape != given:
+        raise RuntimeError(
+            f"{op}: the source must have the input's shape apart from dimension {dim}, got {tuple(source.shape)} and "
+            f"{tuple(x.shape)}"
+        )
+    slices = source.shape[dim] if given else 1
+    if index.numel() != slices:
+        raise RuntimeError(f"{op}: the index must name each of the {slices} slices of the source, got {index.numel()}")
+
+
 def _unchanged(x: Pair) -> Pair:
     """Nothing is written: an index without entries may have any shape."""
     return Pair(x.data.clone(), x.mask.clone(), x.payload)
@@ -214,6 +259,8 @@ def _part(src: Any, index: Pair | Tensor) -> Any:
     shape = pair.data_of(index).shape
     if src.data.shape == shape:
         return src
+    if src.data.dim() == 0:
+        return Pair(src.data.reshape(shape), src.mask.reshape(shape), src.payload)
     where = tuple(slice(n) for n in shape)
     return Pair(src.data[where], src.mask[where], src.payload)
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .. import masks, pair
-from ..errors import expect_shape
+from ..errors import expect_positions, expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..select import select
@@ -32,6 +32,8 @@ def searchsorted(
     number = not isinstance(values, Pair | Tensor)
     wanted = pair.plain_pair(sequence.data.new_full((), values)) if number else pair.as_pair(values)
     order: Any = None if sorter is None else without_masked(sorter)
+    if order is not None:
+        expect_positions("sorter", order)
     options: dict[str, Any] = {"out_int32": out_int32, "right": right, "side": side}
     data = select(wanted.data.detach(), wanted.mask, 0)
     if type(sorted_sequence) is not Pair and type(sorter) is not Pair:

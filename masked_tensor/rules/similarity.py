@@ -31,8 +31,14 @@ def cosine_embedding_loss(
     x1: Operand, x2: Operand, target: Operand, margin: float = 0.0, reduction: int = MEAN
 ) -> Pair:
     """``1 - cos`` for target 1, ``max(0, cos - margin)`` for -1; cos along the last dimension."""
-    a, b, pairs = pair_up(x1, x2)
     t = pair.as_pair(target)
+    for name, x in (("x1", x1), ("x2", x2)):
+        if pair.data_of(x).dim() != t.data.dim() + 1:
+            raise RuntimeError(
+                f"cosine_embedding_loss: {name} must have one dimension more than the target, got shapes "
+                f"{tuple(pair.data_of(x).shape)} and {tuple(t.data.shape)}"
+            )
+    a, b, pairs = pair_up(x1, x2)
     mask = masks.logical_and(masks.reduce_validity(pairs, -1), t.mask)
     entries = torch.cosine_embedding_loss(a, b, t.data, margin, reduction=NONE)
     return reduce_loss(entries, masks.expand_to(mask, entries.shape), reduction, kind="cosine_embedding_loss")

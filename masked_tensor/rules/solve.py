@@ -12,6 +12,7 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload
+from ..errors import expect_shape
 from ..op import Op
 from ..pair import Pair
 from ..shared.matrices import Matrices, logical_not, square_sets
@@ -78,6 +79,7 @@ def cholesky_solve(op: OpOverload, b: Operand, factor: Operand, upper: bool = Fa
 
 def lu_solve(lu: Operand, pivots: Operand, b: Operand, *, left: bool = True, adjoint: bool = False) -> Pair:
     """Of the factors and pivots that ``lu_factor`` gave."""
+    expect_shape("pivots", pair.data_of(pivots), pair.data_of(lu).shape[:-1])
     m, exchanged = with_pivots(lu, pivots)
     side = right_hand_side(pair.as_pair(b), m, left)
     x = torch.linalg.lu_solve(m.data, exchanged, side.data, left=left, adjoint=adjoint)

@@ -120,6 +120,10 @@ def histogramdd(
 ) -> tuple[Pair, list[Pair]]:
     """``torch.histogramdd``: a point counts if all its coordinates and its weight are valid; bins as in histogram."""
     points, values = pair.as_pair(x), None
+    if points.data.dim() < 2:
+        raise RuntimeError(
+            f"histogramdd: the input must have at least two dimensions, got shape {tuple(points.data.shape)}"
+        )
     mask = masks.all(points.mask, -1)
     if weight is not None:
         heavy = pair.as_pair(weight)

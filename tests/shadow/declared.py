@@ -452,6 +452,8 @@ EXCEPTIONS = [
         lambda case: any(x.numel() > 5000 for x in case.arguments.tensors),
     ),
     Meant("a distance of two roundings", r"cdist|embedding_bag", r"result 0: value: .*|gradient 0: value: .*"),
+    Meant("a tolerance is a number", r"isclose", PLAIN, after(2)),
+    Meant("which dimension to sum along is a number", r"cumsum", PLAIN, after(1)),
     Meant("how much is added is a number", r"add|sub|rsub|addcmul|addcdiv", PLAIN, scales),
     Meant(
         "torch rounds this gradient to half, ours is computed in float32",
@@ -469,7 +471,7 @@ EXCEPTIONS = [
     ),
     Meant(
         "entries that lie in one place of memory are not written one by one",
-        r"fill_|masked_fill_|index_put_|threshold_?",
+        r"fill_|masked_fill_|index_put_|index_fill_|threshold_?",
         r"(gradient: )?raises RuntimeError: unsupported operation: more than one element of the written-to tensor .*",
         is_expanded,
     ),
