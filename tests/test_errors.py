@@ -1888,6 +1888,11 @@ def test_shapes_that_a_rule_of_several_ops_would_take() -> None:
     )
     refused(RuntimeError, lambda: x.unsqueeze(0).trace(), """trace: the input must be a matrix, got shape (1, 2, 3)""")
     refused(
+        NotImplementedError,
+        lambda: x.softmax(1, dtype=torch.int32),
+        """softmax gives fractions, got dtype=int32""",
+    )
+    refused(
         RuntimeError,
         lambda: torch.histogramdd(x[0], 2),
         """histogramdd: the input must have at least two dimensions, got shape (3,)""",

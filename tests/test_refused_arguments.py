@@ -1,4 +1,4 @@
-"""What torch refuses of plain tensors is refused of masked ones: an operand of another shape, a condition as positions.
+"""What torch refuses of plain tensors is refused of masked ones: another shape, a condition as positions, a number.
 
 A rule of several ops broadcasts, pads and reshapes, and would take shapes that torch's kernel refuses.  A small run by
 default; ``MASKED_TENSOR_REFUSED=5`` samples of each entry for the long one.
@@ -31,8 +31,20 @@ CRASHES = ("_segment_reduce.lengths", "_segment_reduce.offsets")
 NAMES = sorted(name for name in ORACLES if name in database.ENTRIES and name not in CRASHES)
 
 
-def others(x: Tensor) -> Iterator[tuple[str, Tensor]]:
+def others(x: Any) -> Iterator[tuple[str, Any]]:
     """What may be given by mistake in place of ``x``."""
+    if isinstance(x, torch.dtype):
+        yield "of integers", torch.int32
+    elif isinstance(x, int | float) and not isinstance(x, bool):
+        yield "greater", x + 7
+        yield "negative", -x - 9
+    elif isinstance(x, str):
+        yield "of no meaning", "nonsense"
+    elif isinstance(x, Tensor):
+        yield from _other_tensors(x)
+
+
+def _other_tensors(x: Tensor) -> Iterator[tuple[str, Tensor]]:
     yield "one dimension more", x.unsqueeze(0)
     if x.dim():
         yield "twice as long", torch.cat([x, x], 0)
@@ -48,12 +60,11 @@ def others(x: Tensor) -> Iterator[tuple[str, Tensor]]:
         yield "a condition", x.bool()
 
 
-def raises(op: Any, leaves: list[Any], spec: Any, masked: Any) -> Exception | None:
-    """The error of the call, with the tensors masked, nothing of them, whose numbers ``masked`` takes."""
+def raises(op: Any, leaves: list[Any], spec: Any, masked: set[int]) -> Exception | None:
+    """The error of the call; ``masked`` are the numbers of the arguments that are masked tensors, all of them valid."""
     given = [x.clone() if isinstance(x, Tensor) else x for x in leaves]
     given = [
-        mt.as_masked_tensor(x, torch.ones(x.shape, dtype=torch.bool)) if isinstance(x, Tensor) and masked(k) else x
-        for k, x in enumerate(given)
+        mt.as_masked_tensor(x, torch.ones(x.shape, dtype=torch.bool)) if k in masked else x for k, x in enumerate(given)
     ]
     args, kwargs = tree_unflatten(given, spec)
     try:
@@ -70,14 +81,14 @@ def taken(name: str) -> Iterator[str]:
         tensors = [k for k, x in enumerate(leaves) if isinstance(x, Tensor)]
         if any(leaves[k].layout is not torch.strided for k in tensors):
             continue
-        for k in tensors:
-            for how, other in others(leaves[k]):
+        for k, leaf in enumerate(leaves):
+            for how, other in others(leaf):
                 call = [*leaves[:k], other, *leaves[k + 1 :]]
-                error = raises(sample.op, call, spec, lambda _: False)
+                error = raises(sample.op, call, spec, set())
                 if error is None or (name, how) in TAKEN:
                     continue
-                for masked in (lambda _: True, lambda i, k=k: i == k, lambda i, k=k: i != k):
-                    if len(tensors) > 1 and raises(sample.op, call, spec, masked) is None:
+                for masked in ({*tensors}, {k} & {*tensors}, {*tensors} - {k}):
+                    if masked and raises(sample.op, call, spec, masked) is None:
                         yield f"{name}, argument {k} {how}: {error}"
                         break
 

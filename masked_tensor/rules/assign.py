@@ -20,6 +20,7 @@ from ..op import Op, ops
 from ..packing.rules import keep_storage, store_anew
 from ..pair import Pair, Payload
 from ..select import guard
+from ..shapes import canonical_dims
 from ..sparse.rules import on_values
 from .choose import masked_fill, number_of, without_masked
 from .index import CONDITIONS, Index, clamp_indices, key, logical_not, narrow_mask, plain_indices
@@ -141,11 +142,12 @@ def _write_along(op: Any, x: Pair, dim: int, index: Pair | Tensor, value: Any, v
     if type(index) is not Pair:
         return Pair(op(x.data, dim, index, value), op(x.mask, dim, index, valid), payload)
     expect_positions(f"the index of {op.__name__}", index.data)
+    (dim,) = canonical_dims(dim, max(x.data.dim(), 1))
     if x.data.dim() == 0:
         x = Pair(x.data.reshape(1), x.mask.reshape(1), x.payload)
         if op is torch.index_copy and value.dim() == 0:
             value, valid = value.reshape(1), valid.reshape(1)
-        one = _write_along(op, x, 0, index, value, valid, payload)
+        one = _write_along(op, x, dim, index, value, valid, payload)
         return Pair(one.data.reshape(()), one.mask.reshape(()), payload)
     size = x.data.shape[dim]
     at = redirect_masked(without_masked(index), index.mask, size, wrap=op is torch.index_fill)

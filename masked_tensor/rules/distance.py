@@ -27,7 +27,7 @@ _NAN, _INFINITE = 2.0**58, 2.0**29
 def cdist(x: Operand, y: Operand, p: float = 2.0, compute_mode: int | None = None) -> Pair:
     """The p-norm of every difference of a row of ``x`` ``(..., P, M)`` and a row of ``y`` ``(..., R, M)``."""
     a, b = pair.as_pair(x), pair.as_pair(y)
-    if min(a.data.dim(), b.data.dim()) < 2 or a.data.shape[-1] != b.data.shape[-1]:
+    if min(a.data.dim(), b.data.dim()) < 2 or a.data.shape[-1] != b.data.shape[-1] or p < 0:
         torch.cdist(a.data, b.data, p)  # raises
     if masks.is_constant(a.mask, -1) and masks.is_constant(b.mask, -1):
         # Whole rows are masked: their distances are masked, whatever they hold; zeros keep the gradients exact.

@@ -101,7 +101,7 @@ def native_group_norm(
 ) -> tuple[Pair, Pair, Pair]:
     """The form with the mean and the reciprocal standard deviation of every group, ``(n, groups)``."""
     x = pair.as_pair(x)
-    if tuple(x.data.shape[:2]) != (n, channels) or x.data.numel() != n * channels * size:
+    if tuple(x.data.shape[:2]) != (n, channels) or x.data.numel() != n * channels * size or size < 1:
         raise RuntimeError(
             f"native_group_norm: the input must have {n} samples of {channels} channels of {size} entries, got shape "
             f"{tuple(x.data.shape)}"

@@ -113,6 +113,7 @@ def _interpolate(
 def mode(x: Pair, dim: int = -1, keepdim: bool = False) -> tuple[Pair, Pair]:
     """``torch.mode``: the most frequent valid value, the least one of several; each NaN counts by itself."""
     if x.data.dim() == 0:
+        shapes.canonical_dims(dim, 0)  # raises
         return Pair(x.data.clone(), x.mask), Pair(torch.zeros_like(x.data, dtype=torch.int64), x.mask)
     if x.data.size(dim) == 0 or (x.data.is_complex() and x.data.size(dim) > 1):
         torch.mode(x.data, dim, keepdim)  # raises

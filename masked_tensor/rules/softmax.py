@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from .. import masks, pair, settings
+from .. import errors, masks, pair, settings
 from ..compat import in_transform, is_tracked
 from ..fill import fill_bits
 from ..op import Op
@@ -35,6 +35,8 @@ def softmax(x: Pair, dim: int, dtype: torch.dtype | None = None, *, log: bool = 
     if mode not in ("safe", "inf_as_zero", "none"):
         raise ValueError(f"mode must be 'safe', 'inf_as_zero' or 'none', got {mode!r}")
     if dtype is not None and dtype is not x.data.dtype:
+        if not (dtype.is_floating_point or dtype.is_complex):
+            raise NotImplementedError(f"softmax gives fractions, got dtype={errors.dtype_name(dtype)}")
         x = Pair(x.data.to(dtype), x.mask, x.payload)
     if mode == "none":
         return Pair(_plain(select(x.data, x.mask, -INFINITY), dim, log), x.mask)
