@@ -77,7 +77,7 @@ def laws(family: str) -> Callable[..., None]:
         for k, sample in enumerate(samples):
             if ran == (1 if law == "compiled" else 6) and not whole:
                 break
-            if not plain_runs(sample) or {"gradient": extreme, "identity": ignores}.get(law, never)(sample):
+            if not plain_runs(sample) or {"gradient": extreme, "identity": harness.ignores}.get(law, never)(sample):
                 continue
             # Samples are tiny: every other one is recorded as a large tensor is.
             monkeypatch.setattr(settings, "RECORDED", RECORDED if k % 2 else 0)
@@ -145,14 +145,6 @@ def never(_) -> bool:
     return False
 
 
-def ignores(sample) -> bool:
-    """Whether a loss has only ignored targets: they are masked ones, so that it is masked, not 0 or NaN."""
-    ignored = sample.kwargs.get("ignore_index")
-    which = torch.any if sample.kwargs.get("reduction") == "none" else torch.all
-    targets = [a for a in sample.args if isinstance(a, torch.Tensor) and a.dtype is torch.int64]
-    return ignored is not None and any(bool(which(target == ignored)) for target in targets)
-
-
 def extreme(sample) -> bool:
     """Whether there is an operand for which finite differences say nothing."""
     args = torch.utils._pytree.tree_leaves((sample.args, sample.kwargs))
@@ -179,5 +171,5 @@ def _check(name, law, sample, case, payloads):
     elif law == "vmap":
         transforms.check_vmap(case, values=FAMILY[name] != "random")  # vmap draws in another order than a loop
     else:
-        differs = (name, "identity") in XFAIL or ignores(sample)
+        differs = (name, "identity") in XFAIL or harness.ignores(sample)
         transforms.check_autocast(case, None if differs else sample)

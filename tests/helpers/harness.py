@@ -270,6 +270,14 @@ def check_along_a_direction(function: Callable[..., Any], datas: list[Tensor]) -
     torch.testing.assert_close(torch.as_tensor(found), torch.as_tensor(moved) / (2 * step), rtol=1e-3, atol=1e-4)
 
 
+def ignores(sample: Sample) -> bool:
+    """Whether a loss has only ignored targets: they are masked ones, so that it is masked, not 0 or NaN."""
+    ignored = sample.kwargs.get("ignore_index")
+    which = torch.any if sample.kwargs.get("reduction") == "none" else torch.all
+    targets = [a for a in sample.args if isinstance(a, Tensor) and a.dtype is torch.int64]
+    return ignored is not None and any(bool(which(target == ignored)) for target in targets)
+
+
 def check_identity(sample: Sample) -> None:
     """L6: with an all-True mask the plain op's result."""
     outputs, _ = run(masked_case(sample, "full"))
