@@ -259,7 +259,7 @@ def expect_shape(name: str, x: Tensor, *shapes: Sequence[int]) -> None:
 def expect_positions(name: str, x: Tensor) -> None:
     """Raises for a condition in place of positions or classes: it would be read as 0 and 1, or select by itself."""
     if x.dtype is torch.bool:
-        raise IndexError(f"{name} must be int64, got bool; a condition goes to x[condition] or torch.where")
+        raise IndexError(f"{name} must be int64, got bool; use .long() for 0 and 1, x[condition] for a condition")
 
 
 FUNCTIONAL_FORMS = (

@@ -1854,7 +1854,7 @@ def test_shapes_that_a_rule_of_several_ops_would_take() -> None:
     refused(
         IndexError,
         lambda: x.scatter_add(0, at > 0, ones(2, 3)),
-        """the index of a scatter must be int64, got bool; a condition goes to x[condition] or torch.where""",
+        """the index of a scatter must be int64, got bool; use .long() for 0 and 1, x[condition] for a condition""",
     )
     refused(
         IndexError,

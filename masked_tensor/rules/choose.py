@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks, pair, settings
-from ..layouts.elements import is_sparse
 from ..op import Op, ops
 from ..packing import rules as packed
 from ..pair import Pair, Payload
@@ -97,7 +96,7 @@ def without_masked(index: Pair | Tensor) -> Tensor:
 
 def known_true(condition: Pair | Tensor) -> Tensor:
     """Where a condition is valid and True, for a plain target, which holds no mask."""
-    if type(condition) is Pair and is_sparse(condition.data):
+    if type(condition) is Pair and layouts.is_sparse(condition.data):
         return layouts.to_dense(condition).data
     return without_masked(condition)
 
