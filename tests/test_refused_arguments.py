@@ -1,7 +1,7 @@
 """What torch refuses of plain tensors is refused of masked ones: another shape, a condition as positions, a number.
 
 A rule of several ops broadcasts, pads and reshapes, and would take shapes that torch's kernel refuses.  A small run by
-default; ``MASKED_TENSOR_REFUSED=5`` samples of each entry for the long one.
+default; ``MASKED_TENSOR_REFUSED=6`` samples of each entry for the long one.
 """
 
 import os
