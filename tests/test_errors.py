@@ -1558,6 +1558,17 @@ def test_packing() -> None:
         lambda: mt.from_lengths(ones(2, 3), [3, 1], packed=True).unpad(lengths=[3, 2]),
         """unpad: this packed tensor stores sequences of the lengths [3, 1], which lengths= or padding_side= contradicts: leave them out""",
     )
+    known = mt.from_lengths(ones(2, 3), [3, 1], packed=True)
+    refused(
+        ValueError,
+        (known + mt.from_lengths(ones(2, 3), [2, 2], packed=True)).lengths,
+        """lengths() would read lengths from the mask, and this batch was once packed with others, which an op did not keep: it mixed steps, met a batch of other lengths, or made padding valid. Say how many steps each sequence has: x = x.packed(lengths=[...])""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.to_left(known.flip(1)),
+        """to_left() would read lengths from the mask, and this batch was once packed with others, which an op did not keep: it mixed steps, met a batch of other lengths, or made padding valid. Say how many steps each sequence has: mt.to_left(x, lengths=[...])""",
+    )
     refused(
         ValueError,
         lambda: mt.masked_tensor([[1.0, None], [2.0, 3.0]]).to_nested(lengths=[2, 2]),

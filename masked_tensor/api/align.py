@@ -18,7 +18,7 @@ from ..shared.lengths import check_side
 from ..shared.names import takes_axis
 from .containers import accepted_inputs
 from .create import as_result
-from .packing import packed, steps_of_batch
+from .packing import packed, steps_of_batch, unpacked, with_known_lengths
 
 
 @takes_axis
@@ -49,7 +49,8 @@ def to_left(
     Raises:
         TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are no integers.
         ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
-            sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
+            sequence, or contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its
+            lengths, which an op did not keep.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
@@ -88,7 +89,8 @@ def to_right(
     Raises:
         TypeError: ``x`` is nothing that a tensor can be made of, or ``lengths`` are no integers.
         ValueError: ``x`` has no ``dim`` besides that of the batch, ``lengths`` are not one number from 0 to T for each
-            sequence, or contradict those of a packed ``x``; or a step behind an end is valid.
+            sequence, or contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its
+            lengths, which an op did not keep.
         IndexError: ``dim`` is out of range.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
@@ -102,6 +104,10 @@ def to_right(
 
 def _shift_rows(x: Any, dim: int, name: str, lengths: Any, side: str) -> MaskedTensor:
     check_side(side)
+    if type(x) is MaskedTensor and lengths is None and (x._steps is not None or x._packed is not None):
+        known = with_known_lengths(name, x, f"mt.{name}(x, lengths=[...])")
+        if known is not x:  # as strided as it was given
+            return unpacked(_shift_rows(known, dim, name, lengths, side))
     pair = accepted_inputs.pair_of_input(x) if type(x) is not MaskedTensor or x._packed is None else None
     shape = tuple(x.shape if pair is None else pair.data.shape)
     if len(shape) < 2 or shapes.canonical_dims(dim, len(shape)) == (0,):

@@ -17,7 +17,7 @@ from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..packing import Packed
 from ..pair import Pair, plain_pair
-from ..shared.lengths import check_side, padded_length
+from ..shared.lengths import as_lengths, check_side, padded_length
 from .containers import accepted_inputs, lists, ragged
 from .create import as_result, mask_more
 from .packing import from_packed_sequence, pack_list, pack_sequences
@@ -66,7 +66,7 @@ def from_lengths(
     """
     check_side(padding_side)
     pair = accepted_inputs.pair_of_input(padded)
-    lengths = torch.as_tensor(lengths, device=pair.data.device)
+    lengths = as_lengths(lengths, pair.data.device)
     if pair.data.dim() == 1 and lengths.dim() > 1:
         raise ValueError(
             "from_lengths(padded, lengths): the padded batch comes first, then the length of each sequence"
@@ -116,7 +116,7 @@ def lengths_to_mask(lengths: Any, max_length: int | None = None) -> Tensor:
                 [False, False, False],
                 [ True,  True,  True]])
     """
-    lengths = torch.as_tensor(lengths)
+    lengths = as_lengths(lengths)
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype is torch.bool:
         raise TypeError(f"lengths must be integers, got {errors.dtype_name(lengths.dtype)}")
     if type(lengths) is Tensor and lengths.device.type == "cpu" and lengths.numel():  # no look at what is traced

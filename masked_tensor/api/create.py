@@ -15,11 +15,13 @@ from .. import errors, layouts, masks
 from ..compat import in_transform
 from ..engine.alias_records import WrappedHistory, alias_of
 from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.lengths import keep
 from ..engine.boundary.packed import enter_packed
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..masks.strides import lay_out_as
 from ..packing import Packed
+from ..packing.lengths import same
 from ..packing.packed import drop_full_inner
 from ..pair import Pair, Payload
 from ..select import select
@@ -81,8 +83,19 @@ def masked_tensor(
         pair = Pair(pair.data, lay_out_as(own, pair.data))
     fresh = not isinstance(data, Tensor) and pair.payload is Payload.ZERO  # what is no tensor was copied when taken in
     copy = as_result(pair if fresh else _zeroed_copy(Pair(pair.data.detach(), pair.mask)))
+    copy = _with_lengths_of(data, copy)
     if requires_grad:
         copy.requires_grad_()
+    return copy
+
+
+def _with_lengths_of(data: Any, copy: MaskedTensor) -> MaskedTensor:
+    """A copy of ``data``, which knows its lengths as ``data`` does."""
+    if type(data) is MaskedTensor and data._packed is not None:
+        kept: MaskedTensor = keep(same, {"data": data}, copy, enter, leave)
+        return kept
+    if type(data) is MaskedTensor:
+        copy._steps = data._steps
     return copy
 
 
@@ -133,7 +146,7 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     mask = accepted_inputs.mask_of_input(mask, pair.data)
     if layouts.is_sparse(pair.data):
         return _expose_memory(layouts.pair_on_pattern(pair.data, layouts.copy_mask(mask)))
-    return mask_more(pair, mask)
+    return _with_lengths_of(data, mask_more(pair, mask))
 
 
 def masked_invalid(data: Any) -> MaskedTensor:

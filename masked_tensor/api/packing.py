@@ -10,8 +10,9 @@ from torch.nn.utils.rnn import PackedSequence
 from .. import errors, packing
 from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.lengths import knows_steps, pack_again
 from ..engine.boundary.packed import enter_packed, mask_of
-from ..engine.tensor import MaskedTensor, add_members, pair_of
+from ..engine.tensor import LOST, MaskedTensor, add_members, pair_of
 from ..packing import dim_order as orders
 from ..packing.grid import grid_of_lengths
 from ..packing.joins import cat_masks
@@ -78,6 +79,8 @@ def packed(
     check_side(padding_side)
     if x._packed is not None and like is None and lengths is None:
         return x
+    if x._steps is not None and lengths is None and like is None and x.shape.numel():
+        return _packed_again(x, [d % n for d in dims])
     if current_trace() is not None and type(pair_of(x).mask) is not Tensor:
         raise errors.read_while_compiling("packed")
     grid = [d % n for d in dims]
@@ -92,6 +95,36 @@ def packed(
         pattern = grid_of_lengths(counts, padding_side, exists.device, x.shape[grid[1]])
     result: MaskedTensor = leave(packing.pack(enter(x, torch.is_grad_enabled()), order, pattern))
     return result
+
+
+def _packed_again(x: MaskedTensor, dims: Sequence[int]) -> MaskedTensor:
+    """A batch whose lengths were said, packed with them; where they are lost, by its valid steps, and they stay so."""
+    frame = x._steps
+    if knows_steps(x) and [frame.order[d] for d in dims] == [(0,), (1,)]:
+        again: MaskedTensor = leave(pack_again(enter(x, torch.is_grad_enabled()), frame))
+        return again
+    rest = iter(range(orders.GRID, x.dim()))
+    order = tuple((list(dims).index(d),) if d in dims else (next(rest),) for d in range(x.dim()))
+    stored = packing.pack(enter(x, torch.is_grad_enabled()), order)
+    grid = packing.Grid(stored.grid.index, stored.grid.shape, None)
+    made: MaskedTensor = leave(packing.Packed(stored.values, grid, stored.order, stored.inner, stored.payload))
+    return made
+
+
+def with_known_lengths(name: str, x: MaskedTensor, way_out: str = "x = x.packed(lengths=[...])") -> MaskedTensor:
+    """``x`` itself, or packed again if it was packed with its lengths.  Raises where they were said, and are lost."""
+    if type(x) is not MaskedTensor or (x._steps is None if x._packed is None else x._packed.grid.complete is not None):
+        return x
+    if x._packed is not None or not knows_steps(x):
+        raise ValueError(
+            f"{name}() would read lengths from the mask, and this batch was once packed with others, which an op did "
+            "not keep: it mixed steps, met a batch of other lengths, or made padding valid. Say how many steps each "
+            f"sequence has: {way_out}"
+        )
+    if 0 in x._steps.stored:
+        return x
+    again: MaskedTensor = leave(pack_again(enter(x, torch.is_grad_enabled()), x._steps))
+    return again
 
 
 def knows_lengths(x: MaskedTensor, dims: Sequence[int]) -> bool:
@@ -192,6 +225,8 @@ def unpacked(x: MaskedTensor) -> MaskedTensor:
     if p.grid.full:  # this is the memory of x, into which the owner of the result may write
         padded = Pair(padded.data.clone(), padded.mask, padded.payload)
     result: MaskedTensor = leave(padded)
+    if p.grid.complete is not False:
+        result._steps = p.frame if p.grid.complete else LOST
     return result
 
 

@@ -23,14 +23,14 @@ from ..packing.packed import canonicalize
 from ..packing.views import permute
 from ..pair import Pair
 from ..shared.names import takes_axis
-from .packing import steps_of_batch
+from .packing import steps_of_batch, with_known_lengths
 
 
 @takes_axis
 def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
     """The number of steps of every sequence of a batch; missing steps at an end count as padding.
 
-    A batch that was packed with its lengths knows them, whatever is missing.
+    A batch that was packed with its lengths knows them, whatever is missing. Where an op did not keep them it raises.
 
     Args:
         x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
@@ -43,7 +43,7 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
     Raises:
         TypeError: ``x`` is no MaskedTensor.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-            is valid in part.
+            is valid in part; or ``x`` was packed with its lengths, which an op did not keep.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -51,6 +51,7 @@ def lengths(x: MaskedTensor, dim: int = 1) -> Tensor:
         >>> mt.masked_tensor([[1.0, 2.0], [3.0, None]]).lengths()
         tensor([2, 1])
     """
+    x = with_known_lengths("lengths", x)
     stored = _stored_values(x, dim, "lengths", True)
     return steps_of_runs(x, dim, "lengths").sum(1) if stored is None else stored.grid.lengths.clone()
 
@@ -83,7 +84,8 @@ def unpad(
         TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
         ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
             valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
-            contradict those of a packed ``x``; or a step behind an end is valid.
+            contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its lengths,
+            which an op did not keep.
         IndexError: ``dim`` is out of range.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -92,6 +94,7 @@ def unpad(
         [tensor([1., 2.]), tensor([4.])]
     """
     rows: Iterable[Tensor]
+    x = with_known_lengths("unpad", x, "x.unpad(lengths=[...])") if lengths is None else x
     stored = _stored_values(x, dim, "unpad", True)
     (time,) = shapes.canonical_dims(dim, x.dim())
     if lengths is not None:
@@ -169,6 +172,7 @@ def to_nested(
     References:
         ``torch.nested.nested_tensor``.
     """
+    x = with_known_lengths("to_nested", x, "x.to_nested(lengths=[...])") if lengths is None else x
     known = _stored_values(x, dim, "to_nested", True)
     if lengths is not None or (known is not None and known.grid.complete):
         _refuse_gaps(x, dim, lengths, padding_side)

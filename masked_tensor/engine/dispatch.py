@@ -23,9 +23,9 @@ from ..sparse.rules import on_values
 from . import table
 from .alias_records import UNALIASED
 from .aliases import copy_hardness
+from .boundary import lengths, vmap
 from .boundary import packed as packed_boundary
 from .boundary import packing_report as report
-from .boundary import vmap
 from .boundary.enter_leave import enter, enter_masked, leave, watch_grad_fn
 from .boundary.sparse import run_sparse_rule, sparse_error
 from .compiled import cache_key
@@ -46,20 +46,22 @@ from .writes import asynchronous, inplace, packed_views, views
 _LIBRARIES: dict[str, torch.library.Library] = {}
 
 
-def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
-    """Runs one op: enter, rule, leave."""
+def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool, padded: bool = False) -> Any:
+    """Runs one op: enter, rule, leave.  ``padded``: not by a packed rule."""
     if entry.kind != "functional":
         if entry.kind == "inplace":
             return inplace.run_inplace(entry, args, kwargs, recording)
         if entry.kind == "out":
             return inplace.run_out(entry, args, kwargs, recording)
         return asynchronous.receive(entry, args, kwargs)
-    if packed_boundary.any_packed(args) or (kwargs and packed_boundary.any_packed(kwargs.values())):
+    if not padded and (packed_boundary.any_packed(args) or (kwargs and packed_boundary.any_packed(kwargs.values()))):
         try:
             return _run_packed(entry, args, kwargs, recording)
         except NoRule:
             report.report_unpack(entry, args, kwargs)
             packed_views.unpack_before_write(entry, args)
+            result = run_op(entry, args, kwargs, recording, True)
+            return result if result is args[0] else _keep_lengths(entry, args, kwargs, result)
     if entry.view and type(args[0]) is MaskedTensor:
         return views.run_view(entry, args, kwargs, recording)
     pairs = [enter(a, recording) for a in args]
@@ -74,6 +76,16 @@ def run_op(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordin
     if entry.op.copies:
         copy_hardness(args[0], result)
     return result
+
+
+def _keep_lengths(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> Any:
+    """The result of an op that unpacked its arguments, with their lengths."""
+    kept = lengths.keep_of_op(entry, args, kwargs, result, enter, leave)
+    if kept is not result and entry.op.copies:
+        copy_hardness(args[0], kept)
+    if kept is not result and entry.view:
+        packed_views.add_view(kept, args[0], entry, args[1:], kwargs)
+    return kept
 
 
 def _run_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recording: bool) -> Any:
@@ -135,6 +147,8 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
                     return run_op(entry, args, kwargs, recording)
                 if a._alias is UNALIASED:
                     a = enter_masked(a, recording) if recording and a._tracks else a._pair
+                elif a._steps is not None:  # what was packed with its lengths, and written
+                    return run_op(entry, lengths.pack_arguments(args, enter, leave), kwargs, recording)
                 else:
                     a = enter_masked(a, recording)
                 if a.data.layout is not STRIDED:

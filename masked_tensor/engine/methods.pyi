@@ -1312,7 +1312,7 @@ class Methods(Tensor):
     def lengths(self, dim: _int=1) -> Tensor:
         """The number of steps of every sequence of a batch; missing steps at an end count as padding.
 
-        A batch that was packed with its lengths knows them, whatever is missing.
+        A batch that was packed with its lengths knows them, whatever is missing. Where an op did not keep them it raises.
 
         Args:
             x (MaskedTensor): A strided batch of sequences ``(B, T, ...)`` of any dtype, each one run of valid steps, padded
@@ -1325,7 +1325,7 @@ class Methods(Tensor):
         Raises:
             TypeError: ``x`` is no MaskedTensor.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``, a sequence has masked steps between valid ones, or a step
-                is valid in part.
+                is valid in part; or ``x`` was packed with its lengths, which an op did not keep.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 
@@ -1354,7 +1354,8 @@ class Methods(Tensor):
             TypeError: ``x`` is no MaskedTensor, or ``lengths`` are no integers.
             ValueError: ``x`` is no strided batch ``(B, T, ...)``; without ``lengths``, a sequence has masked steps between
                 valid ones, or a step is valid in part; ``lengths`` are not one number from 0 to T for each sequence, or
-                contradict those of a packed ``x``; or a step behind an end is valid.
+                contradict those of a packed ``x``; a step behind an end is valid; or ``x`` was packed with its lengths,
+                which an op did not keep.
             IndexError: ``dim`` is out of range.
             UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
 

@@ -24,6 +24,7 @@ else:
     Methods = Tensor
 
 STRIDED = torch.strided  # read on every op's way
+LOST = "lost"  #: in place of where sequences lie: lengths were said, and no longer fit
 
 
 @final
@@ -49,6 +50,7 @@ class MaskedTensor(Methods):
     _pair: Pair = PairOfPacked()  # type: ignore[assignment]  # a tensor's own pair shadows it
     _packed: Packed | None = None  # the inside of a packed tensor, in place of the pair
     _view: PackedView | None = None  # of a packed tensor and its views: who else would see a write (packed_views.py)
+    _steps: Any = None  # of what is not packed any more: where its sequences lie (Frame), LOST, or None
     _alias: Alias = UNALIASED  # what it shares with its views, or with what it is a view of
     _graph_entry: Any = None  # (pair, version, what all tracked uses share)
     _graph_input: bool | UnpackedCopy = False  # while compiling: an input of the graph, or what it has of a packed one

@@ -4,12 +4,18 @@ A form is listed where it is defined, by one of the two decorators: ``form``, or
 names for torch's arguments (``axis`` for ``dim``, and the like), as torch's own functions do.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial, update_wrapper
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar, overload
 
 from torch import Tensor
+
+from ..engine.boundary import lengths
+from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.packed import any_packed
+from ..packing.lengths import lost
+from ..packing.lengths_table import FORM_KINDS
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -19,9 +25,30 @@ FORMS: dict[str, Callable[..., Any]] = {}  #: all that is public here
 
 
 def form(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, which is a functional form."""
+    """``function``, which is a functional form; of packed tensors its result has their lengths."""
+    if FORM_KINDS.get(function.__name__, lost) is lost:
+        return _listed(function)
+    code: Any = getattr(function, "__code__", None)
+    keep, packed, names = keep_of_form, any_packed, code.co_varnames
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        given = packed(args) or (kwargs and packed(kwargs.values()))
+        return keep(function.__name__, names, args, kwargs, result) if given else result
+
+    return _listed(_standing_in(call, function))
+
+
+def _listed(function: Any) -> Any:
     FORMS[function.__name__] = function
     return function
+
+
+def _standing_in(call: FunctionType, function: Any) -> Any:
+    """``call`` under the name of ``function``, with the globals of its file: there doctest looks for its example."""
+    return update_wrapper(
+        FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__), function
+    )
 
 
 @overload
@@ -44,7 +71,7 @@ def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) 
     """
     if function is None:
         return partial(as_torch, packed=packed)
-    names, check, called, ours = NUMPY, check_dim, function.__name__, OURS
+    names, check, called, ours, keep = NUMPY, check_dim, function.__name__, OURS, keep_of_form
     code: Any = getattr(function, "__code__", None)
     given = "Tensor" not in str(function.__annotations__.get("dim", "Tensor"))  # ``max(input, other)`` takes one there
     one = function.__annotations__.get("dim") in (int, "int")
@@ -56,13 +83,19 @@ def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) 
                 kwargs[names[name]] = kwargs.pop(name)
         if given:
             check(called, args[place] if len(args) > place else kwargs.get("dim", 0), one)
-        if packed is not None and args and getattr(args[0], "is_packed", False) and ours.isdisjoint(kwargs):
-            return packed(*args, **kwargs)
+        if getattr(args[0] if args else kwargs.get("input"), "is_packed", False):
+            if packed is not None and args and ours.isdisjoint(kwargs):
+                return packed(*args, **kwargs)
+            return keep(called, code.co_varnames, args, kwargs, function(*args, **kwargs))
         return function(*args, **kwargs)
 
-    # Its globals are those of the file that ``function`` stands in: there doctest looks for its example.
-    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
-    return form(update_wrapper(own, function))
+    return _listed(_standing_in(call, function))
+
+
+def keep_of_form(name: str, names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:
+    """The result of a form that was given packed tensors, with their lengths."""
+    given = dict(zip(names, args, strict=False)) | kwargs
+    return lengths.keep(FORM_KINDS.get(name, lost), given, result, enter, leave)
 
 
 def check_dim(name: str, dim: Any, one: bool) -> None:

@@ -14,7 +14,7 @@ from .. import errors, masks, packing
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import enter_packed
 from ..engine.tensor import MaskedTensor
-from ..packing.dim_order import identity_order
+from ..packing.dim_order import is_feature
 from ..pair import Pair
 from ..shared import gaps
 from .entrance import Input, Number
@@ -273,8 +273,12 @@ def shift(
         raise TypeError(f"shift: periods must be an int, got {type(periods).__name__}")
     if type(input) is MaskedTensor and input._packed is not None:  # the result is padded
         stored = enter_packed(input, torch.is_grad_enabled(), enter)
-        if lengths is None and stored.grid.complete and stored.order == identity_order(len(stored.order)):
-            lengths, padding_side = stored.grid.lengths, "right" if stored.grid.prefix else "left"
+        if lengths is None and stored.grid.complete and dim is not None and -input.dim() <= dim < input.dim():
+            batch_first = (0,) in stored.order[: 1 if dim % input.dim() else 2]
+            if stored.order[dim] == (1,) and batch_first:
+                lengths, padding_side = stored.grid.lengths, "right" if stored.grid.prefix else "left"
+            elif is_feature(stored.order[dim], stored.first):
+                lengths = "full"  # a step that does not exist is masked, whatever feature it is looked at
         input = leave(packing.unpack(stored))
     series = enter_series("shift", input, dim, mask, lengths, padding_side)
     expect_lengths("shift", series)

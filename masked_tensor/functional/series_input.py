@@ -18,7 +18,7 @@ from ..engine.tensor import MaskedTensor
 from ..packing import Packed, series
 from ..packing.dim_order import GRID
 from ..packing.grid import grid_of_mask
-from ..packing.packed import values_at_tokens
+from ..packing.packed import Frame, values_at_tokens
 from ..pair import Pair, Payload
 from ..select import select
 from ..shared.lengths import check_side, steps_that_exist
@@ -165,7 +165,9 @@ def _with_lengths(name: str, x: Packed, lengths: Any, side: str) -> Packed:
             name, lengths, side, grid.mask, 1, None if grid.complete else series.valid_steps(x)
         )
     if not grid.complete:
-        return packing.pack(packing.unpack(x), x.order, grid_of_mask(exists, True))
+        grid = grid_of_mask(exists, True)
+        frame = Frame(torch.Size((len(grid.index), *x.stored[1:])), grid, x.order, None)
+        return packing.pack_onto(packing.unpack(x), frame)
     if grid.host and not exists.equal(grid.mask):
         raise ValueError(
             f"{name}: this packed tensor stores sequences of the lengths {grid.lengths.tolist()}, which lengths= or "

@@ -40,13 +40,15 @@ class Grid:
 
     index: Tensor
     shape: tuple[int, ...]
-    complete = False
+    complete: bool | None = False
     part: tuple["Grid", Tensor, "Grid"] | None = None  #: of which grid, which of its tokens; their places among them
 
-    def __init__(self, index: Tensor, shape: tuple[int, ...], complete: bool = False) -> None:
+    def __init__(self, index: Tensor, shape: tuple[int, ...], complete: bool | None = False) -> None:
         self.index = index
         self.shape = shape
-        self.complete = complete  #: whether each step that exists is stored, not only those that hold something valid
+        #: whether each step that exists is stored, not only those that hold something valid; None: lengths were said
+        #: once, and no longer fit
+        self.complete = complete
         self.host = type(index) is Tensor  #: whether the index is not traced: then it may be looked at on the host
         self.known: dict[Any, Any] = {}  #: what follows from these tokens, for those who work it out
         self._tapes: dict[tuple[int, bool], Grid] = {}
@@ -244,7 +246,10 @@ class Grid:
             lengths, time = -(-self.lengths // step), -(-self.shape[1] // step)
             first = time - lengths if self.left else torch.zeros_like(lengths)
             own = self.batch[kept]
-            self._steps[step] = Grid(own * time + first[own] + rank[kept] // step, (self.shape[0], time), True), kept
+            self._steps[step] = (
+                Grid(own * time + first[own] + rank[kept] // step, (self.shape[0], time), self.complete),
+                kept,
+            )
         return self._steps[step]
 
     def tape(self, gap: int, read: bool = False) -> "Grid":
@@ -269,6 +274,12 @@ class Grid:
     def on(self, device: torch.device) -> "Grid":
         """The same places, known on another device."""
         return self if device == self.device else Grid(self.index.to(device), self.shape, self.complete)
+
+
+def complete_together(grids: Sequence[Grid | None]) -> bool | None:
+    """Whether steps of several grids are all that exist (``complete``); None stands for what is not packed."""
+    said = [grid.complete for grid in grids if grid is not None]
+    return all(said) or (None if any(known is not False for known in said) else False)
 
 
 def same_places(a: Grid, b: Grid) -> bool:
@@ -296,6 +307,6 @@ def grid_of_lengths(lengths: Sequence[int], side: str, device: torch.device, tim
     return grid.prepare()
 
 
-def grid_of_mask(mask: Tensor, complete: bool = False) -> Grid:
+def grid_of_mask(mask: Tensor, complete: bool | None = False) -> Grid:
     """The True places of a ``(B, T)`` mask.  Their number is read on the host, once."""
     return Grid(mask.reshape(-1).nonzero().squeeze(1), (mask.shape[0], mask.shape[1]), complete).prepare()

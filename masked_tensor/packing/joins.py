@@ -15,7 +15,7 @@ from ..op import NoRule
 from ..pair import Pair, Payload
 from ..shared import gaps
 from .dim_order import GRID
-from .grid import Grid, same_places
+from .grid import Grid, complete_together, same_places
 from .operands import lead_of
 from .packed import Packed, canonicalize, pack, pack_values
 from .views import alias, feature_dim, features_last, unsqueeze
@@ -78,7 +78,7 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
         index.append(p.grid.batch * total + p.grid.time + start)
         start += p.grid.shape[1]
     rising, perm = torch.cat(index).sort()
-    whole = all(p.grid.complete or isinstance(t, Tensor) for t, p in zip(tensors, parts, strict=True))
+    whole = complete_together([None if isinstance(t, Tensor) else p.grid for t, p in zip(tensors, parts, strict=True)])
     grid, joined = Grid(rising, (lead.grid.shape[0], total), whole), _join(parts, 0)
     if not isinstance(joined, Pair):
         return Packed(joined.index_select(0, perm), grid, lead.order)
@@ -104,7 +104,7 @@ def cat_batches(tensors: Sequence[Any], side: str = "right") -> Packed:
         own, steps = p.grid.shape
         index.append((p.grid.batch + batch) * time + p.grid.time + (time - steps if side == "left" else 0))
         batch += own
-    whole = all(p.grid.complete or isinstance(t, Tensor) for t, p in zip(tensors, parts, strict=True))
+    whole = complete_together([None if isinstance(t, Tensor) else p.grid for t, p in zip(tensors, parts, strict=True)])
     values = _join(parts, 0)
     stored = Packed(lead.values, Grid(torch.cat(index), (batch, time), whole), lead.order)
     return pack_values(values, stored)
@@ -163,7 +163,8 @@ def _on_longest_grid(tensors: Sequence[Packed]) -> list[Packed]:
             raise NoRule
     time = max(p.grid.shape[1] for p in parts)
     index = [p.grid.batch * time + p.grid.time for p in parts]
-    grid = Grid(torch.cat(index).unique(), (lead.grid.shape[0], time))
+    said = None if any(p.grid.complete is not False for p in parts) else False
+    grid = Grid(torch.cat(index).unique(), (lead.grid.shape[0], time), said)
     return [_on_wider_grid(p, places, grid) for p, places in zip(parts, index, strict=True)]
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..op import NoRule
 from ..pair import Pair
+from .dim_order import GRID
 from .grid import Grid, same_places
 from .packed import Frame, Packed, canonicalize, pack_onto, pack_values, unpack, values_at_tokens
 from .views import expand
@@ -37,20 +38,21 @@ def align_operands(args: Sequence[Any]) -> tuple[Packed, list[Any]]:
 
 
 def lead_of(operands: Sequence[Packed]) -> Packed:
-    """The first operand that stores each step that exists, else the first.
+    """The first operand that stores each step that exists, else the first; not one of a single step, which is repeated.
 
     Where two of them store other steps nobody knows which exist, in whatever order they are given.
     """
     lead = operands[0]
     if all(p.grid is lead.grid for p in operands):
         return lead
-    complete = [p for p in operands if p.grid.complete]
-    if not complete:
+    long = [p for p in operands if p.first > GRID or p.grid.shape[1] > 1] or operands
+    said = [p for p in long if p.grid.complete is not False]
+    if not said:
+        return long[0]
+    lead = said[0]
+    if all(p.grid.complete and same_places(p.grid, lead.grid) for p in said):
         return lead
-    lead = complete[0]
-    if all(same_places(p.grid, lead.grid) for p in complete):
-        return lead
-    return replace(lead, grid=Grid(lead.grid.index, lead.grid.shape), known=[])
+    return replace(lead, grid=Grid(lead.grid.index, lead.grid.shape, None), known=[])
 
 
 def _dims(a: Any) -> bool:

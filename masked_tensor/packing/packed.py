@@ -164,7 +164,7 @@ def pack_values(values: Pair | Tensor, like: Packed, order: Order | None = None)
 
 
 def from_parts(
-    values: Tensor, index: Tensor, inner: Tensor | None, shape: Sequence[int], order: Order, complete: bool,
+    values: Tensor, index: Tensor, inner: Tensor | None, shape: Sequence[int], order: Order, complete: bool | None,
     payload: Payload,
 ) -> Packed:  # fmt: skip
     """What is :attr:`~Packed.is_plain_grid` these values at these places of ``shape``, seen in that order."""

@@ -17,6 +17,12 @@ def check_side(side: str) -> None:
         raise ValueError(f"padding_side is where the padding goes, 'right' or 'left', got {side!r}")
 
 
+def as_lengths(lengths: Any, device: torch.device | None = None) -> Tensor:
+    """``lengths`` as a tensor; an empty list, which names no dtype, as one of integers."""
+    given = torch.as_tensor(lengths, device=device)
+    return given if isinstance(lengths, Tensor) or given.numel() else given.long()
+
+
 def padded_length(name: str, longest: int, length: int | None, multiple: int | None) -> int:
     """How long a batch is padded to: to its longest sequence, to ``length``, or to the next ``multiple`` of it."""
     if length is not None and multiple is not None:
@@ -47,7 +53,7 @@ def steps_that_exist(
     shape, batch = data.shape, 1 if time == 0 else 0
     if isinstance(lengths, str):
         raise ValueError(f"{name}: lengths must be integers or 'full', got {lengths!r}")
-    lengths = torch.as_tensor(lengths, device=data.device)
+    lengths = as_lengths(lengths, data.device)
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype is torch.bool:
         raise TypeError(f"{name}: lengths must be integers or 'full', got {errors.dtype_name(lengths.dtype)}")
     if len(shape) < 2 or tuple(lengths.shape) != (shape[batch],):

@@ -136,7 +136,7 @@ def rebuild_packed(
     order: Any,
     requires_grad: bool,
     attributes: dict[str, Any],
-    complete: bool = False,
+    complete: bool | None = False,
 ) -> MaskedTensor:
     """A packed tensor without views; ``inner`` is compact."""
     part = None if inner is None else receive_mask(inner, values)
@@ -205,7 +205,7 @@ def packed_parts(p: Packed) -> dict[str, Any]:
     inner = None if p.inner is None else masks.compact(p.inner)
     tensors = {"values": p.values, "index": p.grid.index, "inner": inner}
     parts = {**tensors, "payload": p.payload.value, "grid": p.grid.shape, "order": p.order}
-    return parts | {"complete": True} if p.grid.complete else parts
+    return parts if p.grid.complete is False else parts | {"complete": p.grid.complete}
 
 
 def compact_mask(mask: Tensor) -> Tensor:

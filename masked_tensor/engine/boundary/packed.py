@@ -85,7 +85,8 @@ def run_packed_rule(entry: Entry, args: Sequence[Any], kwargs: dict[str, Any], r
 
     Of a rule that does nothing, such as dropout in evaluation, it is the tensor itself, as in torch.
     """
-    if not entry.packed or in_transform() or current() is not DEFAULT:  # packed rules know the default meanings only
+    # packed rules know the default meanings only, which of views are all
+    if not entry.packed or in_transform() or (current() is not DEFAULT and not entry.view):
         raise NoRule
     given: list[Any] = []
     for a in args:

@@ -21,7 +21,7 @@ from ..aliases import join_family, uncounted
 from ..boundary.packed import set_packed
 from ..packed_parts import PackedFamily, PackedView, ViewStep
 from ..table import Entry
-from ..tensor import MaskedTensor, set_pair, wrap
+from ..tensor import LOST, MaskedTensor, set_pair, wrap
 
 _SET_GEOMETRY = Tensor.data.__set__  # type: ignore[attr-defined]  # size, strides and offset; there is no memory
 
@@ -158,9 +158,13 @@ def _own_memory(p: Packed) -> Pair:
 
 
 def _become(x: MaskedTensor, pair: Pair, base: MaskedTensor | None = None, detached: bool = False) -> None:
+    if x._packed is not None and x._packed.grid.complete is not False:
+        x._steps = x._packed.frame if x._packed.grid.complete else LOST
     alias, x._packed, x._view, x._alias = x._alias, None, None, UNALIASED
     x._graph_entry = x._graph_entry and ((), x._graph_entry[1], None)  # its next gradient joins that of this entry
     set_pair(x, pair)
+    if x._steps is not None:
+        family_of(x)  # by which ops see that it has to be packed again
     _SET_GEOMETRY(x, wrap(pair))  # torch reads of the strides whether ``contiguous`` and ``reshape`` have to copy
     if base is not None:
         join_family(base, x, detached=detached)

@@ -7,6 +7,7 @@ from ...compat import has_forward_mode
 from ...layouts import meshes
 from ...pair import Pair
 from ..aliases import copy_hardness, join_family
+from ..boundary import lengths
 from ..boundary.enter_leave import enter, enter_to_view, leave
 from ..boundary.sparse import run_sparse_rule
 from ..boundary.user_functions import check_returned
@@ -37,6 +38,8 @@ def run_view(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], record
     views = (result,) if type(result) is MaskedTensor else [x for x in result if type(x) is MaskedTensor]
     if views and meshes.shares_local_memory(views[0]._pair.data, base._pair.data):  # then all do
         join_family(base, *views, detached=entry.op.detaches)
+        if base._steps is not None:
+            lengths.note_views(entry, base, args[1:], kwargs, views)
         if live:
             for x in views:
                 x._alias.version_seen = -1
