@@ -214,6 +214,7 @@ KEPT: dict[str, Callable[[Any], Any]] = {
     "a copy with a mask": lambda x: mt.masked_tensor(x, torch.ones(x.shape, dtype=torch.bool)),
     "as_masked_tensor": lambda x: mt.as_masked_tensor(x, torch.ones(x.shape, dtype=torch.bool)),
     "masked_invalid": mt.masked_invalid,
+    "masked_where": lambda x: mt.masked_where(torch.zeros(x.shape, dtype=torch.bool), x),
     "clone": torch.clone,
     "deepcopy": copy.deepcopy,
     "pickle": lambda x: pickle.loads(pickle.dumps(x)),
@@ -354,6 +355,8 @@ def test_writes_leave_lengths(name: str, features: int | None, held: bool) -> No
     WRITES[name](x)
     for result in (x, x + 1, x.clone(), x.exp(), x.transpose(0, 1).transpose(0, 1)):
         assert plain_lengths(result) == LENGTHS
+    assert plain_lengths(mt.cat([x, x])) == LENGTHS * 2
+    assert plain_lengths(mt.join(x, x)) == [2 * n for n in LENGTHS]
     if held:
         assert plain_lengths(view) == plain_lengths(view * 2) == LENGTHS[1:]
     x[1, 3] = 1.0

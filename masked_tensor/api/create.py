@@ -237,7 +237,7 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     made = mask_more(pair, masks.logical_and(~fits, masks.expand_to(given.mask, fits.shape)))
     if not isinstance(data, Tensor):
         _warn_of_nan(data, Pair(pair.data, made.mask))
-    return made
+    return _with_lengths_of(data, made)
 
 
 def as_result(pair: Pair) -> MaskedTensor:

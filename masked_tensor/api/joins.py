@@ -9,6 +9,7 @@ from torch import Tensor
 from .. import errors, layouts, masks, packing, shapes
 from ..compat import current_trace
 from ..engine.boundary.enter_leave import enter, leave
+from ..engine.boundary.lengths import pack_arguments
 from ..engine.boundary.packed import enter_packed
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor, pair_of
@@ -21,7 +22,7 @@ from ..shared.lengths import check_side
 from ..shared.names import takes_axis
 from .containers import accepted_inputs, ragged
 from .create import as_result
-from .packing import knows_lengths
+from .packing import knows_lengths, with_known_lengths
 from .unbatch import steps_of_runs
 
 
@@ -75,6 +76,7 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
         shown = [tuple(t.shape) for t in given[:4]]
         raise ValueError(f"cat: tensors must have the same number of dimensions, 1 or more, got shapes {shown}")
     (dim,) = shapes.canonical_dims(dim, given[0].dim())
+    given = list(pack_arguments(tuple(given), enter, leave))
     if all(type(t) is MaskedTensor and t._packed is not None for t in given):
         made = _cat_packed(given, dim, padding_side)
         if made is not None:
@@ -124,7 +126,8 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
     Raises:
         TypeError: A batch is no tensor.
         ValueError: There is no batch, one is no strided ``(B, T, ...)``, their shapes differ in another dimension than
-            time, a sequence has masked steps between valid ones, or ``padding_side`` is another word.
+            time, a sequence has masked steps between valid ones, or was packed with a length that an op did not keep;
+            or ``padding_side`` is another word.
         IndexError: ``dim`` is out of range.
         RuntimeError: A sparse tensor breaks the rules of its layout.
         UnsupportedOpError: It is called in compiled code that does not leave it to eager code.
@@ -145,6 +148,7 @@ def join(*batches: MaskedTensor, dim: int = 1, padding_side: str = "right") -> M
     given = [x if type(x) is MaskedTensor else as_result(accepted_inputs.pair_of_input(x)) for x in batches]
     if current_trace() is not None and any(type(pair_of(x).mask) is not Tensor for x in given):
         raise errors.read_while_compiling("join")
+    given = [with_known_lengths("join", x) for x in given]
     first = given[0]
     exists = [_steps(x, dim) for x in given]
     (time,) = shapes.canonical_dims(dim, first.dim())

@@ -130,7 +130,7 @@ def with_known_lengths(name: str, x: MaskedTensor, way_out: str = "x = x.packed(
 def knows_lengths(x: MaskedTensor, dims: Sequence[int]) -> bool:
     """Whether ``x`` is packed over its batch and its time with every step that exists."""
     p = x._packed
-    return p is not None and p.grid.complete and [p.order[d] for d in dims] == [(0,), (1,)]
+    return p is not None and p.grid.complete is True and [p.order[d] for d in dims] == [(0,), (1,)]
 
 
 def steps_of_batch(name: str, x: MaskedTensor, dims: Sequence[int], lengths: Any, side: str) -> Tensor:

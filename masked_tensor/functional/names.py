@@ -27,7 +27,8 @@ FORMS: dict[str, Callable[..., Any]] = {}  #: all that is public here
 def form(function: Callable[P, R]) -> Callable[P, R]:
     """``function``, which is a functional form; of packed tensors its result has their lengths."""
     if FORM_KINDS.get(function.__name__, lost) is lost:
-        return _listed(function)
+        FORMS[function.__name__] = function
+        return function
     code: Any = getattr(function, "__code__", None)
     keep, packed, names = keep_of_form, any_packed, code.co_varnames
 
@@ -36,19 +37,15 @@ def form(function: Callable[P, R]) -> Callable[P, R]:
         given = packed(args) or (kwargs and packed(kwargs.values()))
         return keep(function.__name__, names, args, kwargs, result) if given else result
 
-    return _listed(_standing_in(call, function))
+    listed: Callable[P, R] = _list(call, function)
+    return listed
 
 
-def _listed(function: Any) -> Any:
-    FORMS[function.__name__] = function
-    return function
-
-
-def _standing_in(call: FunctionType, function: Any) -> Any:
-    """``call`` under the name of ``function``, with the globals of its file: there doctest looks for its example."""
-    return update_wrapper(
-        FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__), function
-    )
+def _list(call: Any, function: Any) -> Any:
+    """Lists ``call`` as ``function``, with the globals of its file: there doctest looks for its example."""
+    own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
+    FORMS[function.__name__] = update_wrapper(own, function)
+    return own
 
 
 @overload
@@ -89,7 +86,7 @@ def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) 
             return keep(called, code.co_varnames, args, kwargs, function(*args, **kwargs))
         return function(*args, **kwargs)
 
-    return _listed(_standing_in(call, function))
+    return _list(call, function)
 
 
 def keep_of_form(name: str, names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:

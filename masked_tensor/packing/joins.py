@@ -64,8 +64,7 @@ def cat_masks(parts: Sequence[Tensor], dim: int) -> Tensor:
 
 def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
     """A cat over time: the tokens of all parts on one grid, also of plain ones: a class token, a cache of keys."""
-    if not all(len(atoms) == 1 for atoms in first.order):
-        raise NoRule  # dimensions that are products, or of size 1: no order for what is not packed
+    _expect_simple(first, tensors)
     lead = canonicalize(first)
     parts = [t if type(t) is Packed else _on_own_grid(t, lead) for t in tensors]
     parts = [canonicalize(p) for p in parts]
@@ -89,7 +88,8 @@ def _cat_over_time(tensors: Sequence[Any], first: Packed, dim: int) -> Packed:
 def cat_batches(tensors: Sequence[Any], side: str = "right") -> Packed:
     """The sequences of all batches, packed or not.  Packed ones are padded to the longest, which costs nothing."""
     lead = canonicalize(next(t for t in tensors if type(t) is Packed))
-    if not all(len(atoms) == 1 for atoms in lead.order) or lead.first != GRID:
+    _expect_simple(lead, tensors)
+    if lead.first != GRID:
         raise NoRule
     parts = [t if type(t) is Packed else _on_own_grid(t, lead) for t in tensors]
     time = max(p.grid.shape[1] for p in parts)
@@ -129,6 +129,13 @@ def join_sequences(parts: Sequence[Packed], side: str) -> Packed:
     return Packed(values, grid, lead.order, masks.expand_to(inner, values.shape), joined.payload)
 
 
+def _expect_simple(x: Packed, tensors: Sequence[Any]) -> None:
+    """Raises NoRule for dimensions that are products; of size 1 they have no order for what is not packed."""
+    least = 0 if all(type(t) is Packed for t in tensors) else 1
+    if not all(least <= len(atoms) <= 1 for atoms in x.order):
+        raise NoRule
+
+
 def _on_own_grid(x: Any, lead: Packed) -> Packed:
     x = pair.as_pair(x)
     if x.data.dim() != len(lead.order) or not x.data.numel():
@@ -159,7 +166,7 @@ def _on_longest_grid(tensors: Sequence[Packed]) -> list[Packed]:
         p.grid.look()
         if p.first != GRID or len(p.grid.shape) != GRID or p.grid.shape[0] != lead.grid.shape[0]:
             raise NoRule
-        if p.order != lead.order or p.stored[1:] != lead.stored[1:] or not all(len(atoms) == 1 for atoms in p.order):
+        if p.order != lead.order or p.stored[1:] != lead.stored[1:] or any(len(atoms) > 1 for atoms in p.order):
             raise NoRule
     time = max(p.grid.shape[1] for p in parts)
     index = [p.grid.batch * time + p.grid.time for p in parts]

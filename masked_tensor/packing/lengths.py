@@ -94,8 +94,8 @@ def quantiles(call: Call) -> Found:
     q = call.given["q"]
     if not isinstance(q, Tensor) or q.dim() == 0:
         return along(call)
-    found = along(Call(call.x, call.at, call.given, call.shape[1:]))
-    return [None, *found] if found else found  # type: ignore[misc]  # along gives dimensions alone
+    found: Any = along(Call(call.x, call.at, call.given, call.shape[1:]))
+    return [None, *found] if found else found
 
 
 def extreme(call: Call) -> Found:
@@ -119,7 +119,7 @@ def joined(call: Call) -> Found:
     n = len(call.x.order)
     dim = call.given.get("dim", 0)
     if len(call.shape) == n and call.x.order[dim % n] == (0,):
-        stored = [getattr(part, "_packed", None) for part in call.given["tensors"]]
+        stored: list[Any] = [getattr(part, "_packed", None) for part in call.given["tensors"]]
         if not all(p is not None and p.order == call.x.order and p.grid.complete and p.grid.host for p in stored):
             return None
         return list(range(n)), grid_of_mask(torch.cat([p.grid.mask for p in stored]), True)
@@ -181,7 +181,8 @@ def repeated(call: Call) -> Found:
 
 def repeated_each(call: Call) -> Found:
     """``repeat_interleave``: each sequence several times, or each feature."""
-    dims, repeats = call.dims, call.given.get("repeats")
+    dims = call.dims
+    repeats: Any = call.given.get("repeats")
     if dims is None or not _batch_alone(call, dims):
         return None
     if call.is_feature(dims[0]):
@@ -270,7 +271,9 @@ def place(kind: Kind, call: Call) -> tuple[Frame | None, bool]:
 
 
 def _frame(call: Call, dims: Any, grid: Grid) -> Frame | None:
-    x, order, sizes = call.x, [], []
+    x = call.x
+    order: list[tuple[int, ...]] = []
+    sizes: list[int] = []
     for n, d in zip(call.shape, dims, strict=True):
         atoms: tuple[int, ...] = () if d is None else x.order[d]
         if orders.is_feature(atoms, x.first):

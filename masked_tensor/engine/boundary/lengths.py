@@ -68,7 +68,7 @@ def pack_arguments(args: tuple[Any, ...], enter: Any, leave: Any) -> tuple[Any, 
     def again(x: Any) -> Any:
         if isinstance(x, list | tuple):
             return type(x)(map(again, x))
-        if type(x) is not MaskedTensor or x._packed is not None or not knows_steps(x) or 0 in x._steps.stored:
+        if type(x) is not MaskedTensor or x._steps is None or not knows_steps(x) or 0 in x._steps.stored:
             return x
         return leave(pack_again(enter(x, torch.is_grad_enabled()), x._steps))
 
