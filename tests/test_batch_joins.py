@@ -43,6 +43,7 @@ def test_cat_holds_the_sequences_of_all_batches(packed: bool, side: str, dtype: 
     assert x.filled(0).equal(expected.filled(0))
 
 
+@pytest.mark.filterwarnings("ignore:.* joins features to steps")
 def test_cat_pads_every_other_dimension() -> None:
     a, b = torch.ones(1, 2, 3), mt.masked_tensor(torch.zeros(2, 4, 1), torch.tensor([True, False, True, True])[:, None])
     x = mt.cat([a, b])

@@ -31,8 +31,8 @@ def pooled(x: Tensor) -> Tensor:
     return F.avg_pool1d(x, 3, 2) * 2
 
 
-def joined(x: Tensor) -> Tensor:
-    return F.linear(torch.cat([x.mT, torch.ones(2, 8, 1)], -1), torch.ones(2, 3)).exp()
+def multiplied(x: Tensor) -> Tensor:
+    return F.linear(x, torch.ones(2, 8)).exp()
 
 
 def lengthened(x: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Callable[[], AbstractContextManager[None]], Callable[[Ten
     "convolution all": (lambda: mt.meaning(convolution="all"), convolved),
     "renormalize": (lambda: mt.meaning(convolution="any", renormalize=True), convolved),
     "pooling": (lambda: mt.meaning(convolution="any"), pooled),
-    "product": (lambda: mt.meaning(product="all"), joined),
+    "product": (lambda: mt.meaning(product="all"), multiplied),
     "padding": (lambda: mt.meaning(padding="tensor"), lengthened),
     "border": (lambda: mt.meaning(padding="tensor"), reflected),
 }

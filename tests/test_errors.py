@@ -1479,6 +1479,13 @@ def test_modes_and_rows() -> None:
         mismatch,
         """two operands have different masks, and meaning(mismatch='raise') is in force; give both the same mask (as_masked_tensor(x, mask)), fill one with x.filled(value), or leave the context to get their AND""",
     )
+    batch = mt.from_lengths(ones(2, 3, 2), [3, 1])
+    with mt.strict():
+        refused(
+            mt.MaskMismatchError,
+            lambda: torch.cat([batch, ones(2, 3, 1)], -1),
+            """cat along dimension 2 joins features to steps at which another part is masked: where that is padding, it is valid in part from here on, and linear layers, means and attention count it. Give the part without padding that of the others, masked_tensor.from_lengths(plain, lengths), or compute inside of masked_tensor.meaning(product='all')""",
+        )
     refused(
         ValueError,
         lambda: mt.meaning(mismatch="warn"),

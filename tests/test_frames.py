@@ -20,6 +20,7 @@ from masked_tensor.api import protocol
 from masked_tensor.api.losses import masked_losses, numel_warning
 from masked_tensor.engine import torch_keys
 from masked_tensor.engine.boundary import user_functions
+from masked_tensor.shared import feature_joins
 
 PACKAGE = Path(mt.__file__).parent
 
@@ -103,6 +104,15 @@ def go_back_from_nothing() -> None:
     assert [warning.filename for warning in seen] == [__file__]
 
 
+def join_features() -> None:
+    """The warning of features that are joined to padding names the line of the user, who calls torch."""
+    x = mt.from_lengths(torch.ones(2, 3, 2), [3, 1])
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        torch.hstack([x.mT, torch.ones(2, 1, 3)])
+    assert [warning.filename for warning in seen] == [__file__]
+
+
 Program = Callable[[], None]
 #: The function that reads frames: a program, and a name of a module and what makes the place blind.
 READERS: dict[str, tuple[Program, Any, str, Any]] = {
@@ -113,6 +123,7 @@ READERS: dict[str, tuple[Program, Any, str, Any]] = {
     "called_from_outside": (ask_for_memory, protocol, "called_from_outside", lambda: True),
     "asked_for_leaf_gradient": (keep_leaf_gradient, torch_keys, "graph", types.ModuleType("moved")),
     "size": (ask_for_size, numel_warning, "OUR_FILES", "nowhere"),
+    "_warn": (join_features, feature_joins, "OUR_FILES", "nowhere"),
     "_say": (go_back_from_nothing, masked_losses, "TORCH_FILES", "nowhere"),
 }
 OTHERS = {"_called_from_package"}  #: of api/factories.py, a precaution: no program is known that needs it

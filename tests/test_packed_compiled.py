@@ -174,6 +174,7 @@ def test_steps_of_packed_programs(group: int) -> None:
     compare(steps, function, torch.compile(function, backend="aot_eager"), data, mask)
 
 
+@pytest.mark.filterwarnings("ignore:.* joins features to steps")  # drawn joins
 @pytest.mark.parametrize("seed", [0, 3, 5, 8])
 def test_chains_of_steps_on_other_rows(seed: int) -> None:
     """Steps one after the other in one graph, which is then given other rows."""

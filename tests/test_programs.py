@@ -7,6 +7,7 @@ once.
 import os
 import random
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ PROGRAMS = int(os.environ.get("MASKED_TENSOR_PROGRAMS", "3000"))
 STEPS = 8
 
 
+@pytest.mark.filterwarnings("ignore:.* joins features to steps")  # drawn joins
 @settings(max_examples=PROGRAMS, deadline=None)
 @given(st.integers(0, 2**62))
 def test_random_programs(seed: int) -> None:

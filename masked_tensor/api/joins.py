@@ -18,6 +18,7 @@ from ..packing import dim_order as orders
 from ..packing import joins
 from ..packing.grid import grid_of_mask
 from ..pair import Pair
+from ..shared import feature_joins
 from ..shared.lengths import check_side
 from ..shared.names import takes_axis
 from .containers import accepted_inputs, ragged
@@ -87,8 +88,10 @@ def cat(tensors: Sequence[Any], dim: int = 0, *, padding_side: str = "right") ->
         ragged.pad_dims(p, [p.data.shape[d] if d == dim else n for d, n in enumerate(longest)], padding_side)
         for p in pairs
     ]
-    data = torch.cat(ragged.promote([p.data for p in padded]), dim)
-    return as_result(Pair(data, masks.expand_to(joins.cat_masks([p.mask for p in padded], dim), data.shape)))
+    data, valid = torch.cat(ragged.promote([p.data for p in padded]), dim), [p.mask for p in padded]
+    if dim and data.dim() > 2:
+        feature_joins.look("masked_tensor.cat", valid, dim)
+    return as_result(Pair(data, masks.expand_to(joins.cat_masks(valid, dim), data.shape)))
 
 
 def _cat_packed(tensors: Sequence[Any], dim: int, side: str) -> MaskedTensor | None:

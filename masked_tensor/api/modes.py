@@ -122,6 +122,8 @@ def strict() -> Choice:
     - ``numel()``: MaskedSizeError, as it counts masked entries;
     - a sum, a scattered sum at plain indices or a division by what ``x.new_ones(n)`` or ``x.new_full`` made of a tensor
       with masked entries, along dimensions of ``x``: MaskedSizeError, as it counts masked entries, too;
+    - a join of features (``torch.cat``, ``stack``) to steps at which another part has nothing, so that padding would be
+      valid in part: MaskMismatchError;
     - a backward pass that begins at masked entries only, so that every gradient is 0: MaskedValueError. On a GPU it
       comes with the next pass or at the end of the context; where there are several ranks it stays a warning.
 

@@ -1,7 +1,7 @@
 """Joins: every part brings its validity; plain parts are valid.
 
 Layouts, dtypes and devices promote as torch does.  A dimension in which every part's mask is constant stays constant;
-so does the one that is joined, where all parts have one mask.
+so does the one that is joined, where all parts have one mask.  Features that are joined to padding are told of.
 """
 
 from collections.abc import Sequence
@@ -14,6 +14,7 @@ from ..op import Op
 from ..packing import joins as packed
 from ..packing.rules import packed_rule
 from ..pair import Pair, Payload
+from ..shared import feature_joins
 
 
 def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
@@ -26,7 +27,11 @@ def cat(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
     parts = [p for p in parts if p.data.shape != (0,)] or parts[
         :1
     ]  # torch skips empty 1-D parts, whatever the others are
-    return Pair(data, _cat_masks([p.mask for p in parts], dim % data.dim(), data.shape), _payload(parts))
+    dim %= data.dim()
+    valid = [p.mask for p in parts]
+    if dim and data.dim() > 2:
+        feature_joins.look("cat", valid, dim)
+    return Pair(data, _cat_masks(valid, dim, data.shape), _payload(parts))
 
 
 def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
@@ -38,7 +43,10 @@ def stack(tensors: Sequence[Pair | Tensor], dim: int = 0) -> Pair:
         way_out = f"masked_tensor.cat([t.unsqueeze({dim}) for t in tensors], dim={dim})"
         raise _with_way_out(error, "equal size", way_out) from None
     dim %= data.dim()
-    return Pair(data, _stack_masks([p.mask for p in parts], dim, data.shape), _payload(parts))
+    valid = [p.mask for p in parts]
+    if dim and data.dim() > 2:
+        feature_joins.look("stack", valid, dim, new=True)
+    return Pair(data, _stack_masks(valid, dim, data.shape), _payload(parts))
 
 
 def block_diag(tensors: Sequence[Pair | Tensor]) -> Pair:

@@ -20,6 +20,7 @@ from ...packing.operands import match_grid
 from ...pair import Pair, Payload, plain_pair
 from ...select import select
 from ...settings import DEFAULT, current
+from ...shared.feature_joins import note_features
 from ...shared.gaps import narrow_constant
 from .. import tensor
 from ..dynamo import told_settings
@@ -142,7 +143,10 @@ def enter_packed(x: MaskedTensor, recording: bool, enter: Enter) -> Packed:
 
 def unpack(x: MaskedTensor, recording: bool, enter: Enter) -> Pair:
     """The strided pair of a packed tensor, connected with it where autograd records."""
-    return packing.unpack(enter_packed(x, recording, enter))
+    p = enter_packed(x, recording, enter)
+    made = packing.unpack(p)
+    note_features(made.mask, tuple(d for d, atoms in enumerate(p.order) if not atoms or min(atoms) >= p.first))
+    return made
 
 
 def leave_packed(p: Packed, enter: Enter) -> MaskedTensor:
