@@ -903,6 +903,12 @@ def test_leaving_with_masked_entries() -> None:
 
 
 def test_ops_without_a_masked_meaning() -> None:
+    image = mt.masked_tensor(ones(1, 1, 2, 2), [True, False])
+    refused(
+        mt.UnsupportedOpError,
+        lambda: F.interpolate(image, scale_factor=2, mode="bilinear", align_corners=True, antialias=True),
+        """interpolate(scale_factor=, align_corners=True, antialias=True) of a padded batch takes values from places that depend on the padded size; give align_corners=False, or resample each row alone (x.unpad())""",
+    )
     x = mt.masked_tensor(ones(2, 2), [True, False])
     refused(
         mt.UnsupportedOpError,

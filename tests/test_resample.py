@@ -99,6 +99,40 @@ def test_interpolation_by_a_factor(mode, dims, factor):
         boxes(lambda x: F.interpolate(x, scale_factor=factor, mode=mode), dims, 6, index)
 
 
+@pytest.mark.parametrize("factor", [0.5, 0.7, 1.0, 1.5, 2.0, 3.0])
+@pytest.mark.parametrize("mode", ["linear", "bilinear", "bicubic", "trilinear"])
+def test_aligned_corners_by_a_factor_are_those_of_each_row(mode, factor):
+    dims = {"linear": 1, "trilinear": 3}.get(mode, 2)
+    for index in range(3):
+        boxes(lambda x: F.interpolate(x, scale_factor=factor, mode=mode, align_corners=True), dims, 6, index)
+    boxes(nn.Upsample(scale_factor=factor, mode=mode, align_corners=True), dims, 6)
+
+
+def test_aligned_corners_beside_masked_entries():
+    x = mt.masked_tensor([[[1.0, None, 3.0, 4.0, None]]])
+    y = F.interpolate(x, scale_factor=2, mode="linear", align_corners=True)
+    assert y.get_mask()[0, 0].tolist() == [True, True, False, False, True, True, True, True, False, False]
+    assert [y[0, 0, i].item() for i in (0, 1, 7)] == [1.0, 1.0, 4.0]
+    image = torch.randint(0, 256, (1, 3, 4, 5), dtype=torch.uint8)
+    padded = mt.masked_tensor(F.pad(image, (0, 2)), F.pad(torch.ones(1, 3, 4, 5, dtype=torch.bool), (0, 2)))
+    y = F.interpolate(padded, scale_factor=2, mode="bilinear", align_corners=True)
+    expected = F.interpolate(image.float(), scale_factor=2, mode="bilinear", align_corners=True).round()
+    torch.testing.assert_close(y[..., :10].filled().float(), expected, atol=1, rtol=0)
+    assert y.count() == expected.numel()
+
+
+def test_aligned_corners_by_a_factor_with_antialias_are_refused_and_the_ways_out_run():
+    rows = [torch.rand(1, 6, 6), torch.rand(1, 6, 4)]
+    x = mt.from_sequences(rows, dim=3)
+    how = {"scale_factor": 0.5, "mode": "bilinear", "antialias": True}
+    with pytest.raises(mt.UnsupportedOpError, match=r"align_corners=False, or resample each row alone \(x.unpad"):
+        F.interpolate(x, align_corners=True, **how)
+    assert F.interpolate(x, align_corners=False, **how)[1].shape == (1, 3, 3)
+    parts = [F.interpolate(row[None], align_corners=True, **how) for row in x.unpad(dim=3)]
+    for part, row in zip(parts, rows, strict=True):
+        torch.testing.assert_close(part[0], F.interpolate(row[None], align_corners=True, **how)[0])
+
+
 def test_linear_weights_are_renormalised_over_valid_neighbours():
     x = mt.masked_tensor([[[1.0, 9.0, 3.0, 4.0]]], [[[True, False, True, True]]])
     y = F.interpolate(x, scale_factor=2, mode="linear")

@@ -10,6 +10,7 @@ from .. import masks, shapes
 from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import enter_packed
 from ..engine.tensor import MaskedTensor
+from ..masks import sides
 from ..packing import Packed
 from ..packing.grid import grid_of_lengths
 from ..pair import Pair
@@ -154,4 +155,6 @@ def _shift_padded(pair: Pair, dim: int, name: str, exists: Tensor | None) -> Mas
     place = extents.reshape_along(torch.arange(size, device=first.device), dim, small.dim())
     index = (place + (first if name == "to_left" else last + 1)) % size
     data, mask = (extents.gather_along(v, dim, index) for v in (pair.data, small))
+    if name == "to_right":
+        sides.note_left(mask, dim)
     return as_result(Pair(data, masks.expand_to(mask, data.shape), pair.payload))

@@ -15,6 +15,7 @@ from .. import errors, masks, shapes
 from ..engine.boundary.enter_leave import leave
 from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
+from ..masks import sides
 from ..packing import Packed
 from ..pair import Pair, plain_pair
 from ..shared.lengths import as_lengths, check_side, padded_length
@@ -78,7 +79,10 @@ def from_lengths(
             f"({'batch, time' if batch_first else 'time, batch'}, ...), lengths has shape {tuple(lengths.shape)}"
         )
     mask = lengths_to_mask(lengths, pair.data.shape[time])
-    made = mask_more(pair, ragged.per_step(mask.flip(1) if padding_side == "left" else mask, pair.data, time, batch))
+    mask = ragged.per_step(mask.flip(1) if padding_side == "left" else mask, pair.data, time, batch)
+    made = mask_more(pair, mask)
+    if padding_side == "left":
+        sides.note_left(made._pair.mask, time)
     return pack(made, (batch, time), lengths=lengths, padding_side=padding_side) if packed else made
 
 

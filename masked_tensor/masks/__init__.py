@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import counting, settings, shapes
 from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
-from . import bits, known
+from . import bits, known, sides
 from .known import any_along as any_along
 from .known import is_all_valid as is_all_valid
 from .known import keep as keep
@@ -216,7 +216,9 @@ def to_device(mask: Tensor, device: torch.device) -> Tensor:
         return mask
     if mask.is_meta:
         return full(mask.shape, device, False) if type(mask) is Tensor else torch.zeros_like(mask, device=device)
-    return compact(mask).to(device).expand(mask.shape)
+    moved = compact(mask).to(device).expand(mask.shape)
+    sides.note_as(moved, range(mask.dim()), mask)
+    return moved
 
 
 def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from .. import settings
 from ..compat import computed_below, is_readable_memory
+from ..masks import sides
 from ..op import NoRule
 from ..shared.sequences import Packing, packing_of_lengths
 
@@ -162,7 +163,11 @@ class Grid:
         if self.full:
             return torch.ones((), dtype=torch.bool, device=self.device).expand(self.shape)
         flat = torch.zeros(self.places, dtype=torch.bool, device=self.device)
-        return flat.index_fill_(0, self.index, True).view(self.shape)
+        mask = flat.index_fill_(0, self.index, True).view(self.shape)
+        looks = self.host and (self.index.is_cpu or "left" in self.__dict__)  # elsewhere a look would wait
+        if self.complete and len(self.shape) == 2 and looks and self.left:
+            sides.note_left(mask, 1)
+        return mask
 
     @fact
     def prefix(self) -> bool:
@@ -304,6 +309,7 @@ def grid_of_lengths(lengths: Sequence[int], side: str, device: torch.device, tim
     index = torch.arange(total, device=device) + (starts - before).repeat_interleave(counts, output_size=total)
     grid = Grid(index, (len(lengths), time), True)
     grid.sizes = list(lengths)
+    grid.left = side == "left" and any(0 < n < time for n in lengths)
     return grid.prepare()
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .. import masks, shapes
 from ..compat import is_readable_memory, is_tracked
+from ..masks import sides
 from ..op import NoRule
 from ..pair import Pair, Payload
 from . import dim_order as orders
@@ -191,6 +192,7 @@ def logical_mask(x: Packed) -> Tensor:
         wide = grid.reshape(*x.grid.shape, *(1,) * len(features)).expand(*x.grid.shape, *features)
     else:
         wide = masks.reshape(scatter_mask(x.inner, x.grid), (*x.grid.shape, *features))
+        sides.note_as(wide, range(len(x.grid.shape)), grid.view(*grid.shape, *[1] * len(features)))
     return masks.reshape(wide.permute(orders.read_order(x.order)), x.shape)
 
 

@@ -13,12 +13,13 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import in_dual_level, in_transform, is_tracked
+from ..masks import sides
 from ..op import Op
 from ..packing import attention as packed
 from ..packing.rules import packed_rule
 from ..pair import Pair
 from ..select import guard, select, zero_masked, zeroed_result
-from ..shared import product_validity
+from ..shared import extents, product_validity
 from ..shared.product_validity import any_valid_pair
 
 Operand = Pair | Tensor
@@ -114,7 +115,8 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     queries = _valid_rows(q.mask).unsqueeze(-1)
     first = zero_masked(q, owned=True) if needs_zero else guard(q.data, q.mask, owned=True)
     operands = (first, zero_masked(k, owned=True), zero_masked(v, owned=True))
-    if type(key) is not Pair and type(value) is not Pair and type(attn_mask) is not Pair and attn_mask is None:
+    shifted = is_causal and not masks.same_memory(q.mask, k.mask) and any(sides.is_left(x.mask, -2) for x in (q, k))
+    if type(key) is not Pair and type(value) is not Pair and attn_mask is None and not shifted:
         seen = masks.full(shape, q.data.device, True)
         return Visibility(*operands, None, is_causal, seen, masks.any(seen, -1, True), queries)
     if attn_mask is None and not is_causal and v.mask is k.mask and masks.is_constant(k.mask, -1):
@@ -122,7 +124,8 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
         return _by_mask(operands, masks.keep(k.mask, of, lambda: _hide_keys(_visible_keys(q, k, v), shape)), queries)
     seen = _visible_keys(q, k, v)
     if is_causal:
-        seen = seen & torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
+        earlier = _earlier(q, k) if shifted else torch.ones(shape, dtype=torch.bool, device=seen.device).tril()
+        seen = seen & earlier
     if attn_mask is None:
         return _by_mask(operands, _hide_keys(seen, shape), queries)
     user = pair.as_pair(attn_mask)
@@ -135,6 +138,22 @@ def _visibility(query: Operand, key: Operand, value: Operand, attn_mask: Operand
     return Visibility(
         *operands, select(added, some, 0), False, masks.expand_to(seen, _expand_mask(seen, shape)), some, queries
     )
+
+
+def _earlier(q: Pair, k: Pair) -> Tensor:
+    """The causal mask of rows that are known to be padded on the left, in which steps count from each row's first."""
+    query, key = (
+        torch.arange(x.data.shape[-2], device=x.data.device).unsqueeze(-1) - _first_steps(x, q.data) for x in (q, k)
+    )
+    return key.mT <= query
+
+
+def _first_steps(x: Pair, query: Tensor) -> Tensor:
+    """Where the rows begin: (..., heads or 1, 1, 1)."""
+    if not sides.is_left(x.mask, -2):
+        return torch.zeros((), dtype=torch.int64, device=x.data.device)
+    first, _ = extents.first_and_last(masks.compact(_valid_rows(x.mask).unsqueeze(-1)), -2)
+    return _repeat_heads(first, query.shape[-3] if query.dim() > 2 else 1)
 
 
 def _valid_rows(mask: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from ..packing.per_sequence import average_pool
 from ..pair import Pair
 from ..select import zero_masked, zeroed_result
 from ..settings import current
-from ..shared import extents, windows
+from ..shared import extents, left, windows
 from ..shared.windows import Window, per_dim
 
 Ints = int | Sequence[int]
@@ -38,8 +38,14 @@ def avg_pool(
     """avg_pool1d, 2d, 3d."""
     kernel = per_dim(kernel_size, dims)
     steps, pads = per_dim(stride, dims) if stride else kernel, per_dim(padding, dims)
+    frame = [
+        Window(k, s, p, p, ceil=ceil_mode) for k, s, p in zip(kernel, steps, pads, strict=False)
+    ]  # torch says if not
+    along = windows.left_dims(x.mask, frame)
+    if along:
+        rest = (kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
+        return left.by_rows(x, dims, along, lambda x: avg_pool(op, x, *rest, dims=dims), windows.counts(frame))
     data = op(zero_masked(x, inside=True), kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
-    frame = [Window(k, s, p, p, ceil=ceil_mode) for k, s, p in zip(kernel, steps, pads, strict=True)]
     sizes, outputs = x.data.shape[-dims:], data.shape[-dims:]
     mask = masks.expand_to(windows.valid_outputs(masks.compact(x.mask), frame, sizes, outputs), data.shape)
     by_valid = current().convolution == "any"

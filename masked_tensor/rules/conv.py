@@ -22,7 +22,7 @@ from ..packing import convolution as packed
 from ..pair import Pair
 from ..select import zero_masked, zeroed_result
 from ..settings import current
-from ..shared import product_validity, windows
+from ..shared import left, product_validity, windows
 from ..shared.memory_format import stored_as
 from ..shared.windows import Window, per_dim
 
@@ -62,6 +62,10 @@ def conv(
     ``meaning(convolution="any", renormalize=True)`` takes what is valid in each window, and scales it up.
     """
     frame = _windows(weight, stride, padding, dilation)
+    along = windows.left_dims(x.mask, frame) if type(x) is Pair else ()
+    if along:
+        again = partial(conv, weight=weight, bias=bias, stride=stride, padding=padding, dilation=dilation)
+        return left.by_rows(x, len(frame), along, partial(again, groups=groups, op=op), windows.counts(frame))
     apply = partial(_call, op, stride, padding, dilation, groups)
 
     def validity(mask: Tensor, sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
@@ -91,6 +95,14 @@ def conv_transpose(
     """conv_transpose1d, conv_transpose2d, conv_transpose3d."""
     frame = _windows(weight, stride, padding, dilation)
     extra = per_dim(output_padding, len(frame))
+    along = windows.left_dims(x.mask, frame, every=True) if type(x) is Pair else ()
+    if along:
+        rest = (weight, bias, stride, padding, output_padding, groups, dilation)
+
+        def again(x: Pair) -> Pair:
+            return conv_transpose(x, *rest, op=op)
+
+        return left.by_rows(x, len(frame), along, again, lambda dim, steps: frame[dim].reached(steps, extra[dim]))
 
     def apply(x: Tensor, weight: Tensor, *bias: Any) -> Tensor:
         return op(x, weight, *(bias or (None,)), stride, padding, output_padding, groups, dilation)

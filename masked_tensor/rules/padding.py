@@ -16,6 +16,7 @@ from torch import Tensor
 from .. import masks
 from ..compat import OpOverload
 from ..layouts import meshes
+from ..masks.sides import is_left, note_left
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import fill_masked
@@ -41,7 +42,10 @@ def constant_pad(op: OpOverload, x: Pair, pad: Sequence[int], value: float = 0) 
         if mask.shape[dim] == 0:  # nothing but padding
             mask = masks.full((*mask.shape[:dim], 1, *mask.shape[dim + 1 :]), mask.device)
         elif not masks.is_constant(x.mask, dim):
-            mask = _lengthen(mask, dim, left, right)
+            longer = _lengthen(mask, dim, left, right)
+            if is_left(mask, dim):
+                note_left(longer, dim)
+            mask = longer
     return Pair(data, masks.expand_to(mask, data.shape), x.payload if value == 0 and whole else Payload.ANY)
 
 
@@ -76,7 +80,10 @@ def border_pad(op: OpOverload, x: Pair, pad: Sequence[int], *, mode: str) -> Pai
     for dim, left, right in sides:
         index, inside = _source_positions(mask, dim, left, right, mode)
         data = extents.gather_along(data, dim, index)
-        mask = extents.gather_along(mask, dim, index) & inside
+        longer = extents.gather_along(mask, dim, index) & inside
+        if is_left(mask, dim):
+            note_left(longer, dim)
+        mask = longer
     if mode != "circular":  # as torch's kernels
         data = data.contiguous(memory_format=suggest_format(x.data))
     return Pair(data, masks.expand_to(mask, data.shape))

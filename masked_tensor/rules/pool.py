@@ -16,7 +16,7 @@ from ..compat import OpOverload, schema
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import fill_masked, select, zero_masked, zeroed_result
-from ..shared import tiled_max_pool, windows
+from ..shared import left, tiled_max_pool, windows
 from ..shared.identity import identity
 from ..shared.memory_format import make_dense, suggest_format
 from ..shared.windows import Window, per_dim
@@ -47,18 +47,41 @@ def max_pool(
     """max_pool1d, 2d, 3d, with or without indices."""
     kernel = per_dim(kernel_size, dims)
     settings = [kernel, per_dim(stride, dims) if stride else kernel, per_dim(padding, dims), per_dim(dilation, dims)]
+    frame = [Window(k, s, p, p, d, ceil_mode) for k, s, p, d in zip(*settings, strict=False)]  # torch says if not
+    along = windows.left_dims(x.mask, frame)
+    if along:
+        return _max_pool_left(op, x, frame, along, (*settings, ceil_mode))
     aside = settings == [kernel, kernel, [0] * dims, [1] * dims] and not ceil_mode
     if aside and len(schema(op).returns) == 1 and tiled_max_pool.is_worthwhile(x.data, kernel, dims):
         out: Any = tiled_max_pool.max_pool(x.data, None if windows.is_constant(x.mask, dims) else x.mask, kernel)
     else:
         out = op(fill_masked_taps(x, dims), *settings, ceil_mode)
     value = out[0] if isinstance(out, tuple) else out
-    frame = [Window(k, s, p, p, d, ceil_mode) for k, s, p, d in zip(*settings, strict=True)]
     mask = windows.valid_outputs(masks.compact(x.mask), frame, x.data.shape[-dims:], value.shape[-dims:])
     mask = masks.expand_to(mask, value.shape)
     if not isinstance(out, tuple):
         return zeroed_result(value, mask)
     return Pair(value, mask), Pair(_indices(op, x, out[1], dims, *settings, ceil_mode), mask)
+
+
+def _max_pool_left(
+    op: OpOverload, x: Pair, frame: Sequence[Window], along: Sequence[int], settings: Sequence[Any]
+) -> Any:
+    """Of rows that are padded on the left: an index is where the value lies in ``x``."""
+    dims, sizes, count = len(frame), x.data.shape, windows.counts(frame)
+    starts = [left.first_steps(x.mask, dim, dims) for dim in along]
+    own = [count(dim, sizes[dim] - start) for dim, start in zip(along, starts, strict=True)]
+    for dim, start in zip(along, starts, strict=True):
+        x = left.turn_pair(x, dim, start)
+    out = max_pool(op, x, *settings, dims=dims)
+    if not isinstance(out, tuple):
+        return left.turn_back(out, along, own)
+    index = out[1].data
+    for dim, start in zip(along, starts, strict=True):
+        inner = sizes[dim + 1 :].numel() if dim < -1 else 1
+        place = index.div(inner, rounding_mode="floor") % sizes[dim]
+        index = index + ((place + start) % sizes[dim] - place) * inner
+    return tuple(left.turn_back(y, along, own) for y in (out[0], Pair(index, out[1].mask, out[1].payload)))
 
 
 def fractional_max_pool(op: OpOverload, x: Pair | Tensor, *region: Any, dims: int) -> tuple[Pair, Pair]:

@@ -1,25 +1,27 @@
 """Resampling: nearest moves the mask; linear and cubic renormalise their weights over the valid neighbours.
 
-With a scale factor a row gets the size it would have by itself.  An interpolated output is valid iff its nearest
-neighbour is.  Cubic kernels reach beyond a row's end, where torch repeats the border: a row's border is its last valid
-entry.  ``grid_sample``: a masked coordinate gives a masked output, and what ``padding_mode="zeros"`` reads outside an
-image with any valid entry is valid.
+With a scale factor a row gets the size it would have by itself, and with ``align_corners`` positions from its first
+entry to its last.  An interpolated output is valid iff its nearest neighbour is.  Cubic kernels reach beyond a row's
+end, where torch repeats the border: a row's border is its last valid entry.  ``grid_sample``: a masked coordinate gives
+a masked output, and what ``padding_mode="zeros"`` reads outside an image with any valid entry is valid.
 """
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .. import masks, pair
+from .. import errors, masks, pair
 from ..compat import OpOverload
 from ..layouts import meshes
+from ..masks import sides
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import zero_masked
-from ..shared import extents, windows
+from ..shared import extents, left, windows
 from ..shared.memory_format import stored_as
 
 aten = torch.ops.aten
@@ -28,6 +30,13 @@ Operand = Pair | Tensor
 
 def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float | None, dims: int, line: Any) -> Pair:
     """upsample_nearest and its pixel-centred variant; ``line``: the same in one dimension."""
+    along = _left_dims(x, dims, scales, aligned=False)
+    if along:
+
+        def again(x: Pair) -> Pair:
+            return nearest(op, x, output_size, *scales, dims=dims, line=line)
+
+        return left.by_rows(x, dims, along, again, partial(_number, scales))
     data = op(x.data, output_size, *scales)
     mask, payload = masks.compact(x.mask), x.payload
     for i in range(dims):
@@ -39,7 +48,9 @@ def nearest(op: OpOverload, x: Pair, output_size: Sequence[int], *scales: float 
             if scale is None:
                 mask = moved
             else:  # what lies beyond a row's own end may have been moved from a valid entry
-                mask, payload = moved & _outputs_within(mask, i - dims, output_size[i], scale), Payload.ANY
+                moved = moved & _outputs_within(mask, i - dims, output_size[i], scale)
+                sides.note_as(moved, [i - dims], mask)
+                mask, payload = moved, Payload.ANY
     return Pair(data, masks.expand_to(mask, data.shape), payload)
 
 
@@ -47,7 +58,22 @@ def _outputs_within(mask: Tensor, dim: int, size: int, scale: float) -> Tensor:
     """Which outputs a row enlarged on its own has: ``floor(n * scale)``, n up to its last valid entry."""
     _, last = extents.first_and_last(mask, dim)
     number = meshes.replicate_like(torch.arange(1, size + 1, device=mask.device), mask)
-    return extents.reshape_along(number, dim, mask.dim()) <= ((last + 1) * scale).floor()
+    return extents.reshape_along(number, dim, mask.dim()) <= _enlarged(last + 1, scale)
+
+
+def _enlarged(steps: Tensor, scale: float) -> Tensor:
+    """The size that torch gives rows of so many ``steps``."""
+    return (steps.double() * scale).floor().long()
+
+
+def _number(scales: Sequence[float | None], dim: int, steps: Tensor) -> Tensor:
+    return _enlarged(steps, scales[dim] or 1.0)
+
+
+def _left_dims(x: Pair, dims: int, scales: Sequence[float | None], aligned: bool) -> list[int]:
+    """Along which dims rows are known to be padded on the left, and results do not begin at whole multiples."""
+    apart = (i - dims for i, scale in enumerate(scales) if scale is not None and (aligned or scale % 1))
+    return [dim for dim in apart if sides.is_left(x.mask, dim)]
 
 
 def _positions(x: Pair, dim: int) -> Tensor:
@@ -68,13 +94,29 @@ def interpolate(
     *scales: float | None,
     dims: int,
     cubic: bool = False,
+    antialias: bool = False,
 ) -> Pair:
     """upsample_linear1d, bilinear2d, trilinear3d, bicubic2d and the antialiased ones."""
     if windows.is_constant(x.mask, dims):
         data = op(x.data, output_size, align_corners, *scales)
         return Pair(data, windows.narrow_windows(x.mask, dims).expand(data.shape))
     if not x.data.is_floating_point():
-        return _of_bytes(op, x, output_size, align_corners, *scales, dims=dims, cubic=cubic)
+        return _of_bytes(op, x, output_size, align_corners, *scales, dims=dims, cubic=cubic, antialias=antialias)
+    aligned = _is_aligned(align_corners, scales)
+    if aligned and antialias:
+        raise errors.UnsupportedOpError(
+            "interpolate(scale_factor=, align_corners=True, antialias=True) of a padded batch takes values from places "
+            "that depend on the padded size; give align_corners=False, or resample each row alone (x.unpad())"
+        )
+    along = _left_dims(x, dims, scales, aligned)
+    if along:
+
+        def again(x: Pair) -> Pair:
+            return interpolate(op, x, output_size, align_corners, *scales, dims=dims, cubic=cubic, antialias=antialias)
+
+        return left.by_rows(x, dims, along, again, partial(_number, scales))
+    if aligned:
+        return _between_corners(x, output_size, scales, dims, cubic)
     values, present = zero_masked(x), windows.narrow_leading(x.mask, dims)
     valid, centre = present, values
     for i in range(dims):
@@ -88,12 +130,76 @@ def interpolate(
     exact = torch.promote_types(x.data.dtype, torch.float32)
     with masks.no_autocast(x.data.device):
         weight = op(present.to(exact), output_size, align_corners, *scales)
-    # Cubic weights may be negative: what remains can vanish, then the nearest neighbour stands for all.
-    safe = weight > (0.1 if cubic else 0.0)
-    data = op(values, output_size, align_corners, *scales) / torch.where(safe, weight, 1).to(x.data.dtype)
-    if cubic:
-        data = torch.where(safe, data, centre)
+    data = op(values, output_size, align_corners, *scales)
+    valid = masks.expand_to(valid, data.shape)
+    if scales:
+        sides.note_as(valid, range(-dims, 0), x.mask)
+    return Pair(_as_input(_renormalised(data, weight, centre if cubic else None), x), valid)
+
+
+def _renormalised(data: Tensor, weight: Tensor, centre: Tensor | None) -> Tensor:
+    """Sums over neighbours divided by the weight of the valid ones; ``centre``: the nearest, of cubic sums.
+
+    Cubic weights may be negative: what remains can vanish, then the nearest neighbour stands for all.
+    """
+    safe = weight > (0.0 if centre is None else 0.1)
+    data = data / torch.where(safe, weight, 1).to(data.dtype)
+    return data if centre is None else torch.where(safe, data, centre)
+
+
+def _is_aligned(align_corners: bool, scales: Sequence[float | None]) -> bool:
+    """Whether positions depend on the size of a row, which is enlarged by a factor."""
+    return align_corners and any(scale is not None for scale in scales)
+
+
+def _between_corners(
+    x: Pair, output_size: Sequence[int], scales: Sequence[float | None], dims: int, cubic: bool
+) -> Pair:
+    """With ``align_corners`` by a factor: from the first entry of each row to its last, as many as it has by itself.
+
+    A row ends at its last step with a valid entry.
+    """
+    exact = torch.promote_types(x.data.dtype, torch.float32)
+    values, present = zero_masked(x).to(exact), windows.narrow_leading(x.mask, dims)
+    small, valid, centre, weight = masks.compact(x.mask), present, values, present.to(exact)
+    for i, size in enumerate(output_size):
+        dim, scale = i - dims, scales[i] or 1.0
+        others = [d for d in range(-dims - 1, 0) if d != dim]
+        last = x.data.shape[dim] - 1
+        if not masks.is_constant(x.mask, dim):
+            last = extents.first_and_last(masks.any(small, others, keepdim=True), dim)[1].clamp(min=0)
+        else:
+            last = torch.full((1,) * small.dim(), last, device=small.device)
+        number = _enlarged(last + 1, scale)
+        step = last.to(exact) / (number - 1).clamp(min=1) * (number > 1)
+        place = extents.reshape_along(torch.arange(size, device=small.device), dim, small.dim())
+        at = place * step
+        near = torch.minimum((at + 0.5).floor().long(), last)
+        valid = extents.gather_along(valid, valid.dim() + dim, near) & (place < number)
+        centre = extents.gather_along(centre, centre.dim() + dim, near) if cubic else centre
+        values, weight = (_weighted_taps(t, dim, at, last, cubic) for t in (values, weight))
+    data = _renormalised(values, weight, centre if cubic else None).to(x.data.dtype)
     return Pair(_as_input(data, x), masks.expand_to(valid, data.shape))
+
+
+def _weighted_taps(x: Tensor, dim: int, at: Tensor, last: Tensor, cubic: bool) -> Tensor:
+    """The weighted sum of the 2 or 4 entries around each place ``at``; beyond the ends of a row its ends repeat."""
+    below = at.floor()
+    part = at - below
+    weights = [1 - part, part]
+    if cubic:
+        weights = [_cubic(part + 1), _cubic(part), _cubic(1 - part), _cubic(2 - part)]
+    terms = []
+    for tap, weight in enumerate(weights, 1 - len(weights) // 2):
+        source = torch.minimum(below.long() + tap, last).clamp(min=0)
+        terms.append(extents.gather_along(x, x.dim() + dim, source) * weight)
+    return sum(terms[1:], terms[0])
+
+
+def _cubic(distance: Tensor) -> Tensor:
+    """torch's weight of an entry at a ``distance`` of at most 2."""
+    a, d = -0.75, distance
+    return torch.where(d <= 1, ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a)
 
 
 def _as_input(data: Tensor, x: Pair) -> Tensor:
@@ -106,6 +212,8 @@ def _of_bytes(
 ) -> Pair:
     """Images of uint8, which torch rounds: as it does where no neighbour is masked, else as float32 is rounded."""
     wide = interpolate(op, Pair(x.data.float(), x.mask), output_size, align_corners, *scales, **said)
+    if _is_aligned(align_corners, scales):
+        return Pair(_as_input(wide.data.round().clamp(0, 255).to(x.data.dtype), x), wide.mask)
     touched = op((~x.mask).float(), output_size, align_corners, *scales) != 0
     data = op(x.data, output_size, align_corners, *scales)
     data = torch.where(touched, wide.data.round().clamp(0, 255).to(data.dtype), data)
@@ -185,8 +293,8 @@ OPS = [
     *_upsample("upsample_bilinear2d", interpolate, dims=2),
     *_upsample("upsample_trilinear3d", interpolate, dims=3),
     *_upsample("upsample_bicubic2d", interpolate, dims=2, cubic=True),
-    *_upsample("_upsample_bilinear2d_aa", interpolate, dims=2),
-    *_upsample("_upsample_bicubic2d_aa", interpolate, dims=2, cubic=True),
+    *_upsample("_upsample_bilinear2d_aa", interpolate, dims=2, antialias=True),
+    *_upsample("_upsample_bicubic2d_aa", interpolate, dims=2, cubic=True, antialias=True),
     Op("grid_sampler", grid_sample, generic=True),
     Op("grid_sampler_2d", grid_sample, generic=True),
     Op("grid_sampler_3d", grid_sample, generic=True),

@@ -16,6 +16,7 @@ from torch.nn.functional import pad
 
 from .. import masks
 from ..layouts import meshes
+from ..masks import sides
 from ..settings import current
 
 Combine = Callable[[Tensor, Tensor], Tensor]
@@ -38,6 +39,14 @@ class Window:
         span = self.dilation * (self.kernel - 1) - self.left - self.right
         # An overhanging window may lack up to stride - 1 positions, but must start inside the input.
         return max(span - self.stride + 1, -self.left) if self.ceil else span
+
+    def number(self, steps: Tensor, any_tap: bool) -> Tensor:
+        """How many windows rows of so many ``steps`` have, or with ``any_tap`` how many begin before their ends."""
+        return (steps - 1 - (-self.left if any_tap else self.span)).div(self.stride, rounding_mode="floor") + 1
+
+    def reached(self, steps: Tensor, extra: int) -> Tensor:
+        """How many outputs rows of so many ``steps`` have if the window is that of a transposed convolution."""
+        return (steps - 1) * self.stride + self.span + extra + 1
 
 
 def per_dim(value: int | Sequence[int], dims: int) -> list[int]:
@@ -69,7 +78,7 @@ def valid_outputs(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int],
     ``sizes`` are the true sizes of these dims, ``outputs`` the numbers of windows; a dim of size 1 is constant, and
     stays so.  The rule is the one set by ``meaning(convolution=)``.
     """
-    rule = current().convolution
+    rule, given = current().convolution, mask
     first = mask.dim() - len(windows)
     if rule != "core" and any(mask.shape[first + i] != size for i, size in enumerate(sizes)):
         mask = mask.expand(*mask.shape[:first], *sizes)  # a window that sees only padding differs from its neighbours
@@ -82,13 +91,27 @@ def valid_outputs(mask: Tensor, windows: Sequence[Window], sizes: Sequence[int],
         else:
             mask = tap_outputs(mask, first + i, window, count, rule == "all")
             seen = tap_outputs(seen, i, window, count, False) if apart else seen
-    return masks.realize(mask | ~seen if apart else mask)
+    mask = masks.realize(mask | ~seen if apart else mask)
+    sides.note_as(mask, (first + i for i, window in enumerate(windows) if window.stride == 1), given)
+    return mask
+
+
+def left_dims(mask: Tensor, windows: Sequence[Window], every: bool = False) -> list[int]:
+    """Along which of its last dims ``mask`` is known to be padded on the left, and its windows lie apart."""
+    dims = len(windows)
+    return [i - dims for i, w in enumerate(windows) if (every or w.stride > 1) and sides.is_left(mask, i - dims)]
 
 
 def _touches(window: Window, size: int, outputs: int) -> bool:
     """Whether each window sees something else than padding."""
     last = window.dilation * (window.kernel - 1) - window.left  # of the first window; then the first of the last
     return size >= window.dilation and last >= 0 and (outputs - 1) * window.stride - window.left < size
+
+
+def counts(windows: Sequence[Window]) -> Callable[[int, Tensor], Tensor]:
+    """How many windows there are along a dim, counted from the last, in rows of so many steps."""
+    any_tap = current().convolution == "any"
+    return lambda dim, steps: windows[dim].number(steps, any_tap)
 
 
 def valid_transposed(

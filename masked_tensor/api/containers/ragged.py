@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.utils import rnn
 
 from ... import masks
+from ...masks import sides
 from ...pair import Pair, plain_pair
 from ...shared.lengths import check_side
 
@@ -43,6 +44,8 @@ def pad_and_stack(
         mask = masks.logical_and(mask, _until_length([size[d] for size in sizes], d + 1, data, side))
     if not whole:
         mask = masks.logical_and(mask, _pad_parts([p.mask for p in pairs], dims, longest, side, False))
+    if side == "left" and len(dims) == 1:
+        sides.note_left(mask, dims[0] + 1)
     return Pair(data, mask)
 
 
