@@ -180,9 +180,24 @@ def test_containers() -> None:
         """column 'b' of the table: data must be a tensor, number, list, array or table of numbers, got ndarray: datetime64[us] holds times; give numbers: of pandas (times - times.min()).dt.total_seconds()""",
     )
     refused(
+        ValueError,
+        lambda: make(pd.DataFrame({"a": [2**53 + 1], "b": [0.5]})),
+        """column 'a' of the table holds 9007199254740993, which is no number of float64, the common dtype of its columns; take that column by itself, or give dtype=torch.float64, which rounds it""",
+    )
+    refused(
         TypeError,
-        lambda: make(pd.DataFrame({"a": [1], "b": [0.5]})),
-        """a table becomes a tensor if its columns are of one kind, got int64 (a), float64 (b); write masked_tensor(table, dtype=torch.float64), which masked_invalid takes as well, or take the columns of each kind""",
+        lambda: make({"a": ["x"], "b": ["y"]}),
+        """2 columns of the table hold no numbers: ['a', 'b']; column 'a' of the table: data must be a tensor, number, list, array or table of numbers, got list: 'x' is a text; give numbers, None for what is missing, and codes for categories (pandas: column.astype('category').cat.codes)""",
+    )
+    refused(
+        TypeError,
+        lambda: make({"a": 1}),
+        """a dict is a table if it holds columns of one length, and 'a' holds int; take what is wanted of it: masked_tensor(data[name])""",
+    )
+    refused(
+        ValueError,
+        lambda: make({"a": [1], "b": [1, 2]}),
+        """columns of a table are of one length, got {'a': 1, 'b': 2}""",
     )
     refused(ValueError, lambda: make(pd.DataFrame({})), """a table without columns holds no numbers""")
     refused(

@@ -66,7 +66,6 @@ REFUSED: dict[str, Callable[[Path], Any]] = {
         library("pandas").DataFrame(TABLE).convert_dtypes(), npartitions=2
     ),
     "torch.DataLoader": lambda folder: DataLoader(torch.tensor([[1.0, 4.0], [2.0, 5.0], [3.0, 6.0]])),  # type: ignore[arg-type]
-    "dict": lambda folder: (library("pyarrow"), TABLE)[1],
     "an iterator": lambda folder: iter([torch.tensor([[1.0, 4.0], [2.0, 5.0]]), torch.tensor([[3.0, 6.0]])]),
     "a path": parquet,
 }

@@ -6,7 +6,7 @@ given, and zeroes what it masks out.  Only here are values looked at, to refuse 
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.lengths import keep
 from ..engine.boundary.packed import enter_packed
 from ..engine.dynamo import mark_opaque
-from ..engine.tensor import MaskedTensor
+from ..engine.tensor import MaskedTensor, pair_of
 from ..masks.strides import lay_out_as
 from ..packing import Packed
 from ..packing.lengths import same
@@ -45,7 +45,8 @@ def masked_tensor(
 
     Args:
         data (Any): A tensor (plain, masked, nested or sparse), a number, a nested list, or a container of numpy,
-            numpy.ma, scipy.sparse, pandas, polars, pyarrow, xarray or astropy, or a ``PackedSequence``.
+            numpy.ma, scipy.sparse, pandas, polars, pyarrow, xarray or astropy, a dict of columns, or a
+            ``PackedSequence``. Columns of several dtypes become numpy's common one.
         mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; lists and arrays
             are taken, too. It is combined with what ``data`` calls missing. By default everything else is valid.
         requires_grad (bool, optional): Have autograd record ops on the result.
@@ -149,20 +150,21 @@ def as_masked_tensor(data: Tensor, mask: Any = None) -> MaskedTensor:
     return _with_lengths_of(data, mask_more(pair, mask))
 
 
-def masked_invalid(data: Any) -> MaskedTensor:
+def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where it is NaN or infinite.
 
     Gradients flow back to a tensor, and are 0 where the result is masked.
 
     Args:
         data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
+        dtype (torch.dtype, optional): The dtype of the result; by default that of ``data``.
 
     Returns:
-        MaskedTensor: The shape and dtype of ``data``.
+        MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
         TypeError: the data is nothing that a tensor can be made of.
-        ValueError: A nested tensor has no components.
+        ValueError: A nested tensor has no components, or an integer of a table is not exact in the common dtype.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
     Example:
@@ -172,13 +174,15 @@ def masked_invalid(data: Any) -> MaskedTensor:
     References:
         ``numpy.ma.masked_invalid``.
     """
+    if dtype is not None:
+        return masked_invalid(_as_dtype(data, dtype, masked_invalid))  # what the dtype does not hold is infinite
     if type(data) is Tensor and data.layout is torch.strided and not (data.is_nested or data.is_quantized):
         valid = _is_finite(data.detach())
         return as_result(Pair(select(data, valid, 0), valid, Payload.ZERO))
     return _keep_where(data, _is_finite)
 
 
-def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
+def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where it equals ``value``, such as the -999 of a file.
 
     Gradients flow back to a tensor, and are 0 where the result is masked.
@@ -186,13 +190,14 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     Args:
         data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
         value (number): What stands for missing. NaN equals nothing: use :func:`masked_invalid` for it.
+        dtype (torch.dtype, optional): The dtype of the result, made after comparing; by default that of ``data``.
 
     Returns:
-        MaskedTensor: The shape and dtype of ``data``.
+        MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
         TypeError: the data is nothing that a tensor can be made of.
-        ValueError: A nested tensor has no components.
+        ValueError: A nested tensor has no components, or an integer of a table is not exact in the common dtype.
         RuntimeError: a sparse tensor breaks the rules of its layout.
 
     Example:
@@ -202,10 +207,12 @@ def masked_equal(data: Any, value: float | bool | complex) -> MaskedTensor:
     References:
         ``numpy.ma.masked_equal``.
     """
+    if dtype is not None:
+        return _as_dtype(data, dtype, lambda data: masked_equal(data, value))
     return _keep_where(data, lambda values: values != value)
 
 
-def masked_where(condition: Any, data: Any) -> MaskedTensor:
+def masked_where(condition: Any, data: Any, *, dtype: torch.dtype | None = None) -> MaskedTensor:
     """A copy of ``data`` that is masked where ``condition`` is True or itself masked.
 
     Gradients flow back to a tensor, and are 0 where the result is masked.
@@ -213,9 +220,10 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     Args:
         condition (Tensor): Bool, broadcastable to ``data``; plain or masked; lists and arrays are taken, too.
         data (Any): A tensor of any shape and dtype, or anything else that :func:`masked_tensor` takes.
+        dtype (torch.dtype, optional): The dtype of the result; by default that of ``data``.
 
     Returns:
-        MaskedTensor: The shape and dtype of ``data``.
+        MaskedTensor: The shape of ``data``, in its dtype, or in that of ``dtype``.
 
     Raises:
         TypeError: ``data`` or ``condition`` is nothing that a tensor can be made of, or ``condition`` has floats.
@@ -231,6 +239,8 @@ def masked_where(condition: Any, data: Any) -> MaskedTensor:
     References:
         ``numpy.ma.masked_where``.
     """
+    if dtype is not None:
+        return _as_dtype(data, dtype, lambda data: masked_where(condition, data))
     pair = accepted_inputs.pair_of_input(data)
     given = accepted_inputs.pair_of_input(condition)
     fits = accepted_inputs.mask_of_input(given.data, pair.data, "condition")
@@ -263,6 +273,15 @@ def _zeroed_copy(pair: Pair) -> Pair:
     if layouts.is_sparse(pair.data):
         return Pair(layouts.zero_masked_values(pair.data, pair.mask), pair.mask, Payload.ZERO)
     return Pair(select(pair.data, pair.mask, 0), pair.mask, Payload.ZERO)
+
+
+def _as_dtype(data: Any, dtype: torch.dtype, make: Callable[[Any], MaskedTensor]) -> MaskedTensor:
+    """What ``make`` masks of ``data``, in another dtype: masked before, as NaN is no integer, nor -999 a byte."""
+    if isinstance(data, Tensor) or dtype not in (torch.float64, torch.complex128):
+        return cast("MaskedTensor", make(data).to(dtype))
+    made = make(as_result(accepted_inputs.pair_of_input(data, dtype)))  # no common dtype of a table is wider
+    _warn_of_nan(data, pair_of(made), stacklevel=4)
+    return made
 
 
 def _is_finite(values: Tensor) -> Tensor:

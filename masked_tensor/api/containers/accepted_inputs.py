@@ -51,15 +51,16 @@ def table(data: Any, dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, 
         sources.refuse_source(data)
         return reading.read_named(data, dtype, choose)
     take = partial(pair_of_input, dtype=dtype)
-    names = [str(name) for name in getattr(data, "columns", ())]
+    names = [str(name) for name in (data if isinstance(data, dict) else getattr(data, "columns", ()))]
     at = choose(names) if names else None
     if at is None:
         return take(data), names
     names = [names[i] for i in at]
-    values, valid = (data, None) if reader is None else _read(reader, data)
+    values, valid = _read(reader, data)
     if isinstance(values, tables.Columns):
-        return tables.read_columns(tables.Columns([*names], [values.columns[i] for i in at]), take), names
-    pair = _of_read(data, values, valid, take)
+        picked = tables.Columns([*names], [values.columns[i] for i in at])
+        return tables.read_columns(picked, take, dtype), names
+    pair = _of_read(data, values, valid, take, dtype)
     kept = torch.tensor(at, device=pair.data.device)
     return Pair(pair.data.index_select(-1, kept), pair.mask.index_select(-1, kept)), names
 
@@ -67,23 +68,25 @@ def table(data: Any, dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, 
 def _of_container(data: Any, take: Callable[[Any], Pair], dtype: torch.dtype | None) -> Pair | None:
     """The pair of a container, or None if ``data`` is none; ``take`` makes a pair of what a reader returns."""
     reader = kinds.reader_of(data)
-    if reader is None:
+    if reader is None and not isinstance(data, dict):
         sources.refuse_source(data)
         return reading.read(data, dtype) if reading.speaks_arrow(data) else None
-    return _of_read(data, *_read(reader, data), take)
+    return _of_read(data, *_read(reader, data), take, dtype)
 
 
-def _read(reader: kinds.Reader, data: Any) -> tuple[Any, Any]:
+def _read(reader: kinds.Reader | None, data: Any) -> tuple[Any, Any]:
     """What the reader of a container returns, checked."""
+    if reader is None:
+        return tables.of_dict(data) if isinstance(data, dict) else data, None
     found = reader(data)
     if not (isinstance(found, tuple) and len(found) == 2):
         raise TypeError(f"the reader of {type(data).__name__} must return (values, valid), got {found!r}")
     return found
 
 
-def _of_read(data: Any, values: Any, valid: Any, take: Callable[[Any], Pair]) -> Pair:
+def _of_read(data: Any, values: Any, valid: Any, take: Callable[[Any], Pair], dtype: torch.dtype | None) -> Pair:
     """The pair of what the reader of ``data`` returned."""
-    pair = tables.read_columns(values, take) if isinstance(values, tables.Columns) else take(values)
+    pair = tables.read_columns(values, take, dtype) if isinstance(values, tables.Columns) else take(values)
     if valid is None:  # a tensor is the reader's own: no copy of it was made
         return Pair(pair.data, pair.mask) if isinstance(values, Tensor) else pair
     valid = mask_of_input(valid, pair.data, f"the mask of {type(data).__name__}")

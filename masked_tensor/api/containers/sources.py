@@ -52,8 +52,6 @@ def line_for(data: object) -> str | None:
     line = of_class(type(data), LINES)
     if line is not None:
         return line
-    if isinstance(data, dict):
-        return "masked_tensor(pyarrow.table(data)), or masked_tensor(data[name])"
     if isinstance(data, Iterator) and not hasattr(data, "__arrow_c_stream__"):
         return "for batch in data: masked_tensor(batch)"
     if isinstance(data, PathLike) or (isinstance(data, str) and data.endswith((".parquet", ".arrow", ".feather"))):

@@ -39,12 +39,14 @@ def read_columns(schema: Any, columns: Sequence[Any], arrays: Sequence[Any], dty
     """All pieces, one after the other: ``(N, columns)`` of a table, ``(N,)`` of a column."""
     kinds = [formats.DTYPES.get(_name(column), torch.bool) for column in columns]
     names = [(column.name or b"").decode(errors="replace") for column in columns]
-    kind = tables.common_dtype(names, kinds) if dtype is None else dtype
+    kind = tables.common_dtype(kinds) if dtype is None else dtype
     table = _is_table(schema)
     pieces = [_parts(array, kinds, table) for array in arrays]  # before memory is taken: they may not be there
     some = any(part.packed is not None for _, parts in pieces for part in parts) or any(
         r is not None for r, _ in pieces
     )
+    if dtype is None and len(set(kinds)) > 1:
+        _expect_exact(names, pieces, kind)
     data = torch.empty(len(columns), sum(array.length for array in arrays), dtype=kind)
     mask = torch.empty(data.shape, dtype=torch.bool) if some else None
     start = 0
@@ -58,6 +60,17 @@ def read_columns(schema: Any, columns: Sequence[Any], arrays: Sequence[Any], dty
         start = into.stop
     whole = masks.full(data.shape, data.device) if mask is None else mask
     return Pair(data.t(), whole.t(), Payload.ZERO) if table else Pair(data[0], whole[0], Payload.ZERO)
+
+
+def _expect_exact(names: Sequence[str], pieces: Sequence[tuple[Tensor | None, list[Part]]], kind: torch.dtype) -> None:
+    for records, parts in pieces:
+        for name, part in zip(names, parts, strict=True):
+            valid = records
+            if part.packed is not None:
+                valid = torch.empty(part.values.shape, dtype=torch.bool)
+                write_bits(valid, part.packed, part.skipped)
+                valid = valid if records is None else valid & records
+            tables.expect_exact(name, part.values, valid, kind)
 
 
 def _parts(array: Any, kinds: Sequence[torch.dtype], table: bool) -> tuple[Tensor | None, list[Part]]:

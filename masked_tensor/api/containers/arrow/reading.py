@@ -139,11 +139,9 @@ def read_numbers(name: str, array: Any, start: int, length: int) -> Pair:
 
 
 def _record(schema: Any, array: Any, mask: Tensor, dtype: torch.dtype | None, start: int, length: int) -> Pair:
-    names, columns = _names(schema), []
-    for i, name in enumerate(names):
-        with tables.of_column(name):
-            columns.append(_child(schema, array, i, dtype, array.offset + start, length))
-    return _mask_children(mask, tables.stack_columns(names, columns))
+    names = _names(schema)
+    columns = tables.each_column(names, lambda i: _child(schema, array, i, dtype, array.offset + start, length))
+    return _mask_children(mask, tables.stack_columns(names, columns, dtype))
 
 
 def _names(schema: Any) -> list[str]:
