@@ -464,6 +464,11 @@ def test_series() -> None:
         lambda: mt.average(x, weights=ones(3)),
         """weights must broadcast to input's shape (2,), or have one entry per position along dim, got (3,)""",
     )
+    refused(
+        TypeError,
+        lambda: mt.interpolate(mt.masked_tensor([1.0, None]), max_gap=1.5),
+        """interpolate: max_gap must be an int, got float""",
+    )  # type: ignore[arg-type]
 
 
 def test_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -844,6 +849,11 @@ def test_the_scaler_of_scikit_learn() -> None:
         ValueError,
         lambda: scaler.transform([[1.0]]),
         """the table has 1 columns, and had 2 when it was fitted""",
+    )
+    refused(
+        ValueError,
+        lambda: scaler.fit(frame, sample_weight=[1.0, 2.0]),
+        """sample_weight has one number for each of 1 rows, got the shape (2,)""",
     )
 
 

@@ -28,6 +28,13 @@ LINES: dict[str, str] = {
     "interpolate": "masked_tensor.interpolate(x, 0)",
     "rolling": "masked_tensor.rolling(x, 2, 0).mean()",
     "shift": "masked_tensor.shift(x, 1, 0)",
+    "skew": "((x - x.mean(0)) / x.std(0, correction=0)).pow(3).mean(0)",
+    "kurt": "((x - x.mean(0)) / x.std(0, correction=0)).pow(4).mean(0) - 3",
+    "ewm": "torch.stack([torch.stack([masked_tensor.average(c[:n], weights=0.5 ** torch.arange(n).flip(0)) "
+    "for n in range(1, len(c) + 1)]) for c in x.T], 1)",
+    "describe": "masked_tensor.RunningStatistics(x.shape[1], sketch=True).update(x).to_pandas()",
+    "nunique": "[len(column.compressed().unique()) for column in x.T]",
+    "value_counts": "masked_tensor.unique(x, return_counts=True)",
     "rank": "masked_tensor.rankdata(x, dim=0)",
     "standardize": "(x - x.mean(0)) / x.std(0)",
     "corr": "x.T.corrcoef()",

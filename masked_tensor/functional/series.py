@@ -5,6 +5,7 @@ The input is a masked tensor, or a plain one with ``mask=``.  What remains maske
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import index as as_index
 from typing import Any, Literal, cast, get_args
 
 import torch
@@ -146,6 +147,7 @@ def interpolate(
     limit: int | None = None,
     limit_direction: Direction = "forward",
     limit_area: Area | None = None,
+    max_gap: int | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
@@ -173,6 +175,8 @@ def interpolate(
         limit_direction (str, optional): ``"forward"``, ``"backward"`` or ``"both"``: where ``limit`` counts from, and
             which edge is filled, too.
         limit_area (str, optional): ``"inside"`` fills only between valid entries, ``"outside"`` only beyond them.
+        max_gap (int, optional): Gaps of more masked entries in a row are not filled at all. An edge is a gap, too.
+            It counts entries, whatever ``index`` says.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
             a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of the entries that stay masked. Without it they are NaN in a plain
@@ -182,9 +186,9 @@ def interpolate(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` are no integers, or
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` or ``max_gap`` are no integers, or
             ``index`` is no plain tensor of real numbers.
-        ValueError: ``limit`` is below 1, a choice is another word, ``index`` has another shape, does not rise or is not
+        ValueError: ``limit`` or ``max_gap`` is below 1, a choice is another word, ``index`` has another shape, does not rise or is not
             finite, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
             these are not one number from 0 to T for each sequence, or a step behind an end is valid; or ``mask`` does
             not broadcast to ``input`` or lies on another device.
@@ -201,13 +205,20 @@ def interpolate(
     """
     _check_choice("method", method, Method)
     _check_choice("limit_direction", limit_direction, Direction)
+    longest = None if max_gap is None else _as_steps("interpolate", "max_gap", max_gap)
     series = _enter_filling("interpolate", input, dim, lengths, padding_side, limit, limit_area, mask)
     x, dim = series.x, series.dim
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("interpolate", x.data.dtype)
     places = None if index is None else series.places("interpolate", index)
 
+    edges = None if longest is None else series.edges()
+
     def fill(s: gaps.Stretch) -> tuple[Tensor, Tensor]:
+        data, filled = draw(s)
+        return data, filled if edges is None else filled & (gaps.gap_size(s, *edges) <= longest)
+
+    def draw(s: gaps.Stretch) -> tuple[Tensor, Tensor]:
         if method == "linear":
             return gaps.interpolate_line(x, s, places), gaps.fillable(s, limit, limit_area, limit_direction)
         inside = s.mask if limit_area == "outside" else gaps.fillable(s, limit, "inside", limit_direction)
@@ -353,13 +364,21 @@ def _join(parts: Iterator[tuple[Tensor, Tensor]], x: Pair, dim: int, length: int
 def _enter_filling(
     name: str, input: Tensor, dim: Any, lengths: Any, side: str, limit: Any, area: Any, mask: Any
 ) -> Series:
-    if limit is not None and limit < 1:
-        raise ValueError(f"{name}: limit must be a positive number of steps, got {limit}")
+    limit = None if limit is None else _as_steps(name, "limit", limit)
     if area is not None:
         _check_choice("limit_area", area, Area)
     series = enter_series(name, input, dim, mask, lengths, side)
     expect_lengths(name, series)
     return series
+
+
+def _as_steps(name: str, option: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}: {option} must be an int, got {type(value).__name__}")
+    steps = as_index(value)
+    if steps < 1:
+        raise ValueError(f"{name}: {option} must be a positive number of steps, got {steps}")
+    return steps
 
 
 def _check_choice(name: str, value: str, choices: Any) -> None:

@@ -60,6 +60,15 @@ class Series:
             return result.data
         return select(result.data, masks.expand_to(self.each(self.exists, step), result.data.shape), 0)
 
+    def edges(self) -> tuple[Tensor | int, Tensor | int]:
+        """Where each sequence begins and ends along ``dim``."""
+        if self.within is not None:
+            return self.within
+        if self.exists is None:
+            return 0, self.x.data.shape[self.dim]
+        begin = masks.to_bytes(self.exists).argmax(self.dim, True)
+        return begin, begin + self.exists.sum(self.dim, True)
+
     def each(self, values: Tensor, step: int) -> Tensor:
         """Each ``step``-th along time."""
         return values if step == 1 else values[(slice(None),) * self.dim + (slice(None, None, step),)]

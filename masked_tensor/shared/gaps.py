@@ -129,6 +129,18 @@ def fillable(s: Stretch, limit: int | None, area: str | None, direction: str) ->
     return filled
 
 
+def gap_size(s: Stretch, begin: Tensor | int, end: Tensor | int) -> Tensor:
+    """How many entries in a row are masked, at each of them; -1 at a valid one.
+
+    ``begin`` and ``end``: of each position, where its sequence begins and ends; size 1 where that is the same.
+    """
+    begin, end = (
+        t.index_select(s.dim, s.at) if isinstance(t, Tensor) and t.shape[s.dim] > 1 else t for t in (begin, end)
+    )
+    low = torch.where(s.last >= 0, s.last, begin - 1)
+    return torch.where(s.following < s.size, s.following, end) - low - 1
+
+
 def gather_clamped(x: Pair, dim: int, index: Tensor) -> Tensor:
     """The data at these positions along ``dim``; out of range, that of some entry at the edge."""
     index = index.clamp(0, max(x.data.shape[dim] - 1, 0))

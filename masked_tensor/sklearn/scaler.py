@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ..api.convert import filled
-from ..api.create import masked_invalid
+from ..api.create import masked_invalid, masked_tensor
 from ..api.statistics.running import RunningStatistics
 from ..engine.tensor import MaskedTensor
 
@@ -58,43 +58,47 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         self.indicator = indicator
         self.dtype = dtype
 
-    def fit(self, X: Any, y: object = None) -> "MaskedStandardScaler":
+    def fit(self, X: Any, y: object = None, sample_weight: Any = None) -> "MaskedStandardScaler":
         """Takes the statistics of ``X``, and returns itself.
 
         Args:
             X (Any): A table ``(N, C)`` of real numbers: a frame of pandas or polars, an array, a list, a tensor.
             y (object, optional): Not used.
+            sample_weight (array, optional): ``(N,)``, not negative: how often each row counts.
 
         Returns:
             MaskedStandardScaler: Itself.
 
         Raises:
-            ValueError: ``X`` has not two dimensions.
+            ValueError: ``X`` has not two dimensions, or ``sample_weight`` not one number for each row.
             TypeError: A column holds no real numbers.
         """
         for name in ("_statistics", "n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
-        return self.partial_fit(X)
+        return self.partial_fit(X, sample_weight=sample_weight)
 
-    def partial_fit(self, X: Any, y: object = None) -> "MaskedStandardScaler":
+    def partial_fit(self, X: Any, y: object = None, sample_weight: Any = None) -> "MaskedStandardScaler":
         """Adds a batch of rows, and returns itself.
 
         Args:
             X (Any): A table ``(N, C)``, as :meth:`fit` takes it.
             y (object, optional): Not used.
+            sample_weight (array, optional): ``(N,)``, not negative: how often each row counts.
 
         Returns:
             MaskedStandardScaler: Itself.
 
         Raises:
-            ValueError: ``X`` has not two dimensions, or other columns than before.
+            ValueError: ``X`` has not two dimensions, or other columns than before, or ``sample_weight`` not one number
+                for each row.
             TypeError: A column holds no real numbers.
         """
         first = not hasattr(self, "_statistics")
         x = self._read(X, first)
+        weight = None if sample_weight is None else _weights(sample_weight, len(x))
         if first:
             self._statistics = RunningStatistics(x.shape[1], correction=0)
-        self._statistics.update(x)
+        self._statistics.update(x, weight)
         deviation = filled(self._statistics.std, 0)
         self.mean_ = filled(self._statistics.mean, 0).numpy()
         self.scale_ = deviation.masked_fill(deviation == 0, 1).numpy()
@@ -190,3 +194,11 @@ class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[mis
         elif x.shape[1] != self.n_features_in_:
             raise ValueError(f"the table has {x.shape[1]} columns, and had {self.n_features_in_} when it was fitted")
         return x
+
+
+def _weights(given: Any, rows: int) -> Tensor:
+    """``(rows, 1)``, or one number for all."""
+    weight = masked_tensor(given, dtype=torch.float64)
+    if weight.dim() > 1 or (weight.dim() and len(weight) != rows):
+        raise ValueError(f"sample_weight has one number for each of {rows} rows, got the shape {tuple(weight.shape)}")
+    return weight.expand(rows)[:, None]
