@@ -17,7 +17,7 @@ from ..engine.aliases import uncounted
 from ..engine.boundary.enter_leave import leave
 from ..engine.storage_notes import called_from_outside
 from ..engine.tensor import MaskedTensor, add_members, expose, pair_of, set_pair, wrap
-from ..engine.writes.packed_views import unpack_family
+from ..engine.writes.packed_views import write_unpacked
 from ..engine.writes.setitem import place
 from ..errors import UnsupportedOpError
 from ..pair import Pair, plain_pair
@@ -138,12 +138,14 @@ def contains(x: MaskedTensor, element: Any) -> bool:
 
 def setitem(x: MaskedTensor, key: Any, value: Any) -> None:
     """``x[key] = value``: what is written becomes valid; ``x[key] = None`` masks entries."""
-    if value is None:
-        value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
-    unpack_family(x)  # a packed tensor, and a view of one, become strided
+    if x._packed is not None or x._view is not None:
+        write_unpacked(x, setitem, x, key, value)
+        return
     positions = type(key) in POSITIONS or (type(key) is tuple and all(type(k) in POSITIONS for k in key))
     if positions and place(x, key, value):
         return
+    if value is None:
+        value = wrap(Pair(pair_of(x).data.new_zeros(()), masks.full((), x.device, False)))
     if not isinstance(value, Tensor):
         number = torch.empty((), dtype=x.dtype, device=x.device)
         number[...] = value  # as torch takes it, or refuses it

@@ -96,7 +96,7 @@ class Family:
             self.version += 1
 
     def tell_saved(self) -> None:
-        """After a write: what autograd saved of members while they were packed raises when it is read."""
+        """Before a write: what autograd saved of members while they were packed raises when it is read."""
         for values in self.saved:
             torch.autograd.graph.increment_version(values)
 
@@ -145,13 +145,38 @@ class Family:
             return mask if type(data) is Tensor else meshes.wrap_local_mask(mask, data)
 
     def write(self, data: Tensor, mask: Tensor | bool) -> None:
-        """Makes ``mask`` the validity of a member's memory."""
+        """Makes ``mask`` the validity of a member's memory.
+
+        The version is raised before, since an interrupt may come right after, and once more for a thread that read
+        meanwhile.
+        """
         bools = self.buffer_view(data)
+        self.version += 1
         if isinstance(mask, bool):
             bools.fill_(mask)
         else:
             mask = meshes.local_mask(mask, data)
             bools.copy_(mask.unsqueeze(-1) if self.joins(data) else mask)
+        self.version += 1
+
+    def narrow(self, data: Tensor, mask: Tensor) -> Tensor:
+        """Before a member's data is written: valid stays what was and will be. Gives what ``restore`` takes."""
+        bools = self.buffer_view(data)
+        before = bools.clone()
+        self.payload = Payload.ANY
+        self.version += 1
+        if not masks.is_all_valid(mask):
+            bools.bitwise_and_(mask.unsqueeze(-1) if self.joins(data) else mask)
+            self.version += 1
+        return before
+
+    def restore(self, data: Tensor, before: Tensor | None, payload: Payload) -> None:
+        """After a write that failed: validity, and what is known of the masked-out data, are as before ``narrow``."""
+        self.version += 1
+        if before is not None:
+            self.buffer_view(data).copy_(before)
+        self.payload = payload
+        self.version += 1
 
 
 def _first() -> None:
@@ -170,6 +195,10 @@ class History:
         self._held = base
         self.base = weakref.ref(base)  # torch swaps no tensor that is referred to weakly: one with views may not be
         self.writes = 0  #: counts writes that autograd recorded
+
+    def follow(self, base: Any) -> None:
+        """It is the history of ``base`` from now on, which takes the place of another."""
+        self._held, self.base = base, weakref.ref(base)
 
 
 class WrappedHistory:

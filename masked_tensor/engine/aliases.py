@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from .. import layouts, masks
-from ..compat import in_transform, shares_memory
 from ..layouts import meshes
 from ..pair import Pair, Payload
 from ..select import zero_masked
@@ -26,6 +25,7 @@ from .alias_records import (
     history_of,
     outside_inference,
 )
+from .one_step import write_data, write_valid
 from .tensor import MaskedTensor, pair_of, set_pair
 from .torch_keys import AUTOGRAD, BACKEND
 
@@ -89,20 +89,34 @@ def _write(x: MaskedTensor, new: Pair) -> None:
     into = graph_inputs.kind_of(x)
     if into:
         new = graph_inputs.write_input(pair, new, into)
+    family = x._alias.family
+    if family is None:
+        known = pair.payload
+    else:
+        known = family.payload
+        family.tell_saved()
     if new.data is not pair.data:
         if type(x._alias.history) is WrappedHistory:  # its holder reads the masked-out data: it stays
-            _write_valid(pair.data, new)
-        else:
+            write_valid(pair.data, new)
+        elif (new.mask is pair.mask or masks.same_memory(new.mask, pair.mask)) and (
+            family is None or not family.joins(pair.data)
+        ):
+            if known is not new.payload:  # before what is promised ends
+                pair.payload = Payload.ANY
+                if family is not None:
+                    family.forget()
             pair.data.copy_(new.data)
-    family = x._alias.family
-    set_pair(x, write_validity(pair, family, new.mask, new.payload))
-    if family is not None:
-        x._alias.version_seen = family.version
-        family.tell_saved()
-        for member in family.members:
-            seen = member()
-            if seen is not None:
-                pair_of(seen)
+        else:
+            new = write_data(x, pair.data, Pair(new.data, masks.expand_to(new.mask, pair.data.shape), new.payload))
+    if family is None:
+        set_pair(x, Pair(pair.data, masks.expand_to(new.mask, pair.data.shape), new.payload))
+        return
+    set_pair(x, write_validity(pair, family, new.mask, new.payload, known))
+    x._alias.version_seen = family.version
+    for member in family.members:
+        seen = member()
+        if seen is not None:
+            pair_of(seen)
 
 
 def keep_hard(x: MaskedTensor, new: Pair) -> Pair:
@@ -116,11 +130,12 @@ def keep_hard(x: MaskedTensor, new: Pair) -> Pair:
     return Pair(new.data, mask, new.payload if same else Payload.ANY)
 
 
-def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Payload) -> Pair:
-    """The member's pair after its validity became ``mask`` (its data was already written)."""
+def write_validity(pair: Pair, family: Family, mask: Tensor, payload: Payload, known: Payload) -> Pair:
+    """The member's pair after its validity became ``mask`` (its data was already written).
+
+    ``known`` is what the family knew of the masked-out data before the write.
+    """
     mask = masks.expand_to(mask, pair.data.shape)
-    if family is None:
-        return Pair(pair.data, mask, payload)
     changed = not masks.same_memory(mask, pair.mask) or family.joins(
         pair.data
     )  # the valid part of a masked entry was overwritten
@@ -128,18 +143,9 @@ def write_validity(pair: Pair, family: Family | None, mask: Tensor, payload: Pay
         return Pair(pair.data, mask, payload)
     if changed:
         family.write(pair.data, mask)
-    if payload is not family.payload:
-        family.payload = Payload.ANY  # other members may hold either
+    family.payload = payload if payload is known else Payload.ANY  # other members may hold either
     family.version += 1
     return family.refresh(pair) if family.joins(pair.data) else Pair(pair.data, mask, family.payload)
-
-
-def _write_valid(data: Tensor, new: Pair) -> None:
-    """Writes the valid entries of ``new`` into ``data``."""
-    if data.dtype is new.data.dtype and type(data) is Tensor and not (in_transform() or shares_memory(data, new.data)):
-        torch.where(new.mask, new.data, data, out=data)
-    else:
-        data.copy_(torch.where(new.mask, new.data, data))
 
 
 def uncounted(pair: Pair) -> Pair:

@@ -83,6 +83,7 @@ def add_members(**members: Any) -> None:
 
 
 ENGINE = tuple(MaskedTensor.__annotations__)  #: the attributes that are the engine's, not the user's
+NOTHING_KEPT = {name: MaskedTensor.__dict__[name] for name in ENGINE if name != "_pair"}
 MaskedTensor.__module__ = __package__.partition(".")[0]  # where users find it
 
 
@@ -132,11 +133,12 @@ def set_pair(x: MaskedTensor, pair: Pair) -> None:
         x._parts = pair.mask, masks.to_bytes(pair.mask) if known is None else known
 
 
-def reset(x: MaskedTensor, pair: Pair) -> None:
+def reset(x: MaskedTensor, pair: Pair, alias: Alias, exposed: bool) -> None:
     """Makes ``pair`` the inside of ``x``, which forgets its views, its history and what it kept of its graph."""
-    for name in ENGINE:
-        x.__dict__.pop(name, None)
+    kept = x.__dict__.copy()  # what is dropped ends after the next call, which nobody interrupts
+    x.__dict__.update(NOTHING_KEPT, _pair=pair, _alias=alias, _exposed=exposed)
     set_pair(x, pair)
+    del kept
 
 
 def expose(x: MaskedTensor) -> None:

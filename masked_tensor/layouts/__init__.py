@@ -17,11 +17,12 @@ The families on stored values are in ``sparse/``.
 """
 
 from .elements import is_sparse, keys, same_pattern, to, values, values_at, verbs_of, with_values
-from .pairs import any_sparse, copy_mask, overwrite, pair_on_pattern, to_dense
+from .pairs import any_sparse, both_valid, copy_mask, overwrite, pair_on_pattern, to_dense
 from .validity import dense_mask, nonzero, restrict, specified_mask, valid_outputs, zero_masked_values
 
 __all__ = [
     "any_sparse",
+    "both_valid",
     "copy_mask",
     "dense_mask",
     "is_sparse",

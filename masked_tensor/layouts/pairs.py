@@ -62,11 +62,18 @@ def to_dense(x: Pair) -> Pair:
     return Pair(strided.build(keys(x.mask), stored, x.mask.shape, x.mask), validity.dense_mask(x.mask), Payload.ZERO)
 
 
-def overwrite(old: Pair, new: Pair) -> Pair:
-    """``old`` with the values and validity of ``new`` written into its memory; the patterns must be one."""
+def both_valid(old: Pair, new: Pair) -> Pair:
+    """``old``, valid where ``new`` is, too: before ``overwrite``; the patterns must be one."""
     if not same_pattern(old.mask, new.mask):
         raise RuntimeError(
             "an in-place op would change which entries a sparse masked tensor stores; use x = op(x, ...)"
         )
+    if old.mask is new.mask:
+        return old
+    return Pair(old.data, with_values(old.mask, values(old.mask) & values(new.mask)))
+
+
+def overwrite(old: Pair, new: Pair) -> Pair:
+    """``old`` with the values and validity of ``new``, of the same pattern, written into its memory."""
     verbs_of(old.data).stored_values(old.data).copy_(verbs_of(new.data).stored_values(new.data))
     return Pair(old.data, new.mask)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ... import layouts, masks
 from ...compat import COLLATE, tree_leaves
-from ...engine.alias_records import Family, alias_of, family_of
+from ...engine.alias_records import Alias, Family, alias_of, family_of
 from ...engine.tensor import MaskedTensor, expose, pair_of, reset, set_pair, wrap
 from ...engine.writes.packed_views import unpack_family
 from ...pair import Pair
@@ -161,12 +161,10 @@ def set_data(x: MaskedTensor, new: Tensor) -> None:
         new = wrap(Pair(new.detach(), masks.full(new.shape, new.device)))
         new._exposed = True
     unpack_family(new)
-    family = family_of(new)
-    family.hard |= hard
-    reset(x, pair_of(new))
-    x._exposed = new._exposed
-    alias = alias_of(x)
-    alias.family, alias.version_seen = family, -1
+    alias = Alias()
+    alias.family, alias.version_seen = family_of(new), -1
+    alias.family.hard |= hard
+    reset(x, pair_of(new), alias, new._exposed)
 
 
 COLLATE[MaskedTensor] = collate

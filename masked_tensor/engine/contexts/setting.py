@@ -41,19 +41,25 @@ class Setting(ABC):
     def __enter__(self) -> Any:
         given = self.begin()
         use = Entered(self, self.change, self.mode)
-        self._uses.append(use)
-        resume(use)
-        return given
+        try:
+            self._uses.append(use)
+            resume(use)
+            return given
+        except BaseException:  # an interrupt: who did not get inside will not leave
+            finish(use)
+            self._uses[:] = [other for other in self._uses if other is not use]
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         here = [use for use in STACK.get() if use.owner is self and not use.left]
-        if not (here or self._uses):
+        uses = here or self._uses  # a generator may be closed in another thread or task
+        if not uses:
             raise RuntimeError("a setting was left more often than entered; write `with` or a decorator")
-        use = (here or self._uses)[-1]  # a generator may be closed in another thread or task
+        use = uses[-1]
+        finish(use)  # first: who is interrupted here may leave it again by hand
         self._uses.remove(use)
-        finish(use)
         self.end(kind is not None)
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:

@@ -41,7 +41,7 @@ def finish(use: Entered) -> None:
     """Ends ``use`` everywhere; its mode stays on the stacks of other threads, where it does nothing."""
     use.left = True
     pause(use)
-    if get_ident() in use.threads:
+    if use.threads and get_ident() in use.threads:
         compat.remove_mode(use.mode)
 
 

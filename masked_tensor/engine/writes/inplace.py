@@ -15,6 +15,7 @@ from ...packing import Packed
 from ...packing.grid import same_places
 from ...pair import Pair, plain_pair
 from ...settings import current
+from ..alias_records import history_of
 from ..aliases import detach
 from ..boundary import packed as packed_boundary
 from ..boundary import packing_report as report
@@ -40,7 +41,7 @@ def run_inplace(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], rec
                 return _write_packed(entry, args, kwargs, recording)
             except NoRule:
                 report.report_unpack(entry, args, kwargs)
-        packed_views.unpack_family(target)
+        return packed_views.write_unpacked(target, run_inplace, entry, args, kwargs, recording)
     old = enter(target, recording)
     if old.data.layout is not STRIDED:
         return _write_sparse(target, entry, args, kwargs, recording)
@@ -135,9 +136,8 @@ def _write_packed(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], r
     if not (entry.op.replaces or same_places(new.grid, target._packed.grid)):
         raise NoRule
     check_writable(target, target.shape, new.values.dtype, None)
-    before = target._view
-    packed_boundary.rebind(target, new, enter)
-    packed_views.replace_in_aliases(target, before)
+    if not packed_views.replace_in_aliases(target, packed_boundary.without_history(new, target.dtype)):
+        packed_boundary.rebind(target, new, enter)
     return target
 
 
@@ -180,7 +180,13 @@ def _write_sparse(
             f"{entry.overload.name()} on a sparse masked tensor that autograd tracks: use x = op(x, ...)"
         )
     new = run_sparse_rule(entry, [enter(a, False) for a in args], {k: enter(v, False) for k, v in kwargs.items()})
-    target._pair = layouts.overwrite(target._pair, new)
+    old = target._pair
+    target._pair = layouts.both_valid(old, new)  # while the data is written
+    try:
+        target._pair = layouts.overwrite(old, new)
+    except Exception:
+        target._pair = old
+        raise
     return target
 
 
@@ -212,7 +218,9 @@ def run_out(entry: Entry, args: tuple[Any, ...], kwargs: dict[str, Any], recordi
     for target, new in zip(targets, results, strict=True):
         if said and new.data.dtype is not target.dtype:  # as in torch; without dtype= a result is cast
             raise RuntimeError(f"Expected out tensor to have dtype {new.data.dtype}, but got {target.dtype} instead")
-        _write_out(target, new)
+        _check_out(target, new)
+    for target, new in zip(targets, results, strict=True):
+        packed_views.write_unpacked(target, write_recorded, target, new)
     return targets[0] if len(targets) == 1 else tuple(targets)
 
 
@@ -224,11 +232,12 @@ def _of_plain(entry: Entry, named: dict[str, Any], targets: list[MaskedTensor]) 
     return [plain_pair(data) for data in fresh]
 
 
-def _write_out(target: MaskedTensor, new: Pair) -> None:
+def _check_out(target: MaskedTensor, new: Pair) -> None:
     if target.shape != new.data.shape:
         raise RuntimeError(
             f"out has shape {list(target.shape)} but the result has shape {list(new.data.shape)}; a masked out= is not "
             "resized, give one of the result's shape"
         )
-    packed_views.unpack_family(target)
-    write_recorded(target, new)
+    packed_views.check_seen(target)
+    history = history_of(target)
+    check_writable(target, new.data.shape, new.data.dtype, history.base() if history is not None else None)

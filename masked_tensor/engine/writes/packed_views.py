@@ -5,6 +5,10 @@ read.  Before a write that others would have to see, they become views of one pa
 then on the ordinary rules hold.  A view holds its base, as in torch, so that the history they share is there.
 """
 
+import weakref
+from collections import deque
+from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Any
 
 import torch
@@ -16,12 +20,12 @@ from ...layouts import meshes
 from ...packing import Packed, unpack
 from ...pair import Pair
 from .. import graph_inputs, storage_notes
-from ..alias_records import UNALIASED, alias_of, family_of
+from ..alias_records import alias_of, attend, family_of, history_of
 from ..aliases import join_family, uncounted
-from ..boundary.packed import set_packed
+from ..boundary.packed import wrap_packed
 from ..packed_parts import PackedFamily, PackedView, ViewStep
 from ..table import Entry
-from ..tensor import LOST, MaskedTensor, set_pair, wrap
+from ..tensor import ENGINE, LOST, NOTHING_KEPT, MaskedTensor, set_pair, wrap
 
 _SET_GEOMETRY = Tensor.data.__set__  # type: ignore[attr-defined]  # size, strides and offset; there is no memory
 
@@ -80,17 +84,30 @@ def can_replace(x: MaskedTensor, recording: bool, args: tuple[Any, ...]) -> bool
     return not others or not (x._view.path or tracked)
 
 
-def replace_in_aliases(x: MaskedTensor, before: PackedView | None) -> None:
-    """After ``x`` took a new record: the members of its family ``before``, which see the same whole, take it, too."""
-    others = [] if before is None else [member for member in before.family.living() if member is not x]
-    if not others:
-        return
-    record: Any = x._packed
-    x._view = PackedView(PackedFamily(x))
-    for member in others:
-        set_packed(member, record)
-        member._view = PackedView(x._view.family)
-        x._view.family.add(member)
+def replace_in_aliases(x: MaskedTensor, record: Packed) -> bool:
+    """Gives ``x`` another record, and the members of its family, which see the same whole: all at once.
+
+    False if there are none: nothing was done.
+    """
+    members = [] if x._view is None else x._view.family.living()
+    if len(members) < 2:
+        return False
+    family = PackedFamily(x)
+    family.record, family.members = record, [weakref.ref(member) for member in members]
+    _at_once(members, [{"_packed": record, "_view": PackedView(family)} for _ in members])
+    return True
+
+
+def _at_once(members: list[Any], states: list[dict[str, Any]]) -> None:
+    """Sets attributes of several tensors, of all or of none: inside one call of C nobody interrupts, nobody reads.
+
+    A pair that a state does not name was none of the tensor's own.
+    """
+    own = [member.__dict__ for member in members]
+    kept = [attributes.copy() for attributes in own]  # what is dropped ends after that call, whatever it runs then
+    dropped = [a for a, state in zip(own, states, strict=True) if "_pair" not in state]
+    deque(chain(map(dict.update, own, states), map(dict.pop, dropped, repeat("_pair"), repeat(None))), maxlen=0)
+    del kept
 
 
 def is_view(x: MaskedTensor) -> bool:
@@ -101,21 +118,91 @@ def is_view(x: MaskedTensor) -> bool:
     return own is of_base
 
 
-def unpack_family(x: MaskedTensor) -> None:
-    """Before a write: what is packed becomes strided, and what was a view of it becomes one in memory."""
+def unpack_family(x: MaskedTensor) -> tuple[list[Any], list[dict[str, Any]]] | None:
+    """Before a write: what is packed becomes strided, and what was a view of it becomes one in memory.
+
+    Everything is made beside what is there, and takes its place at once.  Gives what was there, for ``write_unpacked``.
+    """
+    if x._packed is None and x._view is None:
+        return None
     check_seen(x)
-    view, past_autograd = x._view, x._alias.past_autograd
-    if view is None:
-        if x._packed is not None:
-            _become(x, _own_memory(x._packed))
-        return
-    places = _places(_own_memory(view.family.record), view.family.living())
+    record: Any = x._packed if x._view is None else x._view.family.record
+    memory = _own_memory(record)
+    if x._view is None:
+        members, made = [x], [wrap(memory)]
+    else:
+        places = _places(memory, x._view.family.living())
+        members, made = [member for member, _, _ in places], _in_memory(places)
+    for member, new in zip(members, made, strict=True):
+        was = member._alias
+        if was.family is not None and was.family.hard:
+            family_of(new).hard = True
+        if was.past_autograd:
+            alias_of(new).past_autograd = True
+            set_pair(new, uncounted(new._pair))
+        if _steps_of(member) is not None:
+            family_of(new)  # by which ops see that it has to be packed again
+    before = [NOTHING_KEPT | {k: v for k, v in member.__dict__.items() if k in ENGINE} for member in members]
+    states = [_state(member, new) for member, new in zip(members, made, strict=True)]
+    for member, new in zip(members, made, strict=True):
+        _SET_GEOMETRY(member, new)  # torch reads of the strides whether ``contiguous`` and ``reshape`` have to copy
+    _at_once(members, states)
+    for member in members:
+        if member._alias.family is not None:
+            attend(member)
+    return members, before
+
+
+def _in_memory(places: list[tuple[Any, Pair, MaskedTensor]]) -> list[MaskedTensor]:
+    """Tensors that are to their members what those become: of one alias family, and of one history."""
+    made = {id(member): wrap(pair) for member, pair, _ in places}
     memory = {id(member): owner for member, _, owner in places}
-    for member, pair, owner in places:
+    for member, _, owner in places:
         base = member._view.base
         shared = memory.get(id(base)) is owner
-        family_of(owner).saved += _saved_values(member) if past_autograd else []
-        _become(member, pair, base if shared else owner, detached=not shared)
+        if member._alias.past_autograd:
+            family_of(owner).saved += _saved_values(member)
+        join_family(made[id(base)] if shared else owner, made[id(member)], detached=not shared)
+    for member, _, _ in places:
+        history: Any = history_of(made[id(member)])
+        if history is not None and history.base() is made[id(member)]:
+            history.follow(member)
+    return [made[id(member)] for member, _, _ in places]
+
+
+def _state(member: MaskedTensor, new: MaskedTensor) -> dict[str, Any]:
+    """What the engine keeps on ``member`` once it is ``new``."""
+    entry = member._graph_entry  # its next gradient joins that of this entry
+    state: dict[str, Any] = {"_packed": None, "_view": None, "_pair": new._pair, "_alias": new._alias}
+    state["_graph_entry"] = entry and ((), entry[1], None)
+    if (steps := _steps_of(member)) is not None:
+        state["_steps"] = steps
+    return state | {name: new.__dict__[name] for name in ("_parts", "_exposed") if name in new.__dict__}
+
+
+def _steps_of(x: MaskedTensor) -> Any:
+    """Where the sequences of a packed tensor lie, if its lengths were said."""
+    if x._packed is None or x._packed.grid.complete is False:
+        return None
+    return x._packed.frame if x._packed.grid.complete else LOST
+
+
+def write_unpacked(x: MaskedTensor, write: Callable[..., Any], *args: Any) -> Any:
+    """``write(*args)``, which writes into ``x``, unpacked; where that fails everybody is packed as before."""
+    before = unpack_family(x)
+    if before is None:
+        return write(*args)
+    members, states = before
+    nodes = [member._node for member in members]
+    try:
+        return write(*args)
+    except Exception:
+        if all(m._node is node for m, node in zip(members, nodes, strict=True)):  # not what autograd has recorded
+            for member, state in zip(members, states, strict=True):
+                packed = state["_packed"]
+                _SET_GEOMETRY(member, wrap(state["_pair"]) if packed is None else wrap_packed(packed))
+            _at_once(members, states)
+        raise
 
 
 def unpack_before_write(entry: Entry, args: tuple[Any, ...]) -> None:
@@ -155,21 +242,3 @@ def _own_memory(p: Packed) -> Pair:
     """Memory of its own; of a full grid ``unpack`` may give the stored values themselves."""
     pair = unpack(p)
     return Pair(pair.data.clone(), pair.mask, pair.payload) if p.grid.full else pair
-
-
-def _become(x: MaskedTensor, pair: Pair, base: MaskedTensor | None = None, detached: bool = False) -> None:
-    if x._packed is not None and x._packed.grid.complete is not False:
-        x._steps = x._packed.frame if x._packed.grid.complete else LOST
-    alias, x._packed, x._view, x._alias = x._alias, None, None, UNALIASED
-    x._graph_entry = x._graph_entry and ((), x._graph_entry[1], None)  # its next gradient joins that of this entry
-    set_pair(x, pair)
-    if x._steps is not None:
-        family_of(x)  # by which ops see that it has to be packed again
-    _SET_GEOMETRY(x, wrap(pair))  # torch reads of the strides whether ``contiguous`` and ``reshape`` have to copy
-    if base is not None:
-        join_family(base, x, detached=detached)
-    if alias.family is not None and alias.family.hard:
-        family_of(x).hard = True
-    if alias.past_autograd:
-        alias_of(x).past_autograd = True
-        set_pair(x, uncounted(x._pair))

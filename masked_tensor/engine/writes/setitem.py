@@ -13,6 +13,7 @@ from ...compat import in_transform
 from ...pair import Pair, Payload
 from ...select import zero_masked
 from ..alias_records import WrappedHistory, family_of, history_of
+from ..one_step import write_data
 from ..tensor import MaskedTensor, pair_of
 
 
@@ -24,6 +25,8 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
     mask: Any = True
     payload = Payload.ZERO  # nothing is under what is valid
     kind = type(value)
+    if value is None:
+        return 0 not in part.stride() and _place_nothing(x, part)  # torch refuses one place of many
     if kind is MaskedTensor:
         pair = pair_of(value)
         if x._alias.past_autograd:  # a derivative may read what lies under this mask
@@ -39,16 +42,36 @@ def place(x: MaskedTensor, key: Any, value: Any) -> bool:
     as_before = (
         family.buffer is None and mask is not True and masks.same_memory(mask, pair_of(x).mask[key])
     )  # x[key] += y
-    if isinstance(value, Tensor) and value.shape == part.shape:
-        part.copy_(value)  # nothing here is tracked
+    family.tell_saved()
+    known = family.payload
+    if mask is True or as_before:
+        if known is Payload.ZERO:  # what becomes valid is written while it is masked
+            family.forget()
+        if isinstance(value, Tensor) and value.shape == part.shape:
+            part.copy_(value)  # nothing here is tracked
+        else:
+            x._pair.data[key] = value
     else:
-        x._pair.data[key] = value
+        payload = write_data(x, part, Pair(value, mask, payload)).payload
     if not as_before:
         family.write(part, mask)
-    if payload is Payload.ANY:
-        family.payload = Payload.ANY
+    if payload is Payload.ZERO:
+        family.payload = known
     family.version += 1
+    return True
+
+
+def _place_nothing(x: MaskedTensor, part: Tensor) -> bool:
+    """``x[key] = None``: what was there stays under the mask, where a thread that has just read the mask may read it.
+
+    Not where a derivative may read what lies under the mask.
+    """
+    family = family_of(x)
     family.tell_saved()
+    family.forget()
+    family.write(part, False)
+    if x._alias.past_autograd:
+        part.zero_()
     return True
 
 
@@ -63,7 +86,7 @@ def _simple(x: MaskedTensor, value: Any) -> bool:
     if kind is Tensor or (kind is MaskedTensor and value._packed is None):
         if value.dtype is not data.dtype or value.layout is not torch.strided or value.device != data.device:
             return False
-    elif not ((kind is float or kind is int) and data.is_floating_point()):
+    elif not (value is None or ((kind is float or kind is int) and data.is_floating_point())):
         return False
     history = history_of(x)
     if history is not None:
