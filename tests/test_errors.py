@@ -25,7 +25,7 @@ import masked_tensor as mt
 from masked_tensor import compat, errors
 from masked_tensor.api import convert
 from masked_tensor.api.flex_attention import refuse
-from masked_tensor.api.libraries import open_clip, tensordict, torch_geometric, transformers, wrapping
+from masked_tensor.api.libraries import open_clip, tensordict, torch_geometric, torchmetrics, transformers, wrapping
 from masked_tensor.api.statistics import last_valid, options, summary, travel
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
@@ -1676,6 +1676,17 @@ valid as a whole: masked_tensor.select_valid(a, b, dim=1)""",
         """\
 SigLipLoss would divide by the masked pairs of another rank, too; with world_size > 1 give it the valid rows of both, \
 image_features[valid] and text_features[valid]""",
+    )
+
+    def distance(preds: torch.Tensor) -> None: ...
+
+    distance.__qualname__ = "hausdorff_distance"
+    refused(
+        mt.MaskedSizeError,
+        lambda: given(torchmetrics._shapes)(distance)(partly),
+        """\
+hausdorff_distance measures distances between shapes, which masked places would belong to or not; fill them with a \
+class: x.filled(0)""",
     )
 
     def quantile(self: object, x: torch.Tensor, index: object, dim_size: int, dim: int) -> None: ...

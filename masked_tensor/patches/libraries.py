@@ -32,7 +32,47 @@ def _regression(modules: tuple[str, ...]) -> tuple[Place, ...]:
     return (*functions, *(Place(module, owner, ("update",)) for module, owner in classes if owner))
 
 
-def _classification(module: str, *functions: str, owners: tuple[str, ...] = ()) -> tuple[Place, ...]:
+#: Module of torchmetrics: its functions, after the name of the task, the tasks, the classes that have an ``update``.
+_CLASSIFIED = {
+    "accuracy": ("accuracy", _TASKS, ()),
+    "auroc": ("auroc", _TASKS, ()),
+    "average_precision": ("average_precision", _TASKS, ()),
+    "calibration_error": ("calibration_error", _TASKS[:2], ("BinaryCalibrationError", "MulticlassCalibrationError")),
+    "cohen_kappa": ("cohen_kappa", _TASKS[:2], ()),
+    "confusion_matrix": ("confusion_matrix", _TASKS, tuple(f"{t.capitalize()}ConfusionMatrix" for t in _TASKS)),
+    "eer": ("eer", _TASKS, ()),
+    "exact_match": ("exact_match", _TASKS[1:], ("MulticlassExactMatch", "MultilabelExactMatch")),
+    "f_beta": ("fbeta_score f1_score", _TASKS, ()),
+    "hamming": ("hamming_distance", _TASKS, ()),
+    "hinge": ("hinge_loss", _TASKS[:2], ("BinaryHingeLoss", "MulticlassHingeLoss")),
+    "jaccard": ("jaccard_index", _TASKS, ()),
+    "logauc": ("logauc", _TASKS, ()),
+    "matthews_corrcoef": ("matthews_corrcoef", _TASKS, ()),
+    "negative_predictive_value": ("negative_predictive_value", _TASKS, ()),
+    "precision_fixed_recall": ("precision_at_fixed_recall", _TASKS, ()),
+    "precision_recall": ("precision recall", _TASKS, ()),
+    "precision_recall_curve": (
+        "precision_recall_curve",
+        _TASKS,
+        tuple(f"{t.capitalize()}PrecisionRecallCurve" for t in _TASKS),
+    ),
+    "ranking": (
+        "coverage_error ranking_average_precision ranking_loss",
+        _TASKS[2:],
+        ("MultilabelCoverageError", "MultilabelRankingAveragePrecision", "MultilabelRankingLoss"),
+    ),
+    "recall_fixed_precision": ("recall_at_fixed_precision", _TASKS, ()),
+    "roc": ("roc", _TASKS, ()),
+    "sensitivity_specificity": ("sensitivity_at_specificity", _TASKS, ()),
+    "specificity": ("specificity", _TASKS, ()),
+    "specificity_sensitivity": ("specificity_at_sensitivity", _TASKS, ()),
+    "stat_scores": ("stat_scores", _TASKS, tuple(f"{t.capitalize()}StatScores" for t in _TASKS)),
+}
+
+
+def _classification(module: str) -> tuple[Place, ...]:
+    names, tasks, owners = _CLASSIFIED[module]
+    functions = tuple(f"{task}_{name}" for name in names.split() for task in tasks)
     classes = (Place(f"torchmetrics.classification.{module}", owner, ("update",)) for owner in owners)
     return (Place(f"torchmetrics.functional.classification.{module}", "", functions), *classes)
 
@@ -41,28 +81,83 @@ def _classification(module: str, *functions: str, owners: tuple[str, ...] = ()) 
 ENTRIES = _regression(_OF_ENTRIES)
 #: Of which the rows count.
 ROWS = _regression(tuple(m for m in _REGRESSION if m not in _OF_ENTRIES))
-#: Of which the entries count (binary), the places of classes (multiclass), or the rows.
-CLASSES = (
-    *_classification(
-        "precision_recall_curve",
-        *(f"{task}_precision_recall_curve" for task in _TASKS),
-        owners=tuple(f"{task.capitalize()}PrecisionRecallCurve" for task in _TASKS),
+#: Of which the entries count (binary, multilabel), the places of classes (multiclass), or the rows.
+CLASSES = tuple(place for module in _CLASSIFIED for place in _classification(module))
+#: Which keep entries that do not count, and read them in ``compute``.
+LABEL_CURVES = tuple(
+    Place(f"torchmetrics.classification.{module}", f"Multilabel{owner}", ("compute",))
+    for module, owner in (
+        ("precision_recall_curve", "PrecisionRecallCurve"),
+        ("auroc", "AUROC"),
+        ("average_precision", "AveragePrecision"),
+        ("eer", "EER"),
+        ("logauc", "LogAUC"),
+        ("precision_fixed_recall", "PrecisionAtFixedRecall"),
+        ("recall_fixed_precision", "RecallAtFixedPrecision"),
+        ("roc", "ROC"),
+        ("sensitivity_specificity", "SensitivityAtSpecificity"),
+        ("specificity_sensitivity", "SpecificityAtSensitivity"),
+    )
+)
+_RETRIEVAL = {
+    "auroc": "auroc",
+    "average_precision": "average_precision",
+    "fall_out": "fall_out",
+    "hit_rate": "hit_rate",
+    "ndcg": "normalized_dcg",
+    "precision": "precision",
+    "precision_recall_curve": "precision_recall_curve",
+    "r_precision": "r_precision",
+    "recall": "recall",
+    "reciprocal_rank": "reciprocal_rank",
+}
+_CLUSTERS = {  # module: functions, classes with an ``update``
+    "adjusted_mutual_info_score": ("adjusted_mutual_info_score", ""),
+    "adjusted_rand_score": ("adjusted_rand_score", "AdjustedRandScore"),
+    "cluster_accuracy": ("cluster_accuracy", "ClusterAccuracy"),
+    "fowlkes_mallows_index": ("fowlkes_mallows_index", "FowlkesMallowsIndex"),
+    "homogeneity_completeness_v_measure": (
+        "homogeneity_score completeness_score v_measure_score",
+        "HomogeneityScore CompletenessScore VMeasureScore",
     ),
-    *_classification("average_precision", *(f"{task}_average_precision" for task in _TASKS)),
-    *_classification("precision_fixed_recall", *(f"{task}_precision_at_fixed_recall" for task in _TASKS)),
-    *_classification("recall_fixed_precision", *(f"{task}_recall_at_fixed_precision" for task in _TASKS)),
-    *_classification(
-        "hinge",
-        "binary_hinge_loss",
-        "multiclass_hinge_loss",
-        owners=("BinaryHingeLoss", "MulticlassHingeLoss"),
-    ),
-    *_classification(
-        "exact_match",
-        "multiclass_exact_match",
-        "multilabel_exact_match",
-        owners=("MulticlassExactMatch", "MultilabelExactMatch"),
-    ),
+    "mutual_info_score": ("mutual_info_score", "MutualInfoScore"),
+    "normalized_mutual_info_score": ("normalized_mutual_info_score", ""),
+    "rand_score": ("rand_score", "RandScore"),
+}
+_POINTS = {
+    "calinski_harabasz_score": ("calinski_harabasz_score", "CalinskiHarabaszScore"),
+    "davies_bouldin_score": ("davies_bouldin_score", "DaviesBouldinScore"),
+    "dunn_index": ("dunn_index", "DunnIndex"),
+}
+_FAIRNESS = "classification.group_fairness"
+
+
+def _clustering(modules: dict[str, tuple[str, str]]) -> tuple[Place, ...]:
+    functions = (Place(f"torchmetrics.functional.clustering.{m}", "", tuple(modules[m][0].split())) for m in modules)
+    classes = ((f"torchmetrics.clustering.{m}", owner) for m in modules for owner in modules[m][1].split())
+    return (*functions, *(Place(module, owner, ("update",)) for module, owner in classes))
+
+
+#: ``(preds, target)`` or ``(preds, target, groups)``: of which the entries count that are valid in all.
+TOGETHER = (
+    *(Place(f"torchmetrics.functional.retrieval.{m}", "", (f"retrieval_{name}",)) for m, name in _RETRIEVAL.items()),
+    Place("torchmetrics.retrieval.base", "RetrievalMetric", ("update",)),
+    Place("torchmetrics.retrieval.precision_recall_curve", "RetrievalPrecisionRecallCurve", ("update",)),
+    Place(f"torchmetrics.functional.{_FAIRNESS}", "", ("binary_groups_stat_rates", "binary_fairness")),
+    Place(f"torchmetrics.{_FAIRNESS}", "BinaryGroupStatRates", ("update",)),
+    Place(f"torchmetrics.{_FAIRNESS}", "BinaryFairness", ("update",)),
+    *_clustering(_CLUSTERS),
+    Place("torchmetrics.functional.image.psnr", "", ("peak_signal_noise_ratio",)),
+    Place("torchmetrics.image.psnr", "PeakSignalNoiseRatio", ("update",)),
+)
+#: ``(data, labels)``: of which the rows count.
+POINTS = _clustering(_POINTS)
+#: Makes maps of classes comparable, one channel for each class.
+CLASS_MAPS = (Place("torchmetrics.functional.segmentation.utils", "", ("_segmentation_inputs_format",)),)
+#: Takes every place for part of a shape or of what surrounds it.
+SHAPES = (
+    Place("torchmetrics.functional.segmentation.hausdorff_distance", "", ("hausdorff_distance",)),
+    Place("torchmetrics.segmentation.hausdorff_distance", "HausdorffDistance", ("update",)),
 )
 #: Of which each side is averaged by itself along time.
 SIGNALS = (
@@ -110,7 +205,8 @@ RECEIVE = (Place("accelerate.data_loader", "DataLoaderDispatcher", ("__iter__",)
 PLAIN_STORES = (Place("tensordict.base", "TensorDictBase", ("memmap", "memmap_", "memmap_like", "consolidate")),)
 
 LIBRARIES = (
-    *ENTRIES, *ROWS, *CLASSES, *SIGNALS, *IGNITE, *SCATTER, *QUANTILE, *NORMS, *POOLING, *SIGLIP,
+    *ENTRIES, *ROWS, *CLASSES, *LABEL_CURVES, *TOGETHER, *POINTS, *CLASS_MAPS, *SHAPES, *SIGNALS,
+    *IGNITE, *SCATTER, *QUANTILE, *NORMS, *POOLING, *SIGLIP,
     *DISPATCH, *RECEIVE, *PLAIN_STORES,
 )  # fmt: skip
 

@@ -1,16 +1,24 @@
-"""torchmetrics: predictions and targets are given as the entries, or the rows, that are valid in both."""
+"""torchmetrics: predictions and targets are given as the entries, or the rows, that are valid in both.
+
+Where entries cannot be taken out, since their place counts (several labels, one number for each sample), the targets
+get torchmetrics' own mark for entries that do not count.
+"""
 
 from collections.abc import Callable
+from functools import reduce
 from inspect import BoundArguments
 from typing import Any
 
+import torch
 from torch import Tensor
 
-from ...patches.libraries import CLASSES, ENTRIES, ROWS, SIGNALS
+from ...errors import MaskedSizeError
+from ...patches.libraries import CLASS_MAPS, CLASSES, ENTRIES, LABEL_CURVES, POINTS, ROWS, SHAPES, SIGNALS, TOGETHER
 from ..create import as_masked_tensor
 from ..select_valid import select_valid
-from .wrapping import Function, call, mask_of, replace, valid_rows, with_masked
+from .wrapping import Function, call, data_of, mask_of, replace, valid_rows, with_masked
 
+IGNORED = -1  #: what torchmetrics' targets hold where nothing counts, if the user names nothing else
 Pick = Callable[[str, BoundArguments, Tensor, Tensor], tuple[Tensor, ...]]
 
 
@@ -38,22 +46,106 @@ def _rows(name: str, given: BoundArguments, preds: Tensor, target: Tensor) -> tu
     return (preds, target) if preds.shape != target.shape else valid_rows(name, preds, target)
 
 
-def _classes(name: str, given: BoundArguments, preds: Tensor, target: Tensor) -> tuple[Tensor, ...]:
+def _points(name: str, given: BoundArguments, data: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+    return (data, labels) if len(data) != len(labels) else valid_rows(name, data, labels)
+
+
+def _classes(function: Function, given: BoundArguments) -> Any:
+    """The metric of classes that exist: taken out, or marked with ``ignore_index``."""
+    owner, name = given.arguments.get("self"), function.__qualname__
+    own = given.arguments if owner is None else vars(owner)
+    at = [key for key in given.arguments if key != "self"][:2]
+    preds, target = (given.arguments[key] for key in at)
+    if preds.shape != target.shape and preds.dim() != target.dim() + 1:  # the function's own error
+        return call(function, given)
     lower = name.lower()
-    if "multilabel" in lower or "exact" in lower:
-        return valid_rows(name, preds, target)
-    return select_valid(preds, target, dim=1 if preds.dim() > target.dim() else None)
+    many = "multilabel" in lower
+    if "exact" in lower or "ranking" in lower or "coverage" in lower:
+        given.arguments.update(zip(at, valid_rows(name, preds, target), strict=True))
+        return call(function, given)
+    if not many and own.get("multidim_average", "global") == "global":
+        of_classes = 1 if preds.dim() > target.dim() else None
+        given.arguments.update(zip(at, select_valid(preds, target, dim=of_classes), strict=True))
+        return call(function, given)
+    before = own.get("ignore_index")
+    mark = IGNORED if before is None else before
+    valid = mask_of(preds).all(1) if preds.dim() > target.dim() else mask_of(preds)
+    marked = data_of(target).masked_fill(~(valid & mask_of(target)), mark)
+    given.arguments.update(zip(at, (data_of(preds), marked), strict=True))
+    if owner is None:
+        own["ignore_index"] = mark
+        return call(function, given)
+    owner.ignore_index = mark
+    try:
+        return call(function, given)
+    finally:
+        owner.ignore_index = before
+
+
+def _marks_known(compute: Function) -> Function:
+    """What was marked in ``update``, on this rank or another, does not count."""
+
+    def computed(metric: Any) -> Any:
+        before = metric.ignore_index
+        metric.ignore_index = IGNORED if before is None else before
+        try:
+            return compute(metric)
+        finally:
+            metric.ignore_index = before
+
+    return computed
+
+
+def _together(function: Function, given: BoundArguments) -> Any:
+    names = [name for name in ("preds", "target", "indexes", "groups") if name in given.arguments]
+    parts = [given.arguments[name] for name in names]
+    if any(not isinstance(x, Tensor) or x.shape != parts[0].shape for x in parts):  # the function's own error
+        return call(function, given)
+    owner = given.arguments.get("self")
+    along = getattr(owner, "dim", None) if owner is not None else given.arguments.get("dim")
+    pick = select_valid if along is None else _with_one_mask
+    given.arguments.update(zip(names, pick(*parts), strict=True))
+    return call(function, given)
+
+
+def _shapes(function: Function, given: BoundArguments) -> Any:
+    for x in given.arguments.values():
+        if isinstance(x, Tensor) and not bool(mask_of(x).all()):
+            raise MaskedSizeError(
+                f"{function.__qualname__} measures distances between shapes, which masked places would belong to or "
+                "not; fill them with a class: x.filled(0)"
+            )
+    given.arguments.update({k: data_of(x) for k, x in given.arguments.items() if isinstance(x, Tensor)})
+    return call(function, given)
+
+
+def _class_maps(function: Function, given: BoundArguments) -> Any:
+    """Maps of 0 and 1, with 0 in all classes where a place is masked on either side."""
+    pair = preds, target = given.arguments["preds"], given.arguments["target"]
+    kind, most = given.arguments["input_format"], max(preds.dim(), target.dim())
+    of_classes = [kind == "one-hot" or (kind == "mixed" and x.dim() == most) for x in pair]
+    masks = [mask_of(x).all(1) if classes else mask_of(x) for x, classes in zip(pair, of_classes, strict=True)]
+    given.arguments.update(preds=data_of(preds), target=data_of(target))
+    maps = call(function, given)
+    valid = (masks[0] & masks[1]).unsqueeze(1)
+    return tuple(x * valid for x in maps)
 
 
 def _shared(name: str, given: BoundArguments, preds: Tensor, target: Tensor) -> tuple[Tensor, ...]:
-    """With one mask for both."""
-    if preds.shape != target.shape:
-        return preds, target
-    both = mask_of(preds) & mask_of(target)
-    return as_masked_tensor(preds, both), as_masked_tensor(target, both)
+    return (preds, target) if preds.shape != target.shape else _with_one_mask(preds, target)
+
+
+def _with_one_mask(*parts: Tensor) -> tuple[Tensor, ...]:
+    both = reduce(torch.logical_and, map(mask_of, parts))
+    return tuple(as_masked_tensor(x, both) for x in parts)
 
 
 replace(ENTRIES, _on_picked(_entries))
 replace(ROWS, _on_picked(_rows))
-replace(CLASSES, _on_picked(_classes))
+replace(CLASSES, with_masked(_classes))
+replace(LABEL_CURVES, _marks_known)
+replace(TOGETHER, with_masked(_together))
+replace(POINTS, _on_picked(_points))
+replace(CLASS_MAPS, with_masked(_class_maps))
+replace(SHAPES, with_masked(_shapes))
 replace(SIGNALS, _on_picked(_shared))
