@@ -41,6 +41,7 @@ from .api.joins import cat, join
 from .api.libraries import (  # noqa: F401 (they wrap functions)
     accelerate,
     ignite,
+    lightning,
     open_clip,
     sentence_transformers,
     tensordict,

@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import masked_tensor as mt
+from masked_tensor.api.libraries import accelerate, lightning, wrapping
 from masked_tensor.patches import libraries
 from masked_tensor.patches.places import Place
 
@@ -331,3 +332,74 @@ def test_sigmoid_loss_of_open_clip() -> None:
         loss._loss(rows(images), texts, 10.0, negative_only=True)
     with pytest.raises(mt.MaskedSizeError, match="SigLipLoss counts rows"):
         loss(mt.masked_tensor([[1.0, None]]), torch.ones(1, 2), 10.0, -1.0)
+
+
+# ---------------------------------------------------------------------------- means over ranks and over what is logged
+
+
+def two_ranks(other: Tensor | None) -> Callable[..., None]:
+    """``all_reduce`` of two ranks, of which the other has this loss, or no label."""
+    theirs = torch.zeros(2) if other is None else torch.stack([other, torch.tensor(1.0)])
+
+    def all_reduce(x: Tensor, op: Any = None, *args: Any, **kwargs: Any) -> None:
+        assert type(x) is Tensor  # value and count go together
+        x += theirs
+
+    return all_reduce
+
+
+@pytest.mark.parametrize("other", [None, torch.tensor(1.0)])
+@pytest.mark.parametrize("here", [5.0, None])
+def test_means_over_ranks(here: float | None, other: Tensor | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what stands in the libraries' place: they add up over two ranks, and divide by two."""
+    all_reduce = two_ranks(other)
+
+    def reduce(tensor: Any, reduction: str = "mean", scale: float = 1.0) -> Any:
+        def one(x: Tensor) -> Tensor:
+            x = x.clone()
+            all_reduce(x)
+            return x / 2
+
+        return {key: [type(x)(one(x[0])) for x in value] for key, value in tensor.items()}
+
+    def sync(result: Tensor, group: Any = None, reduce_op: Any = None) -> Tensor:
+        assert reduce_op == torch.distributed.ReduceOp.SUM
+        all_reduce(result)
+        return result
+
+    values = [x for x in (here, None if other is None else other.item()) if x is not None]
+    loss = mt.as_masked_tensor(torch.tensor(NAN if here is None else here), torch.tensor(here is not None))
+    found = accelerate._mean(reduce)({"loss": [loss]}, "mean")["loss"][0]
+    logged = wrapping.with_masked(lightning._sync)(sync)(loss, reduce_op="mean")
+    for mean in (found, logged):
+        assert mean.tolist() == (sum(values) / len(values) if values else None)
+
+
+@pytest.mark.parametrize("package", ["lightning.pytorch", "pytorch_lightning"])
+@pytest.mark.parametrize("kind", ["mean", "max", "min", "sum"])
+def test_a_batch_without_labels_in_the_log_of_lightning(package: str, kind: str) -> None:
+    result = pytest.importorskip(f"{package}.trainer.connectors.logger_connector.result")
+    meta = result._Metadata(fx="training_step", name="loss", on_step=True, on_epoch=True, reduce_fx=kind)
+    meta.reduce_fx = getattr(torch, kind)
+    meta.sync = result._Sync()
+    metric = result._ResultMetric(meta, is_tensor=True)
+    losses = mt.masked_tensor([1.0, None, 4.0])
+    steps = []
+    for loss, size in zip(losses.unbind(), (3, 5, 1), strict=True):
+        metric.update(loss, size)
+        steps.append(metric._forward_cache.item())
+    assert steps[::2] == [1.0, 4.0]
+    assert steps[1] != steps[1]  # NaN
+    expected = {"mean": 7 / 4, "max": 4.0, "min": 1.0, "sum": 5.0}[kind]
+    assert metric.compute().item() == expected
+    metric.reset()
+    metric.update(losses[1], 5)
+    if kind == "mean":
+        assert metric.compute().isnan()
+
+
+def test_accelerate_on_one_rank() -> None:
+    accelerator = pytest.importorskip("accelerate").Accelerator(cpu=True)
+    found = accelerator.reduce({"a": mt.masked_tensor([5.0, None]), "b": [torch.tensor(2.0)]}, "mean")
+    assert found["a"].tolist() == [5.0, None]
+    assert found["b"][0].item() == 2.0

@@ -201,13 +201,22 @@ SIGLIP = (Place("open_clip.loss", "SigLipLoss", ("_loss",)),)
 #: Sends the batches of the first rank to the others.
 DISPATCH = (Place("accelerate.data_loader", "DataLoaderDispatcher", ("_fetch_batches",)),)
 RECEIVE = (Place("accelerate.data_loader", "DataLoaderDispatcher", ("__iter__",)),)
+#: Divides a sum over ranks by their number.
+REDUCE = (Place("accelerate.utils.operations", "", ("reduce",)),)
+_FABRIC, _LIGHTNING = ("lightning.fabric", "lightning_fabric"), ("lightning.pytorch", "pytorch_lightning")
+#: The same, and what adds up logged values.
+LIGHTNING_SYNC = tuple(Place(f"{m}.utilities.distributed", "", ("_sync_ddp",)) for m in _FABRIC)
+LIGHTNING_LOG = tuple(
+    Place(f"{m}.trainer.connectors.logger_connector.result", "_ResultMetric", ("update",)) for m in _LIGHTNING
+)
+LIGHTNING_MEAN = tuple(place._replace(names=("compute",)) for place in LIGHTNING_LOG)
 #: Store tensors as plain memory.
 PLAIN_STORES = (Place("tensordict.base", "TensorDictBase", ("memmap", "memmap_", "memmap_like", "consolidate")),)
 
 LIBRARIES = (
     *ENTRIES, *ROWS, *CLASSES, *LABEL_CURVES, *TOGETHER, *POINTS, *CLASS_MAPS, *SHAPES, *SIGNALS,
     *IGNITE, *SCATTER, *QUANTILE, *NORMS, *POOLING, *SIGLIP,
-    *DISPATCH, *RECEIVE, *PLAIN_STORES,
+    *DISPATCH, *RECEIVE, *REDUCE, *LIGHTNING_SYNC, *LIGHTNING_LOG, *LIGHTNING_MEAN, *PLAIN_STORES,
 )  # fmt: skip
 
 #: The modules of transformers' models, and what is changed in each that has it.

@@ -1,4 +1,4 @@
-"""accelerate: the batches that the first rank reads are sent to the others as data and masks."""
+"""accelerate: the batches that the first rank reads are sent to the others as data and masks; means over ranks."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ...engine.tensor import MaskedTensor
-from ...patches.libraries import DISPATCH, RECEIVE
+from ...patches.libraries import DISPATCH, RECEIVE, REDUCE
 from ..create import as_masked_tensor
-from .wrapping import Function, replace
+from .wrapping import Function, ratio, replace, sum_and_count
 
 
 class Sent(NamedTuple):
@@ -57,5 +57,22 @@ def _receive(iterate: Function) -> Function:
     return received
 
 
+class Counted(NamedTuple):
+    """The sum of what is valid, and how many those are: both are divided by the number of ranks."""
+
+    sums: Tensor
+
+
+def _mean(reduce: Function) -> Function:
+    def reduced(tensor: Any, reduction: str = "mean", scale: float = 1.0) -> Any:
+        if reduction != "mean":
+            return reduce(tensor, reduction, scale)
+        sent = _change(tensor, MaskedTensor, lambda x: Counted(sum_and_count(x)))
+        return _change(reduce(sent, reduction, scale), Counted, lambda counted: ratio(counted.sums))
+
+    return reduced
+
+
 replace(DISPATCH, _send)
 replace(RECEIVE, _receive)
+replace(REDUCE, _mean)

@@ -14,6 +14,7 @@ from ...engine.tensor import MaskedTensor
 from ...errors import MaskedSizeError, MaskedSizeWarning
 from ...patches.imports import when_imported
 from ...patches.places import Place, missing, rebind, wrap_when_imported
+from ..create import as_masked_tensor
 
 Function = Callable[..., Any]
 Handle = Callable[[Function, BoundArguments], Any]
@@ -81,6 +82,17 @@ def mask_of(x: Tensor) -> Tensor:
 def data_of(x: Tensor) -> Tensor:
     """The values, with 0 at masked entries."""
     return x.filled(0) if type(x) is MaskedTensor else x
+
+
+def sum_and_count(x: Tensor) -> Tensor:
+    """What ranks add up for their mean: the values, 0 at masked entries, and how many there are, in one tensor."""
+    return torch.stack([data_of(x), mask_of(x).to(x.dtype)])
+
+
+def ratio(sums: Tensor) -> Tensor:
+    """The mean of what :func:`sum_and_count` gave on each rank; masked where no rank has a value."""
+    total, count = sums.unbind()
+    return as_masked_tensor(total / count, count > 0)
 
 
 def valid_rows(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
