@@ -28,7 +28,12 @@ from .laws import plain_runs
 from .sweep import SKIPPED
 
 SAMPLES = int(os.environ.get("MASKED_TENSOR_LENGTHS", "0"))  # of each entry; 0: one of every eighth
-PROGRAMS = {"linalg.cond", "pca_lowrank", "svd_lowrank"}  # several ops: after one that loses lengths they are not known
+PROGRAMS = {
+    "fft.hfft2",
+    "linalg.cond",
+    "pca_lowrank",
+    "svd_lowrank",
+}  # several ops: after one that loses lengths they are not known
 NAMES = sorted(name for name in database.ENTRIES if name not in {*SKIPPED, *PROGRAMS})
 CALLS = [(name, call) for name, calls in ragged_calls.calls().items() for call in calls]
 TURN = 8
@@ -360,6 +365,13 @@ def test_writes_leave_lengths(name: str, features: int | None, held: bool) -> No
     if held:
         assert plain_lengths(view) == plain_lengths(view * 2) == LENGTHS[1:]
     x[1, 3] = 1.0
+    with pytest.raises(ValueError, match="once packed with others"):
+        x.lengths()
+
+
+def test_a_batch_that_is_turned_in_place_forgets_where_it_was() -> None:
+    x = mt.from_sequences([mt.masked_tensor([1.0, None]), mt.masked_tensor([3.0])], packed=True)
+    x.t_()
     with pytest.raises(ValueError, match="once packed with others"):
         x.lengths()
 

@@ -19,7 +19,7 @@ from ..alias_records import UNALIASED, History, ReturnedHistory, Shared, history
 from ..aliases import keep_hard, restride, unconnected_error, view_geometry, view_memory, write
 from ..boundary.enter_leave import MASKED, leave, plain_gradient, renew_history
 from ..boundary.user_functions import disconnected_error, running_function
-from ..tensor import MaskedTensor, pair_of
+from ..tensor import LOST, MaskedTensor, pair_of
 from ..torch_keys import node_classes
 
 
@@ -102,6 +102,8 @@ def change_geometry(target: MaskedTensor, new: Pair, name: str) -> MaskedTensor:
     if torch.is_grad_enabled() and target.requires_grad:
         raise RuntimeError(f"{name} on a masked tensor that requires grad: use x = x.{name.rstrip('_')}(...)")
     restride(target, new)
+    if target._steps is not None:
+        target._steps = LOST
     return target
 
 
