@@ -28,12 +28,8 @@ from .laws import plain_runs
 from .sweep import SKIPPED
 
 SAMPLES = int(os.environ.get("MASKED_TENSOR_LENGTHS", "0"))  # of each entry; 0: one of every eighth
-PROGRAMS = {
-    "fft.hfft2",
-    "linalg.cond",
-    "pca_lowrank",
-    "svd_lowrank",
-}  # several ops: after one that loses lengths they are not known
+#: several ops: after one that loses lengths, such as the resizing of a transform, the others know of none
+PROGRAMS = {"fft.fft2", "fft.hfft2", "fft.ifft2", "linalg.cond", "pca_lowrank", "svd_lowrank"}
 NAMES = sorted(name for name in database.ENTRIES if name not in {*SKIPPED, *PROGRAMS})
 CALLS = [(name, call) for name, calls in ragged_calls.calls().items() for call in calls]
 TURN = 8
