@@ -14,6 +14,7 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
     "The class": ["masked_tensor"],
     "Leaving": ["convert", "select_valid", "table", "unbatch"],
     "Packed batches": ["packing", "batching"],
+    "Flat tokens": ["module", "tokens"],
     "Batches joined, and documents": ["joins", "documents"],
     "Means and statistics that add up": ["mean_over", "running", "total", "last_valid"],
     "Functional forms": [],
@@ -24,7 +25,10 @@ SECTIONS = {  # the modules whose public names stand there; the functional forms
 HEAD = """Every name below is imported from `masked_tensor` itself. Examples assume `import torch` and
 `import masked_tensor as mt`. The methods of a MaskedTensor that are functions, too, name their tensor `x`."""
 ENGINE = "begin, change, end, to_numpy"  # public methods that the package and matplotlib call
-RESULTS = {"rolling": "functional.rolling.Rolling"}  # what a function returns and nobody makes by name, on its page
+RESULTS = {  # what a function returns and nobody makes by name, on its page
+    "rolling": "functional.rolling.Rolling",
+    "from_flat": "api.flat.tokens.FlatTokens",
+}
 
 
 class Section(NamedTuple):

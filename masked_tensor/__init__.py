@@ -37,6 +37,8 @@ from .api.distributed import checkpoint, guards, mesh, state_dicts  # noqa: F401
 from .api.distributed.mean_over import mean_over
 from .api.documents import document_mask, from_documents
 from .api.factories import masked_factories
+from .api.flat.module import flat
+from .api.flat.tokens import from_flat
 from .api.joins import cat, join
 from .api.libraries import (  # noqa: F401 (they wrap functions)
     accelerate,
@@ -100,8 +102,10 @@ __all__ = [
     "document_mask",
     "explain",
     "filled",
+    "flat",
     "from_attention_mask",
     "from_documents",
+    "from_flat",
     "from_lengths",
     "from_nested",
     "from_sequences",

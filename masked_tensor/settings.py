@@ -54,6 +54,7 @@ class Settings:
     factories: Any = None  #: the torch function mode by which torch.zeros and the like make masked tensors
     over: Over | None = None  #: how the mean of a loss is taken
     reports: tuple[dict[str, Any], ...] = ()  #: where ops are counted that pad packed tensors
+    flat: Any = None  #: the torch function mode that keeps attention among flat tokens within each sequence
 
 
 NOTHING = Settings()

@@ -2597,3 +2597,105 @@ def test_min_count_of_what_has_no_nan() -> None:
 sum(): with min_count, a result of too few valid elements is NaN, which torch.int64 does not have; say what it is by \
 fill_value=, or give a masked tensor, whose result is masked there""",
     )
+
+
+def test_flat_modules() -> None:
+    x = mt.from_lengths(ones(2, 3, 4), [3, 1])
+    module = mt.flat(torch.nn.Linear(4, 4))
+    refused(TypeError, lambda: mt.flat(3), """mt.flat takes a torch.nn.Module, got int""")
+    refused(
+        ValueError,
+        lambda: masked(3).to_flat(),
+        """to_flat() needs a strided batch (B, T, ...), got layout torch.strided and shape (3,)""",
+    )
+    refused(
+        ValueError,
+        lambda: x.packed(dims=(1, 0)).to_flat(),
+        """to_flat() takes a batch (B, T, ...), with the batch first and time second, which this packed tensor has elsewhere: move them to the front, x.movedim(...)""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.from_flat(x.to_flat().values, 3),
+        """from_flat: flat must be what x.to_flat() gave, got int""",
+    )
+    refused(
+        TypeError,
+        lambda: mt.from_flat(x, x.to_flat()),
+        """from_flat: values must be a plain tensor, got MaskedTensor""",
+    )
+    refused(
+        ValueError,
+        lambda: mt.from_flat(ones(1, 2), x.to_flat()),
+        """from_flat: values must be one row of 4 tokens, (1, 4, ...), got (1, 2)""",
+    )
+    gap = mt.masked_tensor(ones(1, 2, 4), torch.tensor([True, False])[:, None].expand(1, 2, 4)).packed(lengths=[2])
+    refused(
+        ValueError,
+        lambda: module(gap),
+        """flat tokens have no mask, and step 1 of sequence 0 is missing: call the module on the masked batch, without mt.flat, or fill the gap first (mt.ffill, mt.interpolate, x.filled)""",
+    )
+    refused(
+        ValueError,
+        lambda: module(x, attention_mask=ones(2, 3)),
+        """mt.flat: attention_mask says something else than the mask of the batch; leave attention_mask out""",
+    )
+    refused(
+        ValueError,
+        lambda: module(x, labels=masked(2, 4).long()),
+        """mt.flat: labels of shape (2, 4) beside a batch of shape (2, 3)""",
+    )
+    refused(
+        ValueError,
+        lambda: module(x, labels=mt.masked_tensor(ones(2, 3).long(), True)),
+        """mt.flat: a label is valid where the batch has no step; leave it out of the labels""",
+    )
+    refused(
+        ValueError,
+        lambda: module(x, weights=mt.from_lengths(ones(2, 3), [3, 2])),
+        """mt.flat: two inputs have different lengths, [3, 2] and [3, 1] of batches (2, 3) and (2, 3); all that is masked must have the same steps""",
+    )
+    refused(
+        ValueError,
+        lambda: module(x, weights=x.packed(dims=(1, 0))),
+        """mt.flat takes batches (B, T, ...), with the batch first and time second""",
+    )
+    refused(
+        mt.UnsupportedOpError,
+        lambda: mt.flat(torch.nn.BatchNorm1d(3))(x),
+        """mt.flat: BatchNorm1d does not keep sequences apart on flat tokens: it has a BatchNorm1d, whose statistics join all sequences. What mixes steps by anything but attention (convolutions and recurrent layers over time, batch norms, relative biases, batch_first=False) cannot be flat; call it on the masked batch without mt.flat: mt.flat(module, False)""",
+    )
+
+
+def test_attention_of_flat_modules() -> None:
+    from masked_tensor.api.flat.attention import Within
+    from masked_tensor.api.flat.transformers import attention, first_tokens
+
+    tokens = mt.from_lengths(ones(2, 3, 4), [3, 0]).to_flat()
+    q, mask = ones(1, 1, 3, 4), ones(3, 3).bool()
+    with Within(tokens):
+        refused(
+            ValueError,
+            lambda: F.scaled_dot_product_attention(q, q, q, mask),
+            """mt.flat: the module calls attention over its tokens with a mask of its own, of shape (3, 3), which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
+        )
+        layer = torch.nn.Identity()
+        refused(
+            ValueError,
+            lambda: attention(layer, q, q, q, mask),
+            """mt.flat: the module calls attention over its tokens with a mask of its own, of shape (3, 3), which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
+        )
+        refused(
+            ValueError,
+            lambda: attention(layer, q, q, q, position_bias=mask),
+            """mt.flat: the module calls attention over its tokens with a mask of its own, of shape (3, 3), which does not know where a sequence ends; pass is_causal=True in place of a causal mask, or call the module on the masked batch without mt.flat""",
+        )
+        refused(
+            ValueError,
+            lambda: attention(layer, q[:, :, :2], q, q),
+            """mt.flat: Identity attends from 2 to 3 steps, which are not the tokens of the batch; call the model on the masked batch without mt.flat""",
+        )
+    refused(
+        ValueError,
+        lambda: first_tokens((ones(1, 3, 4),), tokens),
+        """mt.flat: sequence 1 has no step that the model's pooler could read; leave it out of the batch""",
+    )

@@ -49,10 +49,13 @@ def finish(use: Entered) -> None:
 def exactly(settings: Settings) -> Iterator[None]:
     """``settings``, whatever is in force: only where means are added up, and ops are counted, is as it is."""
     use = Entered(None, lambda now: replace(settings, over=now.over, reports=now.reports), settings.factories)
+    flat = Entered(None, lambda now: now, settings.flat)  # that it has a mode of its own
     resume(use)
+    resume(flat)
     try:
         yield
     finally:
+        finish(flat)
         finish(use)
 
 

@@ -1,0 +1,165 @@
+"""Flat tokens: the steps of all sequences of a batch, one after the other, as plain data with positions and bounds."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ... import errors
+from ...compat import current_trace, in_transform
+from ...engine.boundary.enter_leave import enter, leave
+from ...engine.boundary.packed import enter_packed
+from ...engine.dynamo import mark_opaque
+from ...engine.tensor import MaskedTensor, add_members
+from ...packing import Grid, Packed, pack
+from ...packing.dim_order import GRID, identity_order
+from ...packing.packed import pack_values, unpack
+
+
+@dataclass(frozen=True, eq=False)
+class FlatTokens:
+    """What :meth:`to_flat` gives: the tokens of a batch as one row of plain data, and where each sequence lies in it.
+
+    Attributes:
+        values (Tensor): The tokens ``(1, N, ...)``, plain, in the dtype of the batch.
+        position_ids (Tensor): The place of each token in its sequence, int64 ``(1, N)``, counted from its first token.
+        cu_seqlens (Tensor): Where each sequence begins, and where the last one ends, int32 ``(B + 1,)``.
+        max_seqlen (int): A length that no sequence exceeds.
+    """
+
+    values: Tensor
+    position_ids: Tensor
+    cu_seqlens: Tensor
+    max_seqlen: int
+    grid: Grid
+
+    def __repr__(self) -> str:
+        sequences, tokens = self.grid.shape[0], self.values.shape[1]
+        return f"FlatTokens({tokens} tokens of {sequences} sequences, values {tuple(self.values.shape)})"
+
+
+def to_flat(x: MaskedTensor) -> FlatTokens:
+    """The steps of all sequences one after the other, as plain data: what attention without padding is called with.
+
+    Args:
+        x (MaskedTensor): A batch ``(B, T, ...)`` of any dtype, padded on any side, or packed. A step is there with all
+            of its features, or is padding.
+
+    Returns:
+        FlatTokens: ``values`` ``(1, N, ...)`` in ``x``'s dtype, through which gradients flow back to ``x``;
+        ``position_ids`` ``(1, N)``, ``cu_seqlens`` ``(B + 1,)`` and ``max_seqlen``.
+
+    Raises:
+        TypeError: ``x`` is not a MaskedTensor.
+        ValueError: ``x`` has fewer than two dimensions or another layout than (batch, time, ...), or a step that
+            exists is missing, or a part of it.
+        UnsupportedOpError: It is called in compiled code.
+
+    Example:
+        >>> x = mt.from_lengths(torch.arange(6.0).view(2, 3), [3, 2])
+        >>> flat = x.to_flat()
+        >>> flat.values, flat.cu_seqlens
+        (tensor([[0., 1., 2., 3., 4.]]), tensor([0, 3, 5], dtype=torch.int32))
+        >>> mt.from_flat(flat.values * 2, flat).unpad()
+        [tensor([0., 2., 4.]), tensor([6., 8.])]
+    """
+    if type(x) is not MaskedTensor:
+        raise errors.not_masked("to_flat", x)
+    if x.layout is not torch.strided or x.dim() < GRID:
+        raise ValueError(
+            f"to_flat() needs a strided batch (B, T, ...), got layout {x.layout} and shape {tuple(x.shape)}"
+        )
+    if current_trace() is not None:
+        raise errors.read_while_compiling("to_flat")
+    stored = stored_tokens(x)
+    if not stored.is_plain_grid or stored.order[:GRID] != ((0,), (1,)):
+        raise ValueError(
+            "to_flat() takes a batch (B, T, ...), with the batch first and time second, which this packed tensor has "
+            "elsewhere: move them to the front, x.movedim(...)"
+        )
+    if stored.inner is not None:
+        raise ValueError(_missing(stored))
+    return tokens_of(stored)
+
+
+def stored_tokens(x: MaskedTensor) -> Packed:
+    """A batch as the record of its tokens, connected with it where autograd records."""
+    recording = torch.is_grad_enabled()
+    if x._packed is not None:
+        return enter_packed(x, recording, enter)
+    return pack(enter(x, recording))
+
+
+def tokens_of(stored: Packed) -> FlatTokens:
+    """The flat tokens of a packed batch ``(B, T, ...)`` of which nothing is missing."""
+    grid = stored.grid
+    values = stored.values.reshape(-1, *stored.shape[GRID:])
+    return FlatTokens(values[None], positions_of(grid)[None], grid.bounds, grid.shape[1], grid)
+
+
+def positions_of(grid: Grid) -> Tensor:
+    """How many steps after the first one of its sequence each token is: (N,)."""
+    key = "positions"
+    if key not in grid.known:
+        first = grid.time.new_zeros(grid.index.shape[0]) if grid.index.shape[0] == 0 else grid.time[grid.around[0]]
+        grid.known[key] = grid.time - first
+    found: Tensor = grid.known[key]
+    return found
+
+
+def _missing(stored: Packed) -> str:
+    """Which step is missing, or a part of it."""
+    assert stored.inner is not None
+    whole = stored.inner.flatten(1).all(1)
+    at = int((~whole).nonzero()[0])
+    b, t = int(stored.grid.batch[at]), int(stored.grid.time[at])
+    part = "" if not bool(stored.inner[at].any()) else "a feature of "
+    return (
+        f"flat tokens have no mask, and {part}step {t} of sequence {b} is missing: call the module on the masked "
+        "batch, without mt.flat, or fill the gap first (mt.ffill, mt.interpolate, x.filled)"
+    )
+
+
+def from_flat(values: Tensor, flat: FlatTokens) -> MaskedTensor:
+    """A packed batch of flat tokens, with the lengths of the batch that they came from.
+
+    Args:
+        values (Tensor): Plain ``(1, N, ...)`` of any dtype, such as what a model makes of ``flat.values``.
+        flat (FlatTokens): What :meth:`to_flat` gave.
+
+    Returns:
+        MaskedTensor: Packed, ``(B, T, ...)``, in ``values``' dtype; gradients flow back to ``values``.
+
+    Raises:
+        TypeError: ``values`` is not a plain tensor, or ``flat`` is not what :meth:`to_flat` gave.
+        ValueError: ``values`` are not one row of as many tokens.
+
+    Example:
+        >>> flat = mt.from_lengths(torch.ones(2, 3, 4), [3, 1]).to_flat()
+        >>> y = mt.from_flat(torch.nn.Linear(4, 8)(flat.values), flat)
+        >>> y.shape, y.is_packed, y.lengths()
+        (torch.Size([2, 3, 8]), True, tensor([3, 1]))
+    """
+    if not isinstance(flat, FlatTokens):
+        raise TypeError(f"from_flat: flat must be what x.to_flat() gave, got {type(flat).__name__}")
+    if not isinstance(values, Tensor) or type(values) is MaskedTensor:
+        raise TypeError(f"from_flat: values must be a plain tensor, got {type(values).__name__}")
+    tokens = flat.grid.index.shape[0]
+    if values.dim() < 2 or tuple(values.shape[:2]) != (1, tokens):
+        raise ValueError(
+            f"from_flat: values must be one row of {tokens} tokens, (1, {tokens}, ...), got {tuple(values.shape)}"
+        )
+    grid = flat.grid.on(values.device)
+    record = Packed(values[0], grid, identity_order(values.dim()))
+    stored = pack_values(values[0], record)
+    result: MaskedTensor = leave(unpack(stored) if in_transform() else stored)  # torch.func knows padded tensors only
+    return result
+
+
+def gathered(flat: FlatTokens, plain: Tensor) -> Tensor:
+    """A plain ``(B, T, ...)`` beside the batch, at its tokens: ``(1, N, ...)``."""
+    return plain.flatten(0, 1).index_select(0, flat.grid.index.to(plain.device))[None]
+
+
+add_members(to_flat=to_flat)
+mark_opaque(to_flat, from_flat)

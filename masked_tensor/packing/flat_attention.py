@@ -1,0 +1,118 @@
+"""Attention over flat tokens: queries, keys and values ``(.., N, D)`` of plain tensors, kept within each sequence."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..compat import in_transform
+from ..op import NoRule
+from .attention import scaled_dot_product_attention
+from .blocks import Run, runs_of, split_runs
+from .dim_order import Order
+from .grid import Grid
+from .packed import Packed
+
+_SEEN_AS: Order = ((0,), (2,), (1,), (3,))  # (B, H, T, D) of values (N, H, D)
+
+
+def attend_within(
+    grid: Grid, query: Tensor, key: Tensor, value: Tensor, *, dropout: float = 0.0, causal: bool = False,
+    scale: float | None = None, grouped: bool = False, window: int | None = None, softcap: float | None = None,
+    sinks: Tensor | None = None,
+) -> Tensor:  # fmt: skip
+    """``softmax(query @ key.T * scale) @ value`` of each sequence of ``grid``, ``(.., N, D)`` like the query.
+
+    ``window`` lets a query see keys less than so many steps away; ``softcap`` bounds scores by ``c * tanh(score / c)``;
+    ``sinks`` ``(H,)`` are one more score of each head, whose key has no value.
+    """
+    q, k, v = (
+        x.flatten(0, -3).transpose(0, 1) if x.dim() > 2 else x[:, None] for x in (query, key, value)
+    )  # (N, H, D)
+    if grid.index.shape[0] == 0:
+        out = q.new_zeros(*q.shape[:2], v.shape[-1]) + 0 * (q.sum() + k.sum() + v.sum())
+    else:
+        mask = None if window is None or window >= grid.shape[1] else _within_window(grid, window)
+        if softcap is None and sinks is None and not in_transform():
+            out = _by_kernel(grid, q, k, v, mask, dropout, causal, scale, grouped)
+        else:
+            out = _by_run(grid, (q, k, v), mask, dropout, causal, scale, softcap, sinks)
+    return out.transpose(0, 1).reshape(*query.shape[:-1], v.shape[-1])
+
+
+def _by_kernel(
+    grid: Grid, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool,
+    scale: float | None, grouped: bool,
+) -> Tensor:  # fmt: skip
+    query, key, value = (Packed(x, grid, _SEEN_AS) for x in (q, k, v))
+    try:
+        found = scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale, enable_gqa=grouped)
+    except NoRule:
+        return _by_run(grid, (q, k, v), mask, dropout, causal, scale, None, None)
+    return found.values.reshape(*q.shape[:2], v.shape[-1])
+
+
+def _by_run(
+    grid: Grid, given: tuple[Tensor, ...], mask: Tensor | None, dropout: float, causal: bool, scale: float | None,
+    softcap: float | None, sinks: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """Sequences of one length that lie side by side at once, by plain ops that have derivatives of every order."""
+    q, k, v = given
+    groups = q.shape[1] // k.shape[1]
+    if groups > 1:
+        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    runs = runs_of(grid, grid)
+    parts = []
+    pieces = (split_runs(x, runs, True) for x in (q, k, v))
+    for run, a, b, c in zip(runs, *pieces, strict=True):
+        seen = None if mask is None else _of_run(mask, grid, run)
+        if softcap is None and sinks is None:
+            shown = seen if not causal or seen is None else seen.tril()
+            part = F.scaled_dot_product_attention(a, b, c, shown, dropout, causal and seen is None, scale=scale)
+        else:
+            part = _by_formula(a, b, c, seen, dropout, causal, scale, softcap, sinks)
+        parts.append(part.transpose(1, 2).flatten(0, 1))
+    return torch.cat(parts)
+
+
+def _by_formula(
+    q: Tensor, k: Tensor, v: Tensor, seen: Tensor | None, dropout: float, causal: bool, scale: float | None,
+    softcap: float | None, sinks: Tensor | None,
+) -> Tensor:  # fmt: skip
+    scores = q @ k.mT * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if softcap is not None:
+        scores = torch.tanh(scores / softcap) * softcap
+    if causal:
+        earlier = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).tril()
+        seen = earlier if seen is None else seen & earlier
+    if seen is not None:
+        scores = scores.masked_fill(~seen, -torch.inf)
+    wide = scores.float() if scores.dtype in (torch.float16, torch.bfloat16) else scores
+    if sinks is not None:
+        extra = sinks.to(wide.dtype).reshape(1, -1, 1, 1).expand(*wide.shape[:-1], 1)
+        weights = torch.cat([wide, extra], -1).softmax(-1)[..., :-1]
+    else:
+        weights = wide.softmax(-1)
+    weights = F.dropout(weights.to(q.dtype), dropout, dropout > 0)
+    return weights @ v
+
+
+def _within_window(grid: Grid, window: int) -> Tensor:
+    """Which places of a sequence are less than ``window`` steps apart: bool, ``(T, T)``; all layers share one."""
+    key: Any = ("window", window)
+    if key not in grid.known:
+        place = torch.arange(grid.shape[1], device=grid.device)
+        grid.known[key] = (place[:, None] - place).abs() < window
+    found: Tensor = grid.known[key]
+    return found
+
+
+def _of_run(mask: Tensor, grid: Grid, run: Run) -> Tensor:
+    """The part of a band ``(T, T)`` between the tokens of a run, ``(sequences or 1, 1, t, t)``."""
+    size = run.queries
+    if grid.contiguous:  # a band looks alike wherever a sequence begins
+        return mask[:size, :size]
+    start = sum(grid.sizes[: run.first])
+    place = grid.time[start : start + run.number * size].view(run.number, size)
+    return mask[place[:, :, None], place[:, None, :]][:, None]
