@@ -135,20 +135,6 @@ NO_VALID_PART = (
 )
 
 
-def joins_padding(name: str, dim: int, steps: Sequence[int], packed: bool) -> str:
-    """A join puts valid features beside the padding of another part; ``steps`` are the dimensions of the padding."""
-    words = (", packed=True" if packed else "") if steps in ([], [1]) else f", dim={steps[0]}"
-    line = f"masked_tensor.from_lengths(plain, lengths{words})"
-    if len(steps) > 1:
-        line = f"masked_tensor.as_masked_tensor(plain, x.mask.narrow({dim}, 0, 1))"
-    return (
-        f"{name} along dimension {dim} joins features to steps at which another part is masked: where that is padding, "
-        "it is valid in part from here on, and linear layers, means and attention count it. Give the part without "
-        f"padding that of the others, {line}, or compute inside of masked_tensor.meaning(product='all')"
-        + (". A packed batch is unpacked by this join" if packed else "")
-    )
-
-
 def counts_made(op: str) -> MaskedSizeError:
     """Inside of ``strict()`` a tensor that ``new_ones`` made of a masked one is counted."""
     return MaskedSizeError(

@@ -10,12 +10,13 @@ which a token is joined along time is not constant along the joined dimension.
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
 from .. import masks
 from ..callers import OUR_FILES, TORCH_FILES, first_caller
-from ..errors import MaskMismatchError, joins_padding
+from ..errors import MaskMismatchError
 from ..masks import known
 from ..settings import STACK, current
 
@@ -43,17 +44,16 @@ def look(name: str, parts: Sequence[Tensor], dim: int, new: bool = False) -> Non
         seen = wide and any(varies) and (new or _is_constant(part, dim))
         if seen if not strict else _clashes(part, [m for m in parts if m is not part], joined, seen, wide):
             where = sorted({d + (new and d >= dim) for v in steps for d in v if d})
-            text = joins_padding(name, dim, where, any(_features(m) is not None for m in parts))
+            text = _text(name, dim, where, any(_features(m) is not None for m in parts))
             if strict:
                 raise MaskMismatchError(text)
             _warn(text)
             return
 
 
-def note_features(mask: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """``mask``, which came of a packed tensor whose features are ``dims``: no step is stored in a part of them."""
-    mask.packed_features = dims  # type: ignore[attr-defined]
-    return mask
+def note_features(mask: Any, dims: tuple[int, ...]) -> None:
+    """That ``mask`` came of a packed tensor whose features are ``dims``: no step is stored in a part of them."""
+    mask.packed_features = dims
 
 
 def _features(mask: Tensor) -> tuple[int, ...] | None:
@@ -106,3 +106,17 @@ def _clashes(part: Tensor, others: Sequence[Tensor], joined: int | None, seen: b
 def _warn(text: str) -> None:
     _, above = first_caller((TORCH_FILES, OUR_FILES))
     warnings.warn(text, stacklevel=above + 1)
+
+
+def _text(name: str, dim: int, steps: Sequence[int], packed: bool) -> str:
+    """A join puts valid features beside the padding of another part; ``steps`` are the dimensions of the padding."""
+    words = (", packed=True" if packed else "") if steps in ([], [1]) else f", dim={steps[0]}"
+    line = f"masked_tensor.from_lengths(plain, lengths{words})"
+    if len(steps) > 1:
+        line = f"masked_tensor.as_masked_tensor(plain, x.mask.narrow({dim}, 0, 1))"
+    return (
+        f"{name} along dimension {dim} joins features to steps at which another part is masked: where that is padding, "
+        "it is valid in part from here on, and linear layers, means and attention count it. Give the part without "
+        f"padding that of the others, {line}, or compute inside of masked_tensor.meaning(product='all')"
+        + (". A packed batch is unpacked by this join" if packed else "")
+    )
