@@ -67,3 +67,11 @@ def test_another_name_has_pythons_own_error() -> None:
 def test_compiled_code_asks_for_a_name_that_is_not_there() -> None:
     compiled = torch.compile(lambda x: x + hasattr(x, "isna"), backend="eager")
     assert compiled(mt.masked_tensor([1.0, None])).tolist() == [1.0, None]
+
+
+def test_the_line_of_groupby_is_a_mean_and_a_sum_by_group() -> None:
+    x = mt.masked_tensor([[1.0, None], [3.0, 4.0], [None, None]])
+    line = elsewhere.LINES["groupby"]
+    room = {"masked_tensor": masked_tensor, "torch": torch, "x": x, "groups": torch.tensor([0, 0, 1])}
+    assert eval(line, room).tolist() == [[2.0, 4.0], [None, None]]
+    assert eval(line.replace("mean", "sum"), room).tolist() == [[4.0, 4.0], [None, None]]

@@ -13,7 +13,7 @@ from .models.judge import first_states, judge, padded, rows_of_ids
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
 transformers = pytest.importorskip("transformers", reason="optional: pip install torch-masked-tensor[models]")
 
-from .models import heads, labels, left, others, signals, text  # noqa: E402 (after the question whether transformers is there)
+from .models import heads, labels, left, left_signals, others, signals, text  # noqa: E402 (after the question whether transformers is there)
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # the other package's own
 HANDFUL = [
@@ -80,6 +80,11 @@ def test_speech_recognisers_with_labels(name: str) -> None:
 
 def test_waves() -> None:
     found = signals.found("hubert", "eager")
+    assert (found.outcome, found.detail) == ("exact", "")
+
+
+def test_waves_padded_in_front() -> None:
+    found = left_signals.found("hubert")
     assert (found.outcome, found.detail) == ("exact", "")
 
 

@@ -360,3 +360,17 @@ def test_a_float32_lstm_leaves_zeros_at_padded_steps() -> None:
         torch.testing.assert_close(out.filled(0)[:length, row : row + 1], wanted, rtol=1e-5, atol=1e-6)
         for last, expected in ((h, state), (c, cell)):
             torch.testing.assert_close(last.filled(0)[:, row : row + 1], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("net", [nn.GRU, nn.LSTM, nn.RNN])
+def test_the_last_state_of_a_sequence_of_length_0_is_the_first_one(net, packed):
+    """As the page on limits says."""
+    layer, first = net(4, 3, batch_first=True), torch.randn(1, 2, 3)
+    x = mt.from_lengths(torch.randn(2, 5, 4), [5, 0], packed=packed)
+    for start in (None, (first, first + 1) if net is nn.LSTM else first):
+        y, last = layer(x, start)
+        assert y[1].count() == 0
+        given = [first, first + 1] if start is not None else [torch.zeros(1, 2, 3)] * 2
+        for state, expected in zip(last if net is nn.LSTM else [last], given, strict=False):
+            torch.testing.assert_close(mt.filled(state[:, 1], float("nan")), expected[:, 1])

@@ -134,3 +134,10 @@ def test_a_parameter_that_takes_no_part_may_be_there() -> None:
     module = nn.Sequential(nn.Linear(3, 2))
     module.register_parameter("spare", nn.Parameter(torch.ones(2)))
     check_invisible_data(module, mt.masked_tensor([[1.0, None, 2.0]]))
+
+
+def test_padding_invariance_of_a_function():
+    check_padding_invariance(torch.tanh, torch.randn(3, 6, 8), [6, 2, 4])
+    check_padding_invariance(lambda x: x.mean(1), torch.randn(3, 6, 8), [6, 2, 4])
+    with pytest.raises(AssertionError, match="row 1"):
+        check_padding_invariance(lambda x: x / x.shape[1], torch.randn(3, 6, 8), [6, 2, 4])

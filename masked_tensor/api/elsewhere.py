@@ -6,6 +6,11 @@ from torch import Tensor
 
 from ..engine.tensor import add_members
 
+_BY_GROUP = (
+    "masked_tensor.masked_where(True, x[:2]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'mean', "
+    "include_self=False)"
+)
+
 #: What to write for each; ``x`` is a masked tensor.
 LINES: dict[str, str] = {
     # pandas
@@ -17,10 +22,9 @@ LINES: dict[str, str] = {
     "notnull": "x.mask",
     "combine_first": "torch.where(x.mask, x, y)",
     "coalesce": "torch.where(x.mask, x, y)",
-    "group_by": "x.new_zeros(2, x.shape[1]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'sum')",
-    "groupby": "x.new_zeros(2, x.shape[1]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'sum')",
-    "resample": "masked_tensor.masked_where(True, x[:2]).scatter_reduce(0, groups[:, None].expand_as(x), x, 'mean', "
-    "include_self=False)",
+    "group_by": _BY_GROUP,
+    "groupby": _BY_GROUP,
+    "resample": _BY_GROUP,
     "expanding": "masked_tensor.rolling(x, len(x), 0, min_periods=1).mean()",
     "pct_change": "x / masked_tensor.shift(x, 1, 0) - 1",
     "ffill": "masked_tensor.ffill(x, 0)",

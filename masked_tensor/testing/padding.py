@@ -45,7 +45,7 @@ def check_padding_invariance(
     Put modules that draw random numbers or mix the sequences of a batch (BatchNorm) into ``eval`` mode first.
 
     Args:
-        module (torch.nn.Module): What is checked.
+        module (torch.nn.Module): What is checked; a function without parameters will do.
         x (Tensor): A plain padded batch of any shape and dtype that ``module`` takes.
         lengths (Tensor): Integers ``(B,)``, or a list of int: the number of valid steps of each sequence.
         batch_dim (int, optional): The dimension of the batch.
@@ -65,6 +65,7 @@ def check_padding_invariance(
         >>> model = torch.nn.Sequential(first, torch.nn.ReLU(), second)
         >>> check_padding_invariance(model, torch.randn(2, 4, 10), [10, 6], dim=2)
     """
+    module = module if isinstance(module, nn.Module) else Called(module)
     sizes = [int(n) for n in lengths]
     rows = [x.narrow(batch_dim, i, 1).narrow(dim, 0, n) for i, n in enumerate(sizes)]
     alone = [_record(module, row, gradients) for row in rows]
@@ -82,6 +83,18 @@ def check_padding_invariance(
         for (name, _), got, total in zip(module.named_parameters() if gradients else (), grads, summed, strict=True):
             text = f"the gradient of {name!r} differs by {(got - total).abs().max():.2g}"
             torch.testing.assert_close(got, total, rtol=rtol, atol=atol * max(largest, 1.0), msg=text)
+
+
+class Called(nn.Module):
+    """A function as a module."""
+
+    def __init__(self, function: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, x: Tensor) -> Any:
+        """What the function gives."""
+        return self.function(x)
 
 
 def _record(module: nn.Module, x: Tensor, gradients: bool) -> tuple[list[Call], list[Tensor]]:

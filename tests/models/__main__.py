@@ -5,6 +5,7 @@ and the next call goes on from there (``--again``: from the start).  No model ty
 processor time.
 
 ``--signals`` goes over the models of waves and spectrograms, and keeps what it finds in ``docs/models_signals.json``;
+``--signals --left`` adds those that are exact with the padding in front;
 ``--labels`` over encoder-decoders with labels (``docs/models_labels.json``).
 ``--packed`` gives the same batches as packed tensors; what it finds stays in ``docs/models_packed.json``, with the ops
 that spread, and must be what the padded batches give.
@@ -31,7 +32,7 @@ from typing import Any, TypeVar
 
 import masked_tensor as mt
 
-from . import heads, image_page, labels, left, other_page, others, page, signals, text
+from . import heads, image_page, labels, left, left_signals, other_page, others, page, signals, text
 from .judge import Verdict
 
 FOUND = Path(__file__).parent.parent.parent / "docs" / "models.json"
@@ -63,6 +64,8 @@ def main() -> None:
         image_page.sweep(options.names, options.seconds, again)
     elif options.heads and not options.page:
         _heads(options.names, options.seconds, again)
+    elif options.signals and options.left and not options.page:
+        _left_signals(options.names, options.seconds, again)
     elif (options.series or options.vision or options.left) and not options.page:
         kind = "series" if options.series else "vision" if options.vision else "left"
         _checks(kind, options.names, options.seconds, again)
@@ -110,6 +113,20 @@ def _checks(kind: str, names: list[str], seconds: float, again: bool) -> None:
             found[name] = {check: (before | judged)[check] for check in checks}
             other_page.keep(kind, found)
             print(f"{name:32} {'; '.join(' '.join(v).strip() for v in found[name].values())}", flush=True)
+
+
+def _left_signals(names: list[str], seconds: float, again: bool) -> None:
+    """Sweeps over the signal types that are exact, with the padding in front."""
+    found = _known(SIGNALS)
+    end = time.monotonic() + seconds
+    for name in names or [name for name, verdicts in found.items() if verdicts["eager"][0] == "exact"]:
+        if time.monotonic() > end:
+            return
+        if again or "left" not in found[name]:
+            verdict = _in_time(partial(left_signals.found, name), Verdict("not built", LATE))
+            found[name]["left"] = [verdict.outcome, verdict.detail]
+            print(f"{name:32} {verdict.outcome:12} {verdict.detail}", flush=True)
+            SIGNALS.write_text(json.dumps(found, indent=0) + "\n")
 
 
 def _heads(names: list[str], seconds: float, again: bool) -> None:

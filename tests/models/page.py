@@ -66,7 +66,8 @@ SIGNALS = """# Models of waves and spectrograms
 
 The same for the types that take a wave (4000, 2400 and 3300 samples) or a spectrogram (48, 28 and 40 frames), NaN
 under the mask (`python -m tests.models --signals`). Types whose feature extractor pads recordings to one length fail
-alone here; so do those that need more than one input.
+alone here; so do those that need more than one input. *Left*: types that are exact, with the padding in front
+(`mt.to_right`, `python -m tests.models --signals --left`).
 
 | types | eager | default |
 |---|---:|---:|
@@ -88,7 +89,7 @@ def write(found: Found, packed: Found, signals: Found, labels: Found, path: Path
     versions = ", ".join(f"{name} {version(name).partition('+')[0]}" for name in ("transformers", "torch"))
     parts = [HEAD.format(versions=versions) + _counted(found), _packed(found, packed)]
     parts += ["## All types", ALL, _table(found, heads=True)]
-    parts += [SIGNALS.replace("# ", "## ", 1) + _counted(signals), _table(signals)]
+    parts += [SIGNALS.replace("# ", "## ", 1) + _counted(signals), _table(signals, left=True)]
     parts += [LABELS.replace("# ", "## ", 1) + _counted(labels), _table(labels), left_page.section()]
     parts += [head_page.section()]
     path.write_text("\n\n".join([*parts, *map(other_page.section, other_page.HEADS), image_page.section()]))
@@ -114,12 +115,13 @@ def _packed(found: Found, packed: Found) -> str:
     return PACKED.format(**counts, alone=alone, all=len(exact), other=other)
 
 
-def _table(found: Found, heads: bool = False) -> str:
+def _table(found: Found, heads: bool = False, left: bool = False) -> str:
     """A line for each type: what it does, what was seen where it is not exact or rounds, and why."""
-    more = ["heads"] * heads
-    lines = [f"| {' | '.join(['type', *VARIANTS, *more, 'what was seen'])} |", "|---|---|---|---|" + "---|" * heads]
+    variants, more = [*VARIANTS, *["left"] * left], ["heads"] * heads
+    titles = ["type", *variants, *more, "what was seen"]
+    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     for name, verdicts in sorted(found.items(), key=lambda item: item[0].lower()):
-        outcomes = " | ".join(verdicts[v][0] if v in verdicts else "" for v in VARIANTS)
+        outcomes = " | ".join(verdicts[v][0] if v in verdicts else "" for v in variants)
         outcomes += f" | {head_page.column(name)}" * heads
         lines.append(f"| `{name}` | {outcomes} | {_seen(verdicts, REASONS.get(name, ''))} |")
     return "\n".join(lines)

@@ -18,10 +18,10 @@ def types() -> list[str]:
     """The model types of the installed transformers whose model takes a wave or the frames of a spectrogram."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
-    return [name for name in CONFIG_MAPPING if _main(name) in MAIN]
+    return [name for name in CONFIG_MAPPING if main_input(name) in MAIN]
 
 
-def _main(name: str) -> str | None:
+def main_input(name: str) -> str | None:
     try:
         found = model_class(name)
         inspect.signature(found.forward)
@@ -35,7 +35,7 @@ def found(name: str, variant: str, packed: bool = False) -> Verdict:
     """What becomes of one type: of the forms that its input may have, the first in which it runs alone."""
     said = [
         verdict(name, variant, torch.nan, packed, lambda model, garbage, form=form: given(model, garbage, form))
-        for form in FORMS[_main(name) or ""]
+        for form in FORMS[main_input(name) or ""]
     ]
     return next((v for v in said if v.outcome not in ("fails alone", "not built")), said[0])
 
