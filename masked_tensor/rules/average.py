@@ -7,6 +7,7 @@ of an empty input what the plain op gives.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -43,7 +44,7 @@ def avg_pool(
     ]  # torch says if not
     along = windows.left_dims(x.mask, frame)
     if along:
-        rest = (kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
+        rest: tuple[Any, ...] = (kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
         return left.by_rows(x, dims, along, lambda x: avg_pool(op, x, *rest, dims=dims), windows.counts(frame))
     data = op(zero_masked(x, inside=True), kernel, steps, pads, ceil_mode, count_include_pad, *divisor_override)
     sizes, outputs = x.data.shape[-dims:], data.shape[-dims:]

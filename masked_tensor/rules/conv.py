@@ -65,7 +65,9 @@ def conv(
     along = windows.left_dims(x.mask, frame) if type(x) is Pair else ()
     if along:
         again = partial(conv, weight=weight, bias=bias, stride=stride, padding=padding, dilation=dilation)
-        return left.by_rows(x, len(frame), along, partial(again, groups=groups, op=op), windows.counts(frame))
+        return left.by_rows(
+            pair.as_pair(x), len(frame), along, partial(again, groups=groups, op=op), windows.counts(frame)
+        )
     apply = partial(_call, op, stride, padding, dilation, groups)
 
     def validity(mask: Tensor, sizes: Sequence[int], outputs: Sequence[int]) -> Tensor:
@@ -102,7 +104,9 @@ def conv_transpose(
         def again(x: Pair) -> Pair:
             return conv_transpose(x, *rest, op=op)
 
-        return left.by_rows(x, len(frame), along, again, lambda dim, steps: frame[dim].reached(steps, extra[dim]))
+        return left.by_rows(
+            pair.as_pair(x), len(frame), along, again, lambda dim, steps: frame[dim].reached(steps, extra[dim])
+        )
 
     def apply(x: Tensor, weight: Tensor, *bias: Any) -> Tensor:
         return op(x, weight, *(bias or (None,)), stride, padding, output_padding, groups, dilation)

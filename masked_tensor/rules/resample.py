@@ -165,11 +165,10 @@ def _between_corners(
     for i, size in enumerate(output_size):
         dim, scale = i - dims, scales[i] or 1.0
         others = [d for d in range(-dims - 1, 0) if d != dim]
-        last = x.data.shape[dim] - 1
-        if not masks.is_constant(x.mask, dim):
-            last = extents.first_and_last(masks.any(small, others, keepdim=True), dim)[1].clamp(min=0)
+        if masks.is_constant(x.mask, dim):
+            last = torch.full((1,) * small.dim(), x.data.shape[dim] - 1, device=small.device)
         else:
-            last = torch.full((1,) * small.dim(), last, device=small.device)
+            last = extents.first_and_last(masks.any(small, others, keepdim=True), dim)[1].clamp(min=0)
         number = _enlarged(last + 1, scale)
         step = last.to(exact) / (number - 1).clamp(min=1) * (number > 1)
         place = extents.reshape_along(torch.arange(size, device=small.device), dim, small.dim())
