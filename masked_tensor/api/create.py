@@ -32,7 +32,7 @@ from .copies.mask_copies import own_copy
 def masked_tensor(
     data: Any,
     mask: Any = None,
-    requires_grad: bool = False,
+    requires_grad: bool | None = None,
     *,
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
@@ -41,7 +41,8 @@ def masked_tensor(
 
     What ``data`` itself calls missing is masked: None in a list, the end of a list that is shorter than others, the
     null of a table. NaN is a valid value; that of a pandas table gives a UserWarning. Masked-out data are set to 0. A
-    tensor that is part of a graph is detached; :func:`as_masked_tensor` stays in the graph.
+    tensor that is part of a graph is detached, with a UserWarning unless ``requires_grad`` is given;
+    :func:`as_masked_tensor` stays in the graph.
 
     Args:
         data (Any): A tensor (plain, masked, nested or sparse), a number, a nested list, or a container of numpy,
@@ -49,7 +50,7 @@ def masked_tensor(
             ``PackedSequence``. Columns of several dtypes become numpy's common one.
         mask (Tensor, optional): True = valid; bool or the integers 0 and 1, broadcastable to ``data``; lists and arrays
             are taken, too. It is combined with what ``data`` calls missing. By default everything else is valid.
-        requires_grad (bool, optional): Have autograd record ops on the result.
+        requires_grad (bool, optional): Have autograd record ops on the result; by default not.
         dtype (torch.dtype, optional): The dtype of the data; by default that of ``data``.
         device (torch.device, optional): Where data and mask are put; by default where ``data`` is.
 
@@ -72,6 +73,12 @@ def masked_tensor(
     References:
         ``torch.tensor``, ``torch.masked.masked_tensor``.
     """
+    if requires_grad is None and isinstance(data, Tensor) and data.requires_grad and torch.is_grad_enabled():
+        warnings.warn(
+            "masked_tensor(data, mask) is a copy outside of the graph of data, so that no gradient flows back; write "
+            "masked_tensor.as_masked_tensor(data, mask) to keep the graph, or say requires_grad= for a new leaf",
+            stacklevel=2,
+        )
     pair = accepted_inputs.pair_of_input(data, dtype, device)
     if mask is None:
         _warn_of_nan(data, pair)
