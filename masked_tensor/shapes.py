@@ -4,13 +4,18 @@ import sys
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import prod
-from operator import mul
+from operator import index, mul
+from typing import Any
 
 import torch
+
+_USUAL = (int, tuple, list, type(None))  #: what dimensions are given as
 
 
 def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:
     """``dim`` as sorted non-negative dims; None and ``()`` mean all of them.  Raises IndexError as torch does."""
+    if not isinstance(dim, _USUAL):
+        dim = _as_dims(dim)
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(ndim))
     if not isinstance(dim, int) and len(dim) == 1:  # as torch hands over a single one
@@ -28,6 +33,15 @@ def canonical_dims(dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...
     if len(set(dims)) != len(dims):
         raise RuntimeError(f"dim {dim} appears multiple times in the list of dims")
     return tuple(sorted(d for d in dims if d < ndim))
+
+
+def _as_dims(dim: Any) -> int | tuple[int, ...]:
+    """What is an integer without being one of Python's, such as numpy's, and other sequences of them."""
+    if hasattr(dim, "__index__") and not getattr(dim, "ndim", 0):
+        return index(dim)
+    if isinstance(dim, str | dict | set) or not hasattr(dim, "__len__"):
+        raise TypeError(f"dim must be an int or a list of them, got {type(dim).__name__}")
+    return tuple(index(d) for d in dim)
 
 
 def broadcast_two(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:

@@ -1372,6 +1372,12 @@ def test_functional_forms_of_sparse_input() -> None:
         """num_groups=3 must divide the number of channels, got shape [2, 2]""",
     )
     refused(RuntimeError, lambda: mt.batch_norm(x, None, None), """evaluation needs running_mean and running_var""")
+    refused(
+        TypeError,
+        lambda: mt.sum(ones(2), min_count="a"),
+        """sum(): argument 'min_count' must be int or None, got str 'a'""",
+    )  # type: ignore[arg-type]
+    refused(TypeError, lambda: mt.sum(ones(2), {"a"}), """dim must be an int or a list of them, got set""")  # type: ignore[arg-type]
 
 
 def test_masked_assignment() -> None:
@@ -1897,6 +1903,8 @@ def test_last_valid_values(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: mt.LastValid.before(()),
         """two parts have the number 0.0: to_arrow(part=index), rising in their order""",
     )
+    refused(TypeError, lambda: mt.LastValid(1.5), """columns takes a list of names, or their number, got float""")  # type: ignore[arg-type]
+    refused(TypeError, lambda: mt.LastValid(2, limit=1.5), """limit must be an int, got float""")  # type: ignore[arg-type]
 
 
 def test_shapes_that_a_rule_of_several_ops_would_take() -> None:
@@ -2411,6 +2419,11 @@ def test_samplers() -> None:
 the state has tokens=2, ranks=2, this sampler tokens=3, ranks=1; load it into a sampler like its own, and make a new \
 one of the lengths of what that has left()""",
     )
+    refused(
+        TypeError,
+        lambda: mt.balanced_batches([1], tokens=None),
+        """balanced_batches: tokens must be an int, got NoneType""",
+    )  # type: ignore[arg-type]
 
 
 def test_meanings() -> None:

@@ -1,4 +1,4 @@
-"""Gaps that are short alone are filled, rows that count several times are in the scaler: beside loops and scikit-learn."""
+"""Short gaps alone are filled, and rows that count several times are scaled: beside loops and scikit-learn."""
 
 from typing import Any
 

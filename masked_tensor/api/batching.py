@@ -4,6 +4,8 @@ import ctypes
 import hashlib
 from collections.abc import Iterator, Sequence
 from functools import cached_property
+from operator import index
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -70,6 +72,8 @@ class balanced_batches(Sampler[list[int]]):
         drop_last: bool = False,
         window: int = 16,
     ) -> None:
+        tokens, ranks, rank = expect_int("tokens", tokens), expect_int("ranks", ranks), expect_int("rank", rank)
+        seed, epoch, window = expect_int("seed", seed), expect_int("epoch", epoch), expect_int("window", window)
         given = lengths.flatten() if isinstance(lengths, Tensor) else torch.tensor(lengths, dtype=torch.int64)
         self.tokens, self.ranks, self.rank, self.seed, self.epoch = tokens, ranks, rank, seed, epoch
         self.drop_last, self.window = drop_last, window
@@ -250,6 +254,13 @@ class _Batches(Iterator[list[int]]):
         self.sampler._rewind(self.step)
         if self.step == len(self.sampler):
             self.sampler._note(self.step)
+
+
+def expect_int(name: str, value: Any) -> int:
+    """``value`` as Python's int: numpy's small ones overflow."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"balanced_batches: {name} must be an int, got {type(value).__name__}")
+    return index(value)
 
 
 def divide(total: int, samples: int, tokens: int, ranks: int, window: int) -> tuple[int, int]:

@@ -233,7 +233,7 @@ def min(
 
 
 def one_dim(name: str, dim: Any) -> None:
-    if dim is not None and not isinstance(dim, int):
+    if dim is not None and not (hasattr(dim, "__index__") and not getattr(dim, "ndim", 0)):
         raise TypeError(f"{name}(): dim must be an int or None, got {dim!r}")
 
 

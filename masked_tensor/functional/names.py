@@ -16,6 +16,7 @@ from ..engine.boundary.enter_leave import enter, leave
 from ..engine.boundary.packed import any_packed
 from ..packing.lengths import lost
 from ..packing.lengths_table import FORM_KINDS
+from .arguments import WRONG, explain
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,24 +26,27 @@ FORMS: dict[str, Callable[..., Any]] = {}  #: all that is public here
 
 
 def form(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, which is a functional form; of packed tensors its result has their lengths."""
-    if FORM_KINDS.get(function.__name__, lost) is lost:
-        FORMS[function.__name__] = function
-        return function
+    """``function``, a functional form: where it fails the error names the argument; what is packed keeps its lengths."""
     code: Any = getattr(function, "__code__", None)
-    keep, packed, names = keep_of_form, any_packed, code.co_varnames
+    keep, packed, wrong, explained = keep_of_form, any_packed, WRONG, explain
+    kept = FORM_KINDS.get(function.__name__, lost) is not lost
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        result = function(*args, **kwargs)
-        given = packed(args) or (kwargs and packed(kwargs.values()))
-        return keep(function.__name__, names, args, kwargs, result) if given else result
+        try:
+            result = function(*args, **kwargs)
+        except wrong as error:
+            explained(function, args, kwargs, error)
+            raise
+        if kept and (packed(args) or (kwargs and packed(kwargs.values()))):
+            return keep(function.__name__, code.co_varnames, args, kwargs, result)
+        return result
 
-    listed: Callable[P, R] = _list(call, function)
+    listed: Callable[P, R] = _listed(call, function)
     return listed
 
 
-def _list(call: Any, function: Any) -> Any:
-    """Lists ``call`` as ``function``, with the globals of its file: there doctest looks for its example."""
+def _listed(call: Any, function: Any) -> Any:
+    """``call`` in the place of ``function``: with the globals of that file, where doctest looks for its example."""
     own = FunctionType(call.__code__, function.__globals__, function.__name__, None, call.__closure__)
     FORMS[function.__name__] = update_wrapper(own, function)
     return own
@@ -69,6 +73,7 @@ def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) 
     if function is None:
         return partial(as_torch, packed=packed)
     names, check, called, ours, keep = NUMPY, check_dim, function.__name__, OURS, keep_of_form
+    wrong, explained = WRONG, explain
     code: Any = getattr(function, "__code__", None)
     given = "Tensor" not in str(function.__annotations__.get("dim", "Tensor"))  # ``max(input, other)`` takes one there
     one = function.__annotations__.get("dim") in (int, "int")
@@ -80,13 +85,17 @@ def as_torch(function: Any = None, *, packed: Callable[..., Any] | None = None) 
                 kwargs[names[name]] = kwargs.pop(name)
         if given:
             check(called, args[place] if len(args) > place else kwargs.get("dim", 0), one)
-        if getattr(args[0] if args else kwargs.get("input"), "is_packed", False):
-            if packed is not None and args and ours.isdisjoint(kwargs):
-                return packed(*args, **kwargs)
-            return keep(called, code.co_varnames, args, kwargs, function(*args, **kwargs))
-        return function(*args, **kwargs)
+        try:
+            if getattr(args[0] if args else kwargs.get("input"), "is_packed", False):
+                if packed is not None and args and ours.isdisjoint(kwargs):
+                    return packed(*args, **kwargs)
+                return keep(called, code.co_varnames, args, kwargs, function(*args, **kwargs))
+            return function(*args, **kwargs)
+        except wrong as error:
+            explained(function, args, kwargs, error)
+            raise
 
-    return _list(call, function)
+    return _listed(call, function)
 
 
 def keep_of_form(name: str, names: Sequence[str], args: Sequence[Any], kwargs: dict[str, Any], result: Any) -> Any:

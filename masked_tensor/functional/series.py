@@ -186,12 +186,12 @@ def interpolate(
         Tensor: ``input``'s shape and dtype. A MaskedTensor if ``input`` is one.
 
     Raises:
-        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` or ``max_gap`` are no integers, or
-            ``index`` is no plain tensor of real numbers.
-        ValueError: ``limit`` or ``max_gap`` is below 1, a choice is another word, ``index`` has another shape, does not rise or is not
-            finite, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no ``lengths``;
-            these are not one number from 0 to T for each sequence, or a step behind an end is valid; or ``mask`` does
-            not broadcast to ``input`` or lies on another device.
+        TypeError: ``input`` is no tensor, ``mask`` is neither None nor a plain tensor, ``lengths`` or ``max_gap`` are
+            no integers, or ``index`` is no plain tensor of real numbers.
+        ValueError: ``limit`` or ``max_gap`` is below 1, a choice is another word, ``index`` has another shape, does not
+            rise or is not finite, ``input`` is 0-d, has several dimensions and no ``dim``, or may be padded and has no
+            ``lengths``; these are not one number from 0 to T for each sequence, or a step behind an end is valid; or
+            ``mask`` does not broadcast to ``input`` or lies on another device.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither floating point nor complex.
         UnsupportedOpError: ``input`` is sparse.

@@ -1,7 +1,8 @@
 """What a forward fill carries over the end of a batch: the last valid value of each column, for each key."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from operator import index
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -64,10 +65,15 @@ class LastValid:
     SCHEMA = ", ".join(f"{name} {kind}" for name, kind in _TYPES.items())
 
     def __init__(self, columns: Sequence[str] | int, *, limit: int | None = None) -> None:
-        self._names = None if isinstance(columns, int) else tuple(columns)
-        self.features = columns if isinstance(columns, int) else len(columns)
+        number = index(columns) if hasattr(columns, "__index__") else None
+        if number is None and not isinstance(columns, Sequence):
+            raise TypeError(f"columns takes a list of names, or their number, got {type(columns).__name__}")
+        self._names = None if number is not None else tuple(cast("Sequence[str]", columns))
+        self.features = len(self._names) if self._names is not None else cast("int", number)
         if isinstance(columns, str) or self.features < 1 or len(set(self._names or ())) < len(self._names or ()):
             raise ValueError(f"columns takes a list of different names, or their number, got {columns!r}")
+        if limit is not None and not hasattr(limit, "__index__"):
+            raise TypeError(f"limit must be an int, got {type(limit).__name__}")
         if limit is not None and limit < 1:
             raise ValueError(f"limit must be a positive number of rows, got {limit}")
         self.limit = limit

@@ -1,6 +1,7 @@
 """Statistics of data that come in batches: they merge over batches, workers, ranks and restarts."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import Any
 
 import torch
@@ -82,9 +83,9 @@ class RunningStatistics(StatisticsReading):
         chosen = None if columns is None else tuple(columns)
         if features is None and chosen is None:
             raise ValueError("RunningStatistics takes the number of columns, or columns= with their names")
-        if features is not None and not isinstance(features, int):
+        if features is not None and not hasattr(features, "__index__"):
             raise TypeError(f"RunningStatistics takes the number of columns, got {features!r}; names are columns=")
-        number = len(chosen or ()) if features is None else features
+        number = len(chosen or ()) if features is None else index(features)
         if chosen is not None and (len(chosen) != number or isinstance(columns, str)):
             raise ValueError(f"columns takes a list of {number} names, got {columns!r}")
         size = sketch if type(sketch) is int else 2048 * sketch

@@ -1,0 +1,75 @@
+"""Which argument is wrong, where a call failed inside with words of Python or torch that name none.
+
+Nothing is looked at before: a call that succeeds costs what it did.
+"""
+
+import inspect
+import re
+import types
+from collections.abc import Callable, Sequence
+from numbers import Number, Real
+from typing import Any, Literal, Union, get_args, get_origin
+
+import torch
+from torch import Tensor
+
+WRONG = (TypeError, AttributeError, LookupError, OverflowError, UnboundLocalError, AssertionError, ValueError)
+_LARGEST = 2**63 - 1
+_INSIDE = re.compile(r"to unpack|index out of range$")  #: what Python says of a tuple
+
+
+def explain(function: Callable[..., Any], args: Any, kwargs: Any, error: Exception) -> None:
+    """Raises a TypeError that names the first argument of a type that the signature does not have; or does nothing."""
+    if isinstance(error, ValueError | IndexError) and not _INSIDE.search(str(error)):
+        return
+    try:
+        bound = inspect.signature(function).bind(*args, **kwargs)
+    except TypeError:
+        return
+    for name, value in bound.arguments.items():
+        parameter = bound.signature.parameters[name]
+        kind, named = parameter.annotation, re.search(rf"\b{name}\b", str(error))
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            kind = Sequence[kind]
+        if _fits(value, kind) or (named and isinstance(error, TypeError | ValueError)):
+            continue
+        shown = f" {value!r}" if isinstance(value, int | float | str) else ""
+        raise TypeError(
+            f"{function.__name__}(): argument {name!r} must be {_words(kind)}, got {type(value).__name__}{shown}"
+        ) from error
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of the kind of an annotation; of one that is not known here, yes."""
+    origin, members = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, member) for member in members)
+    if origin is Literal:
+        return isinstance(value, str | None) and value in members
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Sequence):
+        return isinstance(value, Sequence) and not isinstance(value, str) and all(_fits(v, members[0]) for v in value)
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        return kind is Any
+    if kind in (int, float, complex):
+        return _is_number(value, kind)
+    return not isinstance(kind, type) or isinstance(value, kind)
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    if isinstance(value, Tensor) or hasattr(value, "ndim"):
+        value = value.item() if value.ndim == 0 and not getattr(value, "is_meta", False) else None
+    return hasattr(value, "__index__") if kind is int else isinstance(value, Real if kind is float else Number)
+
+
+def _words(kind: Any) -> str:
+    """An annotation as a reader says it."""
+    origin, members = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_words(member) for member in members))
+    if origin is Literal:
+        return " or ".join(map(repr, members))
+    if members:
+        return f"a list of {_words(members[0])}"
+    return {type(None): "None", Tensor: "a tensor", torch.dtype: "a torch.dtype"}.get(
+        kind, getattr(kind, "__name__", str(kind))
+    )
