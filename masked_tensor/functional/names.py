@@ -26,7 +26,7 @@ FORMS: dict[str, Callable[..., Any]] = {}  #: all that is public here
 
 
 def form(function: Callable[P, R]) -> Callable[P, R]:
-    """``function``, a functional form: where it fails the error names the argument; what is packed keeps its lengths."""
+    """A functional form: where it fails the error names the argument, and what is packed keeps its lengths."""
     code: Any = getattr(function, "__code__", None)
     keep, packed, wrong, explained = keep_of_form, any_packed, WRONG, explain
     kept = FORM_KINDS.get(function.__name__, lost) is not lost
