@@ -6,7 +6,7 @@ given, and zeroes what it masks out.  Only here are values looked at, to refuse 
 
 import warnings
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -285,7 +285,7 @@ def _zeroed_copy(pair: Pair) -> Pair:
 def _as_dtype(data: Any, dtype: torch.dtype, make: Callable[[Any], MaskedTensor]) -> MaskedTensor:
     """What ``make`` masks of ``data``, in another dtype: masked before, as NaN is no integer, nor -999 a byte."""
     if isinstance(data, Tensor) or dtype not in (torch.float64, torch.complex128):
-        return cast("MaskedTensor", make(data).to(dtype))
+        return make(data).to(dtype)
     made = make(as_result(accepted_inputs.pair_of_input(data, dtype)))  # no common dtype of a table is wider
     _warn_of_nan(data, pair_of(made), stacklevel=4)
     return made

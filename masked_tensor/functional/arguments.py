@@ -28,9 +28,10 @@ def explain(function: Callable[..., Any], args: Any, kwargs: Any, error: Excepti
         return
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
-        kind, named = parameter.annotation, re.search(rf"\b{name}\b", str(error))
+        kind: Any = parameter.annotation
+        named = re.search(rf"\b{name}\b", str(error))
         if parameter.kind is parameter.VAR_POSITIONAL:
-            kind = Sequence[kind]
+            kind = list[kind]
         if _fits(value, kind) or (named and isinstance(error, TypeError | ValueError)):
             continue
         shown = f" {value!r}" if isinstance(value, int | float | str) else ""

@@ -216,7 +216,7 @@ def interpolate(
 
     def fill(s: gaps.Stretch) -> tuple[Tensor, Tensor]:
         data, filled = draw(s)
-        return data, filled if edges is None else filled & (gaps.gap_size(s, *edges) <= longest)
+        return data, filled if edges is None or longest is None else filled & (gaps.gap_size(s, *edges) <= longest)
 
     def draw(s: gaps.Stretch) -> tuple[Tensor, Tensor]:
         if method == "linear":
