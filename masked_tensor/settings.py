@@ -205,6 +205,8 @@ FEW = 1 << 13
 #: Of larger masks nothing is noted when they are taken in.  On ``masked_tensor(data, mask)`` of rows of 64: noting is a
 #: quarter of it at 4 to 16 thousand, half of it at 262 thousand.
 NOTED = 1 << 16
+#: Not measured: ``flat`` is not verified beyond windows of so many steps.
+TRIED = 1 << 8
 #: Not measured: of as many shapes the mask that is True everywhere is kept ready.
 SHAPES = 1 << 8
 #: Not measured: so many counts are kept with a mask, such as those of its slices along one dimension.

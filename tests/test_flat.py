@@ -138,7 +138,7 @@ def test_lengths_stay_and_plain_inputs_run_as_before() -> None:
     assert y.lengths().tolist() == [5, 2]
     torch.testing.assert_close(y[1, :2].filled(0), model(plain[1:, :2])[0])
     assert type(mt.flat(model, False)) is nn.TransformerEncoder
-    assert "_flat_way" not in model.__dict__
+    assert "flat_way" not in model.__dict__
 
 
 def test_evaluation_and_tokenwise_modules() -> None:

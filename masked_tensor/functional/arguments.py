@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 WRONG = (TypeError, AttributeError, LookupError, OverflowError, UnboundLocalError, AssertionError, ValueError)
-_LARGEST = 2**63 - 1
+_LARGEST = torch.iinfo(torch.int64).max
 _INSIDE = re.compile(r"to unpack|index out of range$")  #: what Python says of a tuple
 
 

@@ -18,7 +18,7 @@ _NOTHING = (0, 0)
 def note_left(mask: Tensor, dim: int) -> None:
     """Notes that the rows of ``mask`` along ``dim`` end where it ends."""
     if _is_plain(mask) and mask.shape[dim] > 1 and mask.stride(dim):
-        mask.untyped_storage().padded_left = (mask.stride(dim), mask.shape[dim])  # type: ignore[attr-defined]
+        mask.untyped_storage().padded_left = (mask.stride(dim), mask.shape[dim])  # type: ignore[attr-defined]  # a note
 
 
 def is_left(mask: Tensor, dim: int) -> bool:

@@ -209,7 +209,7 @@ LIGHTNING_SYNC = tuple(Place(f"{m}.utilities.distributed", "", ("_sync_ddp",)) f
 LIGHTNING_LOG = tuple(
     Place(f"{m}.trainer.connectors.logger_connector.result", "_ResultMetric", ("update",)) for m in _LIGHTNING
 )
-LIGHTNING_MEAN = tuple(place._replace(names=("compute",)) for place in LIGHTNING_LOG)
+LIGHTNING_MEAN = tuple(Place(place.module, place.owner, ("compute",)) for place in LIGHTNING_LOG)
 #: Store tensors as plain memory.
 PLAIN_STORES = (Place("tensordict.base", "TensorDictBase", ("memmap", "memmap_", "memmap_like", "consolidate")),)
 

@@ -85,6 +85,8 @@ END_LEVEL = (
     Place(_DIFFERENTIATE, "", ("_grad_decrement_nesting", "_jvp_decrement_nesting")),
     Place(_VMAP, "", ("_vmap_decrement_nesting",)),
 )
+#: What the configuration of a model of transformers calls the name of its attention function.
+ATTENTION = "_attn_implementation"
 #: Reads an attribute of a tensor in a function that is compiled.
 _READ = "var_getattr" if torch.__version__ < "2.14" else "tp_getattro_impl"
 READ_ATTRIBUTE = (Place("torch._dynamo.variables.tensor", "TensorVariable", (_READ,)),)

@@ -117,6 +117,14 @@ def interpolate(
         return left.by_rows(x, dims, along, again, partial(_number, scales))
     if aligned:
         return _between_corners(x, output_size, scales, dims, cubic)
+    return _by_weight(op, x, output_size, align_corners, scales, dims, cubic)
+
+
+def _by_weight(
+    op: OpOverload, x: Pair, output_size: Sequence[int], align_corners: bool, scales: Sequence[float | None],
+    dims: int, cubic: bool,
+) -> Pair:  # fmt: skip
+    """The mean of what is valid in each place, by the weights that the op gives; valid where its centre is."""
     values, present = zero_masked(x), windows.narrow_leading(x.mask, dims)
     valid, centre = present, values
     for i in range(dims):

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ... import settings
 from ...compat import tree_leaves, tree_map
 from ...packing.grid import grid_of_lengths
 from . import transformers
@@ -15,8 +16,8 @@ from .attention import OwnMaskError
 from .call import run
 from .tokens import FlatTokens, positions_of
 
+BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 SHORT = (5, 3)  #: the lengths of the two sequences, unless a configuration names a window
-WIDEST = 256  #: a wider window is not tried
 TOLERANCE = {torch.float64: 1e-8, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 5e-2}
 
 
@@ -24,7 +25,7 @@ def what_differs(
     module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens
 ) -> str | None:
     """Why a module cannot be flat, or None."""
-    if mixing := next((p for p in module.modules() if isinstance(p, nn.modules.batchnorm._BatchNorm)), None):
+    if mixing := next((p for p in module.modules() if isinstance(p, BATCH_NORMS)), None):
         return refusal(module, f"it has a {type(mixing).__name__}, whose statistics join all sequences")
     with _undisturbed(module), torch.no_grad():
         try:
@@ -51,7 +52,7 @@ def refusal(module: nn.Module, why: str) -> str:
 def _undisturbed(module: nn.Module) -> Iterator[None]:
     """Evaluation mode; modes, buffers and random state are afterwards as they were."""
     training = [part for part in module.modules() if part.training]
-    buffers = [(b, b.clone(), b._version) for b in module.buffers()]
+    buffers = [(b, b.clone()) for b in module.buffers()]
     devices = {p.device for p in (*module.parameters(), *module.buffers()) if p.device.type == "cuda"}
     kind = next((p.device.type for p in module.parameters()), "cpu")
     with (
@@ -66,8 +67,8 @@ def _undisturbed(module: nn.Module) -> Iterator[None]:
         finally:
             for part in training:
                 part.training = True
-            for buffer, before, version in buffers:
-                if buffer._version != version:
+            for buffer, before in buffers:
+                if not torch.equal(buffer, before):
                     with torch.no_grad():
                         buffer.copy_(before)
 
@@ -77,7 +78,7 @@ def _difference(
 ) -> str | None:
     """What differs, or None."""
     sizes = SHORT
-    if narrow := [n for n in transformers.windows(module) if n <= WIDEST]:
+    if narrow := [n for n in transformers.windows(module) if n <= settings.TRIED]:
         sizes = (max(narrow) + 4, max(narrow) + 2)
     drawn = _draw(module, args, kwargs, tokens, sum(sizes))
     parts = {0: slice(0, sizes[0]), 1: slice(sizes[0], sum(sizes))}
@@ -152,7 +153,7 @@ def _part(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place:
 def _alone(module: Any, forward: Callable[..., Any], given: Any, tokens: FlatTokens) -> Any:
     """Plain sequences as a batch of their own, by the module as it is."""
     args, kwargs = given
-    if "use_cache" in transformers.added(module, type(module)._flat_of.forward, kwargs, tokens.position_ids):
+    if "use_cache" in transformers.added(module, type(module).flat_of.forward, kwargs, tokens.position_ids):
         kwargs = {**kwargs, "use_cache": False}
     return forward(module, *args, **kwargs)
 

@@ -12,6 +12,7 @@ from ...engine.tensor import MaskedTensor
 from ...errors import UnsupportedOpError
 from ...packing import Packed
 from ...packing.grid import same_places
+from ...rules.cross_entropy import IGNORED
 from . import transformers
 from .call import run
 from .check import what_differs
@@ -67,15 +68,15 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
     if not isinstance(module, nn.Module):
         raise TypeError(f"mt.flat takes a torch.nn.Module, got {type(module).__name__}")
     kind: Any = type(module)
-    is_flat = hasattr(kind, "_flat_of")
+    is_flat = hasattr(kind, "flat_of")
     if not on:
         if is_flat:
             transformers.restore(module)
-            del module.__dict__["_flat_way"]
-            module.__class__ = kind._flat_of
+            del module.__dict__["flat_way"]
+            module.__class__ = kind.flat_of
         return module
     transformers.prepare(module)
-    module.__dict__["_flat_way"] = Way(check)
+    module.__dict__["flat_way"] = Way(check)
     if not is_flat:
         module.__class__ = _flat_class(kind)
     return module
@@ -96,7 +97,7 @@ def _flat_class(kind: Any) -> Any:
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
-        "_flat_of": kind,
+        "flat_of": kind,
     }
     return type(kind)(kind.__name__, (kind,), members)
 
@@ -114,7 +115,7 @@ def call(module: nn.Module, forward: Forward, args: tuple[Any, ...], kwargs: dic
         return forward(module, *args, **kwargs)
     tokens = to_flat(first)
     inside_args, inside_kwargs = _entered(given, first, tokens)
-    way: Way = module.__dict__["_flat_way"]
+    way: Way = module.__dict__["flat_way"]
     key = _kind_of_call(inside_args, inside_kwargs)
     if way.check and tokens.grid.index.shape[0]:
         if key not in way.found:
@@ -206,7 +207,7 @@ def _labels(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
     valid = x.mask
     if bool((valid.flatten(2).any(2) if valid.dim() > 2 else valid).logical_and(~tokens.grid.mask).any()):
         raise ValueError("mt.flat: a label is valid where the batch has no step; leave it out of the labels")
-    return gathered(tokens, x.filled(transformers.IGNORED))
+    return gathered(tokens, x.filled(IGNORED))
 
 
 def _kind_of_call(args: Any, kwargs: Any) -> Any:

@@ -8,11 +8,12 @@ from typing import Any
 from torch import Tensor, nn
 
 from ...packing.flat_attention import attend_within
+from ...patches.places import ATTENTION
+from ...rules.cross_entropy import IGNORED
 from ...settings import in_force
 from .attention import OwnMaskError, is_among, mask_of_its_own
 
 NAME = "masked_tensor"
-IGNORED = -100  #: what a label is that does not count
 
 
 def attention(
@@ -56,7 +57,7 @@ def prepare(module: nn.Module) -> None:
         registry = sys.modules["transformers.modeling_utils"].ALL_ATTENTION_FUNCTIONS
         registry.register(NAME, attention)
     for config in configs:
-        if not hasattr(type(config), "_flat_of"):
+        if not hasattr(type(config), "flat_of"):
             kind: Any = type(config)
             config.__class__ = _flat_configuration(kind)
 
@@ -64,13 +65,13 @@ def prepare(module: nn.Module) -> None:
 def restore(module: nn.Module) -> None:
     """What :func:`prepare` changed is as it was."""
     for config in configurations(module):
-        if hasattr(type(config), "_flat_of"):
-            config.__class__ = type(config)._flat_of
+        if hasattr(type(config), "flat_of"):
+            config.__class__ = type(config).flat_of
 
 
 @cache
 def _flat_configuration(kind: Any) -> Any:
-    before = kind._attn_implementation
+    before = getattr(kind, ATTENTION)
 
     def chosen(self: Any) -> Any:
         return before.fget(self) if in_force().flat is None else NAME
@@ -79,12 +80,12 @@ def _flat_configuration(kind: Any) -> Any:
         return _configured, (kind,), self.__dict__
 
     members = {
-        "_attn_implementation": property(chosen, before.fset),
+        ATTENTION: property(chosen, before.fset),
         "__reduce_ex__": reduce,
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__doc__": kind.__doc__,
-        "_flat_of": kind,
+        "flat_of": kind,
     }
     return type(kind.__name__, (kind,), members)
 

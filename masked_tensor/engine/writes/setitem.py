@@ -13,7 +13,7 @@ from ...compat import in_transform
 from ...pair import Pair, Payload
 from ...select import zero_masked
 from ..alias_records import WrappedHistory, family_of, history_of
-from ..one_step import write_data
+from ..aliases import write_data
 from ..tensor import MaskedTensor, pair_of
 
 
