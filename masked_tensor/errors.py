@@ -188,7 +188,9 @@ def plain_target(op: str) -> MaskedWriteError:
     return MaskedWriteError(
         f"{op} would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) "
         "instead, or make the target a masked tensor first (as_masked_tensor(target)); code of others that makes its "
-        "own target (a cache, the outputs of a beam search) is called inside masked_factories()"
+        "own target (a cache, the outputs of a beam search) is called inside masked_factories(); code that sorts rows "
+        "by their labels (AdaptiveLogSoftmaxWithLoss, the graphs of PyG) gets those that are valid: "
+        "masked_tensor.select_valid(rows, labels, dim=1)"
     )
 
 

@@ -952,7 +952,7 @@ def test_masked_into_plain() -> None:
     refused(
         mt.MaskedWriteError,
         lambda: target.add_(x),
-        """aten::add_.Tensor would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) instead, or make the target a masked tensor first (as_masked_tensor(target)); code of others that makes its own target (a cache, the outputs of a beam search) is called inside masked_factories()""",
+        """aten::add_.Tensor would write a masked tensor into a plain tensor, which cannot hold the mask; write x.filled(value) instead, or make the target a masked tensor first (as_masked_tensor(target)); code of others that makes its own target (a cache, the outputs of a beam search) is called inside masked_factories(); code that sorts rows by their labels (AdaptiveLogSoftmaxWithLoss, the graphs of PyG) gets those that are valid: masked_tensor.select_valid(rows, labels, dim=1)""",
     )
     for write in (lambda: target.add_(x), lambda: target.copy_(x), lambda: torch.add(x, 1, out=target)):
         assert "would write a masked tensor into a plain tensor, which cannot hold the mask" in message(
@@ -1668,6 +1668,10 @@ ELSEWHERE = {
 def test_libraries_that_count() -> None:
     """In test_counting_libraries.py each is raised by the library itself; here by what stands in its place."""
     given = wrapping.with_masked
+
+    def multiclass_exact_match(preds: torch.Tensor, target: torch.Tensor) -> None: ...
+
+    multiclass_exact_match.__qualname__ = "multiclass_exact_match"
     partly = mt.masked_tensor([[1.0, None]])
     refused(
         mt.MaskedSizeError,
@@ -1675,6 +1679,16 @@ def test_libraries_that_count() -> None:
         """\
 MeanSquaredError.update counts rows, and rows of a tensor of shape (1, 2) are valid in part; give it the rows that are \
 valid as a whole: masked_tensor.select_valid(a, b, dim=1)""",
+    )
+    refused(
+        mt.MaskedSizeError,
+        lambda: wrapping.valid_rows("PSNR", partly[:, None], ones(1, 1, 2)),
+        """PSNR counts rows, and rows of a tensor of shape (1, 1, 2) are valid in part; give it the rows that are valid as a whole: a[keep] and b[keep] with keep = a.get_mask().flatten(1).all(1)""",
+    )
+    refused(
+        mt.MaskedSizeError,
+        lambda: given(torchmetrics._classes)(multiclass_exact_match)(partly, ones(1, 2)),
+        """multiclass_exact_match counts rows, and rows of a tensor of shape (1, 2) are valid in part; that of the entries that are valid in both is (labels == target).flatten(1).all(1).float().mean()""",
     )
     refused(
         mt.MaskedSizeError,

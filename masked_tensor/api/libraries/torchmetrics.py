@@ -19,6 +19,8 @@ from ..select_valid import select_valid
 from .wrapping import Function, call, data_of, mask_of, replace, valid_rows, with_masked
 
 IGNORED = -1  #: what torchmetrics' targets hold where nothing counts, if the user names nothing else
+#: Exact match of the entries that are valid, for labels of classes and for several labels.
+_EXACT = ("(labels == target).flatten(1).all(1).float().mean()", "(labels == target).all(1).float().mean()")
 Pick = Callable[[str, BoundArguments, Tensor, Tensor], tuple[Tensor, ...]]
 
 
@@ -61,7 +63,8 @@ def _classes(function: Function, given: BoundArguments) -> Any:
     lower = name.lower()
     many = "multilabel" in lower
     if "exact" in lower or "ranking" in lower or "coverage" in lower:
-        given.arguments.update(zip(at, valid_rows(name, preds, target), strict=True))
+        way_out = f"that of the entries that are valid in both is {_EXACT[many]}" if "exact" in lower else ""
+        given.arguments.update(zip(at, valid_rows(name, preds, target, way_out=way_out), strict=True))
         return call(function, given)
     if not many and own.get("multidim_average", "global") == "global":
         of_classes = 1 if preds.dim() > target.dim() else None

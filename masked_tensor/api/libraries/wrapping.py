@@ -95,7 +95,11 @@ def ratio(sums: Tensor) -> Tensor:
     return as_masked_tensor(total / count, count > 0)
 
 
-def valid_rows(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
+#: The lines that leave the rows that are valid as a whole: of matrices, and of more dimensions.
+_WHOLE = ("masked_tensor.select_valid(a, b, dim=1)", "a[keep] and b[keep] with keep = a.get_mask().flatten(1).all(1)")
+
+
+def valid_rows(name: str, *tensors: Tensor, way_out: str = "") -> tuple[Tensor, ...]:
     """The rows that are valid in all ``tensors``; raises MaskedSizeError if a row is valid in part."""
     valid = None
     for x in tensors:
@@ -103,8 +107,8 @@ def valid_rows(name: str, *tensors: Tensor) -> tuple[Tensor, ...]:
         rows = flat.all(1)
         if not torch.equal(rows, flat.any(1)):
             raise MaskedSizeError(
-                f"{name} counts rows, and rows of a tensor of shape {tuple(x.shape)} are valid in part; give it the "
-                "rows that are valid as a whole: masked_tensor.select_valid(a, b, dim=1)"
+                f"{name} counts rows, and rows of a tensor of shape {tuple(x.shape)} are valid in part; "
+                + (way_out or f"give it the rows that are valid as a whole: {_WHOLE[x.dim() > 2]}")
             )
         valid = rows if valid is None else valid & rows
     return tuple(data_of(x)[valid] for x in tensors)
