@@ -1,5 +1,7 @@
 """Making masked tensors: what goes in, what is copied, what keeps its graph."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -96,7 +98,6 @@ def test_masking_keeps_the_graph_of_a_tensor() -> None:
     data = tensor([1.0, NAN], requires_grad=True)
     mt.masked_invalid(data).sum().backward()
     assert data.grad.tolist() == [1.0, 0.0]
-    assert not mt.masked_tensor(data.detach().requires_grad_(), [True, False]).requires_grad
 
 
 def test_masked_invalid_equal_where() -> None:
@@ -175,3 +176,42 @@ def test_invalid_is_what_is_not_finite(dtype: torch.dtype) -> None:
     if leaf is not None:
         mt.masked_invalid(leaf).sum().filled(0).backward()
         assert torch.equal(leaf.grad, data.isfinite().to(dtype))
+
+
+# ------------------------------------------------------------------------------------------------ a copy leaves the graph
+
+HIDDEN = "masked_tensor.as_masked_tensor(data, mask) to keep the graph"
+
+
+def test_a_copy_of_a_tensor_that_requires_a_gradient_warns_where_it_is_called() -> None:
+    leaf, mask = torch.ones(2, requires_grad=True), tensor([True, False])
+    for data in (leaf, leaf * 2, mt.as_masked_tensor(leaf, mask)):
+        with pytest.warns(UserWarning, match=re.escape(HIDDEN)) as caught:
+            x = mt.masked_tensor(data, mask)
+        assert [w.filename for w in caught] == [__file__]
+        assert not x.requires_grad
+        assert x.tolist() == [float(data.detach().filled(0)[0]) if mt.is_masked_tensor(data) else data[0].item(), None]
+
+
+def test_a_copy_does_not_warn_where_its_graph_is_not_missed() -> None:
+    """Warnings are errors in this suite."""
+    leaf, mask = torch.ones(2, requires_grad=True), tensor([True, False])
+    assert not mt.masked_tensor(leaf.detach(), mask).requires_grad
+    assert not mt.masked_tensor(torch.ones(2), mask).requires_grad
+    assert not mt.masked_tensor([1.0, None]).requires_grad
+    assert not mt.masked_tensor(leaf, mask, False).requires_grad
+    assert not mt.masked_tensor(leaf, mask, requires_grad=False).requires_grad
+    new = mt.masked_tensor(leaf, mask, requires_grad=True)
+    assert new.is_leaf
+    assert new.requires_grad
+    with torch.no_grad():
+        assert not mt.masked_tensor(leaf, mask).requires_grad
+        assert mt.masked_tensor(leaf, mask, requires_grad=True).requires_grad
+    with torch.inference_mode():
+        assert not mt.masked_tensor(leaf, mask).requires_grad
+
+
+def test_what_the_warning_names_keeps_the_graph() -> None:
+    leaf, mask = torch.ones(2, requires_grad=True), tensor([True, False])
+    mt.as_masked_tensor(leaf * 2, mask).sum().backward()
+    assert leaf.grad.tolist() == [2, 0]
