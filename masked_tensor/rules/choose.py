@@ -24,15 +24,16 @@ def where(condition: Pair | Tensor, x: Operand, other: Operand) -> Pair:
     """Tensors and numbers alike (``where(condition)`` alone decomposes into ``nonzero``)."""
     c = pair.as_pair(condition)
     result = torch.where(c.data, _data(x), _data(other))
+    first = c.data if c.data.dtype is torch.bool else c.data.bool()  # torch takes uint8, with a warning
     if type(x) is Pair and type(other) is Pair and masks.same_memory(x.mask, other.mask):
         chosen = x.mask
     elif type(x) is Pair and type(other) is Pair:
         taken, left = masks.compact(x.mask), masks.compact(other.mask)
-        chosen = left ^ (c.data & (taken ^ left))
+        chosen = left ^ (first & (taken ^ left))
     elif type(x) is Pair:
-        chosen = ~c.data | masks.compact(x.mask)
+        chosen = ~first | masks.compact(x.mask)
     elif type(other) is Pair:
-        chosen = c.data | masks.compact(other.mask)
+        chosen = first | masks.compact(other.mask)
     else:
         chosen = c.mask
     mask = masks.expand_to(
