@@ -280,6 +280,70 @@ def test_a_quantile_of_more_dimensions_is_refused() -> None:
         made(rows(drawn(6, 2, 2)), GROUPS, dim=0)
 
 
+MEMBERS: dict[str, Callable[[Any], Any]] = {
+    "VariancePreservingAggregation": lambda nn: nn.VariancePreservingAggregation(),
+    "EquilibriumAggregation": lambda nn: nn.EquilibriumAggregation(4, 4, [4]),
+    "LSTMAggregation": lambda nn: nn.LSTMAggregation(4, 3),
+    "GRUAggregation": lambda nn: nn.GRUAggregation(4, 3),
+    "MLPAggregation": lambda nn: nn.MLPAggregation(4, 3, 3, num_layers=1),
+    "LCMAggregation": lambda nn: nn.LCMAggregation(4, 4),
+    "SetTransformerAggregation": lambda nn: nn.SetTransformerAggregation(4, heads=2),
+    "PatchTransformerAggregation": lambda nn: nn.PatchTransformerAggregation(4, 4, 2, 8, 1, heads=2),
+    "GraphMultisetTransformer": lambda nn: nn.GraphMultisetTransformer(4, 2, heads=2),
+    "DegreeScalerAggregation": lambda nn: nn.DegreeScalerAggregation(
+        ["mean", "sum"], ["amplification"], torch.tensor([0, 2, 3])
+    ),
+    "MultiAggregation": lambda nn: nn.MultiAggregation(["mean", "std", "max"]),
+}
+
+
+@pytest.mark.parametrize("name", MEMBERS)
+def test_aggregations_that_count_members(name: str) -> None:
+    nn = pytest.importorskip("torch_geometric.nn")
+    torch.manual_seed(0)
+    made, x = MEMBERS[name](nn).double().eval(), drawn(6, 4).requires_grad_()
+    found, expected = made(rows(x), GROUPS), made(x[VALID], GROUPS[VALID])
+    close(found, expected)
+    close(*(torch.autograd.grad(y.square().sum(), x)[0] for y in (found, expected)))
+    with pytest.raises(mt.MaskedSizeError, match="counts rows"):
+        made(mt.as_masked_tensor(x, drawn(6, 4) > 1), GROUPS)
+
+
+def test_members_by_their_ends() -> None:
+    made, x = pytest.importorskip("torch_geometric.nn").VariancePreservingAggregation(), drawn(6, 4)
+    expected = made(x[VALID], GROUPS[VALID])
+    close(made(rows(x), ptr=torch.tensor([0, 3, 6])), expected)
+    close(made(rows(x), GROUPS, torch.tensor([0, 3, 6])), expected)
+    with pytest.raises(mt.MaskedSizeError, match=r"VariancePreservingAggregation would count .*x.flatten\(1\)"):
+        made(rows(drawn(6, 2, 2)), GROUPS, dim=0)
+
+
+@pytest.mark.parametrize("setting", ["default"], indirect=True)  # each entry alone: the masks differ
+def test_fused_sums_need_no_count() -> None:
+    made = pytest.importorskip("torch_geometric.nn").MultiAggregation(["sum", "max"])
+    x, mask = drawn(6, 4), drawn(6, 4, seed=2) > 0.9
+    found = mt.filled(made(mt.as_masked_tensor(x.masked_fill(~mask, NAN), mask), GROUPS), 0).view(2, 2, 4)
+    for k in range(4):
+        close(found[..., k], made(x[mask[:, k], k : k + 1], GROUPS[mask[:, k]], dim_size=2))
+
+
+@pytest.mark.parametrize("told", [False, True])
+@pytest.mark.parametrize("form", ["strided", "packed", "gaps"])
+def test_attention_over_graphs(form: str, told: bool) -> None:
+    made = pytest.importorskip("torch_geometric.nn.attention.sgformer").SGFormerAttention(4, 2, 3)
+    x = drawn(3, 5, 4).float().requires_grad_()  # it makes ones in float32
+    valid = torch.arange(5) < torch.tensor([5, 3, 0])[:, None]
+    if form == "gaps":
+        valid = valid & (torch.arange(5) != 1)
+    batch = mt.as_masked_tensor(x.masked_fill(~valid[..., None], NAN), valid[..., None].expand(3, 5, 4))
+    batch = batch.packed() if form == "packed" else batch
+    found = made(batch, valid) if told else made(batch)
+    expected = torch.cat([made(x[i, valid[i]][None])[0] for i in range(3)])
+    assert torch.equal(found.get_mask(), valid[..., None].expand(3, 5, 3))
+    close(found[valid], expected)
+    close(*(torch.autograd.grad(y.square().sum(), x)[0] for y in (found, expected)))
+
+
 @pytest.mark.parametrize("setting", ["default"], indirect=True)  # strict() refuses the statistics beside the nodes
 @pytest.mark.parametrize("name", ["GraphNorm", "InstanceNorm", "LayerNorm", "GraphSizeNorm", "PairNorm"])
 def test_norms_of_graphs(name: str) -> None:
@@ -332,6 +396,105 @@ def test_sigmoid_loss_of_open_clip() -> None:
         loss._loss(rows(images), texts, 10.0, negative_only=True)
     with pytest.raises(mt.MaskedSizeError, match="SigLipLoss counts rows"):
         loss(mt.masked_tensor([[1.0, None]]), torch.ones(1, 2), 10.0, -1.0)
+
+
+# ------------------------------------------------------------------------------------------- losses between two views
+
+VIEWS: dict[str, tuple[str, str]] = {
+    "ContrastiveLoss": ("monai.losses", "input"),
+    "BarlowTwinsLoss": ("monai.losses", "input"),
+    "VICRegLoss": ("pytorch_metric_learning.losses", "embeddings"),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_losses_between_views(name: str) -> None:
+    """The valid pairs, whichever side is masked."""
+    module, first = VIEWS[name]
+    loss = getattr(pytest.importorskip(module), name)()
+    second = "ref_emb" if first == "embeddings" else "target"
+    a, b = drawn(6, 4).requires_grad_(), drawn(6, 4, seed=1)
+    expected = loss(**{first: a[VALID], second: b[VALID]})
+    for one, other in ((rows(a), rows(b)), (rows(a), b), (a, rows(b))):
+        found = loss(one, **{second: other})
+        close(found, expected)
+        close(*(torch.autograd.grad(y, a, retain_graph=True)[0] for y in (found, expected)))
+    with pytest.raises(mt.MaskedSizeError, match=f"{name} counts rows"):
+        loss(mt.masked_tensor([[1.0, None]]), **{second: torch.ones(1, 2)})
+
+
+# ------------------------------------------------------------------------------------------------------ padded batches
+
+
+@pytest.mark.parametrize("form", ["strided", "packed", "told", "told more"])
+@pytest.mark.parametrize("experts", [2, 3])
+def test_slots_of_experts(experts: int, form: str) -> None:
+    """Also where the padded length is no multiple of the experts."""
+    torch.manual_seed(0)
+    made = pytest.importorskip("soft_moe_pytorch").DynamicSlotsSoftMoE(4, num_experts=experts).double()
+    x, lengths = drawn(3, 5, 4).requires_grad_(), [5, 3, 2]
+    batch = mt.from_lengths(x, lengths)
+    valid = batch.get_mask()[..., 0]
+    batch = mt.as_masked_tensor(x.masked_fill(~valid[..., None], NAN), batch.get_mask())
+    given = {"told": valid, "told more": torch.ones_like(valid)}
+    found = made(batch.packed() if form == "packed" else batch, mask=given.get(form))
+    expected = torch.cat([made(x[i : i + 1, :n])[0] for i, n in enumerate(lengths)])
+    close(found[valid], expected)
+    close(*(torch.autograd.grad(y.square().sum(), x)[0] for y in (found.filled(0)[valid], expected)))
+    with pytest.raises(mt.MaskedSizeError, match="DynamicSlotsSoftMoE counts rows"):
+        made(mt.as_masked_tensor(x, drawn(3, 5, 4) > 1))
+
+
+def test_slots_of_images() -> None:
+    made = pytest.importorskip("soft_moe_pytorch").DynamicSlotsSoftMoE(4, num_experts=3).double()
+    x, valid = drawn(1, 4, 3, 3), torch.arange(9).view(3, 3) < 6
+    batch = mt.as_masked_tensor(x.masked_fill(~valid, NAN), valid.expand(x.shape))
+    close(made(batch)[:, :, :2], made(x[:, :, :2]))
+
+
+@pytest.mark.filterwarnings("ignore:where received a uint8 condition")  # the library's own mask, where it gets none
+@pytest.mark.parametrize("first", ["batch", "steps"])
+@pytest.mark.parametrize("form", ["strided", "packed", "plain tags", "told", "told more"])
+def test_random_fields(form: str, first: str) -> None:
+    torch.manual_seed(0)
+    crf = pytest.importorskip("torchcrf").CRF(3, batch_first=first == "batch").double()
+    x, tags, lengths = drawn(3, 5, 3).requires_grad_(), torch.arange(15).view(3, 5) % 3, [5, 3, 2]
+    valid = torch.arange(5) < torch.tensor(lengths)[:, None]
+    given = [mt.from_lengths(v.masked_fill(~mask, bad), lengths) for v, mask, bad in (
+        (x, valid[..., None], NAN), (tags, valid, -100))]  # fmt: skip
+    if form == "packed":
+        given = [v.packed() for v in given]
+    if form == "plain tags":
+        given[1] = tags
+    mask = {"told": valid, "told more": torch.ones_like(valid)}.get(form)
+    if first == "steps":
+        given = [v.transpose(0, 1) for v in given]
+        mask = None if mask is None else mask.T
+    alone = [(x[i : i + 1, :n], tags[i : i + 1, :n]) for i, n in enumerate(lengths)]
+    turned = [tuple(v if first == "batch" else v.transpose(0, 1) for v in one) for one in alone]
+    scores = torch.cat([crf(*one, reduction="none") for one in turned])
+    close(crf(*given, mask=mask, reduction="none"), scores)
+    for reduction, expected in (("sum", scores.sum()), ("mean", scores.mean()), ("token_mean", scores.sum() / 10)):
+        found = crf(*given, mask, reduction)
+        close(found, expected)
+        close(*(torch.autograd.grad(y, x, retain_graph=True)[0] for y in (found, expected)))
+    assert crf.decode(given[0], mask) == [crf.decode(one[0])[0] for one in turned]
+
+
+@pytest.mark.filterwarnings("ignore:where received a uint8 condition")
+def test_random_fields_with_gaps_are_refused() -> None:
+    crf = pytest.importorskip("torchcrf").CRF(3, batch_first=True).double()
+    x, tags = drawn(1, 4, 3), torch.zeros(1, 4, dtype=torch.int64)
+    for gap in (0, 2):
+        batch = mt.as_masked_tensor(x, (torch.arange(4) != gap)[None, :, None].expand(x.shape))
+        with pytest.raises(mt.MaskedSizeError, match=r"CRF would score .*masked_tensor.to_left\(x\)"):
+            crf(batch, tags)
+    left = mt.to_right(mt.from_lengths(x, [3]))
+    close(crf(mt.to_left(left), tags), crf(x[:, :3], tags[:, :3]))
+    with pytest.raises(mt.MaskedSizeError, match="CRF counts rows"):
+        crf.decode(mt.as_masked_tensor(x, x > 1))
+    with pytest.raises(ValueError, match="first timestep"):
+        crf.decode(mt.from_lengths(x, [0]))
 
 
 # ---------------------------------------------------------------------------- means over ranks and over what is logged

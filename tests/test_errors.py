@@ -25,7 +25,15 @@ import masked_tensor as mt
 from masked_tensor import compat, errors
 from masked_tensor.api import convert
 from masked_tensor.api.flex_attention import refuse
-from masked_tensor.api.libraries import open_clip, tensordict, torch_geometric, torchmetrics, transformers, wrapping
+from masked_tensor.api.libraries import (
+    open_clip,
+    tensordict,
+    torch_geometric,
+    torchcrf,
+    torchmetrics,
+    transformers,
+    wrapping,
+)
 from masked_tensor.api.statistics import last_valid, options, summary, travel
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
@@ -1679,6 +1687,14 @@ def test_libraries_that_count() -> None:
         """\
 MeanSquaredError.update counts rows, and rows of a tensor of shape (1, 2) are valid in part; give it the rows that are \
 valid as a whole: masked_tensor.select_valid(a, b, dim=1)""",
+    )
+    crf, gap = SimpleNamespace(batch_first=True), mt.masked_tensor([[[1.0], [None], [1.0]]])
+    refused(
+        mt.MaskedSizeError,
+        lambda: given(torchcrf._sequences)(lambda self, emissions, mask: None)(crf, gap, None),
+        """\
+CRF would score a valid step as if it followed the last valid one before a gap; give it sequences without gaps, padded \
+behind: masked_tensor.to_left(x)""",
     )
     refused(
         mt.MaskedSizeError,

@@ -184,6 +184,25 @@ IGNITE = tuple(
 #: Average over the members of groups.
 SCATTER = (Place("torch_geometric.utils._scatter", "", ("scatter",)),)
 QUANTILE = (Place("torch_geometric.nn.aggr.quantile", "QuantileAggregation", ("forward",)),)
+#: Count the members of each group, or lay them side by side.
+MEMBERS = tuple(
+    Place(f"torch_geometric.nn.aggr.{module}", owner, ("forward",))
+    for module, owner in (
+        ("equilibrium", "EquilibriumAggregation"),
+        ("fused", "FusedAggregation"),
+        ("gmt", "GraphMultisetTransformer"),
+        ("gru", "GRUAggregation"),
+        ("lcm", "LCMAggregation"),
+        ("lstm", "LSTMAggregation"),
+        ("mlp", "MLPAggregation"),
+        ("patch_transformer", "PatchTransformerAggregation"),
+        ("scaler", "DegreeScalerAggregation"),
+        ("set_transformer", "SetTransformerAggregation"),
+        ("variance_preserving", "VariancePreservingAggregation"),
+    )
+)
+#: Weighs by the padded number of nodes.
+GRAPH_ATTENTION = (Place("torch_geometric.nn.attention.sgformer", "SGFormerAttention", ("forward",)),)
 #: Divide by the number of nodes of each graph.
 NORMS = tuple(
     Place(f"torch_geometric.nn.norm.{module}", owner, ("forward",))
@@ -198,6 +217,14 @@ NORMS = tuple(
 POOLING = (Place("sentence_transformers.sentence_transformer.modules.pooling", "Pooling", ("forward",)),)
 #: Divides by the number of pairs.
 SIGLIP = (Place("open_clip.loss", "SigLipLoss", ("_loss",)),)
+#: Divide by the number of rows.
+CONTRASTIVE = (Place("monai.losses.contrastive", "ContrastiveLoss", ("forward",)),)
+BARLOW_TWINS = (Place("monai.losses.barlow_twins", "BarlowTwinsLoss", ("forward",)),)
+VICREG = (Place("pytorch_metric_learning.losses.vicreg_loss", "VICRegLoss", ("forward",)),)
+#: Fills up to a multiple of the experts, with a mask of ones for what was there.
+DYNAMIC_SLOTS = (Place("soft_moe_pytorch.soft_moe_with_dynamic_slots", "DynamicSlotsSoftMoE", ("forward",)),)
+#: Goes along time by hand, by a mask beside it.
+CRF = (Place("torchcrf", "CRF", ("forward", "decode")),)
 #: Sends the batches of the first rank to the others.
 DISPATCH = (Place("accelerate.data_loader", "DataLoaderDispatcher", ("_fetch_batches",)),)
 RECEIVE = (Place("accelerate.data_loader", "DataLoaderDispatcher", ("__iter__",)),)
@@ -215,7 +242,8 @@ PLAIN_STORES = (Place("tensordict.base", "TensorDictBase", ("memmap", "memmap_",
 
 LIBRARIES = (
     *ENTRIES, *ROWS, *CLASSES, *LABEL_CURVES, *TOGETHER, *POINTS, *CLASS_MAPS, *SHAPES, *SIGNALS,
-    *IGNITE, *SCATTER, *QUANTILE, *NORMS, *POOLING, *SIGLIP,
+    *IGNITE, *SCATTER, *QUANTILE, *MEMBERS, *GRAPH_ATTENTION, *NORMS, *POOLING, *SIGLIP,
+    *CONTRASTIVE, *BARLOW_TWINS, *VICREG, *DYNAMIC_SLOTS, *CRF,
     *DISPATCH, *RECEIVE, *REDUCE, *LIGHTNING_SYNC, *LIGHTNING_LOG, *LIGHTNING_MEAN, *PLAIN_STORES,
 )  # fmt: skip
 

@@ -8,9 +8,9 @@ from torch import Tensor
 
 from ...engine.tensor import MaskedTensor
 from ...errors import MaskedSizeError
-from ...patches.libraries import NORMS, QUANTILE, SCATTER
+from ...patches.libraries import GRAPH_ATTENTION, MEMBERS, NORMS, QUANTILE, SCATTER
 from ..create import as_masked_tensor
-from .wrapping import Function, call, data_of, mask_of, replace, valid_rows, with_masked
+from .wrapping import Function, call, data_of, mask_of, replace, valid_rows, which_rows, with_masked
 
 
 def _scatter(scatter: Function, given: BoundArguments) -> Any:
@@ -31,11 +31,7 @@ def _quantile(forward: Function, given: BoundArguments) -> Any:
     aggregation, x, index, size = (given.arguments[k] for k in ("self", "x", "index", "dim_size"))
     if type(x) is not MaskedTensor or index is None:
         return call(forward, given)
-    if x.dim() != 2 or given.arguments["dim"] not in (0, -2):
-        raise MaskedSizeError(
-            f"{type(aggregation).__name__} would count masked members of a tensor of shape {tuple(x.shape)}; give it "
-            "two dimensions, the members first: x.flatten(1)"
-        )
+    _check_members(aggregation, x, given.arguments["dim"])
     if size is None:
         size = int(index.max()) + 1 if len(index) else 0
     features = x.shape[1]
@@ -46,6 +42,43 @@ def _quantile(forward: Function, given: BoundArguments) -> Any:
     found: Tensor = call(forward, given)
     found = found[:-1].view(features, size, -1).permute(1, 2, 0).reshape(size, -1)
     return as_masked_tensor(found, torch.ones_like(found, dtype=torch.bool))
+
+
+def _check_members(aggregation: Any, x: Tensor, dim: int) -> None:
+    if x.dim() != 2 or dim not in (0, -2):
+        raise MaskedSizeError(
+            f"{type(aggregation).__name__} would count masked members of a tensor of shape {tuple(x.shape)}; give it "
+            "two dimensions, the members first: x.flatten(1)"
+        )
+
+
+def _members(forward: Function, given: BoundArguments) -> Any:
+    """Of the members that are valid, with their groups."""
+    aggregation, x, index, ptr = (given.arguments[k] for k in ("self", "x", "index", "ptr"))
+    if type(x) is not MaskedTensor or not getattr(aggregation, "need_degree", True):  # fused sums need no count
+        return call(forward, given)
+    _check_members(aggregation, x, given.arguments["dim"])
+    name = type(aggregation).__name__
+    if index is None:
+        index = torch.repeat_interleave(ptr.diff())
+    (given.arguments["x"],) = valid_rows(name, x)
+    given.arguments |= {"index": index[which_rows(name, x)], "ptr": None}
+    return call(forward, given)
+
+
+def _attention(forward: Function, given: BoundArguments) -> Any:
+    """Of the valid nodes of each graph alone, put back where they stood."""
+    x, told = given.arguments["x"], given.arguments["mask"]
+    if type(x) is not MaskedTensor:
+        return call(forward, given)
+    valid = which_rows("SGFormerAttention", x, 2)
+    found = []
+    for nodes, own, where in zip(data_of(x), valid, [None] * len(x) if told is None else data_of(told), strict=True):
+        given.arguments |= {"x": nodes[own][None], "mask": None if where is None else where[own][None]}
+        found.append(call(forward, given)[0])
+    joined = torch.cat(found)
+    mask = valid[..., None].expand(*valid.shape, joined.shape[-1])
+    return as_masked_tensor(joined.new_zeros(mask.shape).index_put((valid,), joined), mask)
 
 
 def _norm(forward: Function, given: BoundArguments) -> Any:
@@ -60,6 +93,8 @@ def _norm(forward: Function, given: BoundArguments) -> Any:
     return as_masked_tensor(found.new_zeros(x.shape).index_put((valid,), found), mask_of(x))
 
 
+replace(MEMBERS, with_masked(_members))
+replace(GRAPH_ATTENTION, with_masked(_attention))
 replace(NORMS, with_masked(_norm))
 replace(SCATTER, with_masked(_scatter))
 replace(QUANTILE, with_masked(_quantile))

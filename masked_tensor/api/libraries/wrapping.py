@@ -99,16 +99,34 @@ def ratio(sums: Tensor) -> Tensor:
 _WHOLE = ("masked_tensor.select_valid(a, b, dim=1)", "a[keep] and b[keep] with keep = a.get_mask().flatten(1).all(1)")
 
 
+def which_rows(name: str, x: Tensor, dims: int = 1, way_out: str = "") -> Tensor:
+    """Which rows, by their first ``dims`` dimensions, are valid; raises MaskedSizeError if one is valid in part."""
+    flat = mask_of(x).reshape(*x.shape[:dims], -1)
+    rows = flat.all(-1)
+    if not torch.equal(rows, flat.any(-1)):
+        raise MaskedSizeError(
+            f"{name} counts rows, and rows of a tensor of shape {tuple(x.shape)} are valid in part; "
+            + (way_out or f"give it the rows that are valid as a whole: {_WHOLE[x.dim() > 2]}")
+        )
+    return rows
+
+
 def valid_rows(name: str, *tensors: Tensor, way_out: str = "") -> tuple[Tensor, ...]:
     """The rows that are valid in all ``tensors``; raises MaskedSizeError if a row is valid in part."""
     valid = None
     for x in tensors:
-        flat = mask_of(x).reshape(len(x), -1)
-        rows = flat.all(1)
-        if not torch.equal(rows, flat.any(1)):
-            raise MaskedSizeError(
-                f"{name} counts rows, and rows of a tensor of shape {tuple(x.shape)} are valid in part; "
-                + (way_out or f"give it the rows that are valid as a whole: {_WHOLE[x.dim() > 2]}")
-            )
+        rows = which_rows(name, x, way_out=way_out)
         valid = rows if valid is None else valid & rows
     return tuple(data_of(x)[valid] for x in tensors)
+
+
+def with_valid_rows(name: str, *arguments: str) -> Callable[[Function], Function]:
+    """What a function gives for the rows that are valid in all of these arguments, but for those that are None."""
+
+    def handle(function: Function, given: BoundArguments) -> Any:
+        there = [key for key in arguments if given.arguments[key] is not None]
+        rows = valid_rows(name, *(given.arguments[key] for key in there))
+        given.arguments.update(zip(there, rows, strict=True))
+        return call(function, given)
+
+    return with_masked(handle)
