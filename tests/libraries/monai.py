@@ -4,6 +4,7 @@ from ._case import Case, beside, images, load, unit
 
 IMAGES = images(1, 32, 32)
 PAIRS = beside(unit(2, 8, 8), unit(2, 8, 8))
+VIEWS = beside((4,), (4,), rows=6, masked=(1, 4))
 LIBRARY = "monai"
 PLANE = {"spatial_dims": 2, "in_channels": 1, "out_channels": 2}
 
@@ -44,6 +45,8 @@ CASES = [
     Case("SSIMLoss", loss("SSIMLoss", spatial_dims=2, win_size=5), PAIRS),
     Case("LocalNormalizedCrossCorrelationLoss", loss("LocalNormalizedCrossCorrelationLoss", spatial_dims=2), PAIRS),
     Case("BendingEnergyLoss", loss("BendingEnergyLoss"), beside((2, 8, 8))),
+    Case("ContrastiveLoss", loss("ContrastiveLoss"), VIEWS),
+    Case("BarlowTwinsLoss", loss("BarlowTwinsLoss"), VIEWS),
     Case("SSIMMetric", lambda: load("monai.metrics").SSIMMetric(spatial_dims=2, win_size=5), PAIRS,
          call=lambda m, x, y: m._compute_metric(x, y)),
     Case("MSEMetric", lambda: lambda x, y: load("monai.metrics").MSEMetric()._compute_metric(x, y), PAIRS),

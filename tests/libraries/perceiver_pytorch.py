@@ -5,6 +5,17 @@ from ._case import Case, load, ragged
 LIBRARY = "perceiver-pytorch"
 CASES = [
     Case(
+        "Perceiver",
+        lambda: load("perceiver_pytorch").Perceiver(
+            num_freq_bands=2, depth=1, max_freq=4.0, input_channels=6, input_axis=1, num_latents=4, latent_dim=16,
+            num_classes=5, latent_heads=2, cross_dim_head=8, latent_dim_head=8,
+        ),
+        ragged((None, 6)),
+        "declared",
+        "it encodes positions as shares of the padded length. A UserWarning; an error inside of `strict()`. Each sequence "
+        "alone: `torch.cat([model(row[None]) for row in x.unpad()])`",
+    ),
+    Case(
         "Perceiver (fourier_encode_data=False)",
         lambda: load("perceiver_pytorch").Perceiver(
             num_freq_bands=2, depth=1, max_freq=4.0, input_channels=6, input_axis=1, num_latents=4, latent_dim=16,

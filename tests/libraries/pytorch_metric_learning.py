@@ -26,5 +26,7 @@ CASES = [
     Case("SoftTripleLoss", loss("SoftTripleLoss", **CLASSES), ROWS, **ROOM),
     *[Case(name, loss(name, **CLASSES), ROWS, "refused", ROWWISE) for name in ("ArcFaceLoss", "CosFaceLoss")],
     *[Case(f"{n} (valid rows)", loss(n, **CLASSES), ROWS, call=kept) for n in ("ArcFaceLoss", "CosFaceLoss")],
+    Case("VICRegLoss", loss("VICRegLoss"), beside((4,), (4,), rows=8, masked=(1, 5)),
+         call=lambda made, x, y: made(x, ref_emb=y)),
     Case("FastAPLoss", loss("FastAPLoss"), ROWS, **ROOM),
-]
+]  # fmt: skip

@@ -58,6 +58,26 @@ def aggregation(name, **options):
     return Case(name, made(name, **options), NODES, call=by_graph)
 
 
+def counted(name, *args, **options):
+    """What it gives is plain: each graph has a member."""
+
+    def call(model, x):
+        found = by_graph(model, x)
+        return mt.as_masked_tensor(found, found == found) if mt.is_masked_tensor(x) else found
+
+    return Case(name, made(name, *args, **options), NODES, call=call)
+
+
+COUNTING = [
+    ("VariancePreservingAggregation", (), {}), ("EquilibriumAggregation", (4, 4, [4]), {}),
+    ("LSTMAggregation", (4, 3), {}), ("GRUAggregation", (4, 3), {}), ("LCMAggregation", (4, 4), {}),
+    ("MLPAggregation", (4, 3, 2), {"num_layers": 1}), ("SetTransformerAggregation", (4,), {"heads": 2}),
+    ("GraphMultisetTransformer", (4, 2), {"heads": 2}), ("MultiAggregation", (["mean", "std", "max"],), {}),
+    ("PatchTransformerAggregation", (4, 4, 2, 8, 1), {"heads": 2}),
+    ("DegreeScalerAggregation", (["mean", "sum"], ["amplification"], torch.tensor([0, 2, 3])), {}),
+]  # fmt: skip
+
+
 def members(name, *args, **options):
     case = made(name, *args, **options)
     return [
@@ -94,6 +114,8 @@ CASES = [
     *members("StdAggregation"),
     *members("MedianAggregation"),
     aggregation("PowerMeanAggregation", p=2),
+    *[counted(name, *sizes, **options) for name, sizes, options in COUNTING],
+    Case("SortAggregation", made("SortAggregation", 2), NODES, call=by_graph),
     Case("global_mean_pool", lambda: load("torch_geometric.nn").global_mean_pool, NODES, call=by_graph),
     *[Case(name, made(name, *sizes), NODES, call=by_graph) for name, sizes in (
         ("GraphNorm", (4,)), ("InstanceNorm", (4,)), ("GraphSizeNorm", ()), ("PairNorm", ()))],

@@ -5,15 +5,21 @@ from typing import Any
 
 from ...engine.tensor import MaskedTensor
 from ...patches.libraries import DYNAMIC_SLOTS
+from ..create import as_masked_tensor
 from .wrapping import Function, call, data_of, replace, which_rows, with_masked
 
 
 def _slots(forward: Function, given: BoundArguments) -> Any:
+    """Of tokens with 0 in the padding, and the mask beside them; tokens of an image lie behind its channels."""
     x, told = given.arguments["x"], given.arguments["mask"]
-    if type(x) is MaskedTensor:
-        own = which_rows("DynamicSlotsSoftMoE", x if x.dim() < 4 else x.movedim(1, -1).flatten(1, 2), 2)
-        given.arguments["mask"] = own if told is None else own & data_of(told)
-    return call(forward, given)
+    if type(x) is not MaskedTensor:
+        return call(forward, given)
+    channels = 1 if x.dim() == 4 else -1
+    valid = which_rows("DynamicSlotsSoftMoE", x.movedim(channels, -1), x.dim() - 1)
+    mask = valid.flatten(1)
+    given.arguments |= {"x": data_of(x), "mask": mask if told is None else mask & data_of(told)}
+    found = call(forward, given)
+    return as_masked_tensor(found, valid.unsqueeze(channels).expand(found.shape))
 
 
 replace(DYNAMIC_SLOTS, with_masked(_slots))
