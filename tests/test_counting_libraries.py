@@ -314,8 +314,18 @@ def test_members_by_their_ends() -> None:
     expected = made(x[VALID], GROUPS[VALID])
     close(made(rows(x), ptr=torch.tensor([0, 3, 6])), expected)
     close(made(rows(x), GROUPS, torch.tensor([0, 3, 6])), expected)
-    with pytest.raises(mt.MaskedSizeError, match=r"VariancePreservingAggregation would count .*x.flatten\(1\)"):
-        made(rows(drawn(6, 2, 2)), GROUPS, dim=0)
+    x = drawn(6, 2, 2)
+    close(made(rows(x), GROUPS, dim=0), made(x[VALID], GROUPS[VALID], dim=0))
+    close(made(rows(x).transpose(0, 1), GROUPS), made(x[VALID].transpose(0, 1), GROUPS[VALID]))
+
+
+def test_scaled_messages_in_towers() -> None:
+    """Between valid nodes: each message is valid, and has three dimensions."""
+    torch.manual_seed(0)
+    given = (4, 4, ["mean", "std", "max"], ["identity", "amplification"], torch.tensor([0, 2, 3]))
+    made, x = pytest.importorskip("torch_geometric.nn").PNAConv(*given).double(), drawn(6, 4)
+    edges = torch.tensor([[0, 1, 2, 3, 3, 0], [1, 0, 3, 2, 0, 3]])
+    close(made(rows(x), VALID.nonzero().squeeze(1)[edges])[VALID], made(x[VALID], edges))
 
 
 @pytest.mark.parametrize("setting", ["default"], indirect=True)  # each entry alone: the masks differ

@@ -31,7 +31,11 @@ def _quantile(forward: Function, given: BoundArguments) -> Any:
     aggregation, x, index, size = (given.arguments[k] for k in ("self", "x", "index", "dim_size"))
     if type(x) is not MaskedTensor or index is None:
         return call(forward, given)
-    _check_members(aggregation, x, given.arguments["dim"])
+    if x.dim() != 2 or given.arguments["dim"] not in (0, -2):
+        raise MaskedSizeError(
+            f"{type(aggregation).__name__} would count masked members of a tensor of shape {tuple(x.shape)}; give it "
+            "two dimensions, the members first: x.flatten(1)"
+        )
     if size is None:
         size = int(index.max()) + 1 if len(index) else 0
     features = x.shape[1]
@@ -44,25 +48,14 @@ def _quantile(forward: Function, given: BoundArguments) -> Any:
     return as_masked_tensor(found, torch.ones_like(found, dtype=torch.bool))
 
 
-def _check_members(aggregation: Any, x: Tensor, dim: int) -> None:
-    if x.dim() != 2 or dim not in (0, -2):
-        raise MaskedSizeError(
-            f"{type(aggregation).__name__} would count masked members of a tensor of shape {tuple(x.shape)}; give it "
-            "two dimensions, the members first: x.flatten(1)"
-        )
-
-
 def _members(forward: Function, given: BoundArguments) -> Any:
     """Of the members that are valid, with their groups."""
-    aggregation, x, index, ptr = (given.arguments[k] for k in ("self", "x", "index", "ptr"))
+    aggregation, x, index, ptr, dim = (given.arguments[k] for k in ("self", "x", "index", "ptr", "dim"))
     if type(x) is not MaskedTensor or not getattr(aggregation, "need_degree", True):  # fused sums need no count
         return call(forward, given)
-    _check_members(aggregation, x, given.arguments["dim"])
-    name = type(aggregation).__name__
-    if index is None:
-        index = torch.repeat_interleave(ptr.diff())
-    (given.arguments["x"],) = valid_rows(name, x)
-    given.arguments |= {"index": index[which_rows(name, x)], "ptr": None}
+    valid = which_rows(type(aggregation).__name__, x.movedim(dim, 0)).nonzero().squeeze(1)
+    index = torch.repeat_interleave(ptr.diff()) if index is None else index
+    given.arguments |= {"x": data_of(x).index_select(dim, valid), "index": index[valid], "ptr": None}
     return call(forward, given)
 
 
