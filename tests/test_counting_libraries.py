@@ -248,6 +248,28 @@ def test_labels_of_ignite(name: str, kind: str) -> None:
             made[1].update((mt.masked_tensor([[1, None, 0]]), t[:1]))
 
 
+# ------------------------------------------------------------------------------------------------- exact match by hand
+
+PREDICTED, ANSWERS = (
+    torch.tensor([[1, 2, 0], [0, 1, 2], [2, 2, 2], [1, 1, 1]]),
+    torch.tensor([[1, 2, 1], [0, 0, 2], [0, 0, 0], [1, 1, 1]]),
+)
+KNOWN = torch.tensor([[True, True, False], [True, True, True], [False] * 3, [True, False, True]])
+
+
+@pytest.mark.parametrize("name", ["multiclass_exact_match", "multilabel_exact_match"])
+def test_exact_match_of_rows_that_are_valid_in_part(name: str) -> None:
+    """Of four rows one has no entry; of the others two agree in all that are valid."""
+    function = getattr(pytest.importorskip("torchmetrics.functional.classification"), name)
+    labels, target = mt.as_masked_tensor(PREDICTED % 2, KNOWN), ANSWERS % 2
+    line = "(labels == target).flatten(1).all(1).float().mean()"
+    line = line if name.startswith("multiclass") else line.replace(".flatten(1)", "")
+    with pytest.raises(mt.MaskedSizeError) as raised:
+        function(labels, target, 3)
+    assert str(raised.value).endswith(line)
+    assert eval(line, {"labels": labels, "target": target}).isclose(torch.tensor(2 / 3)).item()
+
+
 # ----------------------------------------------------------------------------------------------------------------- PyG
 
 GROUPS = torch.tensor([0, 0, 0, 1, 1, 1])
