@@ -5,6 +5,7 @@ Each is run by default and in ``strict()``, strided and packed where there is a 
 
 import importlib
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
 
@@ -294,6 +295,18 @@ def test_aggregations(name: str) -> None:
     for k in range(4):
         alone = made(x[mask[:, k], k : k + 1], GROUPS[mask[:, k]], dim_size=3)
         close(found.view(3, -1, 4)[:, :, k], alone.view(3, -1))
+
+
+@pytest.mark.parametrize("setting", ["default"], indirect=True)
+@pytest.mark.parametrize("name", ["GRUAggregation", "LSTMAggregation"])
+def test_a_dense_batch_of_nodes_takes_those_that_are_valid(name: str) -> None:
+    """Inside of masked_factories() it raises, too; the message names the line that works."""
+    made = getattr(pytest.importorskip("torch_geometric.nn"), name)(4, 4).double()
+    x = drawn(6, 4)
+    for context in (nullcontext, mt.masked_factories):
+        with context(), pytest.raises(mt.MaskedWriteError, match=r"masked_tensor.select_valid\(rows, labels, dim=1\)"):
+            made(rows(x), GROUPS)
+    close(made(*mt.select_valid(rows(x), GROUPS, dim=1)), made(x[VALID], GROUPS[VALID]))
 
 
 def test_a_quantile_of_more_dimensions_is_refused() -> None:
