@@ -178,7 +178,7 @@ def test_invalid_is_what_is_not_finite(dtype: torch.dtype) -> None:
         assert torch.equal(leaf.grad, data.isfinite().to(dtype))
 
 
-# ---------------------------------------------------------------------------------------------- a copy leaves the graph
+# ------------------------------------------------------------------------------------------ a copy leaves the graph
 
 HIDDEN = "masked_tensor.as_masked_tensor(data, mask) to keep the graph"
 
