@@ -18,6 +18,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 import masked_tensor as mt
 from masked_tensor import MaskedTensor
 from masked_tensor.engine.boundary import packed as packed_boundary
+from masked_tensor.engine.tensor import pair_of
+from masked_tensor.masks import sides
 from masked_tensor.op import Op
 
 from ..laws import plain_runs
@@ -152,7 +154,10 @@ def build(case: Sample, packed: bool, backward: bool) -> tuple[Any, Any]:
             new = value.detach().clone()
         else:
             new = mt.as_masked_tensor(poisoned(value.data.clone(), value.mask, float("nan")), value.mask)
-            new = new.packed(value.dims, lengths=value.lengths, padding_side=value.side) if packed else new
+            if packed:
+                new = new.packed(value.dims, lengths=value.lengths, padding_side=value.side)
+            elif value.side == "left":  # the packed one is told, too
+                sides.note_left(pair_of(new).mask, value.dims[1])
         return new.requires_grad_() if backward and differentiable(new) else new
 
     built: tuple[Any, Any] = tree_map(make, (case.args, case.kwargs), is_leaf=is_record)
