@@ -205,6 +205,11 @@ class OwnMask(nn.Module):
         return F.scaled_dot_product_attention(x[:, None], x[:, None], x[:, None], attn_mask=far)[:, 0]
 
 
+class Weights(nn.Module):
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return x, torch.zeros(len(x), x.shape[1], x.shape[1])
+
+
 class OwnSoftmax(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return (x @ x.mT).softmax(-1) @ x
@@ -219,6 +224,7 @@ class OwnSoftmax(nn.Module):
         (Means(), "differ by"),
         (OwnSoftmax(), "differ by"),
         (Pooled(), "is of shape"),
+        (Weights(), "is of shape"),
         (Counted(), "differ by"),
         (ClassToken(), "differ by"),
         (OwnMask(), "mask of its own"),

@@ -140,10 +140,13 @@ def _mixed_batch(
 def _part(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place: int) -> Tensor | str:
     """Of what two sequences give together, the part of one of them."""
     if got.dim() == wanted.dim() and got.dim() > 1 and tuple(got.shape[:2]) == (1, total):
-        if tuple(wanted.shape[:2]) == (1, size):
-            return got[:, start : start + size]
-    elif got.dim() == wanted.dim() and got.dim() > 0 and got.shape[0] == 2 and wanted.shape[0] == 1:
-        return got[place : place + 1]
+        part = got[:, start : start + size]
+    elif got.dim() > 0 and got.shape[0] == 2:
+        part = got[place : place + 1]
+    else:
+        part = got
+    if part.shape == wanted.shape and part is not got:
+        return part
     return (
         f"an output of shape {tuple(wanted.shape)} of {size} steps alone is of shape {tuple(got.shape)} for {total} "
         "steps of two sequences"
