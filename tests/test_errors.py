@@ -2742,3 +2742,14 @@ def test_attention_of_flat_modules() -> None:
         lambda: first_tokens((ones(1, 3, 4),), tokens),
         """mt.flat: sequence 1 has no step that the model's pooler could read; leave it out of the batch""",
     )
+
+
+def test_quantiles_with_weights() -> None:
+    x, w = ones(2), torch.tensor([1.0, -1.0])
+    refused(ValueError, lambda: mt.quantile(x, 0.5, weights=w), """quantile(): weights must not be negative""")
+    refused(
+        ValueError,
+        lambda: mt.quantile(x, 0.5, weights=x, interpolation="nearest"),
+        """quantile(): with weights= no value lies between two entries; leave interpolation= out""",
+    )
+    refused(RuntimeError, lambda: mt.quantile(x, 2.0, weights=x), """quantile() q must be in the range [0, 1]""")

@@ -11,6 +11,7 @@ from .. import masks, shapes, sparse
 from ..pair import Pair
 from ..rules.quantile import quantile_between
 from ..shared.too_few import TooFew
+from . import weighted_quantile
 from .entrance import (
     Dim,
     Input,
@@ -208,6 +209,7 @@ def quantile(
     interpolation: str = "linear",
     alphap: float = 1.0,
     betap: float = 1.0,
+    weights: Tensor | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
@@ -227,6 +229,10 @@ def quantile(
         alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
             ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
         betap (float, optional): The same at the upper end.
+        weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
+            ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
+            the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
+            as 0 where a look would wait for the device.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
             a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -237,12 +243,13 @@ def quantile(
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``fill_value`` does not fit
-            an integer result.
+        ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
+            negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
+            result.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
             word.
-        UnsupportedOpError: ``q`` is masked and sparse.
+        UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0, 4.0, 99.0])
@@ -251,12 +258,14 @@ def quantile(
         tensor(3.)
         >>> mt.quantile(x, [0.0, 1.0], mask=m)
         tensor([1., 4.])
+        >>> mt.quantile(x, 0.5, weights=torch.tensor([1.0, 1.0, 3.0, 9.0]), mask=m)
+        tensor(4.)
 
     References:
-        ``torch.quantile``.
+        ``torch.quantile``; with weights ``numpy.quantile(method="inverted_cdf")``.
     """
     options = {"interpolation": interpolation, "alphap": alphap, "betap": betap}
-    return _quantile("quantile", aten.quantile, input, q, dim, keepdim, mask, fill_value, options)
+    return _quantile("quantile", aten.quantile, input, q, dim, keepdim, weights, mask, fill_value, options)
 
 
 @as_torch
@@ -269,6 +278,7 @@ def nanquantile(
     interpolation: str = "linear",
     alphap: float = 1.0,
     betap: float = 1.0,
+    weights: Tensor | None = None,
     mask: Tensor | None = None,
     fill_value: Number | None = None,
 ) -> Tensor:
@@ -287,6 +297,10 @@ def nanquantile(
         alphap (float, optional): With ``betap`` which quantile the k-th of n entries is:
             ``(k - alphap) / (n + 1 - alphap - betap)``, as in scipy; 1 and 1 are torch's, 0.4 and 0.4 scipy's own.
         betap (float, optional): The same at the upper end.
+        weights (Tensor, optional): Any real dtype, broadcastable to ``input``, or 1-D with one entry per position along
+            ``dim``; plain or a MaskedTensor. The result is then the first entry, in rising order, with which ``q`` of
+            the total weight is reached. Masked weights and weights of 0 leave their entries out; negative ones count
+            as 0 where a look would wait for the device.
         mask (Tensor, optional): True = valid; bool, of any layout, broadcastable to ``input``, or wider, which expands
             a strided one. Other dtypes are read as ``mask != 0``.
         fill_value (number, optional): The value of a result with too few valid entries.
@@ -297,12 +311,13 @@ def nanquantile(
 
     Raises:
         TypeError: ``input`` is no tensor, or ``mask`` is neither None nor a plain tensor.
-        ValueError: ``mask`` does not broadcast to ``input``, or lies on another device; or ``fill_value`` does not fit
-            an integer result.
+        ValueError: ``mask`` or ``weights`` does not broadcast to ``input``, or lies on another device; a weight is
+            negative, or ``weights`` come with another ``interpolation``; or ``fill_value`` does not fit an integer
+            result.
         IndexError: ``dim`` is out of range.
         RuntimeError: ``input`` is neither float32 nor float64, ``q`` is out of range, or ``interpolation`` is another
             word.
-        UnsupportedOpError: ``q`` is masked and sparse.
+        UnsupportedOpError: ``q`` is masked and sparse, or ``input`` is sparse and ``weights`` are given.
 
     Example:
         >>> x = torch.tensor([1.0, float("nan"), 3.0, 99.0])
@@ -311,10 +326,10 @@ def nanquantile(
         tensor(2.)
 
     References:
-        ``torch.nanquantile``.
+        ``torch.nanquantile``; with weights ``numpy.nanquantile(method="inverted_cdf")``.
     """
     options = {"interpolation": interpolation, "alphap": alphap, "betap": betap}
-    return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, mask, fill_value, options)
+    return _quantile("nanquantile", aten.nanquantile, input, q, dim, keepdim, weights, mask, fill_value, options)
 
 
 def _median(
@@ -341,9 +356,14 @@ def _median(
 
 
 def _quantile(
-    name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, mask: Any, fill_value: Any, options: dict[str, Any]
-) -> Tensor:
+    name: str, op: Any, input: Any, q: Any, dim: Any, keepdim: bool, weights: Any, mask: Any, fill_value: Any,
+    options: dict[str, Any],
+) -> Tensor:  # fmt: skip
     given = enter_input(input, mask)
+    if weights is not None:
+        if list(options.values()) != ["linear", 1, 1]:
+            raise ValueError(f"{name}(): with weights= no value lies between two entries; leave interpolation= out")
+        return weighted_quantile.quantile(name, given, q, dim, keepdim, weights, fill_value)
     skip_nan = name == "nanquantile"
     if isinstance(q, (list, tuple)):
         q = torch.tensor(q, dtype=given.data.dtype, device=given.data.device)

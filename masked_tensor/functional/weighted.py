@@ -65,7 +65,7 @@ def average(
         return reduction.mean(input, dim, keepdim=keepdim, mask=mask, fill_value=fill_value)
     given, heavy = enter_input(input, mask), enter_input(weights, name="weights")
     refuse_sparse("average", given)
-    x, w = as_pair(given), _expand_weights(as_pair(heavy), given.data, dim)
+    x, w = as_pair(given), expand_weights(as_pair(heavy), given.data, dim)
     if not (x.data.is_floating_point() or x.data.is_complex()):
         raise errors.not_inexact("average", x.data.dtype)
     valid = masks.logical_and(masks.expand_to(x.mask, x.data.shape), w.mask)
@@ -81,7 +81,7 @@ def average(
     return result.filled(float("nan") if fill_value is None else fill_value)
 
 
-def _expand_weights(w: Pair, data: Tensor, dim: Dim) -> Pair:
+def expand_weights(w: Pair, data: Tensor, dim: Dim) -> Pair:
     """Weights of ``data``'s shape, given along ``dim`` alone or broadcast."""
     if isinstance(dim, int) and w.data.dim() == 1 and data.dim() > 1:
         (place,) = shapes.canonical_dims(dim, data.dim())

@@ -46,6 +46,7 @@ class LastValid:
         limit (int, optional): The largest number of rows of one key that a value is carried.
 
     Raises:
+        TypeError: ``columns`` are neither names nor an integer, or ``limit`` is no integer.
         ValueError: A name stands twice, there is no column, or ``limit`` is below 1.
 
     Example:
