@@ -18,7 +18,7 @@ from ...packing.packed import pack_values, unpack
 
 @dataclass(frozen=True, eq=False)
 class FlatTokens:
-    """What :meth:`to_flat` gives: the tokens of a batch as one row of plain data, and where each sequence lies in it.
+    """What ``x.to_flat()`` gives: the tokens of a batch as one row of plain data, and where each sequence lies in it.
 
     Attributes:
         values (Tensor): The tokens ``(1, N, ...)``, plain, in the dtype of the batch.
@@ -125,13 +125,13 @@ def from_flat(values: Tensor, flat: FlatTokens) -> MaskedTensor:
 
     Args:
         values (Tensor): Plain ``(1, N, ...)`` of any dtype, such as what a model makes of ``flat.values``.
-        flat (FlatTokens): What :meth:`to_flat` gave.
+        flat (FlatTokens): What ``x.to_flat()`` gave.
 
     Returns:
         MaskedTensor: Packed, ``(B, T, ...)``, in ``values``' dtype; gradients flow back to ``values``.
 
     Raises:
-        TypeError: ``values`` is not a plain tensor, or ``flat`` is not what :meth:`to_flat` gave.
+        TypeError: ``values`` is not a plain tensor, or ``flat`` is not what ``x.to_flat()`` gave.
         ValueError: ``values`` are not one row of as many tokens.
 
     Example:
