@@ -122,7 +122,9 @@ def test_nested_tensors_come_and_go(layout: torch.layout) -> None:
     rows = [r.requires_grad_() for r in sequences(2) if len(r)]
     x = mt.from_nested(torch.nested.as_nested_tensor(rows, layout=layout))
     assert x.shape == (3, 3, 2)
-    assert mt.masked_tensor(torch.nested.as_nested_tensor(rows, layout=layout)).tolist() == x.tolist()
+    assert (
+        mt.masked_tensor(torch.nested.as_nested_tensor(rows, layout=layout), requires_grad=True).tolist() == x.tolist()
+    )
     (x * x).sum().backward()
     for row in rows:
         torch.testing.assert_close(row.grad, 2 * row.detach())
