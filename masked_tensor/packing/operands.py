@@ -45,10 +45,10 @@ def lead_of(operands: Sequence[Packed]) -> Packed:
     lead = operands[0]
     if all(p.grid is lead.grid for p in operands):
         return lead
-    long = [p for p in operands if p.first > GRID or p.grid.shape[1] > 1] or operands
-    said = [p for p in long if p.grid.complete is not False]
+    said = [p for p in operands if p.grid.complete is not False]
     if not said:
-        return long[0]
+        return operands[0]
+    said = [p for p in said if p.first > GRID or p.grid.shape[1] > 1] or said
     lead = said[0]
     if all(p.grid.complete and same_places(p.grid, lead.grid) for p in said):
         return lead
