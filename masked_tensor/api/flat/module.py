@@ -172,7 +172,7 @@ def _says_the_same(name: str, value: Any, tokens: FlatTokens) -> bool:
     return True
 
 
-def _record(x: MaskedTensor, tokens: FlatTokens) -> Packed:
+def _record(x: MaskedTensor) -> Packed:
     stored = stored_tokens(x)
     if not stored.is_plain_grid or stored.order[:2] != ((0,), (1,)):
         raise ValueError("mt.flat takes batches (B, T, ...), with the batch first and time second")
@@ -181,7 +181,7 @@ def _record(x: MaskedTensor, tokens: FlatTokens) -> Packed:
 
 def _flattened(x: MaskedTensor, tokens: FlatTokens) -> Tensor:
     """An input beside the batch, or the batch itself, as plain tokens ``(1, N, ...)``."""
-    stored = _record(x, tokens)
+    stored = _record(x)
     if stored.inner is not None:
         return to_flat(x).values  # raises, and names the step
     if not same_places(stored.grid.on(tokens.grid.device), tokens.grid):

@@ -146,11 +146,12 @@ def without_prediction_over_borders(labels: Tensor, starts: Tensor) -> Tensor:
 
 def poolers(module: nn.Module) -> list[nn.Module]:
     """Submodules that read the first step of what they are given: poolers, and heads that classify sequences."""
+    if not configurations(module):
+        return []
     return [
         part
         for name, part in module.named_modules()
-        if configurations(module)
-        and (name.rpartition(".")[2] == "pooler" or type(part).__name__.endswith(("Pooler", "ClassificationHead")))
+        if name.rpartition(".")[2] == "pooler" or type(part).__name__.endswith(("Pooler", "ClassificationHead"))
     ]
 
 
