@@ -35,7 +35,7 @@ FIRST = {
     "nested tensor": "njt",
     "numpy.ma": "_generated/numpy_ma",
     "speed": "cost",
-    "hugging face": "using",
+    "hugging face": "flat",
 }
 
 
