@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import masked_tensor as mt
+from masked_tensor import settings
 
 B, H, T, D = 4, 2, 5, 3
 GENERATOR = torch.Generator().manual_seed(2)
@@ -110,3 +111,52 @@ def test_the_fused_encoder_layer_stays_packed(norm_first: bool) -> None:
     assert out.is_packed
     assert not report
     torch.testing.assert_close(out.filled(0), layer(x).detach().filled(0))
+
+
+@pytest.mark.parametrize(("rows", "causal", "gqa"), [*itertools.product(ROWS, [False, True], [False, True])])
+def test_one_call_and_one_for_each_length_give_the_same(
+    rows: str, causal: bool, gqa: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = []
+    for number in (0, 1 << 40):
+        monkeypatch.setattr(settings, "TOGETHER", number)
+        both.append(attend(ROWS[rows], None, True, causal, gqa=gqa))
+    torch.testing.assert_close(*both)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_of_one_call_second_derivatives_and_dropout(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settings, "TOGETHER", 1 << 40)
+
+    def run(x: Tensor, dropout: float = 0.0) -> Tensor:
+        y = mt.as_masked_tensor(x, ROWS["suffix"][:, None, :, None]).packed((0, 2))
+        return F.scaled_dot_product_attention(y, y, y, dropout_p=dropout, is_causal=causal).filled(0)
+
+    x = torch.randn(B, H, T, D, dtype=torch.float64, requires_grad=True)
+    (first,) = torch.autograd.grad(run(x).sin().sum(), x, create_graph=True)
+    torch.testing.assert_close(first, torch.autograd.grad(run(x).sin().sum(), x)[0])
+    monkeypatch.setattr(settings, "TOGETHER", 0)
+    (apart,) = torch.autograd.grad(run(x).sin().sum(), x, create_graph=True)
+    second = [torch.autograd.grad(g.square().sum(), x)[0] for g in (first, apart)]
+    torch.testing.assert_close(*second)
+    monkeypatch.setattr(settings, "TOGETHER", 1 << 40)
+    kept = run(x, 0.5)
+    assert not torch.allclose(kept, run(x, 0.5))
+    kept.sum().backward()
+    assert x.grad.isfinite().all()
+    assert x.grad[~ROWS["suffix"][:, None, :].expand(B, H, T)].eq(0).all()
+
+
+def test_in_one_call_a_value_that_is_nan_stays_in_its_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for number in (0, 1 << 40):
+        monkeypatch.setattr(settings, "TOGETHER", number)
+        x = torch.randn(B, 1, T, D, generator=torch.Generator().manual_seed(0))
+        x[1, 0, 0] = float("nan")
+        x.requires_grad_()
+        y = mt.as_masked_tensor(x, ROWS["prefix"][:, None, :, None]).packed((0, 2))
+        out = F.scaled_dot_product_attention(y, y, y).filled(0)
+        found.append((out.detach(), *torch.autograd.grad(out.sum(), x)))
+    for a, b in zip(*found, strict=True):
+        torch.testing.assert_close(a, b, equal_nan=True)
+    assert found[0][0].isnan().flatten(1).any(1).tolist() == [False, True, False, False]

@@ -5,6 +5,7 @@ and one that is not takes no part.  Masks of the user and learned biases are cut
 masked, as in the strided rule.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..compat import is_readable_memory, is_tracked
 from ..op import NoRule
 from ..pair import Payload
 from ..select import select
-from . import attention_cpu, attention_cuda, attention_op
+from . import attention_cpu, attention_cuda, attention_op, attention_together
 from .blocks import Run, positions_of_run, runs_of, select_along, split_runs
 from .dim_order import GRID, Order
 from .grid import Grid, same_places
@@ -43,38 +44,56 @@ def scaled_dot_product_attention(
     if anywhere:
         out, some = attention_cuda.attend(q, k, v, query.grid, key.grid, dropout_p, is_causal, scale)
         return _as_query(query, out, None if some is None else some[:, None].expand(out.shape[:2]))
-    out, some = _attend_by_run(
-        query, key, (q, k, v), attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
+    rest = dropout_p, is_causal, scale, enable_gqa
+    if attn_mask is None:
+        return _as_query(query, attend_tokens((q, k, v), query.grid, key.grid, *rest), None)
+    out, some = _attend_masked(query, key, (q, k, v), attn_mask, *rest)
     return _as_query(query, out, some)
 
 
-def _attend_by_run(
-    query: Packed, key: Packed, given: tuple[Tensor, ...], attn_mask: Tensor | None, dropout_p: float, is_causal: bool,
-    *, scale: float | None, enable_gqa: bool,
-) -> tuple[Tensor, Tensor | None]:  # fmt: skip
-    """The values, and which queries see something, where a mask may hide all keys."""
-    q, k, v = given
+def attend_tokens(
+    given: tuple[Tensor, ...], queries: Grid, keys: Grid, dropout_p: float, is_causal: bool, scale: float | None,
+    enable_gqa: bool,
+) -> Tensor:  # fmt: skip
+    """Attention without a mask, of queries, keys and values ``(N, H, D)`` on the CPU."""
+    runs = runs_of(queries, keys)
+    if queries is keys and (rows := attention_together.rows_of(queries, runs, given[0][0].numel())):
+        return attention_together.attend(rows, runs, given, dropout_p, is_causal, scale, enable_gqa)
+    return _by_run(given, runs, [None] * len(runs), dropout_p, is_causal, scale, enable_gqa)
+
+
+def _attend_masked(
+    query: Packed, key: Packed, given: tuple[Tensor, ...], attn_mask: Tensor, dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """The values, and which queries see something."""
     runs = runs_of(query.grid, key.grid)
-    pieces = list(zip(split_runs(q, runs, True), split_runs(k, runs, False), split_runs(v, runs, False), strict=True))
-    seen = [(None, None) if attn_mask is None else _visible(attn_mask, run, query, key.grid, is_causal) for run in runs]
-    shown = [visible for visible, _ in seen]
-    causal = is_causal and attn_mask is None
+    seen = [_visible(attn_mask, run, query, key.grid, is_causal) for run in runs]
+    heads = given[0].shape[1]
     sight = [
-        s.expand(a.shape[:-1]).transpose(1, 2).flatten(0, 1)
-        for (_, s), (a, *_) in zip(seen, pieces, strict=True)
-        if s is not None
+        some.expand(run.number, heads, run.queries).transpose(1, 2).flatten(0, 1)
+        for (_, some), run in zip(seen, runs, strict=True)
     ]
-    if any(is_tracked(x) for x in given) and attention_cpu.is_supported(*pieces[0], shown[0], dropout_p, causal):
+    out = _by_run(given, runs, [visible for visible, _ in seen], dropout_p, False, scale, enable_gqa)
+    return out, torch.cat(sight)
+
+
+def _by_run(
+    given: tuple[Tensor, ...], runs: list[Run], shown: Sequence[Tensor | None], dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool,
+) -> Tensor:  # fmt: skip
+    """One call for each run, with its mask."""
+    q, k, v = given
+    pieces = list(zip(split_runs(q, runs, True), split_runs(k, runs, False), split_runs(v, runs, False), strict=True))
+    if any(is_tracked(x) for x in given) and attention_cpu.is_supported(*pieces[0], shown[0], dropout_p, is_causal):
         biases = [attention_cpu.kernel_bias(m, q.dtype) for m in shown]
-        out = attention_cpu.Attend.apply(q, k, v, runs, biases, causal, scale)
-    else:
-        run = partial(
-            F.scaled_dot_product_attention, dropout_p=dropout_p, is_causal=causal, scale=scale, enable_gqa=enable_gqa
-        )
-        parts = [run(*piece, attn_mask=m) for piece, m in zip(pieces, shown, strict=True)]
-        out = torch.cat([p.transpose(1, 2).flatten(0, 1) for p in parts])
-    return out, torch.cat(sight) if sight else None
+        found: Tensor = attention_cpu.Attend.apply(q, k, v, runs, biases, is_causal, scale)
+        return found
+    run = partial(
+        F.scaled_dot_product_attention, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+    parts = [run(*piece, attn_mask=m) for piece, m in zip(pieces, shown, strict=True)]
+    return torch.cat([p.transpose(1, 2).flatten(0, 1) for p in parts])
 
 
 def _attend_traced(

@@ -17,8 +17,8 @@ from ..shared.chunks import rounds_noticeably
 from .blocks import Run, split_runs
 
 _aten: Any = torch.ops.aten
-_forward = _aten._scaled_dot_product_flash_attention_for_cpu.default
-_backward = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
+of_kernel = _aten._scaled_dot_product_flash_attention_for_cpu.default
+gradient_of_kernel = _aten._scaled_dot_product_flash_attention_for_cpu_backward.default
 
 
 def is_supported(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool) -> bool:
@@ -44,7 +44,7 @@ def forward(
     sums = []
     given = [split_runs(x, runs, asks) for x, asks in ((q, True), (k, False), (v, False), (result, True))]
     for mask, a, b, c, out in zip(masks, *given, strict=True):
-        part, total = _forward(a, b, c, 0.0, causal, attn_mask=mask, scale=scale)
+        part, total = of_kernel(a, b, c, 0.0, causal, attn_mask=mask, scale=scale)
         out.copy_(part)
         sums.append(total)
     return result, sums
@@ -61,7 +61,7 @@ def backward(
     for args, targets, total, mask in zip(
         zip(*given, strict=True), zip(*wanted, strict=True), sums, masks, strict=True
     ):
-        parts = _backward(*args, total, 0.0, causal, attn_mask=mask, scale=scale)
+        parts = gradient_of_kernel(*args, total, 0.0, causal, attn_mask=mask, scale=scale)
         for target, part in zip(targets, parts, strict=True):
             target.copy_(part)
     return grads

@@ -31,6 +31,15 @@ class Run(NamedTuple):
 
 def runs_of(queries: Grid, keys: Grid) -> list[Run]:
     """The calls to make, in the order of the tokens.  Raises NoRule for queries of a sequence that has no key."""
+    if queries is not keys:
+        return _runs(queries, keys)
+    if Run not in queries.known:  # all layers of a model share them
+        queries.known[Run] = _runs(queries, keys)
+    found: list[Run] = queries.known[Run]
+    return found
+
+
+def _runs(queries: Grid, keys: Grid) -> list[Run]:
     runs = []
     at = 0
     for (q, k), several in groupby(zip(queries.sizes, keys.sizes, strict=True)):

@@ -6,9 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..compat import in_transform
+from ..compat import in_transform, is_readable_memory
 from ..op import NoRule
-from .attention import scaled_dot_product_attention
+from . import attention_cuda
+from .attention import attend_tokens, scaled_dot_product_attention
 from .blocks import Run, runs_of, split_runs
 from .dim_order import Order
 from .grid import Grid
@@ -45,8 +46,13 @@ def _by_kernel(
     grid: Grid, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout: float, causal: bool,
     scale: float | None, grouped: bool,
 ) -> Tensor:  # fmt: skip
-    query, key, value = (Packed(x, grid, _SEEN_AS) for x in (q, k, v))
+    direct = mask is None and (grouped or q.shape[1] == k.shape[1] == v.shape[1])  # a hot path: no record is made
     try:
+        if direct and attention_cuda.is_supported(q, k, v):
+            return attention_cuda.attend(q, k, v, grid, grid, dropout, causal, scale)[0]
+        if direct and is_readable_memory(grid.index):
+            return attend_tokens((q, k, v), grid, grid, dropout, causal, scale, grouped)
+        query, key, value = (Packed(x, grid, _SEEN_AS) for x in (q, k, v))
         found = scaled_dot_product_attention(query, key, value, mask, dropout, causal, scale=scale, enable_gqa=grouped)
     except NoRule:
         return _by_run(grid, (q, k, v), mask, dropout, causal, scale, None, None)

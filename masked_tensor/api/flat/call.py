@@ -12,7 +12,7 @@ Forward = Callable[..., Any]
 
 def run(module: Any, forward: Forward, args: Any, kwargs: Any, tokens: FlatTokens) -> Any:
     """What the module makes of flat tokens, plain."""
-    kwargs = {**kwargs, **transformers.added(module, type(module).flat_of.forward, kwargs, tokens.position_ids)}
+    kwargs = {**kwargs, **transformers.added(module, type(module).flat_of.forward, kwargs, tokens)}
     if kwargs.get("labels") is not None and transformers.is_shifted(module):
         kwargs["labels"] = transformers.without_prediction_over_borders(kwargs["labels"], tokens.cu_seqlens)
     hooks = [

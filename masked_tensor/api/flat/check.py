@@ -14,7 +14,7 @@ from ...packing.grid import grid_of_lengths
 from . import transformers
 from .attention import OwnMaskError
 from .call import run
-from .tokens import FlatTokens, positions_of
+from .tokens import FlatTokens
 
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d, nn.SyncBatchNorm)
 SHORT = (5, 3)  #: the lengths of the two sequences, unless a configuration names a window
@@ -89,7 +89,7 @@ def _difference(
     for order in ((0, 1), (1, 0)):
         lengths = [sizes[i] for i in order]
         grid = grid_of_lengths(lengths, "right", tokens.grid.device)
-        row = FlatTokens(tokens.values, positions_of(grid)[None], grid.bounds, max(sizes), grid)
+        row = FlatTokens(tokens.values, grid)
         inside_args, inside_kwargs = _cut(drawn, [parts[i] for i in order], sum(sizes))
         together = _compared(run(module, forward, inside_args, inside_kwargs, row))
         starts = [0, lengths[0]]
@@ -156,7 +156,7 @@ def _part(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place:
 def _alone(module: Any, forward: Callable[..., Any], given: Any, tokens: FlatTokens) -> Any:
     """Plain sequences as a batch of their own, by the module as it is."""
     args, kwargs = given
-    if "use_cache" in transformers.added(module, type(module).flat_of.forward, kwargs, tokens.position_ids):
+    if "use_cache" in transformers.added(module, type(module).flat_of.forward, kwargs, tokens):
         kwargs = {**kwargs, "use_cache": False}
     return forward(module, *args, **kwargs)
 

@@ -28,10 +28,23 @@ class FlatTokens:
     """
 
     values: Tensor
-    position_ids: Tensor
-    cu_seqlens: Tensor
-    max_seqlen: int
     grid: Grid
+
+    @property
+    def position_ids(self) -> Tensor:
+        """The place of each token in its sequence."""
+        return positions_of(self.grid)[None]
+
+    @property
+    def cu_seqlens(self) -> Tensor:
+        """Where each sequence begins, and where the last one ends."""
+        bounds: Tensor = self.grid.bounds
+        return bounds
+
+    @property
+    def max_seqlen(self) -> int:
+        """A length that no sequence exceeds."""
+        return self.grid.shape[1]
 
     def __repr__(self) -> str:
         sequences, tokens = self.grid.shape[0], self.values.shape[1]
@@ -92,9 +105,7 @@ def stored_tokens(x: MaskedTensor) -> Packed:
 
 def tokens_of(stored: Packed) -> FlatTokens:
     """The flat tokens of a packed batch ``(B, T, ...)`` of which nothing is missing."""
-    grid = stored.grid
-    values = stored.values.reshape(-1, *stored.shape[GRID:])
-    return FlatTokens(values[None], positions_of(grid)[None], grid.bounds, grid.shape[1], grid)
+    return FlatTokens(stored.values.reshape(1, -1, *stored.shape[GRID:]), stored.grid)
 
 
 def positions_of(grid: Grid) -> Tensor:

@@ -12,6 +12,7 @@ from ...patches.places import ATTENTION
 from ...rules.cross_entropy import IGNORED
 from ...settings import in_force
 from .attention import OwnMaskError, is_among, mask_of_its_own
+from .tokens import FlatTokens
 
 NAME = "masked_tensor"
 
@@ -104,14 +105,14 @@ def first_position(module: nn.Module) -> int:
     return 0
 
 
-def added(module: nn.Module, forward: Any, given: dict[str, Any], position_ids: Tensor) -> dict[str, Any]:
+def added(module: nn.Module, forward: Any, given: dict[str, Any], tokens: FlatTokens) -> dict[str, Any]:
     """What a model is told beside its tokens: positions, and that nothing is kept for generation."""
     if not configurations(module):
         return {}
     names = _parameters(forward)
     new: dict[str, Any] = {}
     if "position_ids" in names and given.get("position_ids") is None:
-        new["position_ids"] = position_ids + first_position(module)
+        new["position_ids"] = tokens.position_ids + first_position(module)
     if "use_cache" in names or (given.get("use_cache") is not None):
         new["use_cache"] = False
     return new
