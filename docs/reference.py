@@ -64,7 +64,9 @@ def _sections() -> list[Section]:
             text = inspect.getdoc(sys.modules[f"masked_tensor.functional.{module}"]) or ""
             sections += [Section(f"### {module.replace('_', ' ')}", text.split("\n\n")[0], homes[module])]
     tools = [f"testing.{name}" for name in testing.__all__ if inspect.isfunction(getattr(testing, name))]
-    kit = [name for name in extend.__all__ if name != "masks"] + [f"masks.{name}" for name in extend.masks.__all__]
+    parts = {name: getattr(extend, name).__all__ for name in extend.__all__ if inspect.ismodule(getattr(extend, name))}
+    kit = [name for name in extend.__all__ if name not in parts]
+    kit += [f"{part}.{name}" for part, names in parts.items() for name in names]
     return [
         *sections,
         Section("## Pictures", "Needs matplotlib.", ["plot.missing", "plot.distributions"]),

@@ -1,12 +1,11 @@
 """A torch.Tensor subclass with a validity mask, and the same rules as functions of plain tensors."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from . import extend as extend
 from . import functional
-from .api import comparison, elsewhere, flex_attention, hard, initializers, protocol, torchscript  # noqa: F401 (they register methods)
+from .api import comparison, elsewhere, flex_attention, hard, initializers, protocol, satellites, torchscript  # noqa: F401 (they register methods)
 from .api.align import to_left, to_right
 from .api.batch import from_attention_mask, from_lengths, from_nested, from_sequences, lengths_to_mask, pad_sequence
 from .api.batching import balanced_batches
@@ -60,8 +59,6 @@ from .api.losses.total import total
 from .api.modes import meaning, strict
 from .api.packing import packed, unpacked
 from .api.select_valid import select_valid
-from .api.statistics.last_valid import LastValid
-from .api.statistics.running import RunningStatistics
 from .api.unbatch import lengths, to_nested, to_packed_sequence, unpad
 from .engine.boundary import (
     autograd_queries,  # noqa: F401 (it gives the class its members)
@@ -144,12 +141,15 @@ __all__ = [
 ]
 __all__ += functional.__all__
 
-if not TYPE_CHECKING:
+if TYPE_CHECKING:
+    from .stats.last_valid import LastValid as LastValid
+    from .stats.running import RunningStatistics as RunningStatistics
+else:
 
     def __getattr__(name: str) -> _Any:
-        """A public submodule that is imported when it is asked for."""
-        if name == "testing":
-            return import_module(".testing", __name__)
+        """What a satellite has, which is imported when it is asked for."""
+        if name in satellites.HOMES:
+            return satellites.load(name)
         owner = f"module {__name__!r}"
         known = name in elsewhere.LINES
         raise AttributeError(elsewhere.message(owner, name) if known else f"{owner} has no attribute {name!r}")

@@ -168,9 +168,6 @@ RECORDED = 1 << 13
 #: Per step of a fill, a sort or a reduction: what a step uses stays in cache.  On ``sum``, ``amax`` and ``prod`` of 16
 #: million: half of it costs 1.2 to 1.4 times as much, twice of it between 0.9 and 1.35.
 CHUNK = 1 << 18
-#: As many entries of a batch are sorted at once for a sketch of quantiles; a run is at least as long as what waits.  On
-#: 64 columns: longer runs need fewer levels, and shorter ones less memory; the time is the same from 1 << 20 on.
-SORTED = 1 << 22
 #: Per step of such a loop, at least, where torch has several threads: every call waits for all of them.  With two
 #: threads on a machine that has other work, ``layer_norm`` of 2 million, forward and backward: steps of a quarter
 #: million cost 2.2 times as much.

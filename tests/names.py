@@ -12,7 +12,14 @@ import masked_tensor as mt
 from masked_tensor.api.elsewhere import Elsewhere
 
 FILE = Path(__file__).parent / "public_names.txt"
-SUBMODULES = ("extend", "extend.masks", "testing", "plot")  # what functional has is at the top level
+SUBMODULES = (
+    "extend",
+    "extend.masks",
+    "extend.data",
+    "extend.ranks",
+    "testing",
+    "plot",
+)  # what functional has is at the top level
 HOMES = {"plot": "api.display.plot"}  #: where the module of that name stands
 #: Classes that users do not make; of some only these members are public.
 GIVEN: dict[type, tuple[str, ...]] = {mt.MaskedTensor: (), mt.extend.Packed: ("inner", "pair", "shape", "values")}

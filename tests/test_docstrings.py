@@ -288,6 +288,7 @@ UNREACHED: dict[str, tuple[type[BaseException], ...]] = {  # the code has such a
     "RunningStatistics.summary": (TypeError,),  # of what is no tensor
     "RunningStatistics.to_arrow": (TypeError,),  # the same
     "LastValid.to_arrow": (TypeError,),  # the same
+    "extend.data.sparse_tensor": (TypeError,),  # of other libraries' quantities
 }
 
 
@@ -438,6 +439,13 @@ ANYTHING = {
         extend.pack_like.result extend.pack_like.return extend.packed_rule.return extend.packed_rule.rule
         extend.register_container.return extend.register_rule.params extend.register_rule.return
         extend.sparse_rule.return extend.sparse_rule.rule
+        """,
+    "what a library of others is given": """
+        extend.data.read.values extend.data.read.device extend.data.read_table.table extend.data.read_rows.data
+        extend.data.read_rows.return extend.data.sparse_tensor.values extend.data.sparse_tensor.return
+        extend.data.tree_leaves.tree extend.data.tree_leaves.return extend.data.tree_map.function
+        extend.data.tree_map.tree extend.data.tree_map.return extend.ranks.resolve_group.group
+        extend.ranks.resolve_group.return extend.ranks.group_size.group extend.ranks.group_device.group
         """,
     "as torch types it": "MaskedTensor.item.return MaskedTensor.tolist.return",
 }

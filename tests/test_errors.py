@@ -34,9 +34,9 @@ from masked_tensor.api.libraries import (
     transformers,
     wrapping,
 )
-from masked_tensor.api.statistics import last_valid, options, summary, travel
 from masked_tensor.packing.rules import packed_rule
 from masked_tensor.shared import group_mean
+from masked_tensor.stats import last_valid, options, summary, travel
 
 from .helpers.messages import literals, templates
 from .helpers.wrapping import Wrapper

@@ -18,7 +18,7 @@ from torch.distributed import checkpoint
 from torch.utils.data import DataLoader, IterableDataset, get_worker_info
 
 import masked_tensor as mt
-from masked_tensor.shared.moments import moments_of
+from masked_tensor.stats.moments import moments_of
 
 from .helpers.ranks import alone, gathered
 
@@ -81,7 +81,7 @@ def test_any_split_gives_the_whole(first: list[int], second: list[int], seed: in
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16, torch.int64])
 @pytest.mark.parametrize("chunk", [1 << 18, 12])
 def test_far_from_zero(dtype: torch.dtype, chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("masked_tensor.settings.CHUNK", chunk)
+    monkeypatch.setattr("masked_tensor.stats.settings.CHUNK", chunk)
     x, valid = table(1, 1.0, 1e4, torch.float32)
     x = torch.where(valid, x, 0).to(dtype) if dtype is torch.int64 else x.to(dtype)
     stats = made()

@@ -21,8 +21,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor import compat
-from masked_tensor.api.statistics import options, running, state
-from masked_tensor.shared import histogram, moments, pair_moments
+from masked_tensor.stats import histogram, moments, options, pair_moments, running, state
 
 PROGRAMS = int(os.environ.get("STATISTICS_PROGRAMS", "25"))
 COLUMNS = 3

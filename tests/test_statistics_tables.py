@@ -15,7 +15,7 @@ from torch import Tensor
 
 import masked_tensor as mt
 from masked_tensor.api.containers.arrow import abi
-from masked_tensor.api.statistics import travel
+from masked_tensor.stats import travel
 
 from .helpers.ranks import gathered
 
@@ -336,7 +336,7 @@ def test_sketches_of_any_dtype_are_exact_while_nothing_is_left_out(dtype: torch.
 
 def test_long_batches_are_sorted_once(monkeypatch: pytest.MonkeyPatch) -> None:
     x, valid = columns(4, 5000)
-    monkeypatch.setattr("masked_tensor.settings.SORTED", 3000)
+    monkeypatch.setattr("masked_tensor.stats.settings.SORTED", 3000)
     for size in (16, 100):
         stats = mt.RunningStatistics(3, sketch=size).update(mt.as_masked_tensor(x, valid))
         check_quantiles(stats, x, valid)
@@ -386,7 +386,7 @@ def test_what_is_no_number_has_no_quantile() -> None:
 @pytest.mark.parametrize("weighted", [False, True])
 def test_groups_are_those_of_pandas(chunk: int, weighted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     pd = pytest.importorskip("pandas")
-    monkeypatch.setattr("masked_tensor.settings.CHUNK", chunk)
+    monkeypatch.setattr("masked_tensor.stats.settings.CHUNK", chunk)
     x, valid = columns(5, 500)
     x[:, 1] += 1e6
     keys = torch.randint(0, 40, (500,)) * 10**14

@@ -1,4 +1,4 @@
-"""What a rule for an operator of your own is written with: pairs, fills, masks, and rules for other storages.
+"""What rules and libraries of your own are written with: pairs, fills, masks, rules for other storages, tables.
 
 A *rule* says what an operator does with masked tensors.  It is a function on :class:`Pair` records of plain tensors,
 registered by :func:`register_rule`.  "Writing rules" in the documentation teaches it in three examples.
@@ -10,7 +10,7 @@ from ..layouts import specified_mask
 from ..op import NoRule
 from ..packing import Packed
 from ..pair import Pair, Payload
-from . import masks
+from . import data, masks, ranks
 from .fills import guard, select, zero_masked
 from .report import packing_report
 from .segments import Segments
@@ -22,6 +22,7 @@ __all__ = [
     "Pair",
     "Payload",
     "Segments",
+    "data",
     "guard",
     "masks",
     "pack_like",
@@ -29,6 +30,7 @@ __all__ = [
     "packed_reduction",
     "packed_rule",
     "packing_report",
+    "ranks",
     "register_container",
     "register_rule",
     "select",

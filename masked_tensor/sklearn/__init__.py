@@ -1,5 +1,5 @@
 """For pipelines of scikit-learn (``pip install 'torch-masked-tensor[sklearn]'``)."""
 
-from .scaler import MaskedStandardScaler
+from ..stats.sklearn import MaskedStandardScaler
 
 __all__ = ["MaskedStandardScaler"]

@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..compat import tree_leaves, tree_map
-from ..engine.tensor import MaskedTensor, pair_of, wrap
-from ..pair import Pair
+from .. import MaskedTensor
+from ..extend import Pair
+from ..extend.data import plain, tree_leaves, tree_map, wrap
 
 GARBAGE = (float("nan"), float("inf"), 1e30)
 
@@ -28,7 +28,7 @@ def poison(x: MaskedTensor, value: float = float("nan")) -> MaskedTensor:
         >>> poison(mt.masked_tensor([1.0, 2.0], [True, False])).sum().item()
         1.0
     """
-    pair = pair_of(x)
+    pair = plain(x)
     data, mask = pair.data.detach(), pair.mask
     if data.dtype is torch.bool:
         garbage = ~data
@@ -130,7 +130,7 @@ def _trial(function: Callable[..., Any], inputs: Any, value: float) -> tuple[lis
         gradients = list(torch.autograd.grad(total, sources, allow_unused=True))
     for x, gradient in zip(sources, gradients, strict=False):
         if type(x) is MaskedTensor and type(gradient) is MaskedTensor:
-            hidden = pair_of(gradient).data[~pair_of(x).mask]
+            hidden = plain(gradient).data[~plain(x).mask]
             if not torch.equal(hidden, torch.zeros_like(hidden)):
                 raise AssertionError(f"a gradient under the mask is not 0 (masked-out data {value})")
     return outputs, gradients

@@ -7,11 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .. import masks
-from ..api.comparison import values_to_compare
-from ..compat import tree_leaves
-from ..engine.tensor import wrap
-from ..pair import Pair
+from ..extend import Pair, masks
+from ..extend.data import plain, tree_leaves, wrap
 from .invisible import GARBAGE, poison, scalar
 
 
@@ -126,7 +123,7 @@ def _record(module: nn.Module, x: Tensor, gradients: bool) -> tuple[list[Call], 
 def _compare(call: Call, expected: Call, row: int, rows: int, rtol: float, atol: float) -> None:
     where = f"the first submodule that differs is {call.name or 'the module itself'!r} ({call.kind}), row {row}: "
     for batch, single in zip(call.outputs, expected.outputs, strict=True):
-        pair = values_to_compare(batch)
+        pair = plain(batch if batch.layout is torch.strided else batch.to_dense())
         for part in _rows(pair, single, row, rows):
             box = tuple(slice(n) for n in single.shape)
             inside = masks.full(part.mask.shape, part.mask.device, False).clone()

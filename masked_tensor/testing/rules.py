@@ -6,11 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..compat import tree_leaves, tree_map
-from ..engine.boundary.enter_leave import leave
-from ..engine.tensor import MaskedTensor, pair_of, wrap
-from ..errors import UnsupportedOpError
-from ..pair import Pair
+from .. import MaskedTensor, UnsupportedOpError
+from ..extend import Pair
+from ..extend.data import plain, tree_leaves, tree_map, wrap
 from .invisible import assert_close, check_invisible_data, scalar
 
 
@@ -65,7 +63,7 @@ def _remask(x: Any, valid: bool | None) -> Any:
     """The tensor with its own mask, or with one that is ``valid`` everywhere; 1 where it was masked."""
     if type(x) is not MaskedTensor or valid is None:
         return x
-    pair = pair_of(x)
+    pair = plain(x)
     data = torch.where(pair.mask, pair.data, torch.ones_like(pair.data))
     return wrap(Pair(data, torch.full_like(pair.mask, valid)))
 
@@ -117,13 +115,13 @@ def _check_derivative(function: Callable[..., Any], inputs: Any) -> None:
     """``torch.autograd.gradcheck`` with respect to the data of every masked or plain floating input."""
     places = [i for i, x in enumerate(inputs) if _is_inexact(x)]
     exact = {i: inputs[i].to(torch.complex128 if inputs[i].is_complex() else torch.float64) for i in places}
-    masks = {i: pair_of(x).mask for i, x in exact.items() if type(x) is MaskedTensor}
-    data = [(pair_of(x).data if i in masks else x).detach().clone().requires_grad_() for i, x in exact.items()]
+    masks = {i: plain(x).mask for i, x in exact.items() if type(x) is MaskedTensor}
+    data = [(plain(x).data if i in masks else x).detach().clone().requires_grad_() for i, x in exact.items()]
 
     def of_data(*tensors: Tensor) -> tuple[Tensor, ...]:
         args = list(inputs)
         for i, t in zip(places, tensors, strict=True):
-            args[i] = leave(Pair(t, masks[i])) if i in masks else t
+            args[i] = wrap(Pair(t, masks[i])) if i in masks else t
         found = [o for o in tree_leaves(function(*args)) if _is_inexact(o)]
         return tuple(o.filled(0) if type(o) is MaskedTensor else o for o in found)
 

@@ -18,7 +18,6 @@ from ...patches.places import (
     PIPELINE_SENDS,
     wrap_when_imported,
 )
-from ..statistics.running import RunningStatistics
 
 
 def _refuse(tensors: Iterable[Any], wrapper: str) -> None:
@@ -58,8 +57,8 @@ def _check_module(module: Any = None, *args: Any, **kwargs: Any) -> None:
 
 
 def _leave_statistics(module: nn.Module) -> None:
-    """Has DistributedDataParallel not send running statistics, which are each rank's own until it adds them up."""
-    owners = {name: m for name, m in module.named_modules() if isinstance(m, RunningStatistics)}
+    """Has DistributedDataParallel not send buffers that are each rank's own, as those of running statistics are."""
+    owners = {name: m for name, m in module.named_modules() if getattr(m, "each_rank_its_own", False)}
     own = [f"{name}.{buffer}".lstrip(".") for name, m in owners.items() for buffer, _ in m.named_buffers()]
     if own:
         ignore_in_ddp(module, own)

@@ -25,7 +25,23 @@ class Column(NamedTuple):
 
 
 def numbers(data: Tensor, mask: Tensor) -> Column:
-    """Numbers ``(N,)``; they stay where they are if they lie together, and bools become bits."""
+    """A column of numbers; they stay where they are if they lie together, and bools become bits.
+
+    Args:
+        data (Tensor): Plain ``(N,)`` on the CPU, any dtype that Arrow has.
+        mask (Tensor): True = valid, bool ``(N,)``; the others are null.
+
+    Returns:
+        Column: For :class:`ArrowTable` and :func:`lists`.
+
+    Raises:
+        TypeError: Arrow has no type for the dtype, such as bfloat16 and complex ones.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.numbers(torch.ones(3), torch.tensor([True, False, True])).length
+        3
+    """
     if data.dtype not in formats.FORMATS:
         way_out = "torch.view_as_real(x)" if data.dtype.is_complex else "x.float()"
         raise TypeError(f"arrow has no type for {errors.dtype_name(data.dtype)}; use {way_out}")
@@ -35,14 +51,40 @@ def numbers(data: Tensor, mask: Tensor) -> Column:
 
 
 def texts(values: Sequence[str]) -> Column:
-    """Texts, none of which is missing."""
+    """A column of texts, none of which is missing.
+
+    Args:
+        values (list of str): The texts.
+
+    Returns:
+        Column: For :class:`ArrowTable` and :func:`lists`.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.read_rows(data.ArrowTable([("name", data.texts(["a", "b"]))]))
+        [{'name': 'a'}, {'name': 'b'}]
+    """
     parts = [value.encode(errors="replace") for value in values]
     memory = torch.tensor([*b"".join(parts), 0], dtype=torch.uint8)  # there is a byte where there is no text
     return Column(formats.TEXT, len(parts), (None, _offsets([len(part) for part in parts]), memory))
 
 
 def lists(lengths: Sequence[int | None], values: Column) -> Column:
-    """Lists of so many of the values each, one after the other; None is no list."""
+    """A column of lists, each of so many of the values, one after the other.
+
+    Args:
+        lengths (list of int or None): The length of each list; None is no list.
+        values (Column): What is in the lists.
+
+    Returns:
+        Column: For :class:`ArrowTable`.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> column = data.lists([2, None], data.texts(["a", "b"]))
+        >>> data.read_rows(data.ArrowTable([("names", column)]))
+        [{'names': ['a', 'b']}, {'names': None}]
+    """
     there = torch.tensor([length is not None for length in lengths], dtype=torch.bool)
     nulls = sum(length is None for length in lengths)
     bits = pack_bits(there) if nulls else None

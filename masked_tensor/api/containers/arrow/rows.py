@@ -18,7 +18,24 @@ _SHORT = 12  # bytes of a text that stands in its view
 
 
 def read_rows(data: Any) -> list[dict[str, Any]]:
-    """Each row by the names of the columns: a number, a text, a tensor, a list of texts, or None."""
+    """The rows of a table of numbers, texts, and lists of them.
+
+    Args:
+        data (object): A table that speaks Arrow, such as pyarrow's, polars' and pandas'.
+
+    Returns:
+        list of dict: Each row by the names of the columns: a number, a text, a tensor, a list of texts, or None.
+
+    Raises:
+        TypeError: A column has another type.
+        ValueError: The table is damaged.
+        RuntimeError: The same, as torch says it.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.read_rows(mt.to_arrow(mt.masked_tensor([[1.0, None]]), ["a", "b"]))
+        [{'a': 1.0, 'b': None}]
+    """
 
     def read(schema: Any, arrays: list[Any]) -> list[dict[str, Any]]:
         expect(schema.format == formats.RECORD.encode(), "a table has columns with names")

@@ -15,7 +15,16 @@ from .exported import Column, make_array, make_schema, numbers, record
 
 
 class ArrowTable:
-    """Columns with names; whatever speaks the Arrow C data interface takes it: ``pa.table``, ``pl.DataFrame`` ..."""
+    """Columns with names; whatever speaks the Arrow C data interface takes it: ``pa.table``, ``pl.DataFrame`` ...
+
+    Args:
+        columns (list of tuple): A name and a column of each, all of one length.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.ArrowTable([("name", data.texts(["a", "b"]))])
+        <2 rows of name; give it to pyarrow.table, polars.DataFrame or pandas.DataFrame.from_arrow>
+    """
 
     __slots__ = ("_columns",)
 

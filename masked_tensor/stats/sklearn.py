@@ -11,10 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from ..api.convert import filled
-from ..api.create import masked_invalid, masked_tensor
-from ..api.statistics.running import RunningStatistics
-from ..engine.tensor import MaskedTensor
+from .. import MaskedTensor, filled, masked_invalid, masked_tensor
+from .running import RunningStatistics
 
 
 class MaskedStandardScaler(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types

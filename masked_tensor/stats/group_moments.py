@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from .. import settings
-from ..select import select
+from ..extend import select
+from . import settings
 from .moments import Moments, merge_moments, moments_around, no_moments
 
 

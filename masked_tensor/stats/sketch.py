@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from .. import settings
-from ..select import select
+from ..extend import select
+from . import settings
 
 #: The parts of a sketch, in order.
 PARTS = ("waiting", "items", "counts", "halvings")

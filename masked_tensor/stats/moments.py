@@ -12,8 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import masks, settings
-from ..select import select
+from ..extend import masks, select
+from . import settings
 
 
 class Moments(NamedTuple):

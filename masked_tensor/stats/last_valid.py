@@ -7,14 +7,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ...engine.boundary.enter_leave import enter, leave
-from ...layouts.elements import is_sparse
-from ...pair import Pair, Payload, as_pair
-from ...select import select
-from ...shared import gaps, group_moments
-from ..containers import accepted_inputs
-from ..containers.arrow.table import ArrowTable
-from . import options, travel
+from ..extend import Pair, Payload, select
+from ..extend.data import ArrowTable, plain, read_table, wrap
+from . import group_moments, options, travel
 
 _TYPES = {
     "version": "bigint",
@@ -128,8 +123,8 @@ class LastValid:
         pair, keys = self._read(x, group, "last(x)")
         order, begin = _sorted(keys)
         data, mask = pair.data[order], pair.mask[order]
-        found, place = gaps.carry_valid(mask, 0, True)
-        inside, step = found & (place >= begin.unsqueeze(1)), torch.arange(len(data)).unsqueeze(1)
+        found, place = mask.contiguous().view(torch.uint8).cummax(0)  # 1 from the first valid one on
+        inside, step = found.view(torch.bool) & (place >= begin.unsqueeze(1)), torch.arange(len(data)).unsqueeze(1)
         at, there = group_moments.rows_of_groups(self._keys, keys[order])
         carried, since = self._at(at, there)
         away = torch.where(inside, step - place, step - begin.unsqueeze(1) + 1 + since)
@@ -137,7 +132,7 @@ class LastValid:
         known = known if self.limit is None else known & (away <= self.limit)
         values = torch.where(inside, data.gather(0, place), carried.to(data.dtype))
         values, known = (torch.empty_like(part).index_copy_(0, order, part) for part in (values, known))
-        filled: Tensor = leave(Pair(select(values, known, 0), known, Payload.ZERO))
+        filled: Tensor = wrap(Pair(select(values, known, 0), known, Payload.ZERO))
         return filled.to(x.device) if isinstance(x, Tensor) else filled
 
     def merge(self, later: "LastValid") -> "LastValid":
@@ -259,12 +254,12 @@ class LastValid:
             return None if self._names is None else options.choose(self._names, names, taker)
 
         if isinstance(x, Tensor):
-            pair: Pair = as_pair(enter(x.detach(), False))
+            pair = plain(x)
         else:
-            pair, _ = accepted_inputs.table(x, torch.float64, choose)
+            pair, _ = read_table(x, torch.float64, choose)
         if pair.data.dim() != 2 or pair.data.shape[1] != self.features:
             raise ValueError(f"{taker} takes rows of {self.features} columns, got {tuple(pair.data.shape)}")
-        if pair.data.is_complex() or is_sparse(pair.data):
+        if pair.data.is_complex() or pair.data.layout is not torch.strided:
             raise TypeError(
                 f"{taker} takes strided real numbers, got {pair.data.layout} {pair.data.dtype}; take x.to_dense(), "
                 "torch.view_as_real(x)"

@@ -8,11 +8,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ... import compat
-from ...shared import sketch
-from ...shared.group_mean import resolve_group
-from ..containers.arrow.table import ArrowTable
-from . import options, summary, travel
+from ..extend.data import ArrowTable, set_buffers
+from ..extend.ranks import resolve_group
+from . import options, sketch, summary, travel
 from .reading import StatisticsReading, masked
 
 
@@ -596,7 +594,7 @@ class RunningStatistics(StatisticsReading):
         edges = self._histogram()[0]
         steps = torch.linspace(0, 1, edges.shape[1], dtype=torch.float64, device=low.device)
         new = self._alike(torch.where((high - low).isfinite(), low + (high - low) * steps, edges))
-        compat.set_buffers(new, {"columns": self.columns})
+        set_buffers(new, {"columns": self.columns})
         return new
 
     def forward(self, x: Any, *, group: Any = None) -> Tensor:

@@ -13,9 +13,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ... import compat
-from ...shared.group_mean import Group, group_size
-from ..containers import accepted_inputs
+from ..extend.data import read
+from ..extend.ranks import group_device, group_size
 
 _OPTIONS = ("features", "cov", "correction", "edges", "sketch")
 
@@ -46,7 +45,7 @@ def check_alike(mine: Tensor, given: Tensor, taker: str) -> None:
         raise ValueError(f"{taker} takes statistics that were made alike, and these differ in {names}")
 
 
-def check_ranks(mine: Tensor, columns: Tensor, edges: Tensor | None, grouped: int, group: Group) -> None:
+def check_ranks(mine: Tensor, columns: Tensor, edges: Tensor | None, grouped: int, group: Any) -> None:
     """Raises on every rank of the group if their options differ, or their columns, or if one is grouped alone.
 
     ``grouped`` is 1 with groups, -1 for rows without, and 0 for neither.
@@ -69,9 +68,9 @@ def check_order(mine: Tensor, given: Tensor, edges: Tensor | None, taker: str) -
     return at
 
 
-def gather(mine: Tensor, group: Group) -> list[Tensor]:
+def gather(mine: Tensor, group: Any) -> list[Tensor]:
     """What each rank has, which is of the same size on all."""
-    sent = mine.to(compat.group_device(group))
+    sent = mine.to(group_device(group))
     found = [torch.empty_like(sent) for _ in range(group_size(group))]
     dist.all_gather(found, sent, group=group)
     return found
@@ -135,7 +134,7 @@ def places_of(mine: Tensor, given: Tensor, taker: str, names: Sequence[str] = ()
 
 def keys_of(group: Any, shape: torch.Size, taker: str) -> Tensor:
     """The key of each row, int64 of this shape."""
-    pair = accepted_inputs.pair_of_input(group, name="group")
+    pair = read(group, name="group")
     keys = pair.data
     if keys.dtype is torch.bool or keys.is_floating_point() or keys.is_complex() or keys.shape != shape:
         raise ValueError(

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .. import settings
-from ..select import select, zero_masked_inplace
+from ..extend import select
+from . import settings
 from .moments import add_exactly, merge_means, moments_of
 
 _FAR = 10.0  # times the squares around the mean: those around another value, of which a digit is lost at most
@@ -62,7 +62,7 @@ def _products(x: Tensor, mask: Tensor, weight: Tensor | None, near: Tensor) -> T
     total = torch.zeros(5, x.shape[1], x.shape[1], dtype=torch.float64, device=x.device)
     for rows in _ranges(len(x), x.shape[1]):
         part = mask[rows]
-        away = zero_masked_inplace(_differences(x[rows], near), part)
+        away = select(_differences(x[rows], near), part, 0)
         there = part.double()
         number = there.T @ there
         heavy, weighted = (there, away) if weight is None else (there * weight[rows], away * weight[rows])

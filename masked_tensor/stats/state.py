@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from ... import compat
-from ...engine.boundary.enter_leave import leave
-from ...shared import group_moments, histogram
-from ...shared.moments import Moments, merge_moments, no_moments
-from ...shared.pair_moments import PairMoments, merge_pairs
-from ...shared.sketch import PARTS, Sketch, no_sketch
-from ..containers import accepted_inputs, kinds
-from . import options
+from ..extend.data import has_nan_for_missing, read_table, set_buffers, sparse_tensor, wrap
+from . import group_moments, histogram, options
+from .moments import Moments, merge_moments, no_moments
+from .pair_moments import PairMoments, merge_pairs
+from .sketch import PARTS, Sketch, no_sketch
 
 _STATE = ("moments", "missed", "keys", "pairs", "bins", "columns", *PARTS)  # what data change; the others are options
 _WHOLE = ("keys", "counts", "halvings")  # are int64
@@ -48,6 +45,7 @@ class StatisticsState(nn.Module):
     waiting: Any  # the fields of Sketch, or None without sketch=
     _names: tuple[str, ...] | None = None
     _begun = False  # something was seen: then the device is not asked again
+    each_rank_its_own = True  #: DistributedDataParallel leaves the buffers alone
 
     def __init__(
         self,
@@ -89,25 +87,25 @@ class StatisticsState(nn.Module):
         state["columns"] = (
             torch.full_like(self.columns, torch.nan) if names is None else options.columns_of(names, device)
         )
-        compat.set_buffers(self, {**state, "keys": None})
+        set_buffers(self, {**state, "keys": None})
         self._names, self._begun = self._chosen, False
 
     def _by_name(self, x: Any, taker: str) -> tuple[Tensor, Tensor, tuple[str, ...] | None]:
         """``x`` as a tensor, a table's columns in the order of the first one; and the names of the columns."""
-        x = kinds.sparse_tensor(x)
+        x = sparse_tensor(x)
         if isinstance(x, Tensor):
             return x, self.columns, self._names
 
         def choose(names: Sequence[str]) -> list[int] | None:
             return None if self._chosen is None else options.choose(self._chosen, names, taker)
 
-        pair, names = accepted_inputs.table(x, torch.float64, choose)
-        if kinds.has_nan_for_missing(x, pair):
+        pair, names = read_table(x, torch.float64, choose)
+        if has_nan_for_missing(x, pair):
             warnings.warn(
                 f"NaN in a {type(x).__name__} of floats is a valid value; frame.convert_dtypes() masks it",
                 stacklevel=5,
             )
-        table: Tensor = leave(pair)
+        table: Tensor = wrap(pair)
         if not names:
             return table, self.columns, self._names
         table = table.movedim(-1, self.dim)
@@ -148,7 +146,7 @@ class StatisticsState(nn.Module):
             state |= buffers_of(part.sketch)
         begun = self._begun or bool((state["moments"][0] > 0).any())
         names = part.names if self._names is None else self._names
-        compat.set_buffers(self, state)
+        set_buffers(self, state)
         self._begun, self._names = begun, names
 
     def _aligned(self, part: Part) -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor], Tensor | None]:
@@ -205,14 +203,14 @@ class StatisticsState(nn.Module):
                 kind = torch.int64 if name in _WHOLE else torch.float64
                 fresh[name] = torch.zeros(given[name].shape, dtype=kind, device=self.moments.device)
         try:
-            compat.set_buffers(self, fresh)  # within: an interrupt right after it is taken back, too
+            set_buffers(self, fresh)  # within: an interrupt right after it is taken back, too
             super()._load_from_state_dict(state, prefix, local, strict, missing, other, wrong)
             whole = len(missing) + len(other) + len(wrong) == found
         finally:
             if whole:
                 self._begun = False
             else:
-                compat.set_buffers(self, {"keys": None, **own})
+                set_buffers(self, {"keys": None, **own})
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "StatisticsState":
         """Moves between devices; float64 stays float64."""

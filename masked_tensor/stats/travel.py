@@ -13,12 +13,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from ... import compat, masks
-from ...shared.group_mean import Group, group_size
-from ...shared.sketch import Sketch, no_sketch
-from ..containers.arrow.exported import Column, lists, numbers, texts
-from ..containers.arrow.rows import read_rows
-from ..containers.arrow.table import ArrowTable
+from ..extend import masks
+from ..extend.data import ArrowTable, Column, lists, numbers, read_rows, texts
+from ..extend.ranks import group_device, group_size
+from .sketch import Sketch, no_sketch
 from .state import StatisticsState, buffers_of
 
 VERSION = 1
@@ -144,7 +142,7 @@ def rows_of(data: Any) -> list[dict[str, Any]]:
 # -------------------------------------------------------------------------------------------------------------- ranks
 
 
-def add_ranks(whole: Any, make: Callable[..., Any], group: Group) -> Any:
+def add_ranks(whole: Any, make: Callable[..., Any], group: Any) -> Any:
     """The statistics of all ranks, on each: pairs are added up, then pairs of pairs; the last sum is sent to all."""
     rank, ranks, step = dist.get_rank(group), group_size(group), 1
     while step < ranks:
@@ -163,7 +161,7 @@ def add_ranks(whole: Any, make: Callable[..., Any], group: Group) -> Any:
     return whole
 
 
-def _pack(stats: StatisticsState, group: Group) -> list[Tensor]:
+def _pack(stats: StatisticsState, group: Any) -> list[Tensor]:
     """Three messages: numbers and lengths, names as bytes, and buffers as float64, integers by their bits."""
     row = to_row(stats)
     lengths = [-1 if row[name] is None else len(row[name]) for name in _BUFFERS]
@@ -175,11 +173,11 @@ def _pack(stats: StatisticsState, group: Group) -> list[Tensor]:
         torch.tensor([*words], dtype=torch.uint8),
         torch.cat([torch.tensor([row["correction"]], dtype=torch.float64), *body]),
     ]
-    return [part.to(compat.group_device(group)) for part in parts]
+    return [part.to(group_device(group)) for part in parts]
 
 
-def _receive(take: Callable[[Tensor], object], make: Callable[..., Any], group: Group) -> Any:
-    device = compat.group_device(group)
+def _receive(take: Callable[[Tensor], object], make: Callable[..., Any], group: Any) -> Any:
+    device = group_device(group)
 
     def message(length: int, dtype: torch.dtype) -> Tensor:
         part = torch.empty(length, dtype=dtype, device=device)

@@ -6,17 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import masks
-from ...engine.boundary.enter_leave import enter
-from ...layouts.elements import canonical, is_sparse
-from ...pair import Pair, as_pair
-from ...select import select
-from ...shared import group_moments, histogram, sketch
-from ...shared.moments import Moments, merge_moments, moments_of, moments_of_entries, zeros_of
-from ...shared.pair_moments import PairMoments, pair_moments_of
-from ...sparse.reduction import take_valid
-from ..containers import kinds
-from . import options
+from ..extend import Pair, masks, select
+from ..extend.data import plain, sparse_tensor, stored_entries
+from . import group_moments, histogram, options, sketch
+from .moments import Moments, merge_moments, moments_of, moments_of_entries, zeros_of
+from .pair_moments import PairMoments, pair_moments_of
 from .state import Part, StatisticsState
 
 
@@ -25,7 +19,7 @@ class StatisticsAdding(StatisticsState):
 
     def _part_of(self, x: Any, weight: Tensor | None, group: Any) -> Part:
         """What a batch adds."""
-        x = kinds.sparse_tensor(x)
+        x = sparse_tensor(x)
         if isinstance(x, Tensor) and self._names is not None and self.features > 1:
             warnings.warn(
                 f"update() got a tensor, which has no names: its columns are taken as {list(self._names)} by their "
@@ -36,10 +30,10 @@ class StatisticsAdding(StatisticsState):
         self._check(x, "update()")
         keys = None if group is None else self._keys_of(group, x, "update()")
         self._check_groups(keys is not None, weight is not None)
-        pair: Pair = as_pair(enter(x.detach(), False))
+        pair = plain(x)
         if pair.data.is_complex():
             raise TypeError("statistics are of real numbers, got complex ones; update with torch.view_as_real(x)")
-        if is_sparse(pair.data):
+        if pair.data.layout is not torch.strided:
             if weight is not None or keys is not None or self._more_than_moments() or pair.data.dim() != 2:
                 raise TypeError(
                     "update() of a sparse tensor takes a matrix, and gives no covariances, histograms, sketches, "
@@ -49,7 +43,7 @@ class StatisticsAdding(StatisticsState):
             return Part(columns, names, moments, pair.data.shape[0] - moments.number)
         data, mask = self._rows(pair.data), self._rows(pair.mask)
         missed = len(mask) - masks.count(mask, 0).double() if keys is None else mask
-        heavy = None if weight is None else as_pair(enter(weight.detach(), False))
+        heavy = None if weight is None else plain(weight)
         each, single = None, None
         if heavy is not None:
             each, seen, single = self._weights(heavy, pair.data.shape)
@@ -132,8 +126,8 @@ class StatisticsAdding(StatisticsState):
         return each, seen, select(each[:, :1], seen.any(1, keepdim=True), 0)
 
     def _moments_of_sparse(self, pair: Pair, zeros: bool) -> Moments:
-        data = canonical(pair.data.to(self.moments.device))
-        mask = None if zeros else pair.mask.to(self.moments.device)
-        taken = take_valid(data, mask)
-        stored = moments_of_entries(taken.coordinate(1), taken.values.double(), self.features)
-        return merge_moments([stored, zeros_of(data.shape[0] - stored.number)]) if zeros else stored
+        device, rows = self.moments.device, pair.data.shape[0]
+        moved = pair.data.to(device)
+        column, values = stored_entries(moved if zeros else Pair(moved, pair.mask.to(device)), 1)
+        stored = moments_of_entries(column, values.double(), self.features)
+        return merge_moments([stored, zeros_of(rows - stored.number)]) if zeros else stored

@@ -6,11 +6,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...engine.boundary.enter_leave import leave
-from ...pair import Pair, Payload
-from ...shared import group_moments, histogram, sketch
-from ...shared.pair_moments import PairMoments
+from ..extend import Pair, Payload
+from ..extend.data import wrap
+from . import group_moments, histogram, sketch
 from .adding import StatisticsAdding
+from .pair_moments import PairMoments
 
 Ranked = tuple[tuple[Tensor, Tensor], Tensor]  # the entries of a sketch with their weights, and how far they are off
 
@@ -96,5 +96,5 @@ class StatisticsReading(StatisticsAdding):
 
 def masked(value: Tensor, mask: Tensor) -> Tensor:
     """A masked tensor, 0 where it is masked."""
-    result: Tensor = leave(Pair(torch.where(mask, value, 0), mask, Payload.ZERO))
+    result: Tensor = wrap(Pair(torch.where(mask, value, 0), mask, Payload.ZERO))
     return result

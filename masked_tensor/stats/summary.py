@@ -7,14 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ... import masks
-from ...engine.boundary.enter_leave import enter
-from ...pair import Pair, as_pair
-from ...select import select
-from ..containers.arrow.exported import Column, numbers, texts
-from ..containers.arrow.table import ArrowTable
-from ..display.html import CELL, EDGE, MOST, TABLE
+from ..extend import Pair, masks, select
+from ..extend.data import ArrowTable, Column, numbers, plain, texts
 
+_MOST, _EDGE = 12, 3  # lines of a printed table, and those at either end of a longer one
+_TABLE = "font-family:monospace;border-collapse:collapse;margin:0.3em 0"
+_CELL = "padding:0.1em 0.5em;text-align:right;white-space:pre"
 _QUARTILES = (0.25, 0.5, 0.75)
 
 
@@ -32,7 +30,7 @@ def _fields(stats: Any) -> dict[str, Pair]:
     found |= {"mean": stats.mean, "std": stats.std, "min": stats.amin, "max": stats.amax}
     if stats.waiting is not None or stats.edges is not None:
         found |= {f"{q:.0%}": stats.quantile(q) for q in _QUARTILES}
-    pairs = {name: as_pair(enter(x.flatten().cpu(), False)) for name, x in found.items()}
+    pairs = {name: plain(x.flatten().cpu()) for name, x in found.items()}
     return {name: Pair(select(pair.data, pair.mask, torch.nan), pair.mask) for name, pair in pairs.items()}
 
 
@@ -78,7 +76,7 @@ def _lines(stats: Any) -> list[list[str]]:
     groups, names = _rows(stats)
     fields = _fields(stats)
     lines = [[*["group"] * bool(groups), "", *fields]]
-    kept = range(len(names)) if len(names) <= MOST else [*range(EDGE), None, *range(len(names) - EDGE, len(names))]
+    kept = range(len(names)) if len(names) <= _MOST else [*range(_EDGE), None, *range(len(names) - _EDGE, len(names))]
     for i in kept:
         if i is None:
             lines.append(["..."] * len(lines[0]))
@@ -112,8 +110,8 @@ def text_of(stats: Any) -> str:
 def html_of(stats: Any) -> str:
     """The same as a table of a notebook."""
     head, *rows = _lines(stats) if stats._used() else [[]]
-    cells = [f'<td style="{CELL}">{html.escape(cell)}</td>' for cell in head]
-    lines = ["".join(cells), *("".join(f'<td style="{CELL}">{html.escape(c)}</td>' for c in row) for row in rows)]
+    cells = [f'<td style="{_CELL}">{html.escape(cell)}</td>' for cell in head]
+    lines = ["".join(cells), *("".join(f'<td style="{_CELL}">{html.escape(c)}</td>' for c in row) for row in rows)]
     table = "".join(f"<tr>{line}</tr>" for line in lines)
     title = html.escape(f"RunningStatistics({stats.extra_repr()})")
-    return f'<div><div style="{TABLE};opacity:0.8">{title}</div><table style="{TABLE}">{table}</table></div>'
+    return f'<div><div style="{_TABLE};opacity:0.8">{title}</div><table style="{_TABLE}">{table}</table></div>'

@@ -1,0 +1,236 @@
+"""Masked tensors as plain pairs and back, tables of other libraries as pairs, and columns for whatever reads Arrow.
+
+A library of statistics, a writer of files or a converter is written with these.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .. import compat
+from ..api.containers import accepted_inputs, kinds
+from ..api.containers.arrow.exported import Column as Column
+from ..api.containers.arrow.exported import lists, numbers, texts
+from ..api.containers.arrow.rows import read_rows
+from ..api.containers.arrow.table import ArrowTable
+from ..engine.boundary import enter_leave
+from ..layouts.elements import canonical
+from ..pair import Pair, as_pair
+from ..sparse.reduction import take_valid
+
+__all__ = [
+    "ArrowTable",
+    "has_nan_for_missing",
+    "lists",
+    "numbers",
+    "plain",
+    "read",
+    "read_rows",
+    "read_table",
+    "set_buffers",
+    "sparse_tensor",
+    "stored_entries",
+    "texts",
+    "tree_leaves",
+    "tree_map",
+    "wrap",
+]
+
+Choose = Callable[[Sequence[str]], list[int] | None]
+
+
+def plain(x: Tensor) -> Pair:
+    """Data and mask of any tensor, of which autograd knows nothing.
+
+    Args:
+        x (Tensor): Masked or plain, any shape, dtype and layout; a packed one is unpacked.
+
+    Returns:
+        Pair: Of plain tensors in ``x``'s shape; all True if ``x`` is plain.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.plain(mt.masked_tensor([1.0, None])).mask
+        tensor([ True, False])
+    """
+    pair: Pair = as_pair(enter_leave.enter(x.detach(), False))
+    return pair
+
+
+def wrap(pair: Pair) -> Tensor:
+    """A masked tensor around data and mask, which are not copied.
+
+    Args:
+        pair (Pair): Plain tensors of one shape; a gradient of the data goes on through the result.
+
+    Returns:
+        MaskedTensor: The shape and dtype of ``pair.data``.
+
+    Example:
+        >>> from masked_tensor.extend import Pair, data
+        >>> data.wrap(Pair(torch.ones(2), torch.tensor([True, False]))).tolist()
+        [1.0, None]
+    """
+    result: Tensor = enter_leave.leave(pair)
+    return result
+
+
+def read(values: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Pair:
+    """Data and mask of anything that :func:`~masked_tensor.masked_tensor` takes.
+
+    Args:
+        values (object): A tensor, a number, a list with None, an array, a column or table of another library.
+        dtype (torch.dtype, optional): Of the data. By default its own.
+        device (torch.device, optional): Of both.
+        name (str, optional): What errors call ``values``.
+
+    Returns:
+        Pair: Plain tensors of one shape.
+
+    Raises:
+        TypeError: It fits no tensor.
+        ValueError: Its parts do not fit together.
+        RuntimeError: It is an Arrow column that is damaged.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.read([1, None, 3]).mask
+        tensor([ True, False,  True])
+    """
+    return accepted_inputs.pair_of_input(values, dtype, device, name)
+
+
+def read_table(table: Any, dtype: torch.dtype, choose: Choose | None = None) -> tuple[Pair, list[str]]:
+    """Data and mask of a table, and the names of its columns.
+
+    Args:
+        table (object): Of pandas, polars or Arrow, a dict of columns, or an array or list, whose columns have no names.
+        dtype (torch.dtype): Of the data.
+        choose (callable, optional): Is asked with the names which columns are read: their places, or None for all.
+
+    Returns:
+        tuple: A Pair ``(N, columns)``, and a list of names, empty if there are none.
+
+    Raises:
+        TypeError: A column holds no numbers.
+        ValueError: The columns do not fit together.
+        RuntimeError: It is an Arrow table that is damaged.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> table = {"a": [1.0, None], "b": [3.0, 4.0]}
+        >>> pair, names = data.read_table(table, torch.float64, lambda names: [names.index("b")])
+        >>> pair.data.tolist(), names
+        ([[3.0], [4.0]], ['b'])
+    """
+    return accepted_inputs.table(table, dtype, choose or (lambda names: None))
+
+
+def sparse_tensor(values: Any) -> Any:
+    """A sparse matrix of scipy as the plain tensor that it is, whose other entries are 0.
+
+    Args:
+        values (object): Anything.
+
+    Returns:
+        object: A sparse tensor, or ``values`` itself.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.sparse_tensor("text")
+        'text'
+    """
+    return kinds.sparse_tensor(values)
+
+
+def has_nan_for_missing(values: object, pair: Pair) -> bool:
+    """Whether a container whose only word for missing is NaN, as pandas' columns of numpy's floats, holds a NaN.
+
+    Args:
+        values (object): The container.
+        pair (Pair): What :func:`read` or :func:`read_table` made of it.
+
+    Returns:
+        bool: False for other containers.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.has_nan_for_missing([float("nan")], data.read([float("nan")]))
+        False
+    """
+    return kinds.has_nan_for_missing(values, pair)
+
+
+def stored_entries(x: Pair | Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """The valid stored entries of a sparse tensor: where they are along a dimension, and their values.
+
+    Args:
+        x (Pair or Tensor): A pair of a sparse tensor of any shape and dtype and its mask, or a plain sparse tensor:
+            then all that is stored.
+        dim (int): The dimension.
+
+    Returns:
+        tuple: int64 places ``(N,)``, and values ``(N,)`` in the dtype of ``x``.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.stored_entries(torch.tensor([[0.0, 2.0], [3.0, 0.0]]).to_sparse(), 1)
+        (tensor([1, 0]), tensor([2., 3.]))
+    """
+    values, mask = (x.data, x.mask) if isinstance(x, Pair) else (x, None)
+    taken = take_valid(canonical(values), mask)
+    return taken.coordinate(dim), taken.values
+
+
+def set_buffers(module: torch.nn.Module, values: Mapping[str, Tensor | None]) -> None:
+    """Replaces buffers of a module all at once: an interrupt leaves all of the old ones or all of the new.
+
+    Args:
+        module (Module): Has buffers of these names.
+        values (dict): A tensor or None for each name.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> module = torch.nn.BatchNorm1d(2)
+        >>> data.set_buffers(module, {"running_mean": torch.ones(2)})
+        >>> module.running_mean
+        tensor([1., 1.])
+    """
+    compat.set_buffers(module, values)
+
+
+def tree_leaves(tree: Any) -> list[Any]:
+    """What tuples, lists, dicts and other structures that torch knows hold, in their order.
+
+    Args:
+        tree (object): A structure, or a leaf.
+
+    Returns:
+        list: The leaves.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.tree_leaves({"a": [1, 2], "b": (3,)})
+        [1, 2, 3]
+    """
+    return compat.tree_leaves(tree)
+
+
+def tree_map(function: Callable[[Any], Any], tree: Any) -> Any:
+    """The same structure, with what ``function`` makes of each leaf.
+
+    Args:
+        function (callable): Gets a leaf.
+        tree (object): A structure, or a leaf.
+
+    Returns:
+        object: A structure of the same kind.
+
+    Example:
+        >>> from masked_tensor.extend import data
+        >>> data.tree_map(lambda n: n + 1, {"a": [1, 2]})
+        {'a': [2, 3]}
+    """
+    return compat.tree_map(function, tree)
