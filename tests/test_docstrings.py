@@ -433,7 +433,7 @@ ANYTHING = {
         collate.batch collate.return collate.length collate.pad_to_multiple_of from_attention_mask.attention_mask
         from_attention_mask.inputs from_attention_mask.return testing.assert_close.actual testing.assert_close.expected
         testing.check_invisible_data.function testing.check_invisible_data.inputs testing.check_rule.function
-        testing.check_rule.inputs to_left.x to_right.x explain.op
+        testing.check_flat.inputs testing.check_flat.named testing.check_rule.inputs to_left.x to_right.x explain.op
         """,
     "arguments and results of rules": """
         extend.pack_like.result extend.pack_like.return extend.packed_rule.return extend.packed_rule.rule

@@ -4,6 +4,7 @@ import copy
 import pickle
 import threading
 from collections.abc import Callable
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from torch.nn.functional import scaled_dot_product_attention as stored_before
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
+from masked_tensor.testing import check_flat
 
 LENGTHS = [[6, 2, 4], [1, 1], [5], [3, 3, 7, 7, 1], [2, 0, 4]]
 
@@ -387,3 +389,73 @@ def test_half_precision() -> None:
     x = mt.from_lengths(torch.randn(3, 5, 8).bfloat16(), [5, 2, 3])
     alone = model(x.filled(0)[1:2, :2])[0]
     torch.testing.assert_close(model(x).filled(0)[1, :2], alone, atol=3e-2, rtol=3e-2)
+
+
+def test_the_check_as_a_function() -> None:
+    """Of a batch of one's own: values and gradients; the module is afterwards as it was."""
+    torch.manual_seed(0)
+    model = Model(Attention(8, True)).double()
+    x, valid, positions, _ = batch([4, 0, 6], "left")
+    given = mt.as_masked_tensor(x.detach(), valid[..., None])
+    check_flat(model, given, positions=positions)
+    assert type(model) is Model
+    check_flat(mt.flat(model, check=False), given.packed(), positions=mt.as_masked_tensor(positions, valid))
+    assert type(model) is not Model
+    assert not model.__dict__["flat_way"].check
+    with pytest.raises(ValueError, match="a masked batch"):
+        check_flat(model, x)
+
+
+class Reversed(torch.autograd.Function):
+    """What goes through is right, and its gradient goes to other steps."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        return grad.flip(1)
+
+
+class Backwards(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return Reversed.apply(self.first(x))
+
+
+class LongOnly(nn.Module):
+    """Mixes steps only in sequences longer than those that the first call tries."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if x.shape[1] < 9 else x - x.mean(1, True)
+
+
+@pytest.mark.parametrize(
+    ("module", "why"),
+    [
+        (Means(), "does not keep sequences apart"),
+        (LongOnly(), "output 0 of sequence 0"),
+        (Backwards(), "gradient of 'first.weight' differs"),
+    ],
+)
+def test_the_check_finds_what_the_first_call_cannot(module: nn.Module, why: str) -> None:
+    torch.manual_seed(0)
+    with pytest.raises((AssertionError, mt.UnsupportedOpError), match=why):
+        check_flat(module, mt.from_lengths(torch.randn(2, 10, 8), [10, 3]))
+    assert not hasattr(type(module), "flat_of")
+
+
+def test_the_check_of_two_layers_takes_no_time() -> None:
+    """Processor time; on an idle machine a tenth of it."""
+    layer = nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True)
+    model = mt.flat(nn.TransformerEncoder(layer, 2, enable_nested_tensor=False))
+    x = mt.from_lengths(torch.randn(2, 5, 8), [5, 3])
+    model(x)
+    mt.flat(model)  # forgets what was found
+    start = thread_time()
+    model(x)
+    assert thread_time() - start < 0.2
