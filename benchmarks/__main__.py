@@ -25,11 +25,23 @@ from benchmarks import timing
 
 ROOT = Path(__file__).parent.parent
 NAMES = (
-    *("importing", "tiny", "steps", "packed", "attention", "pointwise", "reductions", "softmax", "order", "sparse"),
+    *(
+        "importing",
+        "tiny",
+        "steps",
+        "packed",
+        "flat",
+        "attention",
+        "pointwise",
+        "reductions",
+        "softmax",
+        "order",
+        "sparse",
+    ),
     *("ranks", "curves", "everyday"),
 )
 COLUMN = "masked / by hand, 2 threads"
-COMPILED = ("steps", "packed", "reductions", "softmax")
+COMPILED = ("steps", "packed", "flat", "reductions", "softmax")
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from benchmarks import balance, everyday, growth, packed, pictures, steps, stream, thresholds, timing
+from benchmarks import balance, everyday, growth, models_cuda, packed, pictures, steps, stream, thresholds, timing
 from benchmarks.__main__ import NAMES, merged, written
 from benchmarks.everyday_case import FINITE, Case
 from masked_tensor import settings
@@ -30,6 +31,21 @@ def test_a_benchmark_runs_in_small(name: str, monkeypatch: pytest.MonkeyPatch, c
     page = written([("A table: of one benchmark.", line) for line in lines], "cpu", 1)
     assert all(f"| {line.title} |" in page for line in lines)
     assert lines[0].title in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["BERT-base 32 x 128", "Llama 16 x 512", "encoder 64 x 128"])
+def test_the_benchmark_for_a_gpu_runs_in_small(name: str, capsys: pytest.CaptureFixture) -> None:
+    """Four kinds of a step, of one value each: what a GPU measures is right."""
+    if not name.startswith("encoder"):
+        pytest.importorskip("transformers")
+    found = models_cuda.run("cpu", True, [name], ["eager"])
+    assert [*found[name, "eager"]] == [*models_cuda.KINDS]
+    assert f"| {name} | eager |" in models_cuda.table(found, "here")
+    assert "left out" not in capsys.readouterr().out
+    make, size = models_cuda.CASES[name]
+    case = make(replace(size, **models_cuda.SMALL))
+    losses = [models_cuda.Step(case, kind, "cpu").loss().item() for kind in models_cuda.KINDS]
+    torch.testing.assert_close(losses, [losses[0]] * 4, rtol=2e-2, atol=0)
 
 
 LINES = [case for case in everyday.CASES if case.heavy] if os.environ.get("MASKED_TENSOR_EVERYDAY") else []
