@@ -1,0 +1,131 @@
+"""The table of kernels: which one serves a call, and what autograd makes of it."""
+
+import pytest
+import torch
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+import masked_tensor as mt
+from masked_tensor import kernels
+from masked_tensor.kernels import Kernel, table
+
+
+def triple(x: Tensor, y: Tensor | None, factor: float) -> tuple[Tensor, Tensor]:
+    """The formula: a product, and a count that has no gradient."""
+    result = x * x * factor if y is None else x * y * factor
+    return result, (x.detach() > 0).sum()
+
+
+def forward(x, y, factor):
+    return triple(x, y, factor), (x, y)
+
+
+def backward(saved, grads, factor):
+    CALLS.append("backward")
+    (x, y), (grad, none) = saved, grads
+    assert none is None
+    return (2 * x * grad * factor, None) if y is None else (y * grad * factor, x * grad * factor)
+
+
+CALLS: list[str] = []
+
+
+def count_forward(x, y, factor):
+    CALLS.append("forward")
+    return forward(x, y, factor)
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """A kernel of the CPU for as long as the test runs."""
+    CALLS.clear()
+    made = Kernel(count_forward, backward, lambda x, *_: "no numbers" if x.numel() == 0 else None, constant=(1,))
+    monkeypatch.setitem(kernels.KERNELS, ("triple", "cpu"), made)
+    return made
+
+
+def run(x: Tensor, y: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    return kernels.run("triple", triple, (x, y), 3.0)
+
+
+def test_the_kernel_serves_memory_and_the_formula_the_rest(kernel):
+    x = torch.tensor([1.0, -2.0])
+    assert run(x)[0].tolist() == [3.0, 12.0]
+    assert CALLS == ["forward"]
+    run(torch.ones(0))
+    run(x.to("meta"))
+    torch.func.vmap(run)(x[None])
+    torch.func.grad(lambda x: run(x)[0].sum())(x)
+    with torch.autograd.forward_ad.dual_level():
+        run(torch.autograd.forward_ad.make_dual(x, x))
+    with torch._subclasses.FakeTensorMode() as mode:
+        run(mode.from_tensor(x))
+    assert CALLS == ["forward"]
+
+
+def test_the_gradient_is_the_kernels_and_that_of_the_gradient_the_formulas(kernel):
+    x, y = torch.tensor([1.0, -2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
+    result, count = run(x, y)
+    assert not count.requires_grad
+    given = torch.autograd.grad(result.sum(), (x, y), retain_graph=True)
+    assert [g.tolist() for g in given] == [[9.0, 12.0], [3.0, -6.0]]
+    assert CALLS == ["forward", "backward"]
+    (first,) = torch.autograd.grad((result**2).sum(), x, create_graph=True)
+    assert CALLS == ["forward", "backward"]
+    torch.testing.assert_close(first, 2 * 9 * x * y * y)
+    torch.testing.assert_close(torch.autograd.grad(first.sum(), y)[0], 36 * x * y)
+
+
+def test_gradients_of_many_at_once_are_the_formulas(kernel):
+    x = torch.tensor([1.0, -2.0], requires_grad=True)
+    (rows,) = torch.autograd.grad(run(x)[0], x, torch.eye(2), is_grads_batched=True)
+    assert rows.tolist() == [[6.0, 0.0], [0.0, -12.0]]
+    assert "backward" not in CALLS
+
+
+def test_no_gradient_stays_none(kernel):
+    class Stop(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, grad):
+            return None
+
+    x = torch.ones(2, requires_grad=True)
+    assert torch.autograd.grad(Stop.apply(run(x)[0]).sum(), x, allow_unused=True) == (None,)
+
+
+def test_a_kernel_that_serves_in_the_others_place(kernel, monkeypatch):
+    other = Kernel(lambda x, y, factor: ((x * 0, x), ()), backward, lambda x, *_: "small" if len(x) < 3 else None)
+    chain = Kernel(other.forward, other.backward, other.serves, otherwise=kernel)
+    monkeypatch.setitem(kernels.KERNELS, ("triple", "cpu"), chain)
+    assert run(torch.ones(2))[0].tolist() == [3.0, 3.0]
+    assert run(torch.ones(3))[0].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_an_opaque_kernel_is_hidden_from_nobody(kernel, monkeypatch):
+    """Who counts or traces ops is given the formula's."""
+    opaque = Kernel(kernel.forward, kernel.backward, opaque=True)
+    monkeypatch.setitem(kernels.KERNELS, ("triple", "cpu"), opaque)
+    with FlopCounterMode(display=False):
+        run(torch.ones(2))
+    assert CALLS == []
+    run(torch.ones(2))
+    assert CALLS == ["forward"]
+
+
+def test_what_a_device_needs_is_imported_when_it_asks(monkeypatch):
+    monkeypatch.setitem(table.ROOMS, "meta", ".nowhere")
+    assert run(torch.ones(2, device="meta"))[0].is_meta
+    assert table.ROOMS.get("meta") is None
+    assert "nowhere" in table.MISSING.pop("meta")
+
+
+def test_softmax_keeps_its_result_alone():
+    x = mt.masked_tensor(torch.randn(4, 4), torch.eye(4) == 0).requires_grad_()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: kept.append(t) or t, lambda t: t):
+        torch.softmax(x, -1)
+    assert sum(t.is_floating_point() for t in kept) == 1
