@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from .. import shapes
+from ..kernels.precision import rounds_noticeably
 from ..layouts.validity import valid_outputs
 from ..op import NoRule, Rule, StorageRule, Takes
 from ..packing import Packed, dim_order, operands
 from ..packing.per_token import over_last_dims
 from ..packing.reduction import Segments, reduce_packed, segment_sums
 from ..pair import Pair
-from ..shared.chunks import rounds_noticeably
 from ..sparse.reduction import reduce
 from ..sparse.slices import Slices, sum_slices
 from .segments import SegmentsOfStorage

@@ -8,8 +8,8 @@ from torch import Tensor
 from .. import errors, masks, shapes
 from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
+from ..kernels.precision import rounds_noticeably
 from ..pair import Pair
-from ..shared.chunks import rounds_noticeably
 from . import reduction
 from .entrance import Dim, Number, as_pair, enter_input, refuse_sparse
 from .names import form

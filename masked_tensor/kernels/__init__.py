@@ -1,6 +1,6 @@
 """Ops in closed form, each with its formula beside it; no other room decides by device how an op is computed."""
 
-from . import softmax
+from . import chunks, softmax
 from .table import KERNELS, Kernel, run
 
-__all__ = ["KERNELS", "Kernel", "run", "softmax"]
+__all__ = ["KERNELS", "Kernel", "chunks", "run", "softmax"]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend
 
-from ..shared.chunks import rounds_noticeably
+from ..kernels.precision import rounds_noticeably
 from .blocks import Run, split_runs
 
 _aten: Any = torch.ops.aten

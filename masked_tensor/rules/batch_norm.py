@@ -15,12 +15,12 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import in_transform, is_tracked
 from ..errors import expect_shape
+from ..kernels.precision import rounds_noticeably
 from ..op import Op
 from ..packing import per_token as packed
 from ..packing.per_sequence import per_sequence_norm
 from ..pair import Pair
 from ..select import guard, zero_masked
-from ..shared.chunks import rounds_noticeably
 from ..shared.memory_format import make_dense
 from ..shared.running import track
 from ..shared.standardize import Parameter, Statistics, reshape_parameter, standardize

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..errors import expect_positions, expect_shape
+from ..kernels.precision import rounds_noticeably
 from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair, Payload
 from ..select import select, zero_masked
 from ..shared.averaging import MEAN, NONE, SUM, average, finish_average, reduce_loss
-from ..shared.chunks import rounds_noticeably
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 from .softmax import INFINITY, softmax

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from .. import masks, pair, settings
 from ..compat import is_readable_memory, is_tracked
+from ..kernels.precision import rounds_noticeably
 from ..op import Op
 from ..pair import Pair
 from ..select import select, zero_masked
-from ..shared.chunks import rounds_noticeably
 from ..shared.product_validity import any_valid_pair
 from ..shared.squares import safe_sqrt
 

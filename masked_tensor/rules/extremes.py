@@ -11,12 +11,12 @@ from torch import Tensor
 
 from .. import masks, shapes
 from ..compat import in_transform, is_tracked
+from ..kernels import chunks
 from ..op import Op
 from ..packing import reduction as packed
 from ..packing.per_token import along_feature
 from ..pair import Pair
 from ..select import select
-from ..shared import chunks
 from ..shared.identity import identity
 from ..sparse import operators
 from ..sparse.rules import sparse_rule

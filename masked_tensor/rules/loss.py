@@ -12,13 +12,13 @@ from torch import Tensor
 from .. import masks, pair
 from ..compat import OpOverload, schema
 from ..errors import expect_shape
+from ..kernels.precision import rounds_noticeably
 from ..op import Op, ops
 from ..packing import losses as packed
 from ..pair import Pair, data_of
 from ..select import guard, select, zero_masked
 from ..settings import STACK
 from ..shared.averaging import MEAN, NONE, SUM, average, reduce_loss
-from ..shared.chunks import rounds_noticeably
 from ..sparse.rules import on_values
 
 

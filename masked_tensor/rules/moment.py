@@ -16,12 +16,13 @@ from torch import Tensor
 from .. import masks, settings, shapes
 from ..compat import is_tracked
 from ..fill import can_fill_bits
+from ..kernels import chunks
+from ..kernels.precision import wide_dtype
 from ..masks.strides import lay_out_as
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked, zero_masked_inplace
-from ..shared import chunks
 from ..shared.squares import abs_squared, safe_sqrt
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
@@ -58,7 +59,7 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
         result, valid = ((part if keepdim else part.squeeze(dims)).contiguous() for part in found)
         return result, valid
     keep = keepdim or pieces or len(dims) < data.dim()  # what is reduced as a whole broadcasts as it is
-    dtype = chunks.wide_dtype(data)
+    dtype = wide_dtype(data)
     number, divisor, valid = _divisors(x.mask, dims, keep, 1 if correction is None else correction, dtype)
     if not pieces:
         squares = _squares(x, dims, number, keep, dtype)

@@ -15,11 +15,13 @@ from torch import Tensor
 
 from .. import masks, pair, settings, shapes
 from ..compat import in_transform, is_tracked
+from ..kernels import chunks
+from ..kernels.precision import rounds_noticeably
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked, zero_masked_inplace
-from ..shared import chunks, strict_counts
+from ..shared import strict_counts
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 
@@ -44,7 +46,7 @@ def reduce(
     """
     if 0 in x.mask.stride():
         flat = [d for d in dims if masks.is_constant(x.mask, d)]
-        if len(flat) == len(dims) or not chunks.rounds_noticeably(x.data.dtype):
+        if len(flat) == len(dims) or not rounds_noticeably(x.data.dtype):
             data = x.data if linear else guard(x.data, x.mask)
             if len(flat) == len(dims):
                 return kernel(data, dims, keepdim)
@@ -125,7 +127,7 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
         return Pair(
             torch.mean(data, dims, keepdim, dtype=dtype), masks.reduce_validity(x.mask, dims, keepdim), x.payload
         )
-    wide = torch.float32 if chunks.rounds_noticeably(kind) else dtype  # half precision is rounded once, at the end
+    wide = torch.float32 if rounds_noticeably(kind) else dtype  # half precision is rounded once, at the end
     result = total(x, dims, keepdim, wide)
     number, some = masks.divisors(x.mask, dims, keepdim, result.dtype)
     return Pair((result / number).to(kind), some, Payload.ZERO)

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks
+from ..kernels.precision import rounds_noticeably
 from ..pair import Pair, Payload
 from ..select import select
 from ..settings import in_force
-from .chunks import rounds_noticeably
 
 NONE, MEAN, SUM = 0, 1, 2  # the reductions as operators number them
 

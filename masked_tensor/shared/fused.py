@@ -22,8 +22,8 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings, shapes
+from ..kernels.chunks import Split, split
 from ..pair import Payload
-from .chunks import Split, split
 
 
 def forward(

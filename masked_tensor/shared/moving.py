@@ -23,9 +23,9 @@ from torch.nn.functional import pad
 from .. import masks, settings
 from ..compat import is_readable_memory, is_tracked, mode_is_active
 from ..fill import fill_outside
+from ..kernels.precision import rounds_noticeably
 from ..pair import Pair
 from . import spans
-from .chunks import rounds_noticeably
 from .gaps import narrow_constant
 from .order_statistics import interpolate_rank, quantile_rank
 from .spans import Spans

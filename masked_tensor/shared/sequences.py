@@ -14,8 +14,8 @@ from torch import Tensor
 
 from .. import pair, settings
 from ..compat import OpOverloadPacket
+from ..kernels.precision import rounds_noticeably
 from ..pair import Pair
-from .chunks import rounds_noticeably
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,10 +22,10 @@ from torch import Tensor
 from .. import masks, settings
 from ..compat import is_readable_memory, is_tracked
 from ..fill import can_fill_bits
+from ..kernels.precision import rounds_noticeably
 from ..pair import Pair, Payload
 from ..select import zero_masked
 from . import fused, standardize_op
-from .chunks import rounds_noticeably
 from .standardize_formula import differentiate, formula
 
 Parameter = Pair | Tensor | None

@@ -10,10 +10,10 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ..kernels.precision import rounds_noticeably
 from ..layouts.elements import values, verbs_of, with_values
 from ..layouts.positions import pays_table
 from ..pair import Pair
-from ..shared.chunks import rounds_noticeably
 from . import slice_reductions, slices
 from .reduction import Outputs, StoredValid, number_slices, take_valid
 from .slices import Slices, sum_slices

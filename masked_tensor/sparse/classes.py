@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 
 from .. import masks
+from ..kernels.precision import rounds_noticeably
 from ..layouts import validity
 from ..layouts.elements import is_sparse, zeros_read
 from ..layouts.positions import find, ravel, unravel
 from ..pair import Pair
 from ..shared.averaging import reduce_loss
-from ..shared.chunks import rounds_noticeably
 from . import slice_reductions
 from .reduction import outputs, take_valid
 

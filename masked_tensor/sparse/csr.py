@@ -13,8 +13,8 @@ from torch import Tensor
 from .. import masks, settings
 from ..compat import in_transform
 from ..fill import fill_outside
+from ..kernels.precision import rounds_noticeably
 from ..layouts.elements import values, verbs_of
-from ..shared.chunks import rounds_noticeably
 
 _DTYPES = (torch.float32, torch.float64)
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from ..errors import expect_shape
+from ..kernels.precision import rounds_noticeably
 from ..layouts.positions import find
-from ..shared.chunks import rounds_noticeably
 from .along import group_values, scatter_back
 from .reduction import StoredValid, take_valid
 from .slices import sum_slices

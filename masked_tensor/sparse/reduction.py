@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..kernels.precision import rounds_noticeably
 from ..layouts import validity
 from ..layouts.elements import build_like, canonical, same_pattern, values, verbs_of
 from ..layouts.positions import pays_table, ravel
 from ..select import select
-from ..shared.chunks import rounds_noticeably
 from ..shared.too_few import MASKED, TooFew, is_enough, representable
 from . import slice_reductions, slices
 from .slices import Slices

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from .. import errors
-from ..shared.chunks import wide_dtype
+from ..kernels.precision import wide_dtype
 from ..shared.squares import abs_squared, safe_sqrt
 from . import slices
 from .slices import Slices, sum_slices

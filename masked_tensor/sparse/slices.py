@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import settings
-from ..shared.chunks import WIDER
+from ..kernels.precision import WIDER
 from ..shared.identity import identity
 
 

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from .. import errors, masks, shapes
+from ..kernels.precision import rounds_noticeably
 from ..layouts import coo, validity
 from ..layouts.elements import build_like, canonical, is_sparse, keys, same_pattern, values, values_at
 from ..layouts.positions import ravel, unravel
 from ..shared.averaging import NONE, finish_average
-from ..shared.chunks import rounds_noticeably
 from . import slice_reductions
 from .slices import Slices
 
