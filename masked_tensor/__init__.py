@@ -39,21 +39,6 @@ from .api.factories import masked_factories
 from .api.flat.module import flat
 from .api.flat.tokens import from_flat
 from .api.joins import cat, join
-from .api.libraries import (  # noqa: F401 (they wrap functions)
-    accelerate,
-    ignite,
-    lightning,
-    monai,
-    open_clip,
-    pytorch_metric_learning,
-    sentence_transformers,
-    soft_moe_pytorch,
-    tensordict,
-    torch_geometric,
-    torchcrf,
-    torchmetrics,
-    transformers,
-)
 from .api.losses import numel_warning  # noqa: F401 (the same)
 from .api.losses.total import total
 from .api.modes import meaning, strict
@@ -161,3 +146,4 @@ def __dir__() -> list[str]:
 
 
 run_eagerly(__name__)
+satellites.watch_libraries()

@@ -16,6 +16,7 @@ SUBMODULES = (
     "extend",
     "extend.masks",
     "extend.data",
+    "extend.libraries",
     "extend.ranks",
     "testing",
     "plot",

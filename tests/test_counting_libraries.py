@@ -15,9 +15,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 import masked_tensor as mt
-from masked_tensor.api.libraries import accelerate, lightning, wrapping
-from masked_tensor.patches import libraries
-from masked_tensor.patches.places import Place
+from masked_tensor.extend.libraries import Place
+from masked_tensor.integrations import accelerate, lightning, wrapping
+from masked_tensor.integrations import places as libraries
 
 from .helpers.counting import dispatched
 

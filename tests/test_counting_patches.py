@@ -1,6 +1,7 @@
 """How functions of other libraries are replaced: each name is there, plain arguments pass as they are, ranks agree."""
 
 import importlib
+import importlib.util
 import re
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import pytest
 import torch
 
 import masked_tensor as mt
-from masked_tensor.api.libraries import wrapping
-from masked_tensor.patches import imports, libraries
-from masked_tensor.patches.places import Place
+from masked_tensor.extend.libraries import Place, replace
+from masked_tensor.integrations import places as libraries
+from masked_tensor.integrations import wrapping
+from masked_tensor.patches import imports
 
 from .helpers.ranks import gathered
 
@@ -62,7 +64,7 @@ def test_a_name_that_has_gone_is_reported(monkeypatch: pytest.MonkeyPatch) -> No
     module = ModuleType("torchmetrics_of_tomorrow")
     monkeypatch.setitem(sys.modules, module.__name__, module)
     with pytest.warns(mt.MaskedSizeWarning, match="replaces torchmetrics_of_tomorrow.mean_squared_error, which"):
-        wrapping.replace((Place(module.__name__, "", ("mean_squared_error",)),), lambda function: function)
+        replace((Place(module.__name__, "", ("mean_squared_error",)),), lambda function: function)
 
 
 def test_plain_arguments_pass_two_frames_and_come_as_they_are() -> None:
@@ -115,9 +117,7 @@ def test_a_library_that_was_imported_before(monkeypatch: pytest.MonkeyPatch) -> 
     for module in modules:
         monkeypatch.setitem(sys.modules, module.__name__, module)
         module.pool = pool
-    wrapping.replace(
-        (Place("library_of_a.pool", "", ("pool",)),), wrapping.with_masked(lambda function, given: function(0) + 1)
-    )
+    replace((Place("library_of_a.pool", "", ("pool",)),), wrapping.with_masked(lambda function, given: function(0) + 1))
     x = mt.masked_tensor([1.0, None])
     assert [module.pool(x) for module in modules] == [2, 2, 1]
     assert modules[0].pool is modules[1].pool
@@ -138,6 +138,29 @@ def test_a_family_of_modules_is_waited_for(tmp_path: Path, monkeypatch: pytest.M
     assert finder in sys.meta_path
     for name in ("family_of_a", "family_of_b"):
         monkeypatch.delitem(sys.modules, name)
+
+
+def test_something_is_done_before_a_module_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which may wait for that very module; a mere search does nothing."""
+    (tmp_path / "library_of_c.py").write_text("VALUE = 1")
+    monkeypatch.syspath_prepend(tmp_path)
+    finder, found = imports.ImportFinder(), list[object]()
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
+    monkeypatch.setattr(imports, "FINDER", finder)
+
+    def begin() -> None:
+        found.append("library_of_c" in sys.modules)
+        imports.when_imported("library_of_c", lambda module: found.append(module.VALUE))
+
+    imports.before_import("library_of_c", begin)
+    assert importlib.util.find_spec("library_of_c") is not None
+    assert found == []
+    importlib.import_module("library_of_c")
+    assert found == [False, 1]
+    assert finder not in sys.meta_path
+    imports.before_import("library_of_c", begin)
+    assert found == [False, 1, True, 1]
+    monkeypatch.delitem(sys.modules, "library_of_c")
 
 
 def test_the_page_lists_every_name() -> None:

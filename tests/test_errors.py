@@ -25,7 +25,7 @@ import masked_tensor as mt
 from masked_tensor import compat, errors
 from masked_tensor.api import convert
 from masked_tensor.api.flex_attention import refuse
-from masked_tensor.api.libraries import (
+from masked_tensor.integrations import (
     open_clip,
     tensordict,
     torch_geometric,

@@ -222,8 +222,8 @@ def test_callers_are_looked_at_in_three_places() -> None:
 
 HIDDEN = {  # private words in strings that are no name of torch's, or that are an op's
     "api/containers/collate.py": "_fields",  # of Python's named tuples
-    "api/libraries/accelerate.py": "_fields",  # the same
-    "api/libraries/ignite.py": "_batch_size _is_multilabel",  # of ignite
+    "integrations/accelerate.py": "_fields",  # the same
+    "integrations/ignite.py": "_batch_size _is_multilabel",  # of ignite
     "api/copies/pickling.py": "_pickle",  # a module of ours
     "api/containers/kinds.py": "_mask",  # of pandas
     "engine/contexts/decorators.py": "_Run",
@@ -233,7 +233,7 @@ NAMING = (  # may write private names of torch as strings
     "compat.py",
     "engine/torch_keys.py",
     "patches/places.py",
-    "patches/libraries.py",  # of other libraries
+    "integrations/places.py",  # of other libraries
 )
 OP_WORDS = {part for name in torch._C._dispatch_get_all_op_names() for part in re.split("::|[.]", name)}
 
@@ -343,7 +343,7 @@ NUMBERS = {  # of no size that was measured
     "api/display/explain.py": "MOST",
     "api/copies/mask_copies.py": "_MOST",
     "api/containers/tables.py": "2048",  # what float64 holds beyond 2**63
-    "api/libraries/torchmetrics.py": "IGNORED",
+    "integrations/torchmetrics.py": "IGNORED",
     "counting.py": "_LOW_BYTES _FOUR_ONES _EIGHT_ONES 2040",  # bytes of a word; 255 words
     "masks/__init__.py": "2**31",  # what int32 holds
     "masks/bits.py": "_GATHER",  # moves the bits of a word

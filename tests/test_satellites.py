@@ -11,7 +11,7 @@ import pytest
 from .helpers.joined import over
 
 ROOT = Path(__file__).parent.parent
-SATELLITES = ("stats", "testing")
+SATELLITES = ("integrations", "stats", "testing")
 OTHERS = {"__init__", "__main__", "_pickle", "extend", "sklearn", *SATELLITES}
 
 

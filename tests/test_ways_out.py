@@ -16,7 +16,7 @@ import torch
 from torch import nn, tensor
 
 import masked_tensor as mt
-from masked_tensor.api.libraries.wrapping import valid_rows
+from masked_tensor.integrations.wrapping import valid_rows
 
 NAN = float("nan")
 RAISED = (RuntimeError, TypeError, ValueError, AttributeError, IndexError, UserWarning)  # a warning is an error here

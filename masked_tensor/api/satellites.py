@@ -4,17 +4,29 @@ A satellite imports the top level and ``extend`` alone, as a package of somebody
 """
 
 import sys
+from functools import partial
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from ..patches.imports import before_import
+
 #: The module of each name of the top level; a module that has no such name is meant itself.
 HOMES = {
     "LastValid": "stats.last_valid",
     "RunningStatistics": "stats.running",
     "testing": "testing",
+}
+
+#: Libraries, and the file of ``integrations`` that is loaded before they are.
+LIBRARIES = {
+    **{name: name for name in ("accelerate", "ignite", "lightning", "monai", "open_clip", "pytorch_metric_learning")},
+    **{name: name for name in ("sentence_transformers", "soft_moe_pytorch", "tensordict", "torch_geometric")},
+    **{name: name for name in ("torchcrf", "torchmetrics", "transformers")},
+    "lightning_fabric": "lightning",
+    "pytorch_lightning": "lightning",
 }
 
 #: Modules that moved: pickles of before name them.
@@ -31,6 +43,12 @@ def load(name: str) -> Any:
     found = getattr(module, name, module)
     setattr(sys.modules[top], name, found)
     return found
+
+
+def watch_libraries() -> None:
+    """Has each integration loaded as soon as its library is imported; now, if it is there."""
+    for library, name in LIBRARIES.items():
+        before_import(library, partial(import_module, f"{__name__.partition('.')[0]}.integrations.{name}"))
 
 
 class _Moved(MetaPathFinder, Loader):

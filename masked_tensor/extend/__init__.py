@@ -10,7 +10,7 @@ from ..layouts import specified_mask
 from ..op import NoRule
 from ..packing import Packed
 from ..pair import Pair, Payload
-from . import data, masks, ranks
+from . import data, libraries, masks, ranks
 from .fills import guard, select, zero_masked
 from .report import packing_report
 from .segments import Segments
@@ -24,6 +24,7 @@ __all__ = [
     "Segments",
     "data",
     "guard",
+    "libraries",
     "masks",
     "pack_like",
     "packed_features",

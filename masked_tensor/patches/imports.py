@@ -18,11 +18,17 @@ class ImportFinder(MetaPathFinder):
 
     def __init__(self) -> None:
         self.waiting: dict[str, list[Act]] = {}
+        self.before: dict[str, list[Callable[[], object]]] = {}
         self.families: dict[tuple[str, str], Act] = {}  #: by the start of a name, and what else is in it
 
     def wait(self, name: str, act: Act) -> None:
         """Calls ``act`` with the module ``name`` once it is imported."""
         self.waiting.setdefault(name, []).append(act)
+        self._stand()
+
+    def wait_for_start(self, name: str, act: Callable[[], object]) -> None:
+        """Calls ``act`` when ``name`` is imported, before it is there."""
+        self.before.setdefault(name, []).append(act)
         self._stand()
 
     def wait_for_family(self, start: str, within: str, act: Act) -> None:
@@ -33,25 +39,31 @@ class ImportFinder(MetaPathFinder):
     def find_spec(self, name: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
         """How to import ``name``, if something waits for it."""
         of_family = [act for (start, within), act in self.families.items() if name.startswith(start) and within in name]
-        if name not in self.waiting and not of_family:
+        if name not in self.waiting and name not in self.before and not of_family:
             return None
         others = (finder.find_spec(name, path, target) for finder in list(sys.meta_path) if finder is not self)
         spec = next((found for found in others if found is not None), None)
         if spec is not None and spec.loader is not None:
-            load = spec.loader.exec_module
+            create, load = spec.loader.create_module, spec.loader.exec_module
+
+            def create_module(spec: ModuleSpec) -> ModuleType | None:
+                for act in self.before.pop(name, ()):
+                    act()
+                return create(spec)
 
             def exec_module(module: ModuleType) -> None:
                 load(module)
                 for act in [*self.stop_waiting(name), *of_family]:
                     act(module)
 
-            setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 (a loader's own, which may be any object)
+            setattr(spec.loader, "create_module", create_module)  # noqa: B010 (a loader's own, which may be any object)
+            setattr(spec.loader, "exec_module", exec_module)  # noqa: B010 (the same)
         return spec
 
     def stop_waiting(self, name: str) -> list[Act]:
         """What waited for ``name``."""
         acts = self.waiting.pop(name, [])
-        if acts and not self.waiting and not self.families:
+        if acts and not self.waiting and not self.before and not self.families:
             sys.meta_path.remove(self)
         return acts
 
@@ -69,6 +81,14 @@ def when_imported(name: str, act: Act) -> None:
         act(sys.modules[name])
     else:
         FINDER.wait(name, act)
+
+
+def before_import(name: str, act: Callable[[], object]) -> None:
+    """Calls ``act`` when somebody imports ``name``, before that module is there; now, if it is there already."""
+    if name in sys.modules:
+        act()
+    else:
+        FINDER.wait_for_start(name, act)
 
 
 def when_each_imported(start: str, within: str, act: Act) -> None:

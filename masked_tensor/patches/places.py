@@ -21,10 +21,21 @@ _DIFFERENTIATE, _VMAP = "torch._functorch.eager_transforms", "torch._functorch.v
 
 
 class Place(NamedTuple):
-    """Functions of a module, or methods of a class in it."""
+    """Functions of a module, or methods of a class in it.
+
+    Args:
+        module (str): The module.
+        owner (str): The class, ``""`` for the module itself.
+        names (tuple of str): The functions.
+
+    Example:
+        >>> from masked_tensor.extend.libraries import Place
+        >>> Place("torch.nn.utils.rnn", "", ("pad_sequence",)).owner
+        ''
+    """
 
     module: str
-    owner: str  #: the class, "" for the module itself
+    owner: str
     names: tuple[str, ...]
 
 

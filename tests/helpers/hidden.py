@@ -9,7 +9,7 @@ from typing import Any
 
 import masked_tensor
 
-SATELLITES = ("stats", "testing")
+SATELLITES = ("integrations", "stats", "testing")
 _import = builtins.__import__
 
 

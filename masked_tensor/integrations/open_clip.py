@@ -3,9 +3,10 @@
 from inspect import BoundArguments
 from typing import Any
 
-from ...errors import MaskedSizeError
-from ...patches.libraries import SIGLIP
-from .wrapping import Function, call, replace, valid_rows, with_masked
+from .. import MaskedSizeError
+from ..extend.libraries import replace
+from .places import SIGLIP
+from .wrapping import Function, call, valid_rows, with_masked
 
 
 def _loss(loss: Function, given: BoundArguments) -> Any:

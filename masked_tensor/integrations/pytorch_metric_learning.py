@@ -1,6 +1,7 @@
 """pytorch-metric-learning: a loss between two views, of the rows that are valid in both."""
 
-from ...patches.libraries import VICREG
-from .wrapping import replace, with_valid_rows
+from ..extend.libraries import replace
+from .places import VICREG
+from .wrapping import with_valid_rows
 
 replace(VICREG, with_valid_rows("VICRegLoss", "embeddings", "ref_emb"))

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ...engine.tensor import MaskedTensor
-from ...errors import MaskedWriteError
-from ...patches.libraries import PLAIN_STORES
-from .wrapping import Function, replace
+from .. import MaskedTensor, MaskedWriteError
+from ..extend.libraries import replace
+from .places import PLAIN_STORES
+from .wrapping import Function
 
 
 def _refuse(store: Function) -> Function:

@@ -3,9 +3,10 @@
 from inspect import BoundArguments
 from typing import Any
 
-from ...engine.tensor import MaskedTensor
-from ...patches.libraries import POOLING
-from .wrapping import Function, call, data_of, replace, with_masked
+from .. import MaskedTensor
+from ..extend.libraries import replace
+from .places import POOLING
+from .wrapping import Function, call, data_of, with_masked
 
 
 def _pool(forward: Function, given: BoundArguments) -> Any:

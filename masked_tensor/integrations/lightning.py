@@ -6,9 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...engine.tensor import MaskedTensor
-from ...patches.libraries import LIGHTNING_LOG, LIGHTNING_MEAN, LIGHTNING_SYNC
-from .wrapping import Function, call, data_of, mask_of, ratio, replace, sum_and_count, with_masked
+from .. import MaskedTensor
+from ..extend.libraries import replace
+from .places import LIGHTNING_LOG, LIGHTNING_MEAN, LIGHTNING_SYNC
+from .wrapping import Function, call, data_of, mask_of, ratio, sum_and_count, with_masked
 
 
 def _sync(function: Function, given: BoundArguments) -> Any:

@@ -3,9 +3,10 @@
 from inspect import BoundArguments
 from typing import Any
 
-from ...errors import MaskedSizeError
-from ...patches.libraries import CRF
-from .wrapping import Function, call, data_of, mask_of, replace, which_rows, with_masked
+from .. import MaskedSizeError
+from ..extend.libraries import replace
+from .places import CRF
+from .wrapping import Function, call, data_of, mask_of, which_rows, with_masked
 
 
 def _sequences(function: Function, given: BoundArguments) -> Any:

@@ -7,11 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...engine.tensor import MaskedTensor
-from ...errors import MaskedSizeError
-from ...patches.imports import when_each_imported
-from ...patches.libraries import BALANCING_LOSS, MODELS, ROUTER_LOSS, SUMMARY
-from ...patches.places import Place, wrap_when_imported
+from .. import MaskedSizeError, MaskedTensor
+from ..extend.libraries import Place, replace, when_each_imported
+from .places import BALANCING_LOSS, MODELS, ROUTER_LOSS, SUMMARY
 from .wrapping import Function, call, data_of, has_masked, mask_of, with_masked
 
 
@@ -74,9 +72,9 @@ def _summary(forward: Function, given: BoundArguments) -> Any:
 def _wrap_model(module: Any) -> None:
     name = module.__name__
     for function, make in ((BALANCING_LOSS, _balancing), (ROUTER_LOSS, with_masked(_router))):
-        wrap_when_imported((Place(name, "", (function,)),), make)
+        replace((Place(name, "", (function,)),), make, optional=True)
     owners = [k for k, v in vars(module).items() if k.endswith(SUMMARY) and isinstance(v, type)]
-    wrap_when_imported(tuple(Place(name, owner, ("forward",)) for owner in owners), with_masked(_summary))
+    replace(tuple(Place(name, owner, ("forward",)) for owner in owners), with_masked(_summary), optional=True)
 
 
 when_each_imported(*MODELS, _wrap_model)

@@ -3,7 +3,7 @@
 docs/importing.md lists the same names.  A library that lacks one is reported by a warning when it is imported.
 """
 
-from .places import Place
+from ..extend.libraries import Place
 
 _REGRESSION = {  # module: function, class
     "mse": ("mean_squared_error", "MeanSquaredError"),

@@ -3,9 +3,10 @@
 from inspect import BoundArguments
 from typing import Any
 
-from ...patches.libraries import IGNITE
-from ..select_valid import select_valid
-from .wrapping import Function, call, replace, valid_rows, with_masked
+from .. import select_valid
+from ..extend.libraries import replace
+from .places import IGNITE
+from .wrapping import Function, call, valid_rows, with_masked
 
 
 def _update(update: Function, given: BoundArguments) -> Any:

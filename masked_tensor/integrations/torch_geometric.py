@@ -6,11 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...engine.tensor import MaskedTensor
-from ...errors import MaskedSizeError
-from ...patches.libraries import GRAPH_ATTENTION, MEMBERS, NORMS, QUANTILE, SCATTER
-from ..create import as_masked_tensor
-from .wrapping import Function, call, data_of, mask_of, replace, valid_rows, which_rows, with_masked
+from .. import MaskedSizeError, MaskedTensor, as_masked_tensor
+from ..extend.libraries import replace
+from .places import GRAPH_ATTENTION, MEMBERS, NORMS, QUANTILE, SCATTER
+from .wrapping import Function, call, data_of, mask_of, valid_rows, which_rows, with_masked
 
 
 def _scatter(scatter: Function, given: BoundArguments) -> Any:

@@ -1,41 +1,17 @@
-"""How a function of a library is replaced, and what its replacements share."""
+"""What the replacements of functions of libraries share."""
 
 import inspect
-import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
 from inspect import BoundArguments
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ...engine.tensor import MaskedTensor
-from ...errors import MaskedSizeError, MaskedSizeWarning
-from ...patches.imports import when_imported
-from ...patches.places import Place, missing, rebind, wrap_when_imported
-from ..create import as_masked_tensor
+from .. import MaskedSizeError, MaskedTensor, as_masked_tensor
 
 Function = Callable[..., Any]
 Handle = Callable[[Function, BoundArguments], Any]
-
-
-def replace(places: tuple[Place, ...], make: Callable[[Function], Function]) -> None:
-    """Has each function become what ``make`` makes of it, also where it was imported before; says which are gone."""
-    wrap_when_imported(places, make)
-    rebind(places, places[0].module.partition(".")[0])
-    for place in places:
-        when_imported(place.module, partial(_tell_missing, place))
-
-
-def _tell_missing(place: Place, module: Any) -> None:
-    for name in missing((place,)):
-        warnings.warn(
-            f"masked_tensor replaces {name}, which this version of {name.partition('.')[0]} lacks: where its code "
-            "counts the entries of a masked tensor, masked entries may count",
-            MaskedSizeWarning,
-            stacklevel=2,
-        )
 
 
 def with_masked(handle: Handle) -> Callable[[Function], Function]:

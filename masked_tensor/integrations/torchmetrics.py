@@ -12,11 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...errors import MaskedSizeError
-from ...patches.libraries import CLASS_MAPS, CLASSES, ENTRIES, LABEL_CURVES, POINTS, ROWS, SHAPES, SIGNALS, TOGETHER
-from ..create import as_masked_tensor
-from ..select_valid import select_valid
-from .wrapping import Function, call, data_of, mask_of, replace, valid_rows, with_masked
+from .. import MaskedSizeError, as_masked_tensor, select_valid
+from ..extend.libraries import replace
+from .places import CLASS_MAPS, CLASSES, ENTRIES, LABEL_CURVES, POINTS, ROWS, SHAPES, SIGNALS, TOGETHER
+from .wrapping import Function, call, data_of, mask_of, valid_rows, with_masked
 
 IGNORED = -1  #: what torchmetrics' targets hold where nothing counts, if the user names nothing else
 #: Exact match of the entries that are valid, for labels of classes and for several labels.

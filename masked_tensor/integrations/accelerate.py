@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-from ...engine.tensor import MaskedTensor
-from ...patches.libraries import DISPATCH, RECEIVE, REDUCE
-from ..create import as_masked_tensor
-from .wrapping import Function, ratio, replace, sum_and_count
+from .. import MaskedTensor, as_masked_tensor
+from ..extend.libraries import replace
+from .places import DISPATCH, RECEIVE, REDUCE
+from .wrapping import Function, ratio, sum_and_count
 
 
 class Sent(NamedTuple):

@@ -3,10 +3,10 @@
 from inspect import BoundArguments
 from typing import Any
 
-from ...engine.tensor import MaskedTensor
-from ...patches.libraries import DYNAMIC_SLOTS
-from ..create import as_masked_tensor
-from .wrapping import Function, call, data_of, replace, which_rows, with_masked
+from .. import MaskedTensor, as_masked_tensor
+from ..extend.libraries import replace
+from .places import DYNAMIC_SLOTS
+from .wrapping import Function, call, data_of, which_rows, with_masked
 
 
 def _slots(forward: Function, given: BoundArguments) -> Any:
