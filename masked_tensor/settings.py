@@ -208,6 +208,8 @@ TRIED = 1 << 8
 SHAPES = 1 << 8
 #: Not measured: so many counts are kept with a mask, such as those of its slices along one dimension.
 KEPT = 1 << 5
+#: Not measured: what has more entries in memory is not kept with a mask.
+KEPT_SIZE = 1 << 24
 #: Bytes of a mask from which on they are counted eight at a time.  Along either dimension: crosses at 100 to 300
 #: thousand.
 COUNTED = 1 << 17

@@ -14,8 +14,10 @@ import torch
 from torch import Tensor
 
 from .. import counting, settings, shapes
-from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped, mode_is_active, shares_memory
+from ..compat import IS_OLD, in_transform, is_readable_memory, is_wrapped, shares_memory
 from . import bits, known, sides
+from .kept import derive as derive
+from .kept import is_quiet as is_quiet
 from .known import any_along as any_along
 from .known import is_all_valid as is_all_valid
 from .known import keep as keep
@@ -183,7 +185,7 @@ def reshape(mask: Tensor, shape: Sequence[int]) -> Tensor:
     strides = mask.stride()
     if 0 not in strides or mask.numel() == 0:
         return mask.reshape(shape)
-    if type(mask) is Tensor and not (torch.compiler.is_dynamo_compiling() or in_transform() or mode_is_active()):
+    if type(mask) is Tensor and is_quiet():
         found = reshaped_strides(mask.shape, strides, shape)
         if found is not None:
             return mask.as_strided(shape, found)
@@ -237,11 +239,7 @@ def full(shape: Sequence[int], device: torch.device, value: bool = True) -> Tens
         >>> masks.full((2, 3), torch.device("cpu")).stride()
         (0, 0)
     """
-    if (
-        value
-        and device.type == "cpu"
-        and not (torch.compiler.is_dynamo_compiling() or in_transform() or mode_is_active())
-    ):
+    if value and device.type == "cpu" and is_quiet():
         return known.all_true(tuple(shape))
     return torch.full((), value, dtype=torch.bool, device=device).expand(tuple(shape))
 

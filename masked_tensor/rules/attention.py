@@ -205,6 +205,28 @@ def _hide_keys(seen: Tensor, shape: tuple[int, int]) -> tuple[Tensor, ...]:
     return mask, masks.expand_to(seen, _expand_mask(seen, shape)), some
 
 
+def shown_keys(keys: Tensor, queries: int, is_causal: bool, dtype: torch.dtype) -> Tensor | None:
+    """What the kernel adds for keys ``(S, B, C)``, whose mask does not vary along C, ``(B, 1, queries, S)``.
+
+    It is kept with their mask: every layer adds the same.
+    """
+
+    def make() -> Tensor:
+        seen = keys.select(-1, 0).T[:, None, None, :]
+        if is_causal:
+            seen = seen & torch.ones(queries, seen.shape[-1], dtype=torch.bool, device=seen.device).tril()
+        return additive(_hide_keys(seen, (queries, seen.shape[-1]))[0], dtype)
+
+    found: Tensor = masks.derive(keys, ("shown", queries, is_causal, dtype), make)
+    return found
+
+
+def additive(mask: Tensor, dtype: torch.dtype) -> Tensor:
+    """0 where ``mask`` is True, else -inf, in no more memory."""
+    small = masks.compact(mask)
+    return torch.zeros(small.shape, dtype=dtype, device=mask.device).masked_fill_(~small, -torch.inf).expand(mask.shape)
+
+
 def _additive(sight: Visibility) -> Tensor | None:
     """The kernel's mask for the forms that only add it."""
     if sight.mask is None or sight.mask.dtype is not torch.bool:
