@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -222,13 +222,28 @@ TABLE = 1024
 #: A product of up to so many columns with the transpose of a sparse matrix adds up column by column: for others torch
 #: converts the pattern first.  On 10 million values: a column costs 0.2 s, the conversion 3.6 s.
 COLUMNS = 16
-#: A padded batch goes through a recurrent net as it is if it has at most so many padded steps for each length of its
-#: rows, else in pieces that end where rows do.  On GRU of width 64 to 256, 64 steps of 16 and of 64 rows: pieces cost
-#: 0.9 to 1.1 times as much at 32, 0.6 to 0.7 times from 75 on.
-STEPS = 32
-#: The same for an LSTM of float32, for which torch has a kernel of all steps.  On the same: pieces cost 1.4 to 2.8
-#: times as much at 32, 0.5 to 0.8 times from 77 on.
-STEPS_FUSED = 48
+
+
+class NetCost(NamedTuple):
+    """Microseconds of a recurrent kernel, forward and backward, for one layer."""
+
+    call: float
+    call_weight: float  #: for each entry of its matrices
+    step: float
+    step_weight: float
+    row: float  #: for each step of each row and each of its gates
+    row_weight: float
+
+
+#: A padded batch goes through a recurrent net as it is, or in pieces that end where rows do: what costs less.  A fit by
+#: least squares on nets of width 8 to 256, 1 to 90 rows and steps, mostly within 1.25 times.  The first is for an LSTM
+#: of float32, for which torch has a kernel of all steps.
+NET_COSTS = {
+    "fused": NetCost(820.0, 0.0037, 6.7, 2.4e-5, 0.011, 7.7e-5),
+    "lstm": NetCost(424.0, 0.0012, 222.0, 8e-4, 0.013, 1.3e-4),
+    "gru": NetCost(424.0, 0.0012, 222.0, 8e-4, 0.013, 1.3e-4),
+    "rnn_tanh": NetCost(315.0, 0.0013, 64.0, 2.7e-4, 0.0012, 1.5e-4),
+}
 #: Attention of a packed batch takes all sequences in one call, padded, if that computes at most so many needless terms
 #: for each length that would be a call of its own. On batches of 8 to 32, both ways: crosses at 300 to 600 thousand.
 TOGETHER = 262144

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 import masked_tensor as mt
-from masked_tensor import settings
 from masked_tensor.engine.tensor import pair_of
 from masked_tensor.shared import sequences
 
@@ -317,7 +316,7 @@ def test_a_batch_that_is_padded_on_the_right_may_run_as_it_is(
     def found(padded: bool) -> list[Tensor]:
         called = []
         run = sequences.run_padded
-        monkeypatch.setattr(settings, "STEPS", 1000 if padded else -1)
+        monkeypatch.setattr(sequences, "saves_time", lambda *given: padded)
         monkeypatch.setattr(sequences, "run_padded", lambda *given: called.append(1) or run(*given))
         x = mt.masked_tensor(data, valid, requires_grad=True)
         first = [h.clone().requires_grad_() for h in states]
@@ -337,6 +336,22 @@ def test_a_batch_that_is_padded_on_the_right_may_run_as_it_is(
 
 def strided(x: Tensor) -> Tensor:
     return x.filled(0) if isinstance(x, mt.MaskedTensor) else x
+
+
+def chooses_padding(kind: type[nn.RNNBase], inputs: int, width: int, steps: int, lengths: list[int]) -> bool:
+    weights = [p.detach() for p in kind(inputs, width).parameters()]
+    return sequences.saves_time(kind.__name__.lower(), torch.float32, steps, lengths, weights)
+
+
+def test_the_way_is_chosen_by_what_it_costs() -> None:
+    """Whatever the number of lengths: of a padded step little is computed, of a call much, of wide nets the reverse."""
+    few = [64, *(44 + k % 20 for k in range(31))]
+    assert chooses_padding(nn.LSTM, 32, 48, 64, few)  # which was in pieces, at 3 times the time
+    assert chooses_padding(nn.GRU, 16, 16, 40, [40, *range(20, 36)])
+    assert not chooses_padding(nn.LSTM, 32, 48, 64, [64] * 16 + [8] * 16)
+    assert not chooses_padding(nn.GRU, 16, 16, 400, [40, *range(20, 36)])  # steps that no row has
+    assert not chooses_padding(nn.LSTM, 256, 256, 64, [64, 8, *[9] * 30])
+    assert chooses_padding(nn.LSTM, 256, 256, 64, [64, *range(60, 64)])
 
 
 @pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])

@@ -50,8 +50,6 @@ THRESHOLDS = {
     "BLOCKS": 1,
     "CHAIN": 2,
     "ONE_BY_ONE": 2,
-    "STEPS": -1,
-    "STEPS_FUSED": -1,
 }
 OF_SPARSE_DATA = {"TABLE", "TABLE_OF", "EXACT", "COLUMNS"}  # strided tensors never ask
 OF_ROLLING = {"WINDOWS", "MERGED"}  # patched down in tests/test_series.py

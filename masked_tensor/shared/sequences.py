@@ -147,10 +147,17 @@ def is_padded_better(op: OpOverloadPacket, valid: Tensor, lengths: Tensor, weigh
     name, dtype = op.__name__, weights[0].dtype
     if name not in _BOUNDED or net.bidirectional or valid.device.type != "cpu" or rounds_noticeably(dtype):
         return False  # most processors emulate half precision
-    found = lengths.tolist()
-    more, pieces = valid.numel() - sum(found), len(set(found))
-    piece = settings.STEPS_FUSED if name == "lstm" and dtype is torch.float32 else settings.STEPS
-    return more <= pieces * piece and bool((valid[1:] <= valid[:-1]).all())
+    return saves_time(name, dtype, valid.shape[0], lengths.tolist(), weights) and bool((valid[1:] <= valid[:-1]).all())
+
+
+def saves_time(name: str, dtype: torch.dtype, steps: int, lengths: list[int], weights: list[Tensor]) -> bool:
+    """Whether one call over padded rows costs less than a call for each length: of the steps that nobody needs."""
+    cost = settings.NET_COSTS["fused" if name == "lstm" and dtype is torch.float32 else name]
+    size = weights[0].numel() + weights[1].numel()
+    calls = (len(set(lengths) - {0}) - 1) * (cost.call + cost.call_weight * size)
+    later = (steps - max(lengths)) * (cost.step + cost.step_weight * size)
+    more = steps * len(lengths) - sum(lengths)
+    return more * (cost.row * weights[0].shape[0] + cost.row_weight * size) + later <= calls
 
 
 def run_padded(
