@@ -81,6 +81,8 @@ def fill_outside(data: Tensor, mask: Tensor, fill: complex) -> Tensor:
 def _small(data: Tensor, mask: Tensor, few: int) -> bool:
     """Whether ``where`` costs less than bits, which take more calls: that is what a random mask is worth."""
     size = data.numel()
+    if type(size) is not int:  # a graph shall serve all sizes
+        return False
     return size < few or (size < settings.SMALL_ROWS and mask.dim() > 0 and masks.is_constant(mask, -1))
 
 

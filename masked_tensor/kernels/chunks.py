@@ -40,7 +40,7 @@ def reduce(
     another than itself does.
     """
     size = x.data.numel()
-    one_step = size < settings.LARGE or (inplace is None and size <= settings.per_step(0))
+    one_step = type(size) is not int or size < settings.LARGE or (inplace is None and size <= settings.per_step(0))
     if one_step or (identity == 0 and x.payload is Payload.ZERO):
         return kernel(fill_masked(x, identity), dims, keepdim)
     walk = walk_dim(x.data, dims)

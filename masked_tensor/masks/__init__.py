@@ -133,7 +133,8 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
                 return other
             return expand_to(other, shapes.broadcast_two(a.shape, b.shape))
     small, other = compact(a), compact(b)
-    if max(small.numel(), other.numel()) >= settings.FEW and is_readable_memory(small) and is_readable_memory(other):
+    memory = type(small) is Tensor is type(other)  # traced, a size is not to be compared
+    if memory and max(small.numel(), other.numel()) >= settings.FEW and all(map(is_readable_memory, (small, other))):
         result = bits.logical_and_of_runs(small, other)
     else:
         result = torch.bitwise_and(small, other)
@@ -284,12 +285,12 @@ def count(mask: Tensor, dim: int | Sequence[int] | None = None, keepdim: bool = 
         total, repeats = torch.full(shapes.reduced_shape(small.shape, dims, keepdim), repeats, dtype=torch.int64), 1
     elif not dims:
         total = small.to(torch.int64)
-    elif small.numel() >= settings.COUNTED and is_readable_memory(small):
+    elif is_readable_memory(small) and small.numel() >= settings.COUNTED:
         total = _as_it_lies(counting.count, small, dims, keepdim)
     elif type(small) is Tensor:
         total = to_bytes(small).sum(dims, keepdim=keepdim, dtype=torch.int64)
     else:  # inductor vectorises 32 bits
-        wide = torch.int32 if small.numel() < 2**31 else torch.int64
+        wide = torch.int32 if type(size := small.numel()) is int and size < 2**31 else torch.int64
         total = small.to(wide).sum(dims, keepdim=keepdim, dtype=wide).to(torch.int64)
     total = total if repeats == 1 else total * repeats
     return total if small is mask else expand_to(total, shapes.reduced_shape(mask.shape, dims, keepdim))
@@ -462,7 +463,7 @@ def no_autocast(device: torch.device) -> AbstractContextManager[Any]:
 def lengths_to_mask(lengths: Tensor, max_length: int | None = None) -> Tensor:
     """The mask ``(..., max_length)`` that is True at positions below each length."""
     size = int(lengths.max()) if max_length is None else max_length  # creation may look at values
-    if lengths.numel() * size >= settings.FEW and is_readable_memory(lengths) and not lengths.is_floating_point():
+    if is_readable_memory(lengths) and lengths.numel() * size >= settings.FEW and not lengths.is_floating_point():
         ends = torch.arange(2 * size) < size  # each row is a stretch of it: a copy is a fifth of the comparisons
         start = size - lengths.long().clamp(0, size)
         return ends.unfold(0, size, 1).index_select(0, start.flatten()).view(*lengths.shape, size)

@@ -77,7 +77,8 @@ def number_of(value: Pair, dtype: torch.dtype) -> Tensor:
 
 def with_value(data: Tensor, chosen: Tensor, value: Any) -> Tensor:
     """``torch.masked_fill`` on plain tensors; large data is selected on its bits."""
-    if data.numel() >= settings.SMALL_OTHER and data.is_floating_point() and _fits(value, data.dtype):
+    known = type(size := data.numel()) is int  # a graph shall serve all sizes
+    if known and size >= settings.SMALL_OTHER and data.is_floating_point() and _fits(value, data.dtype):
         shape = torch.broadcast_shapes(data.shape, chosen.shape)
         return select(data.expand(shape), ~chosen, value)
     return torch.masked_fill(data, chosen, value)

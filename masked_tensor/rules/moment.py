@@ -52,7 +52,7 @@ def _variance(x: Pair, dim: Dim, correction: float | None, keepdim: bool) -> tup
         return nothing + nothing.new_full((), torch.nan), masks.reduce_validity(x.mask, dims, keepdim)
     data = data.to(torch.complex64) if data.dtype is torch.complex32 else data
     x = Pair(data, lay_out_as(x.mask, data), x.payload)
-    pieces = data.numel() >= settings.FORMULA and can_fill_bits(data)
+    pieces = can_fill_bits(data) and data.numel() >= settings.FORMULA
     other = chunks.as_it_lies(x, dims) if pieces else None
     if other is not None:
         found = (part.permute(other[2]) for part in _variance(other[0], other[1], correction, True))

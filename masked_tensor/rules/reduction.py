@@ -69,7 +69,7 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
 
 def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
     """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
-    if x.data.numel() >= settings.LARGE and is_tracked(x.data) and not in_transform():
+    if type(size := x.data.numel()) is int and size >= settings.LARGE and is_tracked(x.data) and not in_transform():
         result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
         return result
     if type(x.data) is not Tensor:  # traced: the loop that looks for valid entries reads the data as well, in one

@@ -58,7 +58,7 @@ def _block(data: Tensor, k: int, dim: int, largest: bool) -> int | None:
     NaN is the greatest, so that it hides the least number of its block: then every entry is looked at.
     """
     n, hidden = data.shape[dim], data.is_floating_point() and not largest
-    if data.numel() < settings.BLOCKS or hidden or not is_readable_memory(data) or dim % data.dim() != data.dim() - 1:
+    if not is_readable_memory(data) or data.numel() < settings.BLOCKS or hidden or dim % data.dim() != data.dim() - 1:
         return None
     return next((size for size in (32, *range(48, 15, -1)) if n % size == 0 and 0 < 4 * k * size <= n), None)
 

@@ -210,7 +210,7 @@ class _Enter(torch.autograd.Function):
         if ctx.mask is None:  # cleared where it arrives: somebody may have given it to a view as plain data
             return leave(Pair(grad, masks.full(grad.shape, grad.device))), None
         if ctx.clears is not None:
-            own = grad.numel() >= settings.RECORDED and owns_gradient(grad)
+            own = type(size := grad.numel()) is int and size >= settings.RECORDED and owns_gradient(grad)
             grad = zero_masked_inplace(grad, ctx.clears) if own else select(grad, ctx.clears, 0)
         elif ctx.leaf and gradient_is_shared(grad):  # a new tensor around it would be kept as .grad, its memory shared
             grad = masks.compact(grad).clone().expand(grad.shape)
