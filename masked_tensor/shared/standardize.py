@@ -65,7 +65,7 @@ def standardize(
 
 def _run(x: Pair, parameters: list[Any], dims: tuple[int, ...], eps: float, centred: bool) -> tuple[Tensor, ...]:
     """Result, mean, variance, rstd and the number of valid entries."""
-    large = x.data.numel() >= settings.FORMULA
+    large = type(size := x.data.numel()) is not int or size >= settings.FORMULA  # a graph shall serve all sizes
     dtype = _precision(x.data, centred, large)
     fills = large and can_fill_bits(x.data) and x.data.is_floating_point()
     if large and not fills and standardize_op.is_supported(x.data):
