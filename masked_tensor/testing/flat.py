@@ -5,9 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..api.flat.module import flat
-from ..compat import tree_leaves, tree_map
-from ..engine.tensor import MaskedTensor
+from .. import MaskedTensor, flat
+from ..extend.data import tree_leaves, tree_map
 from .invisible import poison, scalar
 
 LABELS = "labels"
