@@ -131,7 +131,7 @@ METHODS = {
 # --------
 
 
-def train(model_class: type[Reader], collate, steps: int = 30) -> tuple[Reader, list]:
+def train(model_class: type[Reader], collate, steps: int = 20) -> tuple[Reader, list]:
     torch.manual_seed(0)
     net, losses = model_class(), []
     optimizer = torch.optim.AdamW(net.parameters(), 1e-3)
