@@ -246,7 +246,7 @@ NET_COSTS = {
 }
 #: Attention of a packed batch takes all sequences in one call, padded, if that computes at most so many needless terms
 #: for each length that would be a call of its own. On batches of 8 to 32, both ways: crosses at 300 to 600 thousand.
-TOGETHER = 262144
+TOGETHER = 1 << 18
 #: ``balanced_batches`` deals so many samples at once.  On 5 million, for 8 ranks: a quarter of it costs 1.3 times as
 #: much, 8 times as many cost 1.1 times as much and 1.2 times the memory.
 PLANNED = 1 << 17
