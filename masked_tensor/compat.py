@@ -39,8 +39,7 @@ try:
     # How Dynamo treats one function's frames.  Without it, after a graph break, it compiles the engine at work.
     from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 
-    # The torch.func transforms that run, innermost last, and the wrappers they put around tensors.  Without it rules
-    # would use autograd Functions, ``out=`` buffers and views as integers where only plain ops may be used.
+    # The torch.func transforms that run, and their wrappers.  Without it rules would use there what is no plain op.
     from torch._C._functorch import TransformType, get_interpreter_stack, maybe_get_level, peek_interpreter_stack
     from torch._C._functorch import get_unwrapped as get_unwrapped
     from torch._C._functorch import is_functorch_wrapped_tensor as is_wrapped
@@ -60,13 +59,15 @@ try:
     # Whether a tensor is a tracer's.  Without it torch 2.11's cache of graphs would serve where they mean other things.
     from torch._subclasses.fake_tensor import is_fake
 
-    # What AOTAutograd puts around a tensor while it runs a function to make a graph of it.  Without it a compiled
-    # function would change the validity of its input, unseen by others who share the mask.
+    # AOTAutograd's tensors.  Without it a compiled function would change the validity of its input, unseen by others.
     from torch._subclasses.functional_tensor import FunctionalTensor
 
     # What ``torch.set_printoptions`` set, and torch's number format: a masked tensor prints like a plain one.
     from torch._tensor_str import PRINT_OPTS
     from torch._tensor_str import _Formatter as Formatter
+
+    # The torch function modes in force.  Without it attention would not know that flat tokens are sequences.
+    from torch.overrides import _get_current_function_mode_stack as function_modes
 
     # No tracer, for a moment.  Without it the bytes of a real mask become a tracer's own tensor.
     from torch.utils._python_dispatch import _disable_current_modes as without_modes
@@ -332,11 +333,11 @@ def current_trace() -> Any:
 
 __all__ = [
     "COLLATE", "PRINT_OPTS", "RUNNING", "Formatter", "OpOverload", "OpOverloadPacket", "batched_gradient",
-    "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node",
-    "current_trace", "default_device", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
+    "checkpoint_will_recompute", "code_of", "computed_below", "count_groups", "current_node", "current_trace",
+    "default_device", "function_modes", "group_device", "group_timeout", "guarded_by", "has_forward_mode",
     "has_real_memory", "has_tangent", "ignore_in_ddp", "in_dual_level", "in_functorch", "in_transform", "is_batched",
     "is_fake", "is_functional_tensor", "is_readable_memory", "is_tracked", "is_wrapped", "lent_parameters",
-    "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema", "set_buffers",
-    "shares_memory", "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "unwrap_transforms", "without_modes",
+    "mode_is_active", "operator_names", "remove_mode", "run_eagerly", "schema", "set_buffers", "shares_memory",
+    "tree_flatten", "tree_leaves", "tree_map", "tree_unflatten", "unwrap_transforms", "without_modes",
     "wrapped_by_transform",
 ]  # fmt: skip

@@ -2739,7 +2739,7 @@ def test_attention_of_flat_modules() -> None:
         )
     refused(
         ValueError,
-        lambda: first_tokens((ones(1, 3, 4),), tokens),
+        lambda: first_tokens((ones(1, 3, 4),), Within(tokens).mode),
         """mt.flat: sequence 1 has no step that the model's pooler could read; leave it out of the batch""",
     )
 

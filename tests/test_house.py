@@ -87,7 +87,7 @@ PRIVATE = {
         torch._ops.OpOverload torch._ops.OpOverloadPacket torch._subclasses.fake_tensor.is_fake
         torch._subclasses.functional_tensor.FunctionalTensor
         torch._tensor_str.PRINT_OPTS torch._tensor_str._Formatter torch.autograd.forward_ad._current_level
-        torch.utils._python_dispatch._disable_current_modes
+        torch.utils._python_dispatch._disable_current_modes torch.overrides._get_current_function_mode_stack
         torch.utils._pytree.tree_flatten torch.utils._pytree.tree_leaves torch.utils._pytree.tree_map
         torch.utils._pytree.tree_unflatten torch.utils.data._utils.collate.default_collate_fn_map
         ._schema ._buffers
@@ -122,6 +122,7 @@ PRIVATE = {
 }
 OPS = {  # a private op is an op: it may stand where ops are named
     "compat.py": "_is_zerotensor",
+    "api/flat/nodes.py": "_assert_async",
     "engine/graph_inputs.py": "_assert_async",
     "rules/forward_mode.py": "_add_batch_dim _make_dual _remove_batch_dim _unpack_dual",
     "engine/boundary/packed.py": "_version",

@@ -13,8 +13,12 @@ from ..patches.imports import when_imported
 from ..patches.places import DYNAMO, READ_ATTRIBUTE, wrap_when_imported
 from ..settings import outside
 
-COMPILED = "functional", "engine.contexts.decorators", "api.libraries"  #: what Dynamo may compile
-READING = ("functional.series_input",)  #: but these, which ask what a tensor stores
+COMPILED = "functional", "engine.contexts.decorators", "api.libraries", "api.flat"  #: what Dynamo may compile
+#: but these, which ask what a tensor stores
+READING = (
+    "functional.series_input",
+    *(f"api.flat.{name}" for name in ("call", "check", "eager", "nodes", "tokens", "verified")),
+)
 
 
 def mark_opaque(*functions: Callable[..., Any]) -> None:

@@ -14,12 +14,13 @@ from .blocks import Run, runs_of, split_runs
 from .dim_order import Order
 from .grid import Grid
 from .packed import Packed
+from .scatter_gather import gather_tokens, scatter_tokens
 
 _SEEN_AS: Order = ((0,), (2,), (1,), (3,))  # (B, H, T, D) of values (N, H, D)
 
 
 def attend_within(
-    grid: Grid, query: Tensor, key: Tensor, value: Tensor, *, dropout: float = 0.0, causal: bool = False,
+    grid: Grid, query: Tensor, key: Tensor, value: Tensor, dropout: float = 0.0, causal: bool = False,
     scale: float | None = None, grouped: bool = False, window: int | None = None, softcap: float | None = None,
     sinks: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
@@ -31,7 +32,9 @@ def attend_within(
     q, k, v = (
         x.flatten(0, -3).transpose(0, 1) if x.dim() > 2 else x[:, None] for x in (query, key, value)
     )  # (N, H, D)
-    if grid.index.shape[0] == 0:
+    if not grid.host:
+        out = _traced(grid, q, k, v, dropout, causal, scale, grouped, window, softcap, sinks)
+    elif grid.index.shape[0] == 0:
         out = q.new_zeros(*q.shape[:2], v.shape[-1]) + 0 * (q.sum() + k.sum() + v.sum())
     else:
         mask = None if window is None or window >= grid.shape[1] else _within_window(grid, window)
@@ -59,15 +62,50 @@ def _by_kernel(
     return found.values.reshape(*q.shape[:2], v.shape[-1])
 
 
+def _traced(
+    grid: Grid, q: Tensor, k: Tensor, v: Tensor, dropout: float, causal: bool, scale: float | None, grouped: bool,
+    window: int | None, softcap: float | None, sinks: Tensor | None,
+) -> Tensor:  # fmt: skip
+    """In a graph, where no length is known: by an op of packed batches, or padded."""
+    if window is None and softcap is None and sinks is None:
+        query, key, value = (Packed(x, grid, _SEEN_AS) for x in (q, k, v))
+        try:
+            found = scaled_dot_product_attention(
+                query, key, value, None, dropout, causal, scale=scale, enable_gqa=grouped
+            )
+        except NoRule:
+            pass
+        else:
+            return found.values.reshape(*q.shape[:2], v.shape[-1])
+    batch, time = grid.shape
+    k, v = _as_many_heads(q, k, v)
+    a, b, c = (scatter_tokens(x, grid).unflatten(0, (batch, time)).transpose(1, 2) for x in (q, k, v))
+    place, valid = torch.arange(time, device=q.device), grid.mask
+    gap = place[:, None] - place
+    seen = valid[:, None, :] & (gap >= 0 if causal else gap == gap)
+    if window is not None:
+        seen = seen & (gap.abs() < window)
+    seen = (seen | ~valid[:, :, None])[:, None]  # of what is not there nothing is kept, but it must not be NaN
+    if softcap is None and sinks is None:
+        out = F.scaled_dot_product_attention(a, b, c, seen, dropout, scale=scale)
+    else:
+        out = _by_formula(a, b, c, seen, dropout, False, scale, softcap, sinks)
+    return gather_tokens(out.transpose(1, 2).flatten(0, 1), grid)
+
+
+def _as_many_heads(q: Tensor, *given: Tensor) -> list[Tensor]:
+    """Keys and values ``(N, H, D)`` for each head of the queries."""
+    groups = q.shape[1] // given[0].shape[1]
+    return [x.repeat_interleave(groups, 1) if groups > 1 else x for x in given]
+
+
 def _by_run(
     grid: Grid, given: tuple[Tensor, ...], mask: Tensor | None, dropout: float, causal: bool, scale: float | None,
     softcap: float | None, sinks: Tensor | None,
 ) -> Tensor:  # fmt: skip
     """Sequences of one length that lie side by side at once, by plain ops that have derivatives of every order."""
     q, k, v = given
-    groups = q.shape[1] // k.shape[1]
-    if groups > 1:
-        k, v = k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1)
+    k, v = _as_many_heads(q, k, v)
     runs = runs_of(grid, grid)
     parts = []
     pieces = (split_runs(x, runs, True) for x in (q, k, v))

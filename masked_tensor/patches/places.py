@@ -101,6 +101,8 @@ END_LEVEL = (
 )
 #: What the configuration of a model of transformers calls the name of its attention function.
 ATTENTION = "_attn_implementation"
+#: What ``torch.compile(module)`` calls the module that it compiles.
+COMPILED_MODULE = "_orig_mod"
 #: Reads an attribute of a tensor in a function that is compiled.
 _READ = "var_getattr" if torch.__version__ < "2.14" else "tp_getattro_impl"
 READ_ATTRIBUTE = (Place("torch._dynamo.variables.tensor", "TensorVariable", (_READ,)),)

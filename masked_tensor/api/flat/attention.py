@@ -4,23 +4,25 @@ A torch function mode sees every call of torch while the module runs, by whateve
 and again when a checkpoint runs a part of it during the backward pass.
 """
 
-import inspect
 from dataclasses import replace
-from types import FunctionType
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from ...compat import function_modes
 from ...engine.contexts.setting import Setting
 from ...engine.tensor import MaskedTensor
 from ...packing.flat_attention import attend_within
-from ...settings import Settings, in_force
+from ...packing.grid import Grid
+from ...settings import Settings
+from .multi_head import MULTI_HEAD, attend_by_heads
+from .nodes import attend_compiled
 from .tokens import FlatTokens
 
-ATTENTION, MULTI_HEAD = F.scaled_dot_product_attention, F.multi_head_attention_forward
-_MULTI_HEAD = inspect.signature(MULTI_HEAD)
+ATTENTION = F.scaled_dot_product_attention
 
 
 class OwnMaskError(ValueError):
@@ -28,21 +30,53 @@ class OwnMaskError(ValueError):
 
 
 class Flat(TorchFunctionMode):
-    """Keeps attention among the tokens within each sequence."""
+    """Keeps attention among the tokens within each sequence; Dynamo follows it, too.
 
-    def __init__(self, tokens: FlatTokens) -> None:
+    What is compiled knows the tokens by tensors alone: numbers of a mode would be compiled anew when they change.
+    """
+
+    def __init__(self, index: Tensor, lengths: Tensor, places: Tensor, grid: Grid | None = None) -> None:
         super().__init__()
-        self.tokens = tokens
+        self.index, self.lengths = index, lengths  #: of the grid
+        self.places = places  #: (B, T, 0): says the sizes
+        self.grid = grid  #: None in what is compiled as a whole
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The call, if it is not one of attention."""
         kwargs = kwargs or {}
         if function is ATTENTION:
-            return attend(self.tokens, *args, **kwargs)
-        if function is MULTI_HEAD:  # nobody gets weights (N, N), which would be mostly zeros
-            given = _MULTI_HEAD.bind(*args, **kwargs).arguments
-            return _multi_head(**{**given, "need_weights": False})
+            return self.attend(*args, **kwargs)
+        if function is MULTI_HEAD:
+            return attend_by_heads(self, *args, **kwargs)
+        if function is Tensor.unflatten:  # whose Python part Dynamo cannot follow by itself
+            return args[0].unflatten(*args[1:], **kwargs)
         return function(*args, **kwargs)
+
+    def attend(
+        self, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None, dropout_p: float = 0.0,
+        is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
+    ) -> Tensor:  # fmt: skip
+        """torch's function; attention among the tokens is kept within each sequence, other attention is as it is."""
+        if not self.holds(query, key, value):
+            return ATTENTION(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        if attn_mask is not None:
+            raise OwnMaskError(mask_of_its_own(attn_mask))
+        return self.within(query, key, value, dropout_p, is_causal, scale, enable_gqa)
+
+    def holds(self, *given: Tensor) -> bool:
+        """Whether these are ``(.., N, D)``, one row of the flat tokens."""
+        number = self.index.shape[0]
+        return not [x for x in given if type(x) is MaskedTensor or x.dim() < 2 or x.shape[-2] != number]
+
+    def within(
+        self, query: Tensor, key: Tensor, value: Tensor, dropout: float, causal: bool, scale: float | None,
+        grouped: bool, window: int | None = None, softcap: float | None = None, sinks: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        """Attention within each sequence, ``(.., N, D)``."""
+        options = (dropout, causal, scale, grouped, window, softcap, sinks)
+        if self.grid is None or torch.compiler.is_dynamo_compiling():
+            return attend_compiled(query, key, value, self.index, self.lengths, self.places, *options)
+        return attend_within(self.grid, query, key, value, *options)
 
 
 class Within(Setting):
@@ -50,41 +84,20 @@ class Within(Setting):
 
     def __init__(self, tokens: FlatTokens) -> None:
         super().__init__()
-        self.mode = Flat(tokens)
+        grid = tokens.grid
+        self.mode = Flat(grid.index, grid.lengths, grid.index.new_empty((*grid.shape, 0)), grid)
 
     def change(self, before: Settings) -> Settings:
         """These tokens, on top of ``before``."""
         return replace(before, flat=self.mode)
 
 
-def attend(
-    tokens: FlatTokens, query: Tensor, key: Tensor, value: Tensor, attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0, is_causal: bool = False, scale: float | None = None, enable_gqa: bool = False,
-) -> Tensor:  # fmt: skip
-    """torch's function; attention among the tokens is kept within each sequence, other attention is as it is."""
-    if not is_among(tokens, query, key, value):
-        return ATTENTION(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
-    if attn_mask is not None:
-        raise OwnMaskError(mask_of_its_own(attn_mask))
-    return attend_within(
-        tokens.grid, query, key, value, dropout=dropout_p, causal=is_causal, scale=scale, grouped=enable_gqa
-    )
-
-
-def _attend_here(*args: Any, **kwargs: Any) -> Tensor:
-    return attend(in_force().flat.tokens, *args, **kwargs)
-
-
-#: torch's own, with this attention: while a mode looks at a call it does not see what the call calls.
-_multi_head = FunctionType(
-    MULTI_HEAD.__code__, {**vars(F), ATTENTION.__name__: _attend_here}, argdefs=MULTI_HEAD.__defaults__
-)
-
-
-def is_among(tokens: FlatTokens, *given: Tensor) -> bool:
-    """Whether these are ``(.., N, D)``, one row of the flat tokens."""
-    number = tokens.grid.index.shape[0]
-    return all(type(x) is not MaskedTensor and x.dim() > 1 and x.shape[-2] == number for x in given)
+def mode_in_force() -> Flat | None:
+    """The mode of the flat module that runs here, if one does: the innermost."""
+    for mode in reversed(function_modes()):
+        if type(mode) is Flat:
+            return mode
+    return None
 
 
 def mask_of_its_own(mask: Tensor) -> str:

@@ -6,22 +6,14 @@ from typing import Any
 from . import transformers
 from .attention import Within
 from .tokens import FlatTokens
+from .wants import with_what_it_wants
 
 Forward = Callable[..., Any]
 
 
 def run(module: Any, forward: Forward, args: Any, kwargs: Any, tokens: FlatTokens) -> Any:
     """What the module makes of flat tokens, plain."""
-    kwargs = {**kwargs, **transformers.added(module, type(module).flat_of.forward, kwargs, tokens)}
-    if kwargs.get("labels") is not None and transformers.is_shifted(module):
-        kwargs["labels"] = transformers.without_prediction_over_borders(kwargs["labels"], tokens.cu_seqlens)
-    hooks = [
-        part.register_forward_pre_hook(lambda _, given: transformers.first_tokens(given, tokens))
-        for part in transformers.poolers(module)
-    ]
-    try:
-        with Within(tokens):
-            return forward(module, *args, **kwargs)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    told = (*transformers.wanted(module, forward, kwargs), transformers.is_shifted(module))
+    position_ids = tokens.position_ids if told[0] is not None or told[2] else None
+    with Within(tokens):
+        return forward(module, *args, **with_what_it_wants(told, kwargs, position_ids))

@@ -82,8 +82,8 @@ def _difference(
         sizes = (max(narrow) + 4, max(narrow) + 2)
     drawn = _draw(module, args, kwargs, tokens, sum(sizes))
     parts = {0: slice(0, sizes[0]), 1: slice(sizes[0], sum(sizes))}
-    alone = {i: _alone(module, forward, _cut(drawn, [where], sum(sizes)), tokens) for i, where in parts.items()}
-    if (mixed := _mixed_batch(module, forward, drawn, sizes, tokens)) is not None:
+    alone = {i: _alone(module, forward, _cut(drawn, [where], sum(sizes))) for i, where in parts.items()}
+    if (mixed := _mixed_batch(module, forward, drawn, sizes)) is not None:
         return mixed
     worst = 0.0
     for order in ((0, 1), (1, 0)):
@@ -111,9 +111,7 @@ def _difference(
     return None
 
 
-def _mixed_batch(
-    module: nn.Module, forward: Callable[..., Any], drawn: Any, sizes: tuple[int, int], tokens: FlatTokens
-) -> str | None:
+def _mixed_batch(module: nn.Module, forward: Callable[..., Any], drawn: Any, sizes: tuple[int, int]) -> str | None:
     """What differs where two sequences of one length are rows of a plain batch: whether dimension 0 is the batch."""
     total, size = sum(sizes), min(sizes)
     rows = [slice(0, size), slice(sizes[0], sizes[0] + size)]
@@ -123,9 +121,9 @@ def _mixed_batch(
             return torch.cat([x[:, row] for row in rows])
         return x
 
-    both = _compared(_alone(module, forward, tree_map(stack, drawn), tokens))
+    both = _compared(_alone(module, forward, tree_map(stack, drawn)))
     for place, row in enumerate(rows):
-        single = _compared(_alone(module, forward, _cut(drawn, [row], total), tokens))
+        single = _compared(_alone(module, forward, _cut(drawn, [row], total)))
         for many, one in zip(both, single, strict=True):
             part = many[place : place + 1] if many.dim() else many
             scale = max(1.0, float(one.abs().max())) if one.numel() else 1.0
@@ -153,10 +151,10 @@ def _part(got: Tensor, wanted: Tensor, start: int, size: int, total: int, place:
     )
 
 
-def _alone(module: Any, forward: Callable[..., Any], given: Any, tokens: FlatTokens) -> Any:
+def _alone(module: nn.Module, forward: Callable[..., Any], given: Any) -> Any:
     """Plain sequences as a batch of their own, by the module as it is."""
     args, kwargs = given
-    if "use_cache" in transformers.added(module, type(module).flat_of.forward, kwargs, tokens):
+    if transformers.wanted(module, forward, kwargs)[1]:
         kwargs = {**kwargs, "use_cache": False}
     return forward(module, *args, **kwargs)
 

@@ -84,6 +84,11 @@ def to_flat(x: MaskedTensor) -> FlatTokens:
         )
     if current_trace() is not None:
         raise errors.read_while_compiling("to_flat")
+    return tokens_of(whole_steps(x))
+
+
+def whole_steps(x: MaskedTensor) -> Packed:
+    """A batch ``(B, T, ...)`` as the record of its tokens, of which nothing is missing."""
     stored = stored_tokens(x)
     if not stored.is_plain_grid or stored.order[:GRID] != ((0,), (1,)):
         raise ValueError(
@@ -92,7 +97,7 @@ def to_flat(x: MaskedTensor) -> FlatTokens:
         )
     if stored.inner is not None:
         raise ValueError(_missing(stored))
-    return tokens_of(stored)
+    return stored
 
 
 def stored_tokens(x: MaskedTensor) -> Packed:
@@ -100,6 +105,8 @@ def stored_tokens(x: MaskedTensor) -> Packed:
     recording = torch.is_grad_enabled()
     if x._packed is not None:
         return enter_packed(x, recording, enter)
+    if current_trace() is not None:
+        raise errors.read_while_compiling("packed")
     return pack(enter(x, recording))
 
 
@@ -119,15 +126,18 @@ def positions_of(grid: Grid) -> Tensor:
 
 
 def _missing(stored: Packed) -> str:
-    """Which step is missing, or a part of it."""
+    """Which step is missing, or a part of it; in a graph, that one is."""
     assert stored.inner is not None
-    whole = stored.inner.flatten(1).all(1)
-    at = int((~whole).nonzero()[0])
-    b, t = int(stored.grid.batch[at]), int(stored.grid.time[at])
-    part = "" if not bool(stored.inner[at].any()) else "a feature of "
+    which = "a step, or a feature of one, is missing"
+    if stored.grid.host:
+        whole = stored.inner.flatten(1).all(1)
+        at = int((~whole).nonzero()[0])
+        b, t = int(stored.grid.batch[at]), int(stored.grid.time[at])
+        part = "" if not bool(stored.inner[at].any()) else "a feature of "
+        which = f"{part}step {t} of sequence {b} is missing"
     return (
-        f"flat tokens have no mask, and {part}step {t} of sequence {b} is missing: call the module on the masked "
-        "batch, without mt.flat, or fill the gap first (mt.ffill, mt.interpolate, x.filled)"
+        f"flat tokens have no mask, and {which}: call the module on the masked batch, without mt.flat, or fill the gap "
+        "first (mt.ffill, mt.interpolate, x.filled)"
     )
 
 

@@ -2,17 +2,16 @@
 
 import inspect
 import sys
-from functools import cache
+from functools import cache, wraps
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-from ...packing.flat_attention import attend_within
 from ...patches.places import ATTENTION
 from ...rules.cross_entropy import IGNORED
-from ...settings import in_force
-from .attention import OwnMaskError, is_among, mask_of_its_own
-from .tokens import FlatTokens
+from .attention import Flat, OwnMaskError, mask_of_its_own, mode_in_force
+from .classes import heir, put, take_back
 
 NAME = "masked_tensor"
 
@@ -23,8 +22,8 @@ def attention(
     sliding_window: int | None = None, softcap: float | None = None, s_aux: Tensor | None = None, **given: Any,
 ) -> tuple[Tensor, None]:  # fmt: skip
     """Attention of one layer, ``(1, H, N, D)`` to ``(1, N, H, D)``, within each sequence; no weights."""
-    mode = in_force().flat
-    if mode is None or not is_among(mode.tokens, query, key, value):
+    mode = mode_in_force()
+    if mode is None or not mode.holds(query, key, value):
         raise OwnMaskError(
             f"mt.flat: {type(module).__name__} attends from {query.shape[-2]} to {key.shape[-2]} steps, which are not "
             "the tokens of the batch; call the model on the masked batch without mt.flat"
@@ -35,10 +34,7 @@ def attention(
         raise OwnMaskError(mask_of_its_own(given["position_bias"]))
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     grouped = query.shape[1] != key.shape[1]
-    out = attend_within(
-        mode.tokens.grid, query, key, value, dropout=dropout, causal=causal, scale=scaling, grouped=grouped,
-        window=sliding_window, softcap=softcap, sinks=s_aux,
-    )  # fmt: skip
+    out = mode.within(query, key, value, dropout, causal, scaling, grouped, sliding_window, softcap, s_aux)
     return out.transpose(1, 2).contiguous(), None
 
 
@@ -58,16 +54,15 @@ def prepare(module: nn.Module) -> None:
         registry = sys.modules["transformers.modeling_utils"].ALL_ATTENTION_FUNCTIONS
         registry.register(NAME, attention)
     for config in configs:
-        if not hasattr(type(config), "flat_of"):
-            kind: Any = type(config)
-            config.__class__ = _flat_configuration(kind)
+        put(config, _flat_configuration)
+    for part in poolers(module):
+        put(part, _flat_pooler)
 
 
 def restore(module: nn.Module) -> None:
     """What :func:`prepare` changed is as it was."""
-    for config in configurations(module):
-        if hasattr(type(config), "flat_of"):
-            config.__class__ = type(config).flat_of
+    for changed in (*configurations(module), *poolers(module)):
+        take_back(changed)
 
 
 @cache
@@ -75,24 +70,28 @@ def _flat_configuration(kind: Any) -> Any:
     before = getattr(kind, ATTENTION)
 
     def chosen(self: Any) -> Any:
-        return before.fget(self) if in_force().flat is None else NAME
+        return before.fget(self) if mode_in_force() is None else NAME
 
-    def reduce(self: Any, protocol: int) -> Any:
-        return _configured, (kind,), self.__dict__
-
-    members = {
-        ATTENTION: property(chosen, before.fset),
-        "__reduce_ex__": reduce,
-        "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__,
-        "__doc__": kind.__doc__,
-        "flat_of": kind,
-    }
-    return type(kind.__name__, (kind,), members)
+    return heir(kind, _configured, **{ATTENTION: property(chosen, before.fset)})
 
 
 def _configured(kind: Any) -> Any:
     new = _flat_configuration(kind)
+    return new.__new__(new)
+
+
+@cache
+def _flat_pooler(kind: Any) -> Any:
+    @wraps(kind.forward)
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
+        mode = mode_in_force()
+        return kind.forward(self, *(args if mode is None else first_tokens(args, mode)), **kwargs)
+
+    return heir(kind, _pooling, forward=forward)
+
+
+def _pooling(kind: Any) -> Any:
+    new = _flat_pooler(kind)
     return new.__new__(new)
 
 
@@ -105,17 +104,13 @@ def first_position(module: nn.Module) -> int:
     return 0
 
 
-def added(module: nn.Module, forward: Any, given: dict[str, Any], tokens: FlatTokens) -> dict[str, Any]:
-    """What a model is told beside its tokens: positions, and that nothing is kept for generation."""
+def wanted(module: nn.Module, forward: Any, given: Any) -> tuple[int | None, bool]:
+    """What a model is told beside its tokens: where positions begin, if at all; that nothing is kept to generate."""
     if not configurations(module):
-        return {}
+        return None, False
     names = _parameters(forward)
-    new: dict[str, Any] = {}
-    if "position_ids" in names and given.get("position_ids") is None:
-        new["position_ids"] = tokens.position_ids + first_position(module)
-    if "use_cache" in names or (given.get("use_cache") is not None):
-        new["use_cache"] = False
-    return new
+    placed = "position_ids" in names and given.get("position_ids") is None
+    return first_position(module) if placed else None, "use_cache" in names or given.get("use_cache") is not None
 
 
 @cache
@@ -138,11 +133,9 @@ def windows(module: nn.Module) -> list[int]:
     return [n for n in found if type(n) is int and n > 0]
 
 
-def without_prediction_over_borders(labels: Tensor, starts: Tensor) -> Tensor:
-    """Labels ``(1, N)`` that a model will shift: the first of each sequence is none that its last token predicts."""
-    new = labels.clone()
-    new[:, starts[starts < labels.shape[1]].long()] = IGNORED
-    return new
+def without_prediction_over_borders(labels: Tensor, position_ids: Tensor) -> Tensor:
+    """Labels ``(1, N)`` that a model will shift: the first of each sequence is none that the last token predicts."""
+    return labels.masked_fill(position_ids.to(labels.device) == 0, IGNORED)
 
 
 def poolers(module: nn.Module) -> list[nn.Module]:
@@ -156,18 +149,18 @@ def poolers(module: nn.Module) -> list[nn.Module]:
     ]
 
 
-def first_tokens(args: tuple[Any, ...], tokens: Any) -> tuple[Any, ...]:
-    """A hook's arguments: flat hidden states ``(1, N, C)`` as the first step of each sequence, ``(B, 1, C)``."""
-    number = tokens.grid.index.shape[0]
-    if 0 in tokens.grid.sizes:
-        empty = tokens.grid.sizes.index(0)
+def first_tokens(args: tuple[Any, ...], mode: Flat) -> tuple[Any, ...]:
+    """A pooler's arguments: flat hidden states ``(1, N, C)`` as the first step of each sequence, ``(B, 1, C)``."""
+    number = mode.index.shape[0]
+    if not torch.compiler.is_dynamo_compiling() and mode.grid is not None and 0 in mode.grid.sizes:
+        empty = mode.grid.sizes.index(0)
         raise ValueError(
             f"mt.flat: sequence {empty} has no step that the model's pooler could read; leave it out of the batch"
         )
-    starts = tokens.cu_seqlens[:-1].long()
-    return tuple(
+    starts = mode.lengths.cumsum(0) - mode.lengths
+    return tuple([
         x[0].index_select(0, starts)[:, None]
-        if isinstance(x, Tensor) and x.dim() == 3 and x.shape[:2] == (1, number)
+        if isinstance(x, Tensor) and x.dim() == 3 and x.shape[0] == 1 and x.shape[1] == number
         else x
         for x in args
-    )
+    ])  # fmt: skip
