@@ -15,7 +15,10 @@ from torch.nn.functional import scaled_dot_product_attention as stored_before
 from torch.utils.checkpoint import checkpoint
 
 import masked_tensor as mt
+from masked_tensor.packing import attention_cuda
 from masked_tensor.testing import check_flat
+
+from .test_packed_varlen import one_by_one
 
 LENGTHS = [[6, 2, 4], [1, 1], [5], [3, 3, 7, 7, 1], [2, 0, 4]]
 
@@ -459,3 +462,52 @@ def test_the_check_of_two_layers_takes_no_time() -> None:
     start = thread_time()
     model(x)
     assert thread_time() - start < 0.2
+
+
+class Born(Model):
+    """Flat from the start."""
+
+    def __init__(self) -> None:
+        super().__init__(Attention(8, True))
+        mt.flat(self)
+
+
+def test_a_module_makes_itself_flat() -> None:
+    model, x = Born().eval(), torch.randn(2, 5, 8)
+    places = torch.arange(5).expand(2, 5)
+    y = model(mt.from_lengths(x, [5, 2]), places)["hidden"]
+    assert isinstance(model, Born)
+    torch.testing.assert_close(y[1, :2].filled(0), model(x[1:, :2], places[1:, :2])["hidden"][0])
+    assert torch.equal(copy.deepcopy(model)(mt.from_lengths(x, [5, 2]), places)["hidden"].filled(0), y.filled(0))
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_by_the_kernels_of_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are written in test_packed_varlen.py."""
+    torch.manual_seed(0)
+    model, calls = Model(ATTENTIONS[name]()), []
+
+    def kernel(*args: Any) -> Tensor:
+        calls.append(args)
+        return one_by_one(*args)
+
+    x = torch.randn(3, 6, 8)
+    given, places = mt.from_lengths(x, [6, 2, 4]), torch.arange(6).expand(3, 6)
+    check_flat(model, given, places)
+    assert not calls
+    monkeypatch.setattr(attention_cuda, "DEVICES", ("cpu",))
+    monkeypatch.setattr(attention_cuda, "choose_kernel", lambda *_: kernel)
+    check_flat(model, given, places)
+    assert calls
+
+
+@pytest.mark.cuda
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+@pytest.mark.parametrize("name", ATTENTIONS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_on_a_gpu(name: str, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    model = Model(ATTENTIONS[name](), 8).to("cuda", dtype)
+    given = mt.from_lengths(torch.randn(3, 6, 8, device="cuda", dtype=dtype), [6, 2, 4])
+    close = {} if dtype is torch.float32 else {"rtol": 5e-2, "atol": 5e-2}
+    check_flat(model, given, torch.arange(6, device="cuda").expand(3, 6), **close)
