@@ -301,3 +301,12 @@ def test_large_tensors_are_filled_by_masks_of_any_shape():
         for given in (data, data.t().contiguous().t(), data[:, ::2].repeat_interleave(2, 1)):
             for value in (0.0, -1.5):
                 assert torch.equal(fill.fill_outside(given, mask, value), torch.where(mask, given, value))
+
+
+def test_large_masks_that_are_constant_along_other_dimensions_meet():
+    draw = torch.rand(120, 90, generator=torch.Generator().manual_seed(0)) < 0.5
+    assert draw.numel() >= settings.FEW
+    a, b = draw[..., None].expand(120, 90, 3), draw.roll(1, 0)[..., None].expand(120, 90, 3)
+    for other in (b, draw[:1, :, None].expand(120, 90, 3)):
+        assert torch.equal(masks.logical_and(a, other), a & other)
+        assert masks.logical_and(a, other).stride(2) == 0

@@ -134,7 +134,8 @@ def logical_and(a: Tensor, b: Tensor) -> Tensor:
             return expand_to(other, shapes.broadcast_two(a.shape, b.shape))
     small, other = compact(a), compact(b)
     memory = type(small) is Tensor is type(other)  # traced, a size is not to be compared
-    if memory and max(small.numel(), other.numel()) >= settings.FEW and all(map(is_readable_memory, (small, other))):
+    large = memory and max(small.numel(), other.numel()) >= settings.FEW
+    if large and is_readable_memory(small) and is_readable_memory(other):
         result = bits.logical_and_of_runs(small, other)
     else:
         result = torch.bitwise_and(small, other)
