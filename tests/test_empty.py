@@ -17,7 +17,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 import masked_tensor as mt
 from masked_tensor.compat import IS_OLD
-from masked_tensor.shared.identity import identity
+from masked_tensor.kernels.identity import identity
 
 from .helpers import database, harness
 from .laws import plain_runs

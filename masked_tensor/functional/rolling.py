@@ -11,12 +11,12 @@ from torch import Tensor
 from .. import masks, settings
 from ..engine.boundary.enter_leave import leave
 from ..engine.tensor import MaskedTensor
+from ..kernels.identity import identity
 from ..kernels.precision import rounds_noticeably
 from ..packing.series import Tape, lay_out, spans_of_tokens
 from ..pair import Pair
 from ..rules import quantile as rules
 from ..shared import moving, spans, strict_counts
-from ..shared.identity import identity
 from ..shared.too_few import is_enough, needed_for
 from . import moment, order, reduction
 from .entrance import Input, Number, as_pair, enter_input

@@ -34,6 +34,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import settings
 from ..compat import batched_gradient, in_transform, mode_is_active
 
 Options = tuple[Any, ...]
@@ -45,14 +46,16 @@ class Kernel:
     """An op in closed form on one device; see above for what the functions are given."""
 
     forward: Callable[..., tuple[Any, Tensors]]
-    backward: Callable[..., Sequence[Any]]
+    backward: Callable[..., Sequence[Any]] | None  #: None: autograd records the formula instead
     serves: Callable[..., str | None] | None = None  #: None: every call
     twice: Callable[..., Sequence[Any]] | None = None
+    least: str = ""  #: the number of ``settings``: of fewer elements of the first tensor the formula costs less
     constant: tuple[int, ...] = ()  #: the numbers of the results that have no gradient
     opaque: bool = False  #: made of no torch ops: for who traces or counts them there is the formula
     otherwise: "Kernel | None" = None  #: is asked where this one does not serve
 
 
+ANY = "any"  #: the type of device of a kernel that serves each that has none of its own
 KERNELS: dict[tuple[str, str], Kernel] = {}  #: by op and type of device
 ROOMS: dict[str, str] = {}  #: by type of device: the module here that has kernels for it, until it is imported
 MISSING: dict[str, str] = {}  #: by type of device: why its module could not be imported
@@ -65,17 +68,32 @@ def run(name: str, formula: Callable[..., Any], tensors: Tensors, *options: Any)
         device = data.device.type
         if device in ROOMS:
             _import_kernels(device)
-        kernel = KERNELS.get((name, device))
+        kernel = KERNELS.get((name, device)) or KERNELS.get((name, ANY))
         while kernel is not None:
-            if (kernel.opaque and mode_is_active()) or (kernel.serves and kernel.serves(*tensors, *options)):
-                kernel = kernel.otherwise
-                continue
-            if torch.is_grad_enabled():
-                for t in tensors:
-                    if t is not None and t.requires_grad:
+            if not kernel.least or data.numel() >= getattr(settings, kernel.least):
+                tracked = torch.is_grad_enabled() and _is_differentiated(tensors)
+                if not why_not(kernel, tracked, tensors, options):
+                    if tracked:
                         return _Closed.apply(kernel, formula, options, *tensors)
-            return kernel.forward(*tensors, *options)[0]
+                    return kernel.forward(*tensors, *options)[0]
+            kernel = kernel.otherwise
     return formula(*tensors, *options)
+
+
+def why_not(kernel: Kernel, tracked: bool, tensors: Tensors, options: Options) -> str | None:
+    """Why a kernel does not serve a call that is large enough; None: it does."""
+    if tracked and kernel.backward is None:
+        return "it has no backward"
+    if kernel.opaque and mode_is_active():
+        return "a dispatch mode looks at the ops, and would not see it"
+    return None if kernel.serves is None else kernel.serves(*tensors, *options)
+
+
+def _is_differentiated(tensors: Tensors) -> bool:
+    for t in tensors:  # noqa: SIM110 (a third of the time of a generator)
+        if t is not None and t.requires_grad:
+            return True
+    return False
 
 
 _MEMORY = (Tensor, torch.nn.Parameter)  # other classes are traced

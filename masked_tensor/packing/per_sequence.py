@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from ..compat import in_transform
+from ..kernels.identity import identity
 from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Pair, Payload
 from ..select import select
-from ..shared.identity import identity
 from . import per_token
 from .dim_order import GRID
 from .packed import Packed, pack_values

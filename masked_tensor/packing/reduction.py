@@ -13,10 +13,10 @@ from torch import Tensor
 
 from .. import masks, pair, settings, shapes
 from ..compat import is_readable_memory, is_tracked
+from ..kernels.identity import identity
 from ..op import NoRule, Rule, StorageRule
 from ..pair import Pair
 from ..select import select
-from ..shared.identity import identity
 from . import dim_order as orders
 from .dim_order import GRID
 from .packed import Packed, pack_values, unpack

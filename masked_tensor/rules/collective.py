@@ -14,10 +14,10 @@ from torch import Tensor, distributed
 
 from .. import errors, masks, pair
 from ..compat import OpOverload, schema, tree_leaves
+from ..kernels.identity import identity
 from ..op import Op, ops
 from ..pair import Pair, Payload
 from ..select import fill_masked, select, zero_masked
-from ..shared.identity import identity
 
 # ------------------------------------------------------------------------------------- into tensors that are given
 

@@ -10,17 +10,16 @@ import torch
 from torch import Tensor
 
 from .. import masks, shapes
-from ..compat import in_transform, is_tracked
-from ..kernels import chunks
+from ..kernels import chunks, reduce
+from ..kernels.identity import identity
 from ..op import Op
 from ..packing import reduction as packed
 from ..packing.per_token import along_feature
 from ..pair import Pair
 from ..select import select
-from ..shared.identity import identity
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
-from .reduction import Dim, reduce, restore_dims
+from .reduction import Dim
 
 EXTREMES: dict[str, Callable[..., Tensor]] = {"max": torch.amax, "min": torch.amin}
 ARGUMENTS: dict[str, Callable[..., Tensor]] = {"max": torch.argmax, "min": torch.argmin}
@@ -33,38 +32,7 @@ def extreme(x: Pair, dim: Dim = (), keepdim: bool = False, *, which: str) -> Pai
     if any(x.data.shape[d] == 0 for d in dims):
         plain = EXTREMES[which](x.data, dim or (), keepdim)  # raises: an extreme of nothing has no value
         return Pair(plain, masks.any(x.mask, dims, keepdim))
-    if is_tracked(x.data) and not in_transform():
-        data = _Extreme.apply(x.data, x.mask, dims, keepdim, which)
-    else:
-        data = greatest(x, dims, keepdim, which)
-    return Pair(data, masks.any(x.mask, dims, keepdim))
-
-
-def greatest(x: Pair, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
-    return reduce(x, dims, keepdim, EXTREMES[which], identity(which, x.data.dtype))
-
-
-class _Extreme(torch.autograd.Function):
-    """Ties are counted among the valid entries alone; torch's own derivative would count the fill."""
-
-    @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, dims: tuple[int, ...], keepdim: bool, which: str) -> Tensor:
-        result = greatest(Pair(data, mask), dims, keepdim, which)
-        ctx.save_for_backward(data, mask, result)
-        ctx.dims, ctx.keepdim = dims, keepdim
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None, None]:
-        data, mask, result = ctx.saved_tensors
-        ties = attains_extreme(data.detach(), mask, restore_dims(result.detach(), ctx.dims, ctx.keepdim), ctx.dims)
-        share = restore_dims(grad, ctx.dims, ctx.keepdim) / masks.count(ties, ctx.dims, True).clamp(min=1)
-        return select(share.expand(data.shape).to(data.dtype), ties, 0), None, None, None, None
-
-
-def attains_extreme(data: Tensor, mask: Tensor, value: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """The valid entries equal to their slice's extreme; a NaN extreme is attained by every NaN."""
-    return masks.logical_and((data == value) | (data.isnan() & value.isnan()), mask)
+    return Pair(reduce(f"a{which}", x, dims, keepdim), masks.any(x.mask, dims, keepdim))
 
 
 def position(x: Pair, dim: int | None = None, keepdim: bool = False, *, which: str) -> Pair:

@@ -13,11 +13,11 @@ from torch import Tensor
 
 from .. import masks, pair
 from ..compat import OpOverload, schema
+from ..kernels.identity import identity
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import fill_masked, select, zero_masked, zeroed_result
 from ..shared import left, tiled_max_pool, windows
-from ..shared.identity import identity
 from ..shared.memory_format import make_dense, suggest_format
 from ..shared.windows import Window, per_dim
 

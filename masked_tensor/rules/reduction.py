@@ -2,58 +2,26 @@
 
 A slice without entries has nothing that is masked: it gives what the plain op gives, 0 for a sum, NaN for a mean.
 
-What is masked out is replaced by the reduction's identity, so that it takes no part, forward and backward.  Dimensions
-along which the mask is constant are reduced first, as they are: there a slice is valid or masked as a whole.
+What is masked out takes no part, forward and backward.
 """
 
-from collections.abc import Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
 
-from .. import masks, pair, settings, shapes
-from ..compat import in_transform, is_tracked
-from ..kernels import chunks
+from .. import masks, pair, shapes
+from ..kernels import reduce
 from ..kernels.precision import rounds_noticeably
 from ..op import Op
 from ..packing import reduction as packed
 from ..pair import Pair, Payload
-from ..select import guard, select, zero_masked, zero_masked_inplace
+from ..select import guard, zero_masked
 from ..shared import strict_counts
 from ..sparse import operators
 from ..sparse.rules import sparse_rule
 
 Dim = int | Sequence[int] | None
-Kernel = chunks.Kernel
-
-
-def reduce(
-    x: Pair,
-    dims: tuple[int, ...],
-    keepdim: bool,
-    kernel: Kernel,
-    identity: float,
-    linear: bool = False,
-    inplace: chunks.InPlace | None = None,
-    join: Kernel | None = None,
-) -> Tensor:
-    """``kernel`` over the valid entries: the data of the result.
-
-    ``linear``: its gradient is the incoming one, so masked-out data cannot spoil it.  ``inplace``, ``join``: see
-    ``chunks.reduce``.
-    """
-    if 0 in x.mask.stride():
-        flat = [d for d in dims if masks.is_constant(x.mask, d)]
-        if len(flat) == len(dims) or not rounds_noticeably(x.data.dtype):
-            data = x.data if linear else guard(x.data, x.mask)
-            if len(flat) == len(dims):
-                return kernel(data, dims, keepdim)
-            if flat:
-                x = Pair(kernel(data, flat, True), masks.first_slice(x.mask, flat))
-                kernel = join or kernel
-    return chunks.reduce(kernel, x, dims, keepdim, identity, inplace, join=join)
 
 
 def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
@@ -63,44 +31,8 @@ def sum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype |
     if dim is None and not keepdim and masks.is_small(x.mask):
         return Pair(torch.sum(zero_masked(x, inside=True), dtype=dtype), torch.any(x.mask), Payload.ZERO)
     dims = shapes.canonical_dims(dim, x.data.dim())
-    data = total(x, dims, keepdim, dtype)
+    data = reduce("sum", x, dims, keepdim, dtype)
     return Pair(data, masks.reduce_validity(x.mask, dim, keepdim), sum_payload(x, dims))
-
-
-def total(x: Pair, dims: tuple[int, ...], keepdim: bool, dtype: torch.dtype | None = None) -> Tensor:
-    """The numerator of a mean: it adds up over parts of a slice, as the count (``masks.count``) does."""
-    if type(size := x.data.numel()) is int and size >= settings.LARGE and is_tracked(x.data) and not in_transform():
-        result: Tensor = _Total.apply(x.data, x.mask, x.payload, dims, keepdim, dtype)
-        return result
-    if type(x.data) is not Tensor:  # traced: the loop that looks for valid entries reads the data as well, in one
-        x = Pair(x.data, x.mask)
-    kernel = torch.sum if dtype is None else partial(torch.sum, dtype=dtype)
-    return reduce(x, dims, keepdim, kernel, 0, linear=True)
-
-
-class _Total(torch.autograd.Function):
-    """The sum of a large tensor, in pieces also where a gradient is wanted; it saves only the mask."""
-
-    @staticmethod
-    def forward(ctx: Any, data: Tensor, mask: Tensor, payload: Payload, dims: Any, keepdim: bool, dtype: Any) -> Tensor:
-        ctx.save_for_backward(mask)
-        ctx.dims, ctx.keepdim, ctx.dtype = dims, keepdim, data.dtype
-        return total(Pair(data.detach(), mask, payload), dims, keepdim, dtype)
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Any:
-        (mask,) = ctx.saved_tensors
-        grad = restore_dims(grad, ctx.dims, ctx.keepdim).to(ctx.dtype).expand(mask.shape)
-        constant = masks.is_constant(mask, ctx.dims)  # then nothing arrives for a slice that is masked
-        return grad if constant else select(grad, mask, 0), None, None, None, None, None
-
-
-def restore_dims(reduced: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-    """A result with the dimensions it lost at size 1."""
-    if not keepdim:
-        for d in dims:
-            reduced = reduced.unsqueeze(d)
-    return reduced
 
 
 def sum_payload(x: Pair, dims: tuple[int, ...]) -> Payload:
@@ -128,34 +60,21 @@ def mean(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype 
             torch.mean(data, dims, keepdim, dtype=dtype), masks.reduce_validity(x.mask, dims, keepdim), x.payload
         )
     wide = torch.float32 if rounds_noticeably(kind) else dtype  # half precision is rounded once, at the end
-    result = total(x, dims, keepdim, wide)
+    result = reduce("sum", x, dims, keepdim, wide)
     number, some = masks.divisors(x.mask, dims, keepdim, result.dtype)
     return Pair((result / number).to(kind), some, Payload.ZERO)
 
 
 def prod(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Product of the valid entries; 1 where nothing is valid."""
-
-    def kernel(data: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-        if len(dims) == data.dim() and not (keepdim and dims):
-            return torch.prod(data, dtype=dtype)
-        for d in sorted(dims, reverse=True):
-            data = torch.prod(data, d, keepdim, dtype=dtype)
-        return data
-
     dims = shapes.canonical_dims(dim, x.data.dim())
-    return Pair(reduce(x, dims, keepdim, kernel, 1), masks.reduce_validity(x.mask, dims, keepdim))
+    return Pair(reduce("prod", x, dims, keepdim, dtype), masks.reduce_validity(x.mask, dims, keepdim))
 
 
 def nansum(x: Pair, dim: Dim = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Pair:
     """Sum of the valid entries that are not NaN; 0, and valid, where every valid entry is NaN."""
-
-    def kernel(data: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
-        return torch.nansum(data, dims, keepdim, dtype=dtype)
-
     dims = shapes.canonical_dims(dim, x.data.dim())
-    data = reduce(x, dims, keepdim, kernel, 0, join=torch.sum)  # inf - inf of a part is NaN in the whole
-    return Pair(data, masks.reduce_validity(x.mask, dims, keepdim))
+    return Pair(reduce("nansum", x, dims, keepdim, dtype), masks.reduce_validity(x.mask, dims, keepdim))
 
 
 def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
@@ -164,17 +83,8 @@ def logsumexp(x: Pair, dim: Dim, keepdim: bool = False) -> Pair:
     if not (data.is_floating_point() or data.is_complex()):
         data = data.to(torch.get_default_dtype())
     dims = shapes.canonical_dims(dim, data.dim())
-    inplace = None if data.is_complex() else _log_sum_exp
-    result = reduce(Pair(data, x.mask, x.payload), dims, keepdim, torch.logsumexp, -float("inf"), inplace=inplace)
+    result = reduce("logsumexp", Pair(data, x.mask, x.payload), dims, keepdim)
     return Pair(result, masks.reduce_validity(x.mask, dims, keepdim))
-
-
-def _log_sum_exp(part: Tensor, mask: Tensor, dims: tuple[int, ...]) -> Tensor:
-    # exp(-inf) is 40 times slower than exp: the masked entries are 0 in the exponent and cleared after it.
-    top = part.amax(dims, True)
-    top = torch.where(top.isinf(), 0, top)
-    terms = zero_masked_inplace(zero_masked_inplace(part, mask).sub_(top).exp_(), mask)
-    return torch.sum(terms, dims, True).log_().add_(top)
 
 
 def any(x: Pair, dim: Dim = None, keepdim: bool = False) -> Pair:
@@ -191,7 +101,7 @@ def nonzero(data: Tensor) -> Tensor:
     return data if data.dtype is torch.bool else data != 0
 
 
-def _logical(x: Pair, dim: Dim, keepdim: bool, kernel: Kernel, data: Tensor) -> Pair:
+def _logical(x: Pair, dim: Dim, keepdim: bool, kernel: Callable[..., Tensor], data: Tensor) -> Pair:
     result = data if _nothing(dim, data) else kernel(data, dim, keepdim)
     dtype = torch.uint8 if x.data.dtype is torch.uint8 else torch.bool  # as the plain op
     result = result.to(dtype).contiguous()  # one byte stands for all of a mask without entries

@@ -6,12 +6,12 @@ import torch
 from torch import Tensor
 
 from ..compat import in_transform
+from ..kernels.identity import identity
 from ..op import Op
 from ..packing import per_sequence as packed
 from ..pair import Pair
 from ..select import fill_masked
 from ..shared import strict_counts
-from ..shared.identity import identity
 from ..sparse.rules import scan, scan_extreme
 
 

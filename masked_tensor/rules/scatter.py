@@ -12,12 +12,12 @@ from torch import Tensor
 
 from .. import errors, masks, pair
 from ..compat import has_tangent
+from ..kernels.identity import identity
 from ..kernels.precision import rounds_noticeably
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import guard, select, zero_masked
 from ..shared import strict_counts
-from ..shared.identity import identity
 from .choose import without_masked
 from .index import align_validity
 

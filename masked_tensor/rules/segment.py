@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from .. import errors, pair, settings
+from ..kernels.identity import identity
 from ..op import Op
 from ..pair import Pair
 from ..select import fill_masked
 from ..shared import strict_counts
-from ..shared.identity import identity
 
 
 def segment_reduce(

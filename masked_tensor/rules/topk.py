@@ -8,12 +8,12 @@ from torch import Tensor
 
 from .. import masks, settings
 from ..compat import is_readable_memory
+from ..kernels import reduce
 from ..op import Op
 from ..packing import per_token as packed
 from ..pair import Pair
 from ..sparse import sorting
 from ..sparse.rules import sparse_rule
-from .extremes import greatest
 from .order import by_pieces, has_integers, integers, is_constant_along, order
 
 
@@ -41,7 +41,7 @@ def _top_positions(x: Pair, k: int, dim: int, largest: bool, sorted: bool) -> Te
         return by_pieces(lambda part: torch.topk(integers(part, not largest), k, dim, largest, sorted)[1], x, dim)
     blocks = Pair(x.data.unflatten(-1, (-1, size)), x.mask.unflatten(-1, (-1, size)), x.payload)
     last = (blocks.data.dim() - 1,)
-    bound = Pair(greatest(blocks, last, False, "max" if largest else "min"), masks.any(blocks.mask, last))
+    bound = Pair(reduce("amax" if largest else "amin", blocks, last, False), masks.any(blocks.mask, last))
     best = torch.topk(integers(bound, not largest), k, -1, largest, False)[1]
     rows = torch.arange(best.numel() // k).reshape(*best.shape[:-1], 1) * blocks.data.shape[-2] + best
     data, mask = (

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from .. import settings
+from ..kernels.identity import identity
 from ..kernels.precision import WIDER
-from ..shared.identity import identity
 
 
 @dataclass(eq=False)

@@ -17,13 +17,13 @@ from ...engine.aliases import share_family
 from ...engine.boundary.enter_leave import enter, leave
 from ...engine.dispatch import register_rule
 from ...engine.tensor import MaskedTensor, add_members, pair_of, set_pair
+from ...kernels.identity import identity
 from ...layouts import meshes
 from ...pair import Pair, Payload, as_pair
 from ...patches.first_use import when_first_made
 from ...patches.imports import when_imported
 from ...patches.places import FUNCTIONAL_COLLECTIVES, PAD_SHARDS, wrap_when_imported
 from ...select import fill_masked
-from ...shared.identity import identity
 from ..modes import meaning
 
 if TYPE_CHECKING:
