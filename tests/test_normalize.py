@@ -12,9 +12,9 @@ from torch.nn import functional as F
 import masked_tensor as mt
 from masked_tensor import masks, settings
 from masked_tensor.engine.tensor import pair_of
+from masked_tensor.kernels import standardize as closed_form
 from masked_tensor.pair import Pair, Payload
 from masked_tensor.select import select
-from masked_tensor.shared import fused as closed_form
 from masked_tensor.shared import standardize
 from masked_tensor.testing import assert_close
 

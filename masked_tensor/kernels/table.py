@@ -50,7 +50,7 @@ class Kernel:
     serves: Callable[..., str | None] | None = None  #: None: every call
     twice: Callable[..., Sequence[Any]] | None = None
     least: str = ""  #: the number of ``settings``: of fewer elements of the first tensor the formula costs less
-    constant: tuple[int, ...] = ()  #: the numbers of the results that have no gradient
+    constant: Callable[..., Sequence[int]] | None = None  #: (*options): the numbers of the results without a gradient
     opaque: bool = False  #: made of no torch ops: for who traces or counts them there is the formula
     otherwise: "Kernel | None" = None  #: is asked where this one does not serve
 
@@ -124,8 +124,8 @@ class _Closed(torch.autograd.Function):
         result, saved = kernel.forward(*tensors, *options)
         ctx.save_for_backward(*saved, *(tensors if kernel.twice is None else ()))
         ctx.set_materialize_grads(False)
-        if kernel.constant:
-            ctx.mark_non_differentiable(*(result[i] for i in kernel.constant))
+        if kernel.constant is not None:
+            ctx.mark_non_differentiable(*(result[i] for i in kernel.constant(*options)))
         ctx.call = kernel, formula, options, len(saved)
         return result
 

@@ -8,9 +8,8 @@ With sums over the n valid entries of a group, in two passes::
 A rounded mean is a mean no more: 1e6 in float32 is off by up to 0.03.  Small float32 tensors are computed in float64,
 others centre what is left once more.
 
-One autograd function with a closed form for both directions, see fused.py, serves every norm.  Small tensors, tracing,
-torch.func, other devices and second derivatives take the formula as it stands above, whose steps have finite
-derivatives whatever the masked-out data are.  A group with nothing valid has mean 0 and divisor 1.
+One kernel serves every norm.  Its formula is as it stands above, in steps with finite derivatives whatever the
+masked-out data are.  A group with nothing valid has mean 0 and divisor 1.
 """
 
 from collections.abc import Sequence
@@ -19,14 +18,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from .. import masks, settings
-from ..compat import is_readable_memory, is_tracked
-from ..fill import can_fill_bits
+from .. import kernels, masks, settings
+from ..compat import is_readable_memory
+from ..kernels import standardize_op
 from ..kernels.precision import rounds_noticeably
+from ..kernels.standardize_formula import formula
 from ..pair import Pair, Payload
 from ..select import zero_masked
-from . import fused, standardize_op
-from .standardize_formula import differentiate, formula
 
 Parameter = Pair | Tensor | None
 
@@ -67,17 +65,12 @@ def _run(x: Pair, parameters: list[Any], dims: tuple[int, ...], eps: float, cent
     """Result, mean, variance, rstd and the number of valid entries."""
     large = type(size := x.data.numel()) is not int or size >= settings.FORMULA  # a graph shall serve all sizes
     dtype = _precision(x.data, centred, large)
-    fills = large and can_fill_bits(x.data) and x.data.is_floating_point()
-    if large and not fills and standardize_op.is_supported(x.data):
+    if large and standardize_op.is_supported(x.data):
         w, b = parameters
         return standardize_op.standardize(x.data, w, b, x.mask, x.payload, dims, eps, centred, dtype)
     (count,) = masks.keep(x.mask, ("number", dims, dtype), lambda: (masks.count(x.mask, dims, True).to(dtype),))
-    run: Any = formula
-    if fills:
-        recorded = any(t is not None and is_tracked(t) for t in (x.data, *parameters))
-        run = _Standardize.apply if recorded else fused.forward
-    data, mean, variance, rstd, *_ = run(x.data, *parameters, x.mask, count, x.payload, dims, eps, centred)
-    return data, mean, variance, rstd, count
+    tensors = (x.data, *parameters, x.mask, count)
+    return *kernels.run("standardize", formula, tensors, x.payload, dims, eps, centred), count
 
 
 def _precision(data: Tensor, centred: bool, large: bool) -> torch.dtype:
@@ -103,25 +96,3 @@ def reshape_parameter(parameter: Parameter, shape: Sequence[int]) -> Parameter:
     if type(parameter) is Pair:
         return Pair(parameter.data.reshape(shape), parameter.mask.reshape(shape), parameter.payload)
     return None if parameter is None else parameter.reshape(shape)
-
-
-class _Standardize(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        result, mean, variance, rstd, rest = fused.forward(*arguments)
-        ctx.save_for_backward(*arguments[:5], mean, rstd, rest)
-        ctx.settings = arguments[5:]
-        ctx.set_materialize_grads(False)
-        ctx.mark_non_differentiable(variance, *(() if ctx.settings[-1] else (mean,)))
-        return result, mean, variance, rstd
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        if all(g is None for g in grads):
-            return (None,) * 9
-        if torch.is_grad_enabled() or grads[0] is None or not all(g is None or is_readable_memory(g) for g in grads):
-            found = differentiate(ctx.saved_tensors[:5], ctx.settings, grads, ctx.needs_input_grad)
-        else:
-            payload, dims, _, centred = ctx.settings
-            found = fused.backward(ctx.saved_tensors, grads, payload, dims, centred)
-        return *found, *(None,) * 6

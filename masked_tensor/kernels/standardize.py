@@ -11,7 +11,8 @@ The mean is rounded: ``x - mean`` of float32 is centred once more, by its own me
 What is as small as the groups is combined first, so that each pass over the data does as much as it can: where a weight
 is constant over stretches of a group, ``(x - mean - rest) * rstd * weight + bias`` is one product and one sum.
 
-Nothing under the mask takes part: it is cleared by a choice, because 0 times NaN is NaN.
+Nothing under the mask takes part: it is cleared by a choice, because 0 times NaN is NaN.  The formula, in
+standardize_formula.py, serves small tensors, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +23,10 @@ import torch
 from torch import Tensor
 
 from .. import masks, settings, shapes
-from ..kernels.chunks import Split, split
+from ..fill import can_fill_bits
 from ..pair import Payload
+from .chunks import Split, split
+from .table import KERNELS, Kernel
 
 
 def forward(
@@ -36,8 +39,8 @@ def forward(
     dims: tuple[int, ...],
     eps: float,
     centred: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
-    """Result, mean, variance, rstd and rest; ``count`` is n, in the dtype that is computed in."""
+) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], tuple[Tensor | None, ...]]:
+    """Result, mean, variance, rstd; ``count`` is n, in the dtype that is computed in."""
     number, result, dtype, parts = count.clamp_min(1), torch.empty_like(data), count.dtype, split(data, dims)
     mean, squares, rstd = torch.zeros_like(count), torch.empty_like(count), torch.empty_like(count)
     rest = torch.empty_like(count) if centred and data.dtype is torch.float32 else None
@@ -57,7 +60,7 @@ def forward(
             v.addcmul_(c, c, value=-1).clamp_min_(0)
         torch.add(v, eps, out=r).rsqrt_()
         _zero(_scale_and_shift(x, c, r, w, b, dims, wide), flags, out)
-    return result, mean, squares, rstd, rest
+    return (result, mean, squares, rstd), (data, weight, bias, mask, count, mean, rstd, rest)
 
 
 def _sum_of_squares(x: Tensor, dims: tuple[int, ...], wide: Tensor, out: Tensor) -> Tensor:
@@ -90,13 +93,14 @@ def _varies_in_group(parameter: Tensor, data: Tensor, dims: tuple[int, ...]) -> 
 
 
 def backward(
-    saved: Sequence[Any], grads: Sequence[Any], payload: Payload, dims: tuple[int, ...], centred: bool
+    saved: Sequence[Any], grads: Sequence[Any], payload: Payload, dims: tuple[int, ...], eps: float, centred: bool
 ) -> tuple[Tensor | None, ...]:
     """The gradients of data, weight and bias, for those of the results; that of the first is 0 outside the mask."""
-    weight, bias = saved[1:3]
+    data, weight, bias = saved[:3]
+    grads = grads if grads[0] is not None else (torch.zeros_like(data), *grads[1:])
     inside = any(p is not None and _varies_in_group(p, saved[0], dims) for p in (weight, bias))
     back, *totals = (_by_element if inside else _by_group)(saved, grads, payload, dims, centred)
-    return back, *(t if t is None else t.to(p.dtype) for t, p in zip(totals, (weight, bias), strict=True))
+    return back, *(t if t is None else t.to(p.dtype) for t, p in zip(totals, (weight, bias), strict=True)), None, None
 
 
 def _by_group(
@@ -210,3 +214,15 @@ def _zero(data: Tensor, flags: Tensor, out: Tensor) -> Tensor:
 
 
 _CHOOSE = torch.ops.aten.threshold_backward.grad_input
+
+
+def _serves(data: Tensor, *_: Any) -> str | None:
+    fills = data.is_floating_point() and can_fill_bits(data)
+    return None if fills else "it fills the bits of real numbers in memory, which are others here"
+
+
+def _constant(*options: Any) -> tuple[int, ...]:
+    return (2,) if options[-1] else (1, 2)
+
+
+KERNELS["standardize", "cpu"] = Kernel(forward, backward, _serves, least="FORMULA", constant=_constant)

@@ -1,7 +1,4 @@
-"""Standardizing step by step, in plain ops that have derivatives of every order; see standardize.py."""
-
-from collections.abc import Sequence
-from typing import Any
+"""Standardizing step by step, in plain ops that have derivatives of every order; see standardize.py beside it."""
 
 import torch
 from torch import Tensor
@@ -39,20 +36,3 @@ def formula(
         result = result * weight
     result = result if bias is None else result + bias
     return select(result.to(data.dtype), mask, 0), mean, variance.detach(), rstd
-
-
-def differentiate(
-    given: Sequence[Any], settings: Sequence[Any], grads: Sequence[Tensor | None], needed: Sequence[bool]
-) -> tuple[Tensor | None, ...]:
-    """The gradients of data, weight and bias, those that are ``needed``, for those of the results.
-
-    They can be differentiated again where gradients are recorded, and run under torch.func.
-    """
-    again = torch.is_grad_enabled()
-    with torch.enable_grad():
-        made = zip(formula(*given, *settings), grads, strict=True)
-        results = [(r, g) for r, g in made if r.requires_grad and g is not None]
-    inputs = [t for t, wanted in zip(given, needed, strict=False) if wanted]
-    outputs, slopes = zip(*results, strict=True)
-    found = iter(torch.autograd.grad(outputs, inputs, slopes, create_graph=again, allow_unused=True))
-    return tuple(next(found) if wanted else None for wanted in needed[:3])

@@ -12,8 +12,9 @@ from torch import Tensor
 from .. import masks
 from ..compat import current_trace, in_transform, is_functional_tensor
 from ..pair import Payload
-from . import fused
-from .standardize_formula import differentiate
+from . import standardize as closed
+from .standardize_formula import formula
+from .table import differentiate
 
 _LIBRARY = torch.library.Library("masked_tensor", "FRAGMENT")  # lives as long as the process
 _GIVEN = "Tensor data, Tensor? weight, Tensor? bias, Tensor flags"  # the mask in bytes, as a graph is given it
@@ -56,7 +57,7 @@ def _forward(
 ) -> Any:  # fmt: skip
     mask = flags.view(torch.bool)
     count = masks.count(mask, dims, True).to(dtype)
-    *found, rest = fused.forward(data, weight, bias, mask, count, _payload(zero), tuple(dims), eps, centred)
+    found, (*_, rest) = closed.forward(data, weight, bias, mask, count, _payload(zero), tuple(dims), eps, centred)
     return *found, count, count.new_empty(0) if rest is None else rest
 
 
@@ -65,8 +66,8 @@ def _backward(
     dims: Any, eps: float, centred: bool, mean: Tensor, rstd: Tensor, count: Tensor, rest: Tensor,
 ) -> Any:  # fmt: skip
     saved = data, weight, bias, flags.view(torch.bool), count, mean, rstd, rest if rest.numel() else None
-    found = fused.backward(saved, (grad, grad_mean, None, grad_rstd), _payload(zero), tuple(dims), centred)
-    return tuple(data.new_empty(0) if t is None else t for t in found)
+    found = closed.backward(saved, (grad, grad_mean, None, grad_rstd), _payload(zero), tuple(dims), eps, centred)
+    return tuple(data.new_empty(0) if t is None else t for t in found[:3])
 
 
 def _meta(
@@ -111,7 +112,8 @@ def _differentiate_formula(ctx: Any, given: Any, count: Tensor, grads: Any) -> A
     *tensors, flags = given
     zero, *how = ctx.how
     tensors = *tensors, masks.from_bytes(flags), count
-    return differentiate(tensors, (_payload(zero), *how), grads, ctx.needs_input_grad)
+    needed = *ctx.needs_input_grad[:3], False, False
+    return differentiate(formula, tensors, (_payload(zero), *how), grads, needed)[:3]
 
 
 _LIBRARY.impl("standardize", _forward, "CompositeExplicitAutograd")
