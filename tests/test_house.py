@@ -336,8 +336,6 @@ def test_files_and_functions_fit_on_a_screen_or_two(path: Path) -> None:
 
 
 NUMBERS = {  # of no size that was measured
-    "api/containers/arrow/abi.py": "NULLABLE 2**63 _AT_ONCE",  # what an address can be; of Linux
-    "api/containers/arrow/checks.py": "DEEPEST LONGEST",
     "api/containers/arrow/rows.py": "_SHORT",  # of a view of texts
     "stats/travel.py": "VERSION",
     "api/display/html.py": "MOST EDGE",

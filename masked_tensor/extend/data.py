@@ -11,8 +11,8 @@ from torch import Tensor
 
 from .. import compat
 from ..api.containers import accepted_inputs, kinds
-from ..api.containers.arrow.exported import Column as Column
 from ..api.containers.arrow.exported import lists, numbers, texts
+from ..api.containers.arrow.library import Column as Column
 from ..api.containers.arrow.rows import read_rows
 from ..api.containers.arrow.table import ArrowTable
 from ..engine.boundary import enter_leave

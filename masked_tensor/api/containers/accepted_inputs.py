@@ -16,6 +16,7 @@ from ...pair import Pair, plain_pair
 from ...select import zero_masked
 from . import kinds, lists, sources, tables
 from .arrow import reading
+from .arrow.library import library
 
 
 def pair_of_input(data: Any, dtype: torch.dtype | None = None, device: Any = None, name: str = "data") -> Pair:
@@ -46,7 +47,7 @@ def table(data: Any, dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, 
 
     ``choose`` is asked which columns of these names are read.
     """
-    reader = kinds.reader_of(data)
+    reader = _reader_of(data)
     if reader is None and reading.speaks_arrow(data):
         sources.refuse_source(data)
         return reading.read_named(data, dtype, choose)
@@ -67,11 +68,16 @@ def table(data: Any, dtype: torch.dtype, choose: reading.Choose) -> tuple[Pair, 
 
 def _of_container(data: Any, take: Callable[[Any], Pair], dtype: torch.dtype | None) -> Pair | None:
     """The pair of a container, or None if ``data`` is none; ``take`` makes a pair of what a reader returns."""
-    reader = kinds.reader_of(data)
+    reader = _reader_of(data)
     if reader is None and not isinstance(data, dict):
         sources.refuse_source(data)
         return reading.read(data, dtype) if reading.speaks_arrow(data) else None
     return _of_read(data, *_read(reader, data), take, dtype)
+
+
+def _reader_of(data: Any) -> kinds.Reader | None:
+    found = kinds.reader_of(data)
+    return kinds.own_arrays if found is None and reading.speaks_arrow(data) and library() is None else found
 
 
 def _read(reader: kinds.Reader | None, data: Any) -> tuple[Any, Any]:

@@ -161,6 +161,17 @@ def _pandas_column(column: Any) -> tuple[Any, Any]:
     return column.to_numpy(), None
 
 
+def own_arrays(data: Any) -> tuple[Any, Any]:
+    """A frame or a column of polars by its own arrays, where no library is installed that reads Arrow."""
+    if type(data).__module__.partition(".")[0] != "polars":
+        raise ImportError(f"{type(data).__name__} is read by nanoarrow, or by pyarrow: pip install nanoarrow")
+    if hasattr(data, "columns"):
+        return tables.Columns(list(data.columns), [data[name] for name in data.columns]), None
+    if not data.dtype.is_numeric():
+        return data.to_list(), None
+    return data.fill_null(0).to_numpy(), ~data.is_null().to_numpy()
+
+
 def has_nan_for_missing(data: object, pair: Pair) -> bool:
     """Whether a container whose only word for missing is NaN, as pandas' columns of numpy's floats, holds one."""
     if reader_of(data) not in (_pandas_frame, _pandas_column) or not pair.data.is_floating_point():

@@ -1,34 +1,27 @@
-"""The buffers of an arrow column: numbers, and bits of which eight lie in a byte.
-
-A view of a buffer lives as long as the structure that it is of; what is kept is a copy.
-"""
-
-import ctypes
-from typing import Any
+"""The bits of an arrow column, of which eight lie in a byte."""
 
 import torch
 from torch import Tensor
 
 from ....masks.bits import WORDS, unpack_bits
-from .abi import readable
-from .checks import expect
+from .library import Node
 
 
-def has_nulls(array: Any) -> bool:
+def has_nulls(node: Node) -> bool:
     """Whether a column may have nulls: it has a bitmap, and does not say that it counts none."""
-    return bool(array.n_buffers and array.null_count != 0 and array.buffers and array.buffers[0])
+    return node.nulls != 0 and node.format != "n" and node.buffer(0) is not None
 
 
-def bits(array: Any, number: int, start: int, length: int) -> Tensor:
+def bits(node: Node, number: int, start: int, length: int) -> Tensor:
     """Bits ``start`` to ``start + length`` of a buffer as bools, in fresh memory."""
-    packed, skipped = view_bits(array, number, start, length)
+    packed, skipped = view_bits(node, number, start, length)
     return unpack_bits(packed, skipped, length)
 
 
-def view_bits(array: Any, number: int, start: int, length: int) -> tuple[Tensor, int]:
+def view_bits(node: Node, number: int, start: int, length: int) -> tuple[Tensor, int]:
     """The bytes that hold bits ``start`` to ``start + length`` of a buffer, and how many bits come before them."""
     first, last = start // 8, (start + length + 7) // 8
-    return view(array, number, torch.uint8, first, last - first), start - 8 * first
+    return node.view(number, torch.uint8, first, last - first), start - 8 * first
 
 
 def write_bits(into: Tensor, packed: Tensor, start: int) -> None:
@@ -38,16 +31,3 @@ def write_bits(into: Tensor, packed: Tensor, start: int) -> None:
         into.copy_(unpack_bits(packed, start, length))
     else:
         torch.index_select(WORDS, 0, packed[start // 8 : (start + length) // 8].int(), out=into.view(torch.int64))
-
-
-def view(array: Any, number: int, dtype: torch.dtype, start: int, length: int) -> Tensor:
-    """Elements ``start`` to ``start + length`` of a buffer, where they are."""
-    if not length:
-        return torch.empty(0, dtype=dtype)
-    expect(number < array.n_buffers and array.buffers, f"it has {array.n_buffers} buffers")
-    address, size = (array.buffers[number] or 0) + start * dtype.itemsize, length * dtype.itemsize
-    expect(
-        array.buffers[number] and readable((address, size)), f"no memory lies at entries {start} to {start + length}"
-    )
-    memory = (ctypes.c_char * size).from_address(address)
-    return torch.frombuffer(memory, dtype=dtype)

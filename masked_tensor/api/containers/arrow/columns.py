@@ -4,7 +4,7 @@ A table becomes ``(rows, columns)``, and lies in memory as it did: column after 
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,9 +14,8 @@ from ....fill import fill_into
 from ....pair import Pair, Payload
 from .. import tables
 from . import formats
-from .abi import Schema
-from .buffers import bits, has_nulls, view, view_bits, write_bits
-from .checks import children, expect
+from .buffers import bits, has_nulls, view_bits, write_bits
+from .library import Node
 
 
 class Part(NamedTuple):
@@ -27,30 +26,27 @@ class Part(NamedTuple):
     skipped: int
 
 
-def number_columns(schema: Any) -> list[Any] | None:
-    """The schemas of the columns, if all are of numbers; None for anything else, which is read piece by piece."""
-    columns = list(children(schema, Schema)) if _is_table(schema) else [schema]
+def holds_numbers(node: Node) -> bool:
+    """Whether it is a column of numbers, or a record of such; anything else is read piece by piece."""
+    columns = [node.below(i) for i in range(len(node.names))] if _is_table(node) else [node]
     numbers = formats.DTYPES.keys() | {formats.BITS}
-    plain = all(_name(column) in numbers and not column.dictionary for column in columns)
-    return columns if plain and columns else None
+    return bool(columns) and all(column.format in numbers and column.dictionary is None for column in columns)
 
 
-def read_columns(schema: Any, columns: Sequence[Any], arrays: Sequence[Any], dtype: torch.dtype | None) -> Pair:
-    """All pieces, one after the other: ``(N, columns)`` of a table, ``(N,)`` of a column."""
-    kinds = [formats.DTYPES.get(_name(column), torch.bool) for column in columns]
-    names = [(column.name or b"").decode(errors="replace") for column in columns]
+def read_columns(empty: Node, at: Sequence[int], pieces: Sequence[Node], dtype: torch.dtype | None) -> Pair:
+    """All pieces, one after the other: ``(N,)`` of a column, of a table ``(N, len(at))``."""
+    table = _is_table(empty)
+    columns = [empty.below(i) for i in at] if table else [empty]
+    kinds = [formats.DTYPES.get(column.format, torch.bool) for column in columns]
     kind = tables.common_dtype(kinds) if dtype is None else dtype
-    table = _is_table(schema)
-    pieces = [_parts(array, kinds, table) for array in arrays]  # before memory is taken: they may not be there
-    some = any(part.packed is not None for _, parts in pieces for part in parts) or any(
-        r is not None for r, _ in pieces
-    )
+    found = [_parts(piece, at, kinds, table) for piece in pieces]
+    some = any(r is not None or any(part.packed is not None for part in parts) for r, parts in found)
     if dtype is None and len(set(kinds)) > 1:
-        _expect_exact(names, pieces, kind)
-    data = torch.empty(len(columns), sum(array.length for array in arrays), dtype=kind)
+        _expect_exact([empty.names[i] for i in at], found, kind)
+    data = torch.empty(len(columns), sum(piece.length for piece in pieces), dtype=kind)
     mask = torch.empty(data.shape, dtype=torch.bool) if some else None
     start = 0
-    for records, parts in pieces:
+    for records, parts in found:
         into = slice(start, start + parts[0].values.shape[0])
         for i, part in enumerate(parts):
             if mask is None:
@@ -73,19 +69,19 @@ def _expect_exact(names: Sequence[str], pieces: Sequence[tuple[Tensor | None, li
             tables.expect_exact(name, part.values, valid, kind)
 
 
-def _parts(array: Any, kinds: Sequence[torch.dtype], table: bool) -> tuple[Tensor | None, list[Part]]:
+def _parts(
+    piece: Node, at: Sequence[int], kinds: Sequence[torch.dtype], table: bool
+) -> tuple[Tensor | None, list[Part]]:
     """What one piece has of each column; and of a table with records that are null, which are not."""
     if not table:
-        return None, [_part(array, kinds[0], 0, array.length)]
-    records = bits(array, 0, array.offset, array.length) if has_nulls(array) else None
-    columns = [array.children[i].contents for i in range(array.n_children)]
-    return records, [_part(c, kind, array.offset, array.length) for c, kind in zip(columns, kinds, strict=True)]
+        return None, [_part(piece, kinds[0])]
+    records = bits(piece, 0, piece.offset, piece.length) if has_nulls(piece) else None
+    return records, [_part(piece.below(i), kind) for i, kind in zip(at, kinds, strict=True)]
 
 
-def _part(column: Any, kind: torch.dtype, first: int, length: int) -> Part:
-    expect(first + length <= column.length, f"{first + length} entries of a child that has {column.length}")
-    first += column.offset
-    values = bits(column, 1, first, length) if kind is torch.bool else view(column, 1, kind, first, length)
+def _part(column: Node, kind: torch.dtype) -> Part:
+    first, length = column.offset, column.length
+    values = bits(column, 1, first, length) if kind is torch.bool else column.view(1, kind, first, length)
     return Part(values, *view_bits(column, 0, first, length)) if has_nulls(column) else Part(values, None, 0)
 
 
@@ -103,10 +99,5 @@ def _copy(into: Tensor, valid: Tensor, part: Part, records: Tensor | None) -> No
         fill_into(into, part.values.to(into.dtype), valid, 0)
 
 
-def _is_table(schema: Any) -> bool:
-    return _name(schema) == formats.RECORD
-
-
-def _name(schema: Any) -> str:
-    name: str = schema.format.decode(errors="replace")
-    return name
+def _is_table(node: Node) -> bool:
+    return node.format == formats.RECORD

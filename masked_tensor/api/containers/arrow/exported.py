@@ -1,9 +1,6 @@
 """Columns that are handed out: a type, the memory it is in, and the columns that it consists of."""
 
-import ctypes
 from collections.abc import Sequence
-from ctypes import POINTER, c_void_p
-from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,17 +8,7 @@ from torch import Tensor
 from .... import errors, masks
 from ....masks.bits import pack_bits
 from . import formats
-from .abi import NULLABLE, Array, Schema, keep_alive
-
-
-class Column(NamedTuple):
-    """One column, and all below it."""
-
-    format: str
-    length: int
-    buffers: tuple[Tensor | None, ...]  #: the bits of what is there, None where all is; then what the format asks for
-    nulls: int = 0
-    children: tuple[tuple[str, "Column"], ...] = ()
+from .library import Column
 
 
 def numbers(data: Tensor, mask: Tensor) -> Column:
@@ -103,31 +90,3 @@ def record(columns: Sequence[tuple[str, Column]]) -> Column:
 
 def _offsets(lengths: Sequence[int]) -> Tensor:
     return torch.tensor([0, *lengths], dtype=torch.int64).cumsum(0).int()
-
-
-def make_schema(column: Column, name: str = "") -> Any:
-    """The type of a column as the interface lays it down."""
-    texts = column.format.encode(), name.encode(errors="replace")
-    schema = Schema(format=texts[0], name=texts[1], flags=NULLABLE)
-    below = [make_schema(child, name) for name, child in column.children]
-    keep_alive(schema, (texts, _adopt(schema, below, Schema)))
-    return schema
-
-
-def make_array(column: Column) -> Any:
-    """The values of a column as the interface lays them down; their memory lives until they are released."""
-    array = Array(length=column.length, null_count=column.nulls)
-    addresses = (None if buffer is None else buffer.data_ptr() for buffer in column.buffers)
-    buffers = (c_void_p * len(column.buffers))(*addresses)
-    array.n_buffers, array.buffers = len(column.buffers), buffers
-    below = [make_array(child) for _, child in column.children]
-    keep_alive(array, (column.buffers, buffers, _adopt(array, below, Array)))
-    return array
-
-
-def _adopt(parent: Any, below: list[Any], kind: Any) -> object:
-    """Puts structures below another; what must be kept for them."""
-    children = (POINTER(kind) * len(below))(*map(ctypes.pointer, below))
-    if below:
-        parent.n_children, parent.children = len(below), children
-    return below, children

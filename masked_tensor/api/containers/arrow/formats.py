@@ -7,7 +7,12 @@ DTYPES = {
     "l": torch.int64, "L": torch.uint64, "e": torch.float16, "f": torch.float32, "g": torch.float64,
 }  # fmt: skip
 FORMATS = {dtype: name for name, dtype in DTYPES.items()} | {torch.bool: "b"}
-INTEGERS = frozenset(name for name, dtype in DTYPES.items() if not dtype.is_floating_point)
+#: The functions of nanoarrow and pyarrow that make a type, and what pyarrow calls it.
+MAKERS = {name: str(dtype).removeprefix("torch.") for name, dtype in DTYPES.items()} | {"b": "bool_", "u": "string"}
+NAMES = {made: name for name, made in MAKERS.items()} | {
+    "halffloat": "e", "float": "f", "double": "g", "bool": "b", "null": "n", "large_string": "U", "string_view": "vu",
+    "binary": "z", "large_binary": "Z", "binary_view": "vz",
+}  # fmt: skip
 BITS = "b"  #: booleans, eight to a byte
 NULL = "n"  #: nothing but nulls
 TEXT = "u"  #: texts, and where each begins
@@ -16,7 +21,7 @@ FIXED = "+w:"  #: lists of one length, which follows
 RECORD = "+s"  #: columns, each a child
 OFFSETS = {"+l": torch.int32, "+L": torch.int64}  #: lists, and the dtype of where each begins
 _OTHERS = (
-    ("tuUvz", "text, bytes or times"),
+    ("tuUvzZ", "text, bytes or times"),
     ("dw", "decimal or binary numbers"),
     ("+", "lists or records of a kind that is not read here"),
 )

@@ -10,8 +10,8 @@ from ....engine.tensor import MaskedTensor
 from ....masks import bits
 from ....pair import as_pair
 from ... import convert
-from .abi import make_capsule, make_stream
-from .exported import Column, make_array, make_schema, numbers, record
+from .exported import numbers, record
+from .library import Column, array_of, schema_of, stream_of
 
 
 class ArrowTable:
@@ -33,15 +33,16 @@ class ArrowTable:
 
     def __arrow_c_schema__(self) -> Any:
         """The names and types of the columns, as a capsule."""
-        return make_capsule(make_schema(self._columns))
+        return schema_of(self._columns)
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[Any, Any]:
         """Type and values, as two capsules; a requested schema is not followed, as the interface allows."""
-        return self.__arrow_c_schema__(), make_capsule(make_array(self._columns))
+        schema, array = array_of(self._columns).__arrow_c_array__()
+        return schema, array
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         """The same, as a stream of one piece."""
-        return make_capsule(make_stream(make_schema(self._columns), make_array(self._columns)))
+        return stream_of(self._columns)
 
     def __len__(self) -> int:
         """The number of rows."""
@@ -57,8 +58,9 @@ class ArrowTable:
 def to_arrow(x: Tensor, names: str | Sequence[str] | None = None) -> ArrowTable:
     """A table of the columns of ``x``, with nulls where it is masked, for any library that speaks Arrow.
 
-    The result has Arrow's PyCapsule interface: ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame``,
-    ``pandas.DataFrame.from_arrow`` and DuckDB take it. Nothing else needs to be installed.
+    The result has Arrow's PyCapsule interface, by nanoarrow or pyarrow, of which one must be installed
+    (``pip install nanoarrow``): ``pyarrow.table``, ``pyarrow.record_batch``, ``polars.DataFrame``,
+    ``pandas.DataFrame.from_arrow`` and DuckDB take it.
 
     Values stay where they are if the entries of a column lie together, as those of one dimension do, and those of
     ``masked_tensor(table)``: a write into ``x`` is then seen in the table. Others are copied once. The mask becomes one

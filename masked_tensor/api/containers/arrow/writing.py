@@ -12,14 +12,14 @@ from ....engine.tensor import MaskedTensor, add_members, pair_of
 from ....pair import Pair
 from ....select import zero_masked
 from ... import convert
-from .abi import make_capsule
-from .exported import Column, fixed_lists, make_array, make_schema, numbers
+from .exported import fixed_lists, numbers
+from .library import Column, array_of, schema_of
 
 
 def arrow_c_schema(x: MaskedTensor) -> Any:
     """The arrow type of ``x``: numbers of its dtype, in lists of fixed length for every dimension after the first."""
     nothing = Pair(torch.zeros(0, dtype=x.dtype), masks.full((0,), torch.device("cpu")))
-    return make_capsule(make_schema(_column(nothing, list(x.shape)), "item"))
+    return schema_of(_column(nothing, list(x.shape)))
 
 
 def arrow_c_array(x: MaskedTensor, requested_schema: object = None) -> tuple[Any, Any]:
@@ -33,7 +33,8 @@ def arrow_c_array(x: MaskedTensor, requested_schema: object = None) -> tuple[Any
     pair = pair_of(convert.dense(x))
     pair = Pair(pair.data.detach().cpu(), pair.mask.cpu(), pair.payload)
     column = _column(Pair(zero_masked(pair).flatten(), pair.mask.flatten()), list(x.shape))
-    return make_capsule(make_schema(column, "item")), make_capsule(make_array(column))
+    schema, array = array_of(column).__arrow_c_array__()
+    return schema, array
 
 
 def _column(pair: Pair, sizes: list[int]) -> Column:
