@@ -18,7 +18,7 @@ LENGTHS = [16000, 12000, 8000, 4000]
 WAYS = {"padded": "C1", "padded, with its attention_mask": "C0", "masked tensor": "C2"}
 
 
-def wav2vec2() -> torch.nn.Module:
+def wav2vec2() -> tuple[torch.nn.Module, list[Tensor]]:
     """The form of wav2vec2-base: a group norm over time in the feature extractor."""
     from transformers import Wav2Vec2Config, Wav2Vec2Model
 
@@ -26,18 +26,28 @@ def wav2vec2() -> torch.nn.Module:
     small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
     positions = {"num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 4}
     config = Wav2Vec2Config(**small, **positions, conv_dim=(32,) * 7, feat_extract_norm="group")
-    return Wav2Vec2Model(config).eval()
+    return Wav2Vec2Model(config).eval(), [torch.randn(n) for n in LENGTHS]
+
+
+def bert() -> tuple[torch.nn.Module, list[Tensor]]:
+    """A model that its own mask serves: padding reaches nothing but attention."""
+    from transformers import BertConfig, BertModel
+
+    torch.manual_seed(0)
+    small = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+    model = BertModel(BertConfig(**small, vocab_size=100, max_position_embeddings=64)).eval()
+    return model, [torch.randint(1, 100, (n // 250,)) for n in LENGTHS]
 
 
 @torch.no_grad()
-def differences() -> dict[str, list[float]]:
-    """For each way to make a batch, how far each recording is from itself alone."""
-    model = wav2vec2()
-    waves = [torch.randn(n) for n in LENGTHS]
+def differences(given: tuple[torch.nn.Module, list[Tensor]]) -> dict[str, list[float]]:
+    """For each way to make a batch, how far each row is from itself alone."""
+    model, waves = given
     alone = [model(wave[None]).last_hidden_state[0] for wave in waves]
 
     padded = torch.nn.utils.rnn.pad_sequence(waves, batch_first=True)
-    attention_mask = (torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS)[:, None]).long()
+    lengths = torch.tensor([len(wave) for wave in waves])
+    attention_mask = (torch.arange(int(lengths[0])) < lengths[:, None]).long()
     states = [
         model(padded),
         model(padded, attention_mask=attention_mask),
@@ -79,4 +89,4 @@ def draw(found: dict[str, list[float]]) -> None:
 
 
 if __name__ == "__main__":
-    draw(differences())
+    draw(differences(wav2vec2()))

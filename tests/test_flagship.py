@@ -3,6 +3,7 @@
 import importlib.util
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -11,11 +12,16 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
-def test_the_picture_shows_what_is_measured() -> None:
+def script() -> ModuleType:
     place = importlib.util.spec_from_file_location("flagship", ROOT / "docs/flagship.py")
     flagship = importlib.util.module_from_spec(place)
     place.loader.exec_module(flagship)
-    padded, own, ours = flagship.differences().values()
+    return flagship
+
+
+def test_the_picture_shows_what_is_measured() -> None:
+    flagship = script()
+    padded, own, ours = flagship.differences(flagship.wav2vec2()).values()
     assert max(ours) < 1e-5, "alone or in company: the same"
     assert max(padded[0], own[0]) < 1e-5, "nothing is padded where a recording is as long as the longest"
     assert min(padded[1:] + own[1:]) > 0.1
@@ -28,6 +34,16 @@ def test_the_picture_shows_what_is_measured() -> None:
         assert int(percent) == pytest.approx(100 * found[-1], abs=2)
         assert 2 * bar.count("█") + bar.count("▌") == int(percent), "half a percent a block"
     assert re.search(r"^masked tensor +< 0.001 %$", README, re.MULTILINE)
+
+
+def test_a_second_model_is_served_by_its_own_mask() -> None:
+    padded, own, ours = script().differences(script().bert()).values()
+    assert max(own + ours) < 1e-5
+    shown = README.partition("BERT: attention_mask is enough")[2]
+    assert float(re.search(r"^padded +▏ +([\d.]+) %$", shown, re.MULTILINE).group(1)) == pytest.approx(
+        100 * padded[-1], abs=0.1
+    )
+    assert len(re.findall(r"< 0.001 %$", shown, re.MULTILINE)) == 2
 
 
 def test_the_lines_on_the_page_are_those_of_the_script() -> None:
