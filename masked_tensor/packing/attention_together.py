@@ -65,11 +65,15 @@ def attend(
     if grouped and k.shape[1] and q.shape[1] != k.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     hidden = None if causal else rows.hidden.to(q.dtype)  # no query sees what comes after it
-    if attention_cpu.is_supported(*(x.transpose(0, 1)[None] for x in (q, k, v)), None, dropout, causal):
+    if attention_cpu.is_supported(_one_row(q), _one_row(k), _one_row(v), None, dropout, causal):
         found: Tensor = Together.apply(q, k, v, rows, runs, hidden, causal, scale)
         return found
     a, b, c = (rows.spread(x) for x in (q, k, v))
     return rows.stored(F.scaled_dot_product_attention(a, b, c, hidden, dropout, causal, scale=scale))
+
+
+def _one_row(x: Tensor) -> Tensor:
+    return x.transpose(0, 1)[None]
 
 
 class Together(torch.autograd.Function):

@@ -1,5 +1,6 @@
 """A flat module must give what it gives for each sequence alone: values, and gradients of its parameters."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -70,16 +71,14 @@ def _compare(
     for b, kept in enumerate(steps):
         if not kept.any():
             continue
-        alone, own = _run(module, tree_map(lambda x, b=b, kept=kept: _sequence(x, b, kept, steps.shape), given))
+        alone, own = _run(module, tree_map(partial(_sequence, b=b, kept=kept, shape=steps.shape), given))
         total = [a + g for a, g in zip(total, own, strict=True)]
         if len(alone) != len(together):
             raise AssertionError(f"sequence {b} alone gives {len(alone)} outputs, the batch {len(together)}")
         for place, (many, one) in enumerate(zip(together, alone, strict=True)):
             part = _row(many, b, kept)
-            text = f"output {place} of sequence {b} of the batch is not that of the sequence alone: "
-            torch.testing.assert_close(
-                part, one.detach(), rtol=rtol, atol=atol, equal_nan=True, msg=lambda more, text=text: text + more
-            )
+            said = f"output {place} of sequence {b} of the batch is not that of the sequence alone: {{}}".format
+            torch.testing.assert_close(part, one.detach(), rtol=rtol, atol=atol, equal_nan=True, msg=said)
     largest = max((float(g.abs().max()) for g in total if g.numel()), default=0.0)
     names = [name for name, p in module.named_parameters() if p.requires_grad]
     for name, got, wanted in zip(names, gradients, total, strict=True):
