@@ -8,10 +8,11 @@ import torch.nn.functional as F
 from torch import nn
 
 import masked_tensor as mt
-from masked_tensor import settings
+from masked_tensor import kernels, settings
 from masked_tensor.api.modes import meaning
 from masked_tensor.engine.tensor import pair_of
-from masked_tensor.shared import tiled_max_pool
+from masked_tensor.pair import Payload
+from masked_tensor.rules import pool
 
 from .laws import laws
 from .test_conv import prefix
@@ -119,12 +120,11 @@ def test_tiles_are_the_plain_op(kind, dtype, monkeypatch):
         data = tiled_data(kind, shape, dtype)
         plain, leaf = data.clone().requires_grad_(), data.clone().requires_grad_()
         x = mt.as_masked_tensor(data, torch.ones(shape, dtype=torch.bool)).requires_grad_()
-        assert tiled_max_pool.is_worthwhile(leaf, kernel, 2) == (max(kernel) <= 4)
-        expected, got, y = (
-            F.max_pool2d(plain, kernel),
-            tiled_max_pool.max_pool(leaf, None, kernel),
-            F.max_pool2d(x, kernel),
-        )
+        how = Payload.ANY, torch.ops.aten.max_pool2d.default, 2, [list(kernel), list(kernel), [0, 0], [1, 1]], False
+        tiles = kernels.KERNELS["max_pool", "cpu"]
+        assert (tiles.serves(leaf, pair_of(x).mask, *how) is None) == (max(kernel) <= 4)
+        expected, y = F.max_pool2d(plain, kernel), F.max_pool2d(x, kernel)
+        got = kernels.run("max_pool", pool.pool_filled, (leaf, pair_of(x).mask), *how)
         torch.testing.assert_close(got, expected, rtol=0, atol=0, equal_nan=True)
         torch.testing.assert_close(pair_of(y).data, expected, rtol=0, atol=0, equal_nan=True)
         seed = torch.randn_like(expected)

@@ -50,6 +50,7 @@ class Kernel:
     serves: Callable[..., str | None] | None = None  #: None: every call
     twice: Callable[..., Sequence[Any]] | None = None
     least: str = ""  #: the number of ``settings``: of fewer elements of the first tensor the formula costs less
+    inference: Callable[..., Any] | None = None  #: the results alone, where nothing is differentiated; None: of forward
     constant: Callable[..., Sequence[int]] | None = None  #: (*options): the numbers of the results without a gradient
     opaque: bool = False  #: made of no torch ops: for who traces or counts them there is the formula
     otherwise: "Kernel | None" = None  #: is asked where this one does not serve
@@ -75,6 +76,8 @@ def run(name: str, formula: Callable[..., Any], tensors: Tensors, *options: Any)
                 if not why_not(kernel, tracked, tensors, options):
                     if tracked:
                         return _Closed.apply(kernel, formula, options, *tensors)
+                    if kernel.inference is not None:
+                        return kernel.inference(*tensors, *options)
                     return kernel.forward(*tensors, *options)[0]
             kernel = kernel.otherwise
     return formula(*tensors, *options)

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import masks, pair
-from ..compat import OpOverload, schema
+from .. import kernels, masks, pair
+from ..compat import OpOverload
 from ..kernels.identity import identity
 from ..op import Op
 from ..pair import Pair, Payload
 from ..select import fill_masked, select, zero_masked, zeroed_result
-from ..shared import left, tiled_max_pool, windows
+from ..shared import left, windows
 from ..shared.memory_format import make_dense, suggest_format
 from ..shared.windows import Window, per_dim
 
@@ -51,17 +51,20 @@ def max_pool(
     along = windows.left_dims(x.mask, frame)
     if along:
         return _max_pool_left(op, x, frame, along, (*settings, ceil_mode))
-    aside = settings == [kernel, kernel, [0] * dims, [1] * dims] and not ceil_mode
-    if aside and len(schema(op).returns) == 1 and tiled_max_pool.is_worthwhile(x.data, kernel, dims):
-        out: Any = tiled_max_pool.max_pool(x.data, None if windows.is_constant(x.mask, dims) else x.mask, kernel)
-    else:
-        out = op(fill_masked_taps(x, dims), *settings, ceil_mode)
+    out: Any = kernels.run("max_pool", pool_filled, (x.data, x.mask), x.payload, op, dims, settings, ceil_mode)
     value = out[0] if isinstance(out, tuple) else out
     mask = windows.valid_outputs(masks.compact(x.mask), frame, x.data.shape[-dims:], value.shape[-dims:])
     mask = masks.expand_to(mask, value.shape)
     if not isinstance(out, tuple):
         return zeroed_result(value, mask)
     return Pair(value, mask), Pair(_indices(op, x, out[1], dims, *settings, ceil_mode), mask)
+
+
+def pool_filled(
+    data: Tensor, mask: Tensor, payload: Payload, op: OpOverload, dims: int, how: Sequence[Any], ceil_mode: bool
+) -> Any:
+    """The formula: torch's op."""
+    return op(fill_masked_taps(Pair(data, mask, payload), dims), *how, ceil_mode)
 
 
 def _max_pool_left(
