@@ -130,7 +130,7 @@ OPS = {  # a private op is an op: it may stand where ops are named
     "engine/boundary/enter_leave.py": "_version",
     "engine/packed_parts.py": "_version",
     "functional/distinct.py": "_unique2",
-    "packing/attention_cpu.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
+    "kernels/attention.py": "_fused_sdp_choice _scaled_dot_product_flash_attention_for_cpu "
     "_scaled_dot_product_flash_attention_for_cpu_backward",
     "packing/attention_cuda.py": "_efficient_attention_forward _flash_attention_forward",
     "layouts/compressed.py": "_validate_sparse_compressed_tensor_args",

@@ -1,7 +1,7 @@
 """Ops in closed form, each with its formula beside it; no other room decides by device how an op is computed."""
 
-from . import chunks, max_pool, softmax, standardize
+from . import attention, chunks, max_pool, softmax, standardize
 from .reductions import reduce
 from .table import KERNELS, Kernel, run
 
-__all__ = ["KERNELS", "Kernel", "chunks", "max_pool", "reduce", "run", "softmax", "standardize"]
+__all__ = ["KERNELS", "Kernel", "attention", "chunks", "max_pool", "reduce", "run", "softmax", "standardize"]

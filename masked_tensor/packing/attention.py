@@ -5,21 +5,20 @@ and one that is not takes no part.  Masks of the user and learned biases are cut
 masked, as in the strided rule.
 """
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from .. import masks
-from ..compat import is_readable_memory, is_tracked
+from .. import kernels, masks
+from ..compat import is_readable_memory
+from ..kernels import attention_op
+from ..kernels.attention import Run, formula
 from ..op import NoRule
 from ..pair import Payload
 from ..select import select
-from . import attention_cpu, attention_cuda, attention_op, attention_together
-from .blocks import Run, positions_of_run, runs_of, select_along, split_runs
+from . import attention_cuda, attention_together
+from .blocks import positions_of_run, runs_of, select_along
 from .dim_order import GRID, Order
 from .grid import Grid, same_places
 from .packed import Packed, drop_full_inner, pack_values
@@ -59,7 +58,9 @@ def attend_tokens(
     runs = runs_of(queries, keys)
     if queries is keys and (rows := attention_together.rows_of(queries, runs, given[0][0].numel())):
         return attention_together.attend(rows, runs, given, dropout_p, is_causal, scale, enable_gqa)
-    return _by_run(given, runs, [None] * len(runs), dropout_p, is_causal, scale, enable_gqa)
+    none = [None] * len(runs)
+    found: Tensor = kernels.run("attention", formula, given, runs, none, dropout_p, is_causal, scale, enable_gqa)
+    return found
 
 
 def _attend_masked(
@@ -74,26 +75,9 @@ def _attend_masked(
         some.expand(run.number, heads, run.queries).transpose(1, 2).flatten(0, 1)
         for (_, some), run in zip(seen, runs, strict=True)
     ]
-    out = _by_run(given, runs, [visible for visible, _ in seen], dropout_p, False, scale, enable_gqa)
+    shown = [visible for visible, _ in seen]
+    out = kernels.run("attention", formula, given, runs, shown, dropout_p, False, scale, enable_gqa)
     return out, torch.cat(sight)
-
-
-def _by_run(
-    given: tuple[Tensor, ...], runs: list[Run], shown: Sequence[Tensor | None], dropout_p: float, is_causal: bool,
-    scale: float | None, enable_gqa: bool,
-) -> Tensor:  # fmt: skip
-    """One call for each run, with its mask."""
-    q, k, v = given
-    pieces = list(zip(split_runs(q, runs, True), split_runs(k, runs, False), split_runs(v, runs, False), strict=True))
-    if any(is_tracked(x) for x in given) and attention_cpu.is_supported(*pieces[0], shown[0], dropout_p, is_causal):
-        biases = [attention_cpu.kernel_bias(m, q.dtype) for m in shown]
-        found: Tensor = attention_cpu.Attend.apply(q, k, v, runs, biases, is_causal, scale)
-        return found
-    run = partial(
-        F.scaled_dot_product_attention, dropout_p=dropout_p, is_causal=is_causal, scale=scale, enable_gqa=enable_gqa
-    )
-    parts = [run(*piece, attn_mask=m) for piece, m in zip(pieces, shown, strict=True)]
-    return torch.cat([p.transpose(1, 2).flatten(0, 1) for p in parts])
 
 
 def _attend_traced(

@@ -11,8 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from .. import settings
-from . import attention_cpu
-from .blocks import Run
+from ..kernels import attention
+from ..kernels.attention import Run
 from .grid import Grid
 
 
@@ -65,15 +65,11 @@ def attend(
     if grouped and k.shape[1] and q.shape[1] != k.shape[1]:
         k, v = (x.repeat_interleave(q.shape[1] // x.shape[1], 1) for x in (k, v))
     hidden = None if causal else rows.hidden.to(q.dtype)  # no query sees what comes after it
-    if attention_cpu.is_supported(_one_row(q), _one_row(k), _one_row(v), None, dropout, causal):
+    if not attention.serves(q, k, v, [Run(0, 1, len(q), len(k))], [None], dropout, causal):
         found: Tensor = Together.apply(q, k, v, rows, runs, hidden, causal, scale)
         return found
     a, b, c = (rows.spread(x) for x in (q, k, v))
     return rows.stored(F.scaled_dot_product_attention(a, b, c, hidden, dropout, causal, scale=scale))
-
-
-def _one_row(x: Tensor) -> Tensor:
-    return x.transpose(0, 1)[None]
 
 
 class Together(torch.autograd.Function):
@@ -85,7 +81,7 @@ class Together(torch.autograd.Function):
         scale: float | None,
     ) -> Tensor:  # fmt: skip
         spread = [rows.spread(x) for x in (q, k, v)]
-        out, sums = attention_cpu.of_kernel(*spread, 0.0, causal, attn_mask=hidden, scale=scale)
+        out, sums = attention.of_kernel(*spread, 0.0, causal, attn_mask=hidden, scale=scale)
         ctx.save_for_backward(q, k, v, *spread, out, sums)
         ctx.settings = rows, runs, hidden, causal, scale
         return rows.stored(out)
@@ -95,10 +91,10 @@ class Together(torch.autograd.Function):
         q, k, v, *kept = ctx.saved_tensors
         rows, runs, hidden, causal, scale = ctx.settings
         if torch.is_grad_enabled():  # a gradient of these gradients may be asked for
-            grads = attention_cpu.formula(grad, q, k, v, runs, [None] * len(runs), causal, scale)
+            grads = attention.differentiate(grad, q, k, v, runs, [None] * len(runs), causal, scale)
         else:
             wide = grad.new_zeros(rows.shape[0] * rows.shape[1], *grad.shape[1:]).index_copy_(0, rows.places, grad)
             filled = wide.view(*rows.shape, *grad.shape[1:]).transpose(1, 2)
-            parts = attention_cpu.gradient_of_kernel(filled, *kept, 0.0, causal, attn_mask=hidden, scale=scale)
+            parts = attention.gradient_of_kernel(filled, *kept, 0.0, causal, attn_mask=hidden, scale=scale)
             grads = [rows.stored(part) for part in parts]
         return *grads, None, None, None, None, None

@@ -6,27 +6,13 @@ after the other.  Sequences of one length that lie side by side are one *run*, w
 """
 
 from itertools import groupby
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from ..kernels.attention import Run
 from ..op import NoRule
 from .grid import Grid, fact, same_places
-
-
-class Run(NamedTuple):
-    """Sequences that lie side by side, with one number of queries and one number of keys each."""
-
-    first: int
-    number: int
-    queries: int
-    keys: int
-
-    @property
-    def sequences(self) -> slice:
-        """Which sequences of the batch."""
-        return slice(self.first, self.first + self.number)
 
 
 def runs_of(queries: Grid, keys: Grid) -> list[Run]:
@@ -153,10 +139,3 @@ def select_along(wide: Tensor, dim: int, places: Tensor | int) -> Tensor:
     index = places.view(places.shape[0], *(1,) * (wide.dim() - 3), *((-1, 1) if dim == -2 else (1, -1)))
     shape[dim] = places.shape[1]
     return wide.expand(places.shape[0], *wide.shape[1:]).gather(dim, index.expand(shape))
-
-
-def split_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
-    """Each run's part of ``(N, H, D)``, as ``(sequences, H, T, D)``: one split, whose gradient is one cat."""
-    lengths = [run.queries if queries else run.keys for run in runs]
-    parts = x.split([run.number * n for run, n in zip(runs, lengths, strict=True)])
-    return [p.unflatten(0, (run.number, n)).transpose(1, 2) for p, run, n in zip(parts, runs, lengths, strict=True)]

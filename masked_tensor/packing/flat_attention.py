@@ -7,10 +7,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..compat import in_transform, is_readable_memory
+from ..kernels.attention import Run, split_runs
 from ..op import NoRule
 from . import attention_cuda
 from .attention import attend_tokens, scaled_dot_product_attention
-from .blocks import Run, runs_of, split_runs
+from .blocks import runs_of
 from .dim_order import Order
 from .grid import Grid
 from .packed import Packed

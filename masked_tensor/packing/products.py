@@ -10,10 +10,11 @@ import torch
 from torch import Tensor
 
 from ..compat import is_readable_memory
+from ..kernels.attention import split_runs
 from ..op import NoRule, Rule, StorageRule, Takes
 from ..pair import Payload
 from .attention import split_heads
-from .blocks import Blocks, make_blocks, split_runs
+from .blocks import Blocks, make_blocks
 from .dim_order import GRID, Order
 from .grid import same_places
 from .packed import Packed, drop_full_inner, pack_values, values_at_tokens

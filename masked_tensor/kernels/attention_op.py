@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import attention_cpu
-from .blocks import Run
+from . import attention as kernel
+from .attention import Run
 
 if hasattr(torch.ops.masked_tensor, "attend"):
     raise ImportError(
@@ -48,7 +48,7 @@ def _runs(lengths: Tensor) -> list[Run]:
 
 def _forward(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor, causal: bool, scale: float | None) -> Any:
     runs = _runs(lengths)
-    out, totals = attention_cpu.forward(q, k, v, runs, [None] * len(runs), causal, scale)
+    out, totals = kernel.attend(q, k, v, runs, [None] * len(runs), causal, scale)
     return out, torch.cat([total.transpose(1, 2).flatten(0, 1) for total in totals])
 
 
@@ -62,7 +62,7 @@ def _backward(
         p.unflatten(0, (run.number, run.queries)).transpose(1, 2).contiguous()
         for p, run in zip(parts, runs, strict=True)
     ]
-    return tuple(attention_cpu.backward(grad, q, k, v, out, totals, runs, [None] * len(runs), causal, scale))
+    return tuple(kernel.attend_backward(grad, q, k, v, out, totals, runs, [None] * len(runs), causal, scale))
 
 
 def _like(*tensors: Tensor) -> tuple[Tensor, ...]:
@@ -96,7 +96,7 @@ def _differentiated_again(ctx: Any, *grads: Tensor) -> Any:
     with torch.enable_grad():
         leaves = [x.detach().requires_grad_() for x in given]
         grad, q, k, v = leaves
-        parts = attention_cpu.formula(grad, q, k, v, runs, [None] * len(runs), ctx.causal, ctx.scale)
+        parts = kernel.differentiate(grad, q, k, v, runs, [None] * len(runs), ctx.causal, ctx.scale)
     return *torch.autograd.grad(parts, leaves, grads), None, None, None, None, None
 
 
