@@ -471,3 +471,21 @@ def test_numbers_and_none_are_read_as_other_lists_are(data: list[Any], monkeypat
     found = outcome()
     monkeypatch.setattr(lists, "_flat_numbers", lambda data: None)
     assert found == outcome()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8"])
+@pytest.mark.parametrize("rows", [0, 1, 5, 100_000])
+def test_frames_of_floats_are_masked_where_they_are_not_finite(dtype: str, rows: int) -> None:
+    pandas = pytest.importorskip("pandas")
+    values = np.random.default_rng(0).normal(size=(rows, 3)).astype(dtype)
+    values[::2, 1] = np.nan
+    values[:1, 0], values[-1:, 2] = np.inf, -np.inf
+    frame = pandas.DataFrame(values.copy())
+    x = mt.masked_invalid(frame)
+    wanted = torch.from_numpy(values.astype(dtype.lstrip(">")))
+    assert x.is_contiguous()
+    assert x.dtype is wanted.dtype
+    assert torch.equal(x.get_mask(), wanted.isfinite())
+    assert torch.equal(x.filled(0), wanted.nan_to_num(0, 0, 0))
+    x[:] = 7.0  # memory of its own
+    assert np.array_equal(frame.to_numpy(), values, equal_nan=True)

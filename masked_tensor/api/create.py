@@ -26,6 +26,7 @@ from ..packing.packed import drop_full_inner
 from ..pair import Pair, Payload
 from ..select import select
 from .containers import accepted_inputs, kinds
+from .copies import finite
 from .copies.mask_copies import own_copy
 
 
@@ -184,9 +185,9 @@ def masked_invalid(data: Any, *, dtype: torch.dtype | None = None) -> MaskedTens
     if dtype is not None:
         return masked_invalid(_as_dtype(data, dtype, masked_invalid))  # what the dtype does not hold is infinite
     if type(data) is Tensor and data.layout is torch.strided and not (data.is_nested or data.is_quantized):
-        valid = _is_finite(data.detach())
-        return as_result(Pair(select(data, valid, 0), valid, Payload.ZERO))
-    return _keep_where(data, _is_finite)
+        return as_result(finite.finite_copy(data))
+    frame = kinds.whole_frame(data)
+    return _keep_where(data, finite.is_finite) if frame is None else as_result(finite.of_array(frame))
 
 
 def masked_equal(data: Any, value: float | bool | complex, *, dtype: torch.dtype | None = None) -> MaskedTensor:
@@ -291,12 +292,6 @@ def _as_dtype(data: Any, dtype: torch.dtype, make: Callable[[Any], MaskedTensor]
     return made
 
 
-def _is_finite(values: Tensor) -> Tensor:
-    """``isfinite`` in two passes instead of four: what is not finite has no difference to itself."""
-    simple = values.dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-    return values - values == 0 if simple else values.isfinite()
-
-
 def _keep_where(data: Any, valid: Callable[[Tensor], Tensor]) -> MaskedTensor:
     """``data``, also masked where ``valid`` of its values is False; packed, if it is."""
     if type(data) is MaskedTensor and data._packed is not None and not in_transform():
@@ -311,7 +306,7 @@ def _keep_where(data: Any, valid: Callable[[Tensor], Tensor]) -> MaskedTensor:
         within = layouts.values(pair.mask) & valid(layouts.values(pair.data.detach()))
         return as_result(_zeroed_copy(Pair(pair.data, layouts.with_values(pair.mask, within))))
     keep = valid(pair.data.detach())
-    if not isinstance(data, Tensor):
+    if not isinstance(data, Tensor) and valid is not finite.is_finite:
         _warn_of_nan(data, Pair(pair.data, masks.logical_and(pair.mask, keep)), stacklevel=4)
     return mask_more(pair, keep)
 

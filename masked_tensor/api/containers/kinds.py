@@ -137,6 +137,15 @@ def _xarray(data: Any) -> tuple[Any, Any]:
     return data.values if reader_of(data.data) is None else data.data, None
 
 
+def whole_frame(data: Any) -> Any:
+    """The array of a pandas frame whose columns are floats of one dtype, to be read; None of anything else."""
+    if isinstance(data, Tensor) or reader_of(data) is not _pandas_frame:
+        return None
+    kinds = set(data.dtypes)
+    kind = kinds.pop() if len(kinds) == 1 else None
+    return data.to_numpy() if getattr(kind, "char", "") in ("e", "f", "d") and kind.isnative else None
+
+
 @register_container("pandas.DataFrame", "modin.DataFrame")
 def _pandas_frame(frame: Any) -> tuple[Any, Any]:
     kinds = set(frame.dtypes)
