@@ -317,10 +317,7 @@ def _check(now: Callable[[], Any], seen: Any) -> Callable[[Any, Any], None]:
 def remove_mode(mode: Any) -> None:
     """Takes a torch function mode away from among this thread's, wherever it lies; others may have come on top."""
     above = []
-    while torch._C._len_torch_function_stack():
-        top = torch._C._pop_torch_function_stack()
-        if top is mode:
-            break
+    while function_modes() and (top := torch._C._pop_torch_function_stack()) is not mode:
         above.append(top)
     for other in reversed(above):
         torch._C._push_on_torch_function_stack(other)

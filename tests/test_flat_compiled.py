@@ -1,6 +1,7 @@
 """Compiled flat modules: as many graphs as the plain model, each sequence as if it were alone."""
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -140,6 +141,57 @@ def test_dropout_in_a_graph_drops_within_sequences() -> None:
     got = graph(*given)
     assert (got != value).any()  # something was dropped
     assert ((got != 0) <= (value != 0)).all()
+
+
+FAST: dict[str, Callable[[], nn.Module]] = {
+    "layer": lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True),
+    "norm first": lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=True, activation="gelu"),
+    "attention": lambda: SelfAttention(),
+}
+
+
+class SelfAttention(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads = nn.MultiheadAttention(8, 2, batch_first=True)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.heads(x, x, x)[0]
+        return out
+
+
+@pytest.mark.parametrize("name", FAST)
+def test_fast_paths_of_torch_keep_sequences_apart(name: str) -> None:
+    torch.manual_seed(0)
+    model = FAST[name]().eval()
+    rows = [torch.randn(n, 8) for n in (5, 3)]
+    with torch.no_grad():
+        alone = [model(row[None])[0] for row in rows]
+        out = torch.compile(mt.flat(model), backend="eager", fullgraph=True)(mt.from_sequences(rows, packed=True))
+    for a, b in zip(out.unpad(), alone, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_a_graph_break_inside_of_the_module(packed: bool) -> None:
+    class Broken(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = nn.ModuleList([nn.TransformerEncoderLayer(8, 2, 16, batch_first=True) for _ in range(2)])
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.layers[0](x)
+            torch._dynamo.graph_break()
+            return self.layers[1](x)
+
+    torch.manual_seed(0)
+    model = Broken().eval()
+    rows = [torch.randn(n, 8) for n in (5, 3)]
+    with torch.no_grad():
+        alone = [model(row[None])[0] for row in rows]
+        out = torch.compile(mt.flat(model), backend="eager")(mt.from_sequences(rows, packed=packed))
+    for a, b in zip(out.unpad(), alone, strict=True):
+        torch.testing.assert_close(a, b)
 
 
 def test_what_disagrees_raises_when_the_graph_runs() -> None:

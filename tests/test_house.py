@@ -80,7 +80,7 @@ PRIVATE = {
         torch._C._functorch.is_batchedtensor
         torch._C._functorch.is_functorch_wrapped_tensor torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack
         torch._C._functorch.is_legacy_batchedtensor torch._C._functorch.peek_interpreter_stack
-        torch._C._len_torch_function_stack torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack
+        torch._C._pop_torch_function_stack torch._C._push_on_torch_function_stack
         ._validate_args ._validate_sample
         torch._C._get_default_device torch._C._is_alias_of torch._functorch.eager_transforms._jvp_with_argnums
         torch._functorch.eager_transforms._vjp_with_argnums torch._functorch.eager_transforms.grad_and_value_impl

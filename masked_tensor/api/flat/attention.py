@@ -40,6 +40,7 @@ class Flat(TorchFunctionMode):
         self.index, self.lengths = index, lengths  #: of the grid
         self.places = places  #: (B, T, 0): says the sizes
         self.grid = grid  #: None in what is compiled as a whole
+        self.weights = False  #: whether weights of attention were asked for, which Dynamo would compute over all tokens
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """The call, if it is not one of attention."""
@@ -47,6 +48,7 @@ class Flat(TorchFunctionMode):
         if function is ATTENTION:
             return self.attend(*args, **kwargs)
         if function is MULTI_HEAD:
+            self.weights = self.weights or kwargs.get("need_weights", True)
             return attend_by_heads(self, *args, **kwargs)
         if function is Tensor.unflatten:  # whose Python part Dynamo cannot follow by itself
             return args[0].unflatten(*args[1:], **kwargs)

@@ -15,5 +15,9 @@ def run(module: Any, forward: Forward, args: Any, kwargs: Any, tokens: FlatToken
     """What the module makes of flat tokens, plain."""
     told = (*transformers.wanted(module, forward, kwargs), transformers.is_shifted(module))
     position_ids = tokens.position_ids if told[0] is not None or told[2] else None
-    with Within(tokens):
-        return forward(module, *args, **with_what_it_wants(told, kwargs, position_ids))
+    within = Within(tokens)
+    with within:
+        out = forward(module, *args, **with_what_it_wants(told, kwargs, position_ids))
+    if within.mode.weights:
+        module.__dict__["flat_way"].weights = True
+    return out

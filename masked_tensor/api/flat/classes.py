@@ -7,35 +7,45 @@ from torch import nn
 
 from ...patches.places import COMPILED_MODULE
 
+Made = Callable[[Any], Any]  #: of a class its heir, the same one each time: a function of a module, for pickles
 
-def heir(kind: Any, remade: Callable[[Any], Any], **members: Any) -> Any:
-    """A subclass of ``kind`` under its name; ``remade(kind)`` makes an empty object of it for copies and pickles.
 
-    ``flat_of`` is the class that it took the place of.
-    """
-
-    def reduce(self: Any, protocol: int) -> Any:
-        return remade, (kind,), self.__dict__
-
+def heir(kind: Any, made: Made, **members: Any) -> Any:
+    """A subclass of ``kind`` under its name, which ``made(kind)`` gives; ``flat_of`` is what it took the place of."""
     named = {name: getattr(kind, name) for name in ("__module__", "__qualname__", "__doc__")}
-    return type(kind)(kind.__name__, (kind,), {**named, **members, "__reduce_ex__": reduce, "flat_of": kind})
+    ours = {"__reduce_ex__": _reduce, "flat_of": kind, "made_by": staticmethod(made)}
+    return type(kind)(kind.__name__, (kind,), {**named, **members, **ours})
 
 
-def is_heir(x: Any) -> bool:
-    """Whether the class of ``x`` took the place of its own; not whether it inherits from one that did."""
-    return "flat_of" in vars(type(x))
-
-
-def put(x: Any, made: Callable[[Any], Any]) -> None:
+def put(x: Any, made: Made) -> None:
     """Gives ``x`` the class ``made(type(x))``, once."""
-    if not hasattr(type(x), "flat_of"):
+    ours: list[Any] = [kind for kind in type(x).__mro__ if "flat_of" in vars(kind)]
+    if not any(kind.made_by is made for kind in ours):
         x.__class__ = made(type(x))
 
 
 def take_back(x: Any) -> None:
     """Gives ``x`` its own class again; one that was built on top of ours, as FSDP's, stays."""
-    if is_heir(x):
-        x.__class__ = type(x).flat_of
+    x.__class__ = _chain(type(x))[0]
+
+
+def _chain(kind: Any) -> tuple[Any, tuple[Made, ...]]:
+    """The class that was there first, and what was made of it."""
+    made: list[Made] = []
+    while "flat_of" in vars(kind):
+        made.append(kind.made_by)
+        kind = kind.flat_of
+    return kind, tuple(reversed(made))
+
+
+def _reduce(self: Any, protocol: int) -> Any:
+    return _empty, _chain(type(self)), self.__dict__
+
+
+def _empty(kind: Any, made: tuple[Made, ...]) -> Any:
+    for make in made:
+        kind = make(kind)
+    return kind.__new__(kind)
 
 
 def wrapped_module(module: nn.Module) -> nn.Module | None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 import torch
 from torch import nn
 
-from . import transformers
+from . import heads, transformers
 from .classes import heir, put, take_back, wrapped_module
 from .eager import call
 from .traced import call_compiled
@@ -56,10 +56,12 @@ def flat(module: Module, on: bool = True, *, check: bool = True) -> Module:
     if wrapped is not None:
         flat(wrapped, on, check=check)
     elif on:
+        heads.prepare(module)
         transformers.prepare(module)
         module.__dict__["flat_way"] = Way(check)
         put(module, _flat_class)
     elif module.__dict__.pop("flat_way", None) is not None:
+        heads.restore(module)
         transformers.restore(module)
         take_back(module)
     return module
@@ -75,12 +77,7 @@ def _flat_class(kind: Any) -> Any:
             return call_compiled(self, kind.forward, args, kwargs)
         return call(self, kind.forward, args, kwargs)
 
-    return heir(kind, _made_flat, forward=forward)
-
-
-def _made_flat(kind: Any) -> Any:
-    new = _flat_class(kind)
-    return new.__new__(new)
+    return heir(kind, _flat_class, forward=forward)
 
 
 __all__ = ["flat"]

@@ -72,12 +72,7 @@ def _flat_configuration(kind: Any) -> Any:
     def chosen(self: Any) -> Any:
         return before.fget(self) if mode_in_force() is None else NAME
 
-    return heir(kind, _configured, **{ATTENTION: property(chosen, before.fset)})
-
-
-def _configured(kind: Any) -> Any:
-    new = _flat_configuration(kind)
-    return new.__new__(new)
+    return heir(kind, _flat_configuration, **{ATTENTION: property(chosen, before.fset)})
 
 
 @cache
@@ -87,12 +82,7 @@ def _flat_pooler(kind: Any) -> Any:
         mode = mode_in_force()
         return kind.forward(self, *(args if mode is None else first_tokens(args, mode)), **kwargs)
 
-    return heir(kind, _pooling, forward=forward)
-
-
-def _pooling(kind: Any) -> Any:
-    new = _flat_pooler(kind)
-    return new.__new__(new)
+    return heir(kind, _flat_pooler, forward=forward)
 
 
 def first_position(module: nn.Module) -> int:

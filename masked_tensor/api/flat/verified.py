@@ -20,12 +20,19 @@ from .tokens import FlatTokens
 Told = tuple[int | None, bool, bool, str | None]
 
 
+WEIGHTS = (
+    "mt.flat: the module calls torch.nn.functional.multi_head_attention_forward for weights, which compiled code "
+    "computes over the tokens of all sequences; pass need_weights=False, or do not compile it"
+)
+
+
 @dataclass
 class Way:
     """How a module is flat: whether it is verified, and what was found for each kind of call."""
 
     check: bool
     found: dict[Any, str | None] = field(default_factory=dict)  #: what is wrong with it, or None
+    weights: bool = False  #: whether it asks ``F.multi_head_attention_forward`` for weights, beside torch's own modules
 
 
 def why_not(module: nn.Module, forward: Callable[..., Any], args: Any, kwargs: Any, tokens: FlatTokens) -> str | None:
@@ -84,6 +91,8 @@ def told(module: nn.Module, args: Any, kwargs: Any) -> Told:
             forward = kind.flat_of.forward
             inside_args, inside_kwargs, tokens = drawn(args, kwargs)
             refusal = why_not(module, forward, inside_args, inside_kwargs, tokens)
+            if module.__dict__["flat_way"].weights:
+                refusal = refusal or WEIGHTS
             wants = transformers.wanted(module, forward, inside_kwargs)
             found.append((*wants, transformers.is_shifted(module), refusal))
         except Exception as error:
