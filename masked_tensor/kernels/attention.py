@@ -64,14 +64,20 @@ def split_runs(x: Tensor, runs: list[Run], queries: bool) -> list[Tensor]:
 def serves(
     q: Tensor, k: Tensor, v: Tensor, runs: list[Run], masks: list[Any], dropout: float, causal: bool, *_: Any
 ) -> str | None:
+    number, queries, keys = runs[0][1:]
+    first = (x[: number * n].unflatten(0, (number, n)).transpose(1, 2) for x, n in ((q, queries), (k, keys), (v, keys)))
+    return why_not(q, k, v, *first, masks[0], dropout, causal)
+
+
+def why_not(
+    q: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, c: Tensor, mask: Tensor | None, dropout: float, causal: bool
+) -> str | None:
     """Whether torch would choose the kernel for ``(B, H, T, D)``, and its gradient is all that is asked for."""
     if not any(is_tracked(x) for x in (q, k, v)):
         return "where nothing is differentiated torch's own call costs no more"
-    if q.shape[1] != k.shape[1] or (masks[0] is not None and masks[0].requires_grad):
+    if q.shape[1] != k.shape[1] or (mask is not None and mask.requires_grad):
         return "it repeats no heads, and has no gradient of a mask"
-    number, queries, keys = runs[0][1:]
-    first = (x[: number * n].unflatten(0, (number, n)).transpose(1, 2) for x, n in ((q, queries), (k, keys), (v, keys)))
-    choice: int = torch._fused_sdp_choice(*first, masks[0], dropout, causal)
+    choice: int = torch._fused_sdp_choice(a, b, c, mask, dropout, causal)
     return None if choice == SDPBackend.FLASH_ATTENTION.value else "torch would choose another kernel"
 
 

@@ -5,6 +5,7 @@ and one that is not takes no part.  Masks of the user and learned biases are cut
 masked, as in the strided rule.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -58,9 +59,7 @@ def attend_tokens(
     runs = runs_of(queries, keys)
     if queries is keys and (rows := attention_together.rows_of(queries, runs, given[0][0].numel())):
         return attention_together.attend(rows, runs, given, dropout_p, is_causal, scale, enable_gqa)
-    none = [None] * len(runs)
-    found: Tensor = kernels.run("attention", formula, given, runs, none, dropout_p, is_causal, scale, enable_gqa)
-    return found
+    return _by_run(given, runs, [None] * len(runs), dropout_p, is_causal, scale, enable_gqa)
 
 
 def _attend_masked(
@@ -75,9 +74,17 @@ def _attend_masked(
         some.expand(run.number, heads, run.queries).transpose(1, 2).flatten(0, 1)
         for (_, some), run in zip(seen, runs, strict=True)
     ]
-    shown = [visible for visible, _ in seen]
-    out = kernels.run("attention", formula, given, runs, shown, dropout_p, False, scale, enable_gqa)
+    out = _by_run(given, runs, [visible for visible, _ in seen], dropout_p, False, scale, enable_gqa)
     return out, torch.cat(sight)
+
+
+def _by_run(
+    given: tuple[Tensor, ...], runs: list[Run], shown: Sequence[Tensor | None], dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool,
+) -> Tensor:  # fmt: skip
+    """One call for each run, with its mask."""
+    out: Tensor = kernels.run("attention", formula, given, runs, shown, dropout_p, is_causal, scale, enable_gqa)
+    return out
 
 
 def _attend_traced(
