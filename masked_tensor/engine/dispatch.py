@@ -156,7 +156,7 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
             elif kind is list or kind is tuple:
                 if packed_boundary.any_packed(a):
                     return run_op(entry, args, kwargs, recording)
-                a = enter(a, recording)
+                a = _enter_each(a, recording)
                 sparse = sparse or layouts.any_sparse(a)
             pairs.append(a)
         if kwargs and named_tensors:
@@ -167,6 +167,20 @@ def _make_fast_kernel(entry: Entry) -> Callable[..., Any]:
         return wrap(result) if type(result) is Pair and not result.data.requires_grad else leave(result)
 
     return functional
+
+
+def _enter_each(values: Sequence[Any], recording: bool) -> list[Any]:
+    """The elements of a list, entered, without a call for each."""
+    found = []
+    for v in values:
+        if type(v) is not MaskedTensor:
+            v = enter(v, recording)
+        elif v._alias is UNALIASED and not (recording and v._tracks):
+            v = v._pair
+        else:
+            v = enter_masked(v, recording)
+        found.append(v)
+    return found
 
 
 def _make_copying_kernel(entry: Entry) -> Callable[..., Any]:

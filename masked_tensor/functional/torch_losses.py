@@ -11,7 +11,13 @@ from ..engine.dynamo import mark_opaque
 from ..engine.tensor import MaskedTensor
 from ..patches.places import TORCH_LOSSES, rebind, wrap_when_imported
 
-_DIVIDES: dict[str, Callable[[dict[str, Any]], bool]] = {  # by all weights, by all rows, by all classes
+_MAY_DIVIDE: dict[str, Callable[[Any, Any], bool]] = {  # by all weights, by all rows, by all classes; asked first
+    "mse_loss": lambda args, kwargs: len(args) > 5 or kwargs.get("weight") is not None,
+    "l1_loss": lambda args, kwargs: len(args) > 5 or kwargs.get("weight") is not None,
+    "kl_div": lambda args, kwargs: len(args) > 4 or kwargs.get("reduction") == "batchmean",
+    "multilabel_soft_margin_loss": lambda args, kwargs: True,
+}
+_DIVIDES: dict[str, Callable[[dict[str, Any]], bool]] = {
     "mse_loss": lambda given: given["weight"] is not None and given["reduction"] == "mean",
     "l1_loss": lambda given: given["weight"] is not None and given["reduction"] == "mean",
     "kl_div": lambda given: given["reduction"] == "batchmean",
@@ -21,7 +27,7 @@ _DIVIDES: dict[str, Callable[[dict[str, Any]], bool]] = {  # by all weights, by 
 
 def _run_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
     form: Callable[..., Tensor] = getattr(functional, function.__name__)
-    arguments, divides = signature(function), _DIVIDES[function.__name__]
+    arguments, divides, may = signature(function), _DIVIDES[function.__name__], _MAY_DIVIDE[function.__name__]
 
     def run(*args: Any, **kwargs: Any) -> Tensor:
         for x in args:
@@ -30,6 +36,8 @@ def _run_form(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
         else:
             if not kwargs or MaskedTensor not in map(type, kwargs.values()):
                 return function(*args, **kwargs)
+        if not may(args, kwargs):
+            return function(*args, **kwargs)
         bound = arguments.bind(*args, **kwargs)
         bound.apply_defaults()
         given = bound.arguments
