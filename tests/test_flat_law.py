@@ -191,6 +191,8 @@ def test_a_flat_module_gives_what_each_sequence_gives_alone(seed: int, monkeypat
     steps, lasts = torch.arange(time), torch.tensor(lengths)[:, None]
     valid = steps >= time - lasts if left else steps < lasts
     data = torch.randn(len(lengths), time, WIDTH).double()
+    if draw.random() < 0.3:
+        data = data.permute(2, 1, 0).contiguous().permute(2, 1, 0)  # time does not lie as it is counted
     weights = torch.rand(len(lengths), time).double()
     positions = (valid.cumsum(1) - 1).clamp_min(0)
 
@@ -217,6 +219,9 @@ def test_a_flat_module_gives_what_each_sequence_gives_alone(seed: int, monkeypat
         found = [y.filled(0)[valid] for y in got]
         grads = torch.autograd.grad(found, [*model.parameters(), x, w], ways, allow_unused=True)
         torch.testing.assert_close(found, wanted)
+        with torch.inference_mode():
+            again = [y.filled(0)[valid] for y in tree_leaves(call(model, masked))]
+        torch.testing.assert_close(again, found)
         for a, b in zip(grads, expected, strict=True):
             torch.testing.assert_close(*(torch.zeros(()) if g is None else g for g in (a, b)))
 
